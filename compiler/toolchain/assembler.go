@@ -44,11 +44,14 @@ func findAssembler(ctx context.Context, override string) (*assembler, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return nil, broken("--version: " + err.Error())
-	}
 	m := assemblerVersion.FindSubmatch(text)
-	if m == nil {
+	switch {
+	case m != nil && err == nil:
+	case override == "": // nobody asked for what is on PATH
+		return nil, nil
+	case err != nil:
+		return nil, broken("--version: " + err.Error())
+	default:
 		return nil, broken("it does not tell its version")
 	}
 	return &assembler{path, string(m[1])}, nil

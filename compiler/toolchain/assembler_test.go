@@ -106,6 +106,11 @@ func TestAnAssemblerIsOptional(t *testing.T) {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
+	t.Setenv("PATH", filepath.Dir(os.Getenv(AssemblerVariable))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv(AssemblerVariable, "")
+	if tc, err := Find(t.Context(), os.Getenv(Variable)); err != nil || len(tc.Names()) != 1 {
+		t.Errorf("one that nobody named and that does not work: %v", err)
+	}
 	t.Setenv(AssemblerVariable, "/nowhere/ptxas")
 	if _, err := Find(t.Context(), os.Getenv(Variable)); err == nil || !strings.Contains(err.Error(), "/nowhere/ptxas") {
 		t.Errorf("one that is not there: %v", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 )
 
-// The bits that say why a card's clocks are held down; those of describe/src/nvml.h. That it draws the power that it
-// may is usual for one at work, and figures tell by how much that slows it down.
+// The bits that say why a card's clocks are held down, as the library's documentation has them. That it draws the
+// power that it may is usual for one at work, and figures tell by how much that slows it down.
 const (
 	slowedByPower    = 0x4
 	slowedByHardware = 0x8

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
@@ -92,6 +93,53 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 	for _, text := range []string{"", "tilth-device-module 2\n", "tilth-device-module 2\ncode 9 0\nshort", "tilth-device-module 2\ncode 2 -2\n12", "tilth-device-module 1\ncode 2 0\n12"} {
 		if _, _, ok := image.CodeOf([]byte(text)); ok {
 			t.Errorf("%q is a module", text)
+		}
+	}
+}
+
+// TestModulesOfEqualTextHaveKeysOfTheirOwn: builds are kept by their keys, and candidates of one text are others, each
+// with its id and the growth of its errors.
+func TestModulesOfEqualTextHaveKeysOfTheirOwn(t *testing.T) {
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, on := exprtest.Product(t, 64, 64, 64), card(t, "sm_80")
+	space := sketch.New(w, on, schedule.Default)
+	s, err := space.Apply(space.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	for _, id := range []string{"one", "two"} {
+		p, err := image.Print("k0", backend.Kernel{ID: id, Schedule: s}, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[tc.Key(Module(w, []*image.Printed{p}, on))] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("the modules of two candidates have %d keys", len(keys))
+	}
+}
+
+// TestWarpgroupsAreForTheChipsThatHaveThem: a trace that multiplies by them is refused before a compiler sees it.
+func TestWarpgroupsAreForTheChipsThatHaveThem(t *testing.T) {
+	w := exprtest.ProductOf(t, array.BFloat16, 256, 256, 256)
+	space := sketch.New(w, card(t, "sm_90a"), schedule.Default)
+	for _, by := range space.Algorithms() {
+		if by.Name == "warpgroup BF16" {
+			space = space.Of(by)
+		}
+	}
+	s, err := space.Apply(space.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arch, want := range map[string]string{"sm_90a": "", "sm_80": "products by warpgroups are for sm_90a"} {
+		_, err := image.Print("k0", backend.Kernel{ID: "k", Schedule: s}, card(t, arch))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", arch, err, want)
 		}
 	}
 }

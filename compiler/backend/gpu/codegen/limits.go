@@ -20,6 +20,9 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 			return fmt.Errorf("gpu: %s has %d elements, more than the %d that kernels can count", b.name, b.Elements(), maxElements)
 		}
 	}
+	if multipliesShared(f) && !g.Warpgroups() {
+		return fmt.Errorf("gpu: products by warpgroups are for sm_90a, and this is %s (%s)", g.Model, g.Arch)
+	}
 	for _, l := range launchesOf(f) {
 		switch {
 		case l.loop.Extent > maxBlocks:
@@ -33,6 +36,15 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 		}
 	}
 	return nil
+}
+
+// multipliesShared reports whether a program has products by warpgroups.
+func multipliesShared(f *ir.Func) (found bool) {
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		_, ok := st.(*ir.MultiplyShared)
+		found = found || ok
+	})
+	return found
 }
 
 // launch is a loop on blocks with what it takes.

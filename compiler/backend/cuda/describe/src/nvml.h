@@ -6,11 +6,8 @@
 /* A number that the card does not tell. */
 #define NOT_TOLD (-1LL)
 
-/* Why a card's clocks are held down, as bits. */
-enum { NVML_SLOWED_BY_POWER = 0x4, NVML_SLOWED_BY_HARDWARE = 0x8, NVML_TOO_HOT = 0x20, NVML_MUCH_TOO_HOT = 0x40, NVML_POWER_BRAKE = 0x80 };
-
 struct health {
-  long long celsius, reasons;
+  long long celsius, reasons; /* why clocks are held down, as bits */
   struct { long long megahertz, most; } multiprocessors, memory;
   long long corrected, uncorrected; /* errors of the memory since the driver was loaded */
 };

@@ -152,7 +152,9 @@ struct image *image_read(const char *path, char *message, int message_bytes) {
     return NULL;
   }
   struct text t = {all, all + bytes, 0};
-  if (read_all(&t, i) == 0) return i;
+  int bad = read_all(&t, i);
+  free(all);
+  if (!bad) return i;
   snprintf(message, message_bytes, "%s is no module for a device: what line %d should say is not there", path, t.line);
   return NULL;
 }

@@ -9,7 +9,8 @@
  *     launch ENTRY BLOCKS THREADS SHARED_BYTES PARAMETERS PARAMETER...
  *     code BYTES ASSEMBLED_BYTES
  *
- * Behind that line are so many bytes of PTX and of what an assembler made of it, if one did. A parameter is a and the number of an argument, or w and an offset into the workspace, in bytes. */
+ * Behind that line are so many bytes of text for the driver (PTX or OpenCL C), and of what an assembler made of it, if one did. A parameter is a
+ * and the number of an argument, or w and an offset into the workspace, in bytes. */
 #ifndef TILTH_IMAGE_H
 #define TILTH_IMAGE_H
 #include "tilth_kernel.h"
