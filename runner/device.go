@@ -34,20 +34,21 @@ func (p Plan) deviceArguments() []string {
 // device, read and write, start threads, and ask of files what the processor's kernels have no use for. The reference,
 // which runs on the processor, has run by then. A driver that compiles gets a folder, which is gone when the function
 // that comes back is called.
-func (p *Plan) openForDevice() (closed func() error, err error) {
+func (p *Plan) openForDevice() (closed func(), err error) {
 	if p.Device == nil {
-		return func() error { return nil }, nil
+		return func() {}, nil
 	}
 	p.Sandbox = p.Sandbox.Only(sandbox.Processes, sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges, sandbox.Memory)
 	if !p.Device.Compiles {
-		return func() error { return nil }, nil
+		return func() {}, nil
 	}
 	if p.scratch, err = os.MkdirTemp("", "tilth-driver-*"); err != nil {
 		return nil, fmt.Errorf("a folder for the driver: %w", err)
 	}
 	scratch := p.scratch
 	p.Limits.Load += p.Limits.Compile
-	return func() error { return os.RemoveAll(scratch) }, nil
+	// What a driver's program still writes there is nothing that measurements depend on.
+	return func() { _ = os.RemoveAll(scratch) }, nil
 }
 
 // reserved is the address space that does not count as memory.

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -91,7 +90,8 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join((&objects{plan: p, results: results, report: report}).measure(ctx), closed())
+	defer closed()
+	return (&objects{plan: p, results: results, report: report}).measure(ctx)
 }
 
 // show lets others read the plan's files, as the harness may run as another user.

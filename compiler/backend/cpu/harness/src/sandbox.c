@@ -61,13 +61,17 @@ static void deny_calls(enum sandbox_with with) {
   uint32_t self = (uint32_t)getpid();
   struct sock_filter code[] = {
       NATIVE_CALLS,
-      DENY(SYS_tkill), SELF_ONLY(SYS_tgkill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_ftruncate), DENY(SYS_fallocate),
+      DENY(SYS_tkill), SELF_ONLY(SYS_tgkill), DENY(SYS_rt_sigqueueinfo), DENY(SYS_rt_tgsigqueueinfo),
+      DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_ftruncate), DENY(SYS_fallocate),
       DENY(SYS_io_uring_setup), DENY(SYS_io_uring_enter), DENY(SYS_io_uring_register), DENY(SYS_process_vm_readv), DENY(SYS_prlimit64),
       DENY(SYS_clone), DENY(SYS_clone3), DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_socket), DENY(SYS_socketpair), DENY(SYS_ptrace), DENY(SYS_kill),
       DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_mkdirat), DENY(SYS_linkat), DENY(SYS_symlinkat), DENY(SYS_truncate),
       DENY(SYS_mount), DENY(SYS_process_vm_writev), DENY(SYS_prctl), DENY(SYS_sched_setscheduler), DENY(SYS_sched_setattr), DENY(SYS_setpriority), DENY(SYS_fchmodat), DENY(SYS_fchownat),
 #ifdef SYS_fork
       DENY(SYS_fork), DENY(SYS_vfork),
+#endif
+#ifdef SYS_renameat
+      DENY(SYS_renameat),
 #endif
 #ifdef SYS_unlink
       DENY(SYS_unlink), DENY(SYS_rename), DENY(SYS_mkdir), DENY(SYS_rmdir), DENY(SYS_link), DENY(SYS_symlink), DENY(SYS_chmod), DENY(SYS_chown),
@@ -79,10 +83,17 @@ static void deny_calls(enum sandbox_with with) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
 #define DENY_WITH_DRIVER                                                                                                              \
-  DENY(SYS_ptrace), DENY(SYS_kill), DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_process_vm_readv), DENY(SYS_process_vm_writev), \
+  DENY(SYS_ptrace), DENY(SYS_kill), DENY(SYS_tkill), SELF_ONLY(SYS_tgkill), DENY(SYS_rt_sigqueueinfo), DENY(SYS_rt_tgsigqueueinfo),   \
+      DENY(SYS_pidfd_send_signal), DENY(SYS_pidfd_open), DENY(SYS_process_vm_readv), DENY(SYS_process_vm_writev), \
       DENY(SYS_mount), DENY(SYS_io_uring_setup), DENY(SYS_symlinkat)
   struct sock_filter with_device[] = {
       NATIVE_CALLS, DENY_WITH_DRIVER, DENY(SYS_execve), DENY(SYS_execveat), DENY(SYS_unlinkat), DENY(SYS_renameat2), DENY(SYS_linkat),
+#ifdef SYS_renameat
+      DENY(SYS_renameat),
+#endif
+#ifdef SYS_unlink
+      DENY(SYS_unlink), DENY(SYS_rename), DENY(SYS_rmdir), DENY(SYS_link), DENY(SYS_symlink),
+#endif
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   struct sock_filter with_compiler[] = {NATIVE_CALLS, DENY_WITH_DRIVER, BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
