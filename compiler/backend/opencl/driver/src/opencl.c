@@ -106,6 +106,7 @@ cl_program opencl_build(const struct opencl_device *d, const char *text, char *m
   error = d->api->clBuildProgram(program, 1, &d->device, build_options(d), NULL, NULL);
   if (error == CL_SUCCESS) return program;
   build_log(d, program, error, message, message_bytes);
+  d->api->clReleaseProgram(program);
   return NULL;
 }
 

@@ -19,7 +19,6 @@ enum { CL_SUCCESS = 0, CL_BUILD_PROGRAM_FAILURE = -11 };
 
 /* Types of devices. */
 enum { CL_TYPE_CPU = 2, CL_TYPE_GPU = 4, CL_TYPE_ACCELERATOR = 8 };
-#define CL_TYPE_ALL UINT64_C(0xFFFFFFFF)
 
 /* What is asked of a platform and of a device. */
 enum { CL_PLATFORM_NAME = 0x0902 };
@@ -37,7 +36,6 @@ enum { CL_QUEUE_PROFILING = 2, CL_READ_WRITE = 1, CL_BUILD_LOG = 0x1183, CL_PROF
   F(int32_t, clGetDeviceIDs, (cl_platform_id platform, cl_bits type, uint32_t most, cl_device_id *all, uint32_t *n))                     \
   F(int32_t, clGetDeviceInfo, (cl_device_id device, uint32_t what, size_t bytes, void *value, size_t *needed))                           \
   F(cl_context, clCreateContext, (const intptr_t *properties, uint32_t n, const cl_device_id *devices, void *notify, void *user, int32_t *error)) \
-  F(int32_t, clReleaseContext, (cl_context context))                                                                                     \
   F(cl_command_queue, clCreateCommandQueue, (cl_context context, cl_device_id device, cl_bits properties, int32_t *error))               \
   F(int32_t, clReleaseCommandQueue, (cl_command_queue queue))                                                                            \
   F(cl_mem, clCreateBuffer, (cl_context context, cl_bits flags, size_t bytes, void *host, int32_t *error))                               \
@@ -50,6 +48,8 @@ enum { CL_QUEUE_PROFILING = 2, CL_READ_WRITE = 1, CL_BUILD_LOG = 0x1183, CL_PROF
                                    const cl_event *after, cl_event *event))                                                              \
   F(int32_t, clEnqueueFillBuffer, (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_bytes, size_t at, size_t bytes, \
                                    uint32_t n, const cl_event *after, cl_event *event))                                                  \
+  F(int32_t, clReleaseProgram, (cl_program program))                                                                                     \
+  F(int32_t, clReleaseKernel, (cl_kernel kernel))                                                                                        \
   F(cl_program, clCreateProgramWithSource, (cl_context context, uint32_t n, const char **texts, const size_t *bytes, int32_t *error))    \
   F(int32_t, clBuildProgram, (cl_program program, uint32_t n, const cl_device_id *devices, const char *options, void *notify, void *user)) \
   F(int32_t, clGetProgramBuildInfo, (cl_program program, cl_device_id device, uint32_t what, size_t bytes, void *value, size_t *needed)) \
@@ -60,7 +60,6 @@ enum { CL_QUEUE_PROFILING = 2, CL_READ_WRITE = 1, CL_BUILD_LOG = 0x1183, CL_PROF
   F(int32_t, clWaitForEvents, (uint32_t n, const cl_event *events))                                                                      \
   F(int32_t, clGetEventProfilingInfo, (cl_event event, uint32_t what, size_t bytes, void *value, size_t *needed))                        \
   F(int32_t, clReleaseEvent, (cl_event event))                                                                                           \
-  F(int32_t, clFlush, (cl_command_queue queue))                                                                                          \
   F(int32_t, clFinish, (cl_command_queue queue))
 
 #define OPENCL_MEMBER(result, name, parameters) result(*name) parameters;

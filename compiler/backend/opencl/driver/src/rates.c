@@ -15,15 +15,23 @@ static const char work_text[] =
 
 int opencl_work_open(const struct opencl_device *d, struct opencl_work *w, char *message, int message_bytes) {
   int32_t error;
+  *w = (struct opencl_work){0};
   cl_program program = opencl_build(d, work_text, message, message_bytes);
   if (!program) return -1;
   w->blocks = WORK_BLOCKS * (int64_t)opencl_number(d, CL_COMPUTE_UNITS);
   w->kernel = d->api->clCreateKernel(program, "tilth_calibration", &error);
   if (error == CL_SUCCESS) w->sums = d->api->clCreateBuffer(d->context, CL_READ_WRITE, (size_t)w->blocks * WORK_THREADS * sizeof(float), NULL, &error);
   if (error == CL_SUCCESS) error = d->api->clSetKernelArg(w->kernel, 0, sizeof w->sums, &w->sums);
+  d->api->clReleaseProgram(program); /* the kernel has it */
   if (error == CL_SUCCESS) return 0;
   snprintf(message, message_bytes, "making ready to calibrate: %s", opencl_error(error));
+  opencl_work_close(d, w);
   return -1;
+}
+
+void opencl_work_close(const struct opencl_device *d, const struct opencl_work *w) {
+  if (w->sums) d->api->clReleaseMemObject(w->sums);
+  if (w->kernel) d->api->clReleaseKernel(w->kernel);
 }
 
 /* Seconds from the first event to the last, which are let go; less than 0 after an error. */
@@ -48,7 +56,7 @@ double opencl_flops(const struct opencl_device *d) {
     double seconds = opencl_work_do(d, &w);
     if (seconds > 0 && run > 0 && (least == 0 || seconds < least)) least = seconds;
   }
-  d->api->clReleaseMemObject(w.sums);
+  opencl_work_close(d, &w);
   return least > 0 ? 2.0 * WORK_STEPS * WORK_LANES * WORK_THREADS * (double)w.blocks / least : 0;
 }
 

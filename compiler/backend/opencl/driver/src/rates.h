@@ -13,6 +13,9 @@ struct opencl_work {
 /* 0, or -1 with a message. */
 int opencl_work_open(const struct opencl_device *d, struct opencl_work *w, char *message, int message_bytes);
 
+/* Lets go of it. */
+void opencl_work_close(const struct opencl_device *d, const struct opencl_work *w);
+
 /* Does it, and returns the seconds it took; less than 0 after an error. */
 double opencl_work_do(const struct opencl_device *d, const struct opencl_work *w);
 

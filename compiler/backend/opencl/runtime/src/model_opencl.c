@@ -100,6 +100,11 @@ static int start(struct tilth_model *m, double *seconds) {
 
 static int finish(struct tilth_model *m, const char *step) { return fails(api.clFinish(m->device.device.queue), step); }
 
+/* Waits for copies that are under way, whose memory may go, after whatever went wrong. */
+static void settle(const struct tilth_model *m) {
+  if (m->device.device.queue) api.clFinish(m->device.device.queue);
+}
+
 API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
   tilth_fail(NULL);
   struct tilth_model *m = calloc(1, sizeof *m);
@@ -120,6 +125,7 @@ static void free_all(void **list, int32_t n) {
 API void tilth_close(struct tilth_model *m) {
   if (!m) return;
   if (shared_ready > 0) {
+    settle(m);
     tilth_device_begin(&m->device);
     if (m->device.arena) api.clReleaseMemObject(m->device.arena);
     if (m->device.weights) api.clReleaseMemObject(m->device.weights);
@@ -158,7 +164,7 @@ static int take_outputs(struct tilth_model *m) {
 
 API void tilth_run(struct tilth_model *m) {
   tilth_fail(NULL);
-  if (!give_inputs(m) && !start(m, NULL)) take_outputs(m);
+  if (give_inputs(m) || start(m, NULL) || take_outputs(m)) settle(m);
 }
 
 API double tilth_device_seconds(struct tilth_model *m) {
@@ -170,7 +176,7 @@ API double tilth_device_seconds(struct tilth_model *m) {
 API void tilth_profile(struct tilth_model *m, double *seconds) {
   tilth_fail(NULL);
   profiled = m, m->device.waits = 1, m->device.seconds = 0;
-  if (!give_inputs(m) && !start(m, seconds)) take_outputs(m);
+  if (give_inputs(m) || start(m, seconds) || take_outputs(m)) settle(m);
   profiled = NULL, m->device.waits = 0;
 }
 
