@@ -1,0 +1,220 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// generate emits the leaves from position pos inward.
+func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
+	if l.count++; l.count > ir.MaxStatements {
+		return nil, fmt.Errorf("lower: the schedule makes more than %d loops and statements", ir.MaxStatements)
+	}
+	if pos == len(n.g.Leaves) {
+		return l.innermost(n)
+	}
+	it := n.g.Leaves[pos]
+	if it.Reduce && (n.init || n.decay) {
+		return l.generate(n, pos+1)
+	}
+	if it.Reduce && !n.started {
+		return l.startReduction(n, pos)
+	}
+	if err := n.checkOrder(it); err != nil {
+		return nil, err
+	}
+	extent := n.extent(it)
+	if it.Kind == schedule.Vectorized && extent > 1 && pos != len(n.g.Leaves)-1 {
+		return nil, fmt.Errorf("lower: stage %d: vectorized iterator %d is not innermost", n.g.ID, it.ID)
+	}
+	if sp := it.Parent; sp != nil && it == sp.Outer && sp.Tail == schedule.Peel && !atOnce(it) && n.partial(sp) {
+		return l.peel(n, pos, sp)
+	}
+	return l.loop(n, pos, extent)
+}
+
+// atOnce reports whether the iterations of a leaf run at the same time, so that the last one cannot be a loop of its
+// own.
+func atOnce(it *schedule.Iter) bool {
+	return it.Kind == schedule.Parallel || it.Kind == schedule.Block || it.Kind == schedule.Thread
+}
+
+// startReduction writes the initial values of everything computed inside this leaf, then goes on with the leaf.
+func (l *lowerer) startReduction(n *nest, pos int) (ir.Block, error) {
+	first := n.clone()
+	first.init = true
+	block, err := l.generate(first, pos)
+	if err != nil {
+		return nil, err
+	}
+	n = n.clone()
+	n.started = true
+	rest, err := l.generate(n, pos)
+	return append(block, rest...), err
+}
+
+func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
+	it := n.g.Leaves[pos]
+	if extent == 1 {
+		n = n.clone()
+		n.values[it] = expr.I(0)
+		return l.enter(n, pos)
+	}
+	v := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: extent}
+	n = n.clone()
+	n.values[it] = v
+	body, err := l.enter(n, pos)
+	return ir.Block{&ir.For{Var: v, Extent: extent, Kind: kinds[it.Kind], Format: it.Format, Body: body}}, err
+}
+
+// peel emits the full tiles' loop, then the partial tile.
+func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
+	full := n.extent(sp.Parent) / sp.Factor
+	most := n.clone()
+	most.tails[sp] = false
+	block, err := l.loop(most, pos, full)
+	if err != nil {
+		return nil, err
+	}
+	last := n.clone()
+	last.tails[sp] = true
+	last.values[sp.Outer] = expr.I(full)
+	tail, err := l.enter(last, pos)
+	return append(block, tail...), err
+}
+
+// enter goes on inside the leaf at pos, whose value is now known: it settles partial tiles that this decides, then
+// computes the stages attached here.
+func (l *lowerer) enter(n *nest, pos int) (ir.Block, error) {
+	for _, it := range n.g.Iters {
+		sp := it.Split
+		if sp == nil || !n.partial(sp) {
+			continue
+		}
+		outer, ok := n.value(sp.Outer)
+		if !ok {
+			continue
+		}
+		if _, settled := n.tails[sp]; sp.Tail == schedule.Peel && !settled {
+			return l.branch(n, pos, sp, outer)
+		}
+		if _, settled := n.bases[sp]; sp.Tail == schedule.Shift && !settled {
+			return l.shift(n, pos, sp, outer)
+		}
+	}
+	if n.init || n.decay {
+		return l.generate(n, pos+1)
+	}
+	return l.attached(n, pos)
+}
+
+// branch emits both versions of the loops inside a split whose outer part is known but is no loop of its own. In the
+// version for full tiles the outer part gets a name of its own, whose smaller extent lets index arithmetic be
+// simplified.
+func (l *lowerer) branch(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
+	full := n.extent(sp.Parent) / sp.Factor
+	most, last := n.clone(), n.clone()
+	most.tails[sp], last.tails[sp] = false, true
+	v := &expr.Var{Name: "f", Extent: full}
+	most.values[sp.Outer] = v
+	last.values[sp.Outer] = expr.I(full)
+	if onThreads(sp.Outer) {
+		last.values[sp.Outer] = outer // the number is known, but that it is a thread's would not be
+	}
+	then, err := l.enter(most, pos)
+	if err != nil {
+		return nil, err
+	}
+	then = append(ir.Block{&ir.Let{Var: v, Value: expr.Simplify(outer)}}, then...)
+	tail, err := l.enter(last, pos)
+	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, outer, expr.I(full))), Then: then, Else: tail}}, err
+}
+
+// onThreads reports whether an iterator's value comes from the number of a thread.
+func onThreads(it *schedule.Iter) bool {
+	switch {
+	case it.Fuse != nil:
+		return onThreads(it.Fuse.Into)
+	case it.Split != nil:
+		return onThreads(it.Split.Outer) || onThreads(it.Split.Inner)
+	}
+	return it.Kind == schedule.Thread
+}
+
+func (l *lowerer) shift(n *nest, pos int, sp *schedule.Split, outer expr.Expr) (ir.Block, error) {
+	room := n.extent(sp.Parent) - sp.Factor
+	v := &expr.Var{Name: "b", Extent: room + 1}
+	n = n.clone()
+	n.bases[sp] = v
+	rest, err := l.enter(n, pos)
+	value := expr.Simplify(expr.MinE(expr.MulE(outer, expr.I(sp.Factor)), expr.I(room)))
+	return append(ir.Block{&ir.Let{Var: v, Value: value}}, rest...), err
+}
+
+// attached computes the stages attached at the leaf at pos, then goes on inward.
+func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
+	var block ir.Block
+	for _, p := range l.order {
+		if p.Inlined || p.Consumer != n.g || p.At != n.g.Leaves[pos] {
+			continue
+		}
+		region, err := l.region(p, n)
+		if err != nil {
+			return nil, err
+		}
+		var mins []expr.Expr
+		var extents []int64
+		if p.KeptInside() {
+			mins, extents = ends(region)
+		} else {
+			var lets ir.Block
+			mins, extents, lets = l.fitted(region, p.Tensor.Shape)
+			block = append(block, lets...)
+			l.bindings[p.Tensor] = l.scratch(p, mins, extents)
+			l.bindings[p.Tensor].exact = l.exact
+			block = append(append(block, &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer}), l.keep(p, mins, extents)...)
+		}
+		body, err := l.generate(newNest(p, mins, extents), 0)
+		if err != nil {
+			return nil, err
+		}
+		block = append(block, body...)
+	}
+	if n.g.Decay != nil && n.g.Leaves[pos].Axis == len(n.g.Axes) {
+		decay := n.clone()
+		decay.decay = true
+		body, err := l.generate(decay, pos+1)
+		if err != nil {
+			return nil, err
+		}
+		block = append(block, body...)
+	}
+	rest, err := l.generate(n, pos+1)
+	return append(block, rest...), err
+}
+
+// checkOrder refuses a loop over an iterator whose extent is not known yet: it is, or comes from, the inner part of a
+// split that does not divide, and whether its tile is the partial one is only decided further inside.
+func (n *nest) checkOrder(it *schedule.Iter) error {
+	if f := it.Fused; f != nil {
+		if err := n.checkOrder(f.A); err != nil {
+			return err
+		}
+		return n.checkOrder(f.B)
+	}
+	sp := it.Parent
+	if sp == nil {
+		return nil
+	}
+	if it == sp.Inner && n.partial(sp) {
+		_, peeled := n.tails[sp]
+		_, shifted := n.bases[sp]
+		if !peeled && !shifted {
+			return fmt.Errorf("lower: stage %d: the split of iterator %d by %d does not divide, so its inner part cannot be outside its outer part or fused with it", n.g.ID, sp.Parent.ID, sp.Factor)
+		}
+	}
+	return n.checkOrder(sp.Parent)
+}
