@@ -1,33 +1,14 @@
 package describe
 
 import (
-	"math"
-
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/features"
 )
 
 // column is one feature.
 type column struct {
 	name  string
 	value func(a *candidate) float64
-}
-
-// log is the logarithm of a count or size to the base of two; 0 for none.
-func log(v float64) float64 { return math.Log2(1 + max(0, v)) }
-
-// ratio is the logarithm of a/b to the base of two, within ±40; 0 where one of them is 0.
-func ratio(a, b float64) float64 {
-	if !(a > 0 && b > 0) {
-		return 0
-	}
-	return min(max(math.Log2(a/b), -40), 40)
-}
-
-func share(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
 }
 
 // columns are all features, in order. docs/features.md says what each means.
@@ -59,27 +40,29 @@ var hardware = []column{
 	{"machine_lanes", func(a *candidate) float64 { return float64(a.Target.CPU.VectorBytes) / 4 }},
 	{"machine_registers", func(a *candidate) float64 { return float64(a.Target.CPU.VectorRegisters) }},
 	{"machine_threads", func(a *candidate) float64 { return float64(a.Target.CPU.Threads) }},
-	{"machine_l1", func(a *candidate) float64 { return log(float64(a.Target.CPU.L1DataBytes)) }},
-	{"machine_l2", func(a *candidate) float64 { return log(float64(a.Target.CPU.L2Bytes)) }},
-	{"machine_l3", func(a *candidate) float64 { return log(float64(a.Target.CPU.L3Bytes)) }},
+	{"machine_l1", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L1DataBytes)) }},
+	{"machine_l2", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L2Bytes)) }},
+	{"machine_l3", func(a *candidate) float64 { return features.Log(float64(a.Target.CPU.L3Bytes)) }},
 }
 
 // work is what the workload asks for, and the analytic cost.
 var work = []column{
-	{"work_flop", func(a *candidate) float64 { return log(a.asked.flop) }},
-	{"work_bytes", func(a *candidate) float64 { return log(a.asked.bytes) }},
-	{"work_intensity", func(a *candidate) float64 { return ratio(a.asked.flop, a.asked.bytes) }},
-	{"work_bound", func(a *candidate) float64 { return ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle) }},
-	{"cost_cycles", func(a *candidate) float64 { return log(a.cycles) }},
-	{"cost_loss", func(a *candidate) float64 { return ratio(a.cycles, a.ideal()) }},
+	{"work_flop", func(a *candidate) float64 { return features.Log(a.asked.flop) }},
+	{"work_bytes", func(a *candidate) float64 { return features.Log(a.asked.bytes) }},
+	{"work_intensity", func(a *candidate) float64 { return features.Ratio(a.asked.flop, a.asked.bytes) }},
+	{"work_bound", func(a *candidate) float64 {
+		return features.Ratio(a.asked.flop/a.flopCycle(), a.asked.bytes/machine.BytesCycle)
+	}},
+	{"cost_cycles", func(a *candidate) float64 { return features.Log(a.cycles) }},
+	{"cost_loss", func(a *candidate) float64 { return features.Ratio(a.cycles, a.ideal()) }},
 }
 
 // parts are sums over all statements.
 var parts = []column{
 	{"sum_statements", func(a *candidate) float64 { return float64(len(a.Statements)) }},
 	{"sum_regions", func(a *candidate) float64 { return a.Total.Regions }},
-	{"sum_waste", func(a *candidate) float64 { return ratio(a.Total.Iterations, a.Total.Useful) }},
-	{"sum_code", func(a *candidate) float64 { return log(a.Total.Code) }},
+	{"sum_waste", func(a *candidate) float64 { return features.Ratio(a.Total.Iterations, a.Total.Useful) }},
+	{"sum_code", func(a *candidate) float64 { return features.Log(a.Total.Code) }},
 	{"sum_multiply_adds", func(a *candidate) float64 { return a.effort(a.Total.Operations.MultiplyAdds) }},
 	{"sum_adds", func(a *candidate) float64 { return a.effort(a.Total.Operations.Adds) }},
 	{"sum_divides", func(a *candidate) float64 { return a.effort(a.Total.Operations.Divides) }},
@@ -107,34 +90,34 @@ var parts = []column{
 	{"sum_cold_loss", func(a *candidate) float64 {
 		return a.loss(a.Constants.Bytes / float64(machine.Line(a.Target)) * machine.ColdLine)
 	}},
-	{"sum_elapsed_loss", func(a *candidate) float64 { return ratio(a.Total.Elapsed, a.ideal()) }},
-	{"sum_elapsed_cost", func(a *candidate) float64 { return ratio(a.Total.Elapsed, a.cycles) }},
-	{"sum_scratch", func(a *candidate) float64 { return ratio(a.Total.Scratch, float64(a.Target.CPU.L2Bytes)) }},
-	{"sum_nearby", func(a *candidate) float64 { return ratio(a.Total.Nearby, float64(a.Target.CPU.L1DataBytes)) }},
-	{"constant_bytes", func(a *candidate) float64 { return log(a.Constants.Bytes) }},
-	{"constant_growth", func(a *candidate) float64 { return ratio(a.Constants.Bytes, a.Constants.Given) }},
-	{"constant_packed", func(a *candidate) float64 { return share(a.Constants.Packed, a.Constants.Bytes) }},
-	{"constant_prefetch", func(a *candidate) float64 { return log(a.Constants.Prefetch) }},
+	{"sum_elapsed_loss", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.ideal()) }},
+	{"sum_elapsed_cost", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.cycles) }},
+	{"sum_scratch", func(a *candidate) float64 { return features.Ratio(a.Total.Scratch, float64(a.Target.CPU.L2Bytes)) }},
+	{"sum_nearby", func(a *candidate) float64 { return features.Ratio(a.Total.Nearby, float64(a.Target.CPU.L1DataBytes)) }},
+	{"constant_bytes", func(a *candidate) float64 { return features.Log(a.Constants.Bytes) }},
+	{"constant_growth", func(a *candidate) float64 { return features.Ratio(a.Constants.Bytes, a.Constants.Given) }},
+	{"constant_packed", func(a *candidate) float64 { return features.Share(a.Constants.Packed, a.Constants.Bytes) }},
+	{"constant_prefetch", func(a *candidate) float64 { return features.Log(a.Constants.Prefetch) }},
 }
 
 // shares are parts of the time.
 var shares = []column{
-	{"share_main", func(a *candidate) float64 { return share(a.Heaviest.Cycles.Total(), a.Total.Elapsed) }},
-	{"share_busy", func(a *candidate) float64 { return share(a.Total.Cycles.Busy, a.Total.Cycles.Work()) }},
-	{"share_exits", func(a *candidate) float64 { return share(a.Total.Cycles.Exits, a.Total.Cycles.Work()) }},
-	{"share_wait_l1", func(a *candidate) float64 { return share(a.Total.Cycles.Waits[0], a.Total.Cycles.Work()) }},
-	{"share_wait_l2", func(a *candidate) float64 { return share(a.Total.Cycles.Waits[1], a.Total.Cycles.Work()) }},
-	{"share_wait_tlb", func(a *candidate) float64 { return share(a.Total.Cycles.Waits[2], a.Total.Cycles.Work()) }},
-	{"share_wait_l3", func(a *candidate) float64 { return share(a.Total.Cycles.Waits[3], a.Total.Cycles.Work()) }},
-	{"share_inside", func(a *candidate) float64 { return share(a.Total.Inside, a.Total.Cycles.Work()) }},
+	{"share_main", func(a *candidate) float64 { return features.Share(a.Heaviest.Cycles.Total(), a.Total.Elapsed) }},
+	{"share_busy", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Busy, a.Total.Cycles.Work()) }},
+	{"share_exits", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Exits, a.Total.Cycles.Work()) }},
+	{"share_wait_l1", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[0], a.Total.Cycles.Work()) }},
+	{"share_wait_l2", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[1], a.Total.Cycles.Work()) }},
+	{"share_wait_tlb", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[2], a.Total.Cycles.Work()) }},
+	{"share_wait_l3", func(a *candidate) float64 { return features.Share(a.Total.Cycles.Waits[3], a.Total.Cycles.Work()) }},
+	{"share_inside", func(a *candidate) float64 { return features.Share(a.Total.Inside, a.Total.Cycles.Work()) }},
 }
 
 // effort is instructions for each vector of operations that the workload asks for.
 func (a *candidate) effort(instructions float64) float64 {
-	return log(64 * instructions * a.flopCycle() / 2 / max(1, a.asked.flop, a.asked.bytes))
+	return features.Log(64 * instructions * a.flopCycle() / 2 / max(1, a.asked.flop, a.asked.bytes))
 }
 
 // loss is cycles of all workers together, as a ratio to the ideal ones.
 func (a *candidate) loss(cycles float64) float64 {
-	return ratio(cycles, a.ideal()*a.workers())
+	return features.Ratio(cycles, a.ideal()*a.workers())
 }

@@ -26,7 +26,7 @@ func Candidate(s *schedule.Schedule, t *target.Target, cycles float64) features.
 	defer a.done()
 	values := make([]float32, len(columns))
 	for k, c := range columns {
-		values[k] = finite(c.value(a))
+		values[k] = features.Finite(c.value(a))
 	}
 	return features.Row{Set: Set, Values: values}
 }
@@ -36,17 +36,4 @@ func Code(s *schedule.Schedule, t *target.Target) float64 {
 	a := analysed(s, t, math.NaN())
 	defer a.done()
 	return a.Code()
-}
-
-// finite is a number that a model can be trained on.
-func finite(v float64) float32 {
-	switch {
-	case math.IsNaN(v):
-		return 0
-	case v > 1e30:
-		return 1e30
-	case v < -1e30:
-		return -1e30
-	}
-	return float32(v)
 }

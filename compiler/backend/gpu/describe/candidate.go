@@ -4,6 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -46,10 +47,10 @@ func (c *candidate) ideal() float64 {
 
 // loss is the cycles of a block's work for all of its launch, as a ratio to the ideal ones.
 func (c *candidate) loss(cycles float64) float64 {
-	return ratio(cycles*float64(c.main.Blocks)/c.processors(), c.ideal())
+	return features.Ratio(cycles*float64(c.main.Blocks)/c.processors(), c.ideal())
 }
 
 // effort is how often a block does something, in its whole launch, for each 64th of what the workload asks for.
 func (c *candidate) effort(times float64) float64 {
-	return log(64 * times * float64(c.main.Blocks) / max(1, c.flop, c.bytes))
+	return features.Log(64 * times * float64(c.main.Blocks) / max(1, c.flop, c.bytes))
 }

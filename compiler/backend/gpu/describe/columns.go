@@ -4,30 +4,13 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
+	"github.com/tilth-dev/tilth/compiler/features"
 )
 
 // column is one feature.
 type column struct {
 	name  string
 	value func(c *candidate) float64
-}
-
-// log is the logarithm of a count or size to the base of two; 0 for none.
-func log(v float64) float64 { return math.Log2(1 + max(0, v)) }
-
-// ratio is the logarithm of a/b to the base of two, within ±40; 0 where one of them is 0.
-func ratio(a, b float64) float64 {
-	if !(a > 0 && b > 0) {
-		return 0
-	}
-	return min(max(math.Log2(a/b), -40), 40)
-}
-
-func share(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
 }
 
 // columns are all features, in order.
@@ -43,21 +26,21 @@ func join(lists ...[]column) []column {
 
 // hardware describes the card.
 var hardware = []column{
-	{"card_multiprocessors", func(c *candidate) float64 { return log(c.processors()) }},
-	{"card_threads", func(c *candidate) float64 { return log(float64(c.GPU.MultiprocessorThreads)) }},
-	{"card_registers", func(c *candidate) float64 { return log(float64(c.GPU.MultiprocessorRegisters)) }},
-	{"card_shared", func(c *candidate) float64 { return log(float64(c.GPU.MultiprocessorSharedBytes)) }},
-	{"card_l2", func(c *candidate) float64 { return log(float64(c.GPU.L2Bytes)) }},
+	{"card_multiprocessors", func(c *candidate) float64 { return features.Log(c.processors()) }},
+	{"card_threads", func(c *candidate) float64 { return features.Log(float64(c.GPU.MultiprocessorThreads)) }},
+	{"card_registers", func(c *candidate) float64 { return features.Log(float64(c.GPU.MultiprocessorRegisters)) }},
+	{"card_shared", func(c *candidate) float64 { return features.Log(float64(c.GPU.MultiprocessorSharedBytes)) }},
+	{"card_l2", func(c *candidate) float64 { return features.Log(float64(c.GPU.L2Bytes)) }},
 }
 
 // work is what the workload asks for, and the analytic cost.
 var work = []column{
-	{"work_flop", func(c *candidate) float64 { return log(c.flop) }},
-	{"work_bytes", func(c *candidate) float64 { return log(c.bytes) }},
-	{"work_intensity", func(c *candidate) float64 { return ratio(c.flop, c.bytes) }},
-	{"work_l2", func(c *candidate) float64 { return ratio(c.bytes, float64(c.GPU.L2Bytes)) }},
-	{costColumn, func(c *candidate) float64 { return log(c.cycles) }},
-	{"cost_loss", func(c *candidate) float64 { return ratio(c.cycles, c.ideal()) }},
+	{"work_flop", func(c *candidate) float64 { return features.Log(c.flop) }},
+	{"work_bytes", func(c *candidate) float64 { return features.Log(c.bytes) }},
+	{"work_intensity", func(c *candidate) float64 { return features.Ratio(c.flop, c.bytes) }},
+	{"work_l2", func(c *candidate) float64 { return features.Ratio(c.bytes, float64(c.GPU.L2Bytes)) }},
+	{costColumn, func(c *candidate) float64 { return features.Log(c.cycles) }},
+	{"cost_loss", func(c *candidate) float64 { return features.Ratio(c.cycles, c.ideal()) }},
 }
 
 const costColumn = "cost_cycles"
@@ -65,39 +48,43 @@ const costColumn = "cost_cycles"
 // launches are sums over all of them.
 var launches = []column{
 	{"launches", func(c *candidate) float64 { return float64(len(c.Launches)) }},
-	{"launches_loss", func(c *candidate) float64 { return ratio(c.Total(), c.ideal()) }},
-	{"launches_cost", func(c *candidate) float64 { return ratio(c.Total(), c.cycles) }},
-	{"main_share", func(c *candidate) float64 { return share(c.time.Total, c.Total()) }},
+	{"launches_loss", func(c *candidate) float64 { return features.Ratio(c.Total(), c.ideal()) }},
+	{"launches_cost", func(c *candidate) float64 { return features.Ratio(c.Total(), c.cycles) }},
+	{"main_share", func(c *candidate) float64 { return features.Share(c.time.Total, c.Total()) }},
 }
 
 // shape is how the main launch lies on the card.
 var shape = []column{
-	{"main_blocks", func(c *candidate) float64 { return log(float64(c.main.Blocks)) }},
-	{"main_threads", func(c *candidate) float64 { return log(float64(c.main.Threads)) }},
-	{"main_idle", func(c *candidate) float64 { return 1 - share(float64(c.main.Threads), c.main.Warps()*32) }},
-	{"main_waves", func(c *candidate) float64 { return ratio(c.time.Waves, 1) }},
-	{"main_tail", func(c *candidate) float64 { return ratio(math.Ceil(c.time.Waves), c.time.Waves) }},
-	{"main_residents", func(c *candidate) float64 { return log(c.time.Residents) }},
+	{"main_blocks", func(c *candidate) float64 { return features.Log(float64(c.main.Blocks)) }},
+	{"main_threads", func(c *candidate) float64 { return features.Log(float64(c.main.Threads)) }},
+	{"main_idle", func(c *candidate) float64 { return 1 - features.Share(float64(c.main.Threads), c.main.Warps()*32) }},
+	{"main_waves", func(c *candidate) float64 { return features.Ratio(c.time.Waves, 1) }},
+	{"main_tail", func(c *candidate) float64 { return features.Ratio(math.Ceil(c.time.Waves), c.time.Waves) }},
+	{"main_residents", func(c *candidate) float64 { return features.Log(c.time.Residents) }},
 	{"main_occupancy", func(c *candidate) float64 {
-		return min(1, share(c.time.Residents*c.main.Warps()*32, float64(c.GPU.MultiprocessorThreads)))
+		return min(1, features.Share(c.time.Residents*c.main.Warps()*32, float64(c.GPU.MultiprocessorThreads)))
 	}},
 	{"main_registers", func(c *candidate) float64 {
-		return min(4, share(float64(c.main.Registers), float64(c.GPU.ThreadRegisters)))
+		return min(4, features.Share(float64(c.main.Registers), float64(c.GPU.ThreadRegisters)))
 	}},
-	{"main_shared", func(c *candidate) float64 { return share(float64(c.main.SharedBytes), float64(c.GPU.BlockSharedBytes)) }},
-	{"main_by_threads", func(c *candidate) float64 { return log(float64(machine.ByThreads(c.GPU, c.main.Threads))) }},
+	{"main_shared", func(c *candidate) float64 {
+		return features.Share(float64(c.main.SharedBytes), float64(c.GPU.BlockSharedBytes))
+	}},
+	{"main_by_threads", func(c *candidate) float64 { return features.Log(float64(machine.ByThreads(c.GPU, c.main.Threads))) }},
 	{"main_by_registers", func(c *candidate) float64 {
-		return log(float64(machine.ByRegisters(c.GPU, c.main.Threads*c.main.Registers)))
+		return features.Log(float64(machine.ByRegisters(c.GPU, c.main.Threads*c.main.Registers)))
 	}},
-	{"main_by_shared", func(c *candidate) float64 { return min(8, log(float64(machine.ByShared(c.GPU, c.main.SharedBytes)))) }},
+	{"main_by_shared", func(c *candidate) float64 {
+		return min(8, features.Log(float64(machine.ByShared(c.GPU, c.main.SharedBytes))))
+	}},
 	{"main_stages", func(c *candidate) float64 { return float64(c.main.Stages) }},
-	{"main_steps", func(c *candidate) float64 { return log(c.main.Steps) }},
-	{"main_step_bytes", func(c *candidate) float64 { return log(c.main.StepBytes) }},
+	{"main_steps", func(c *candidate) float64 { return features.Log(c.main.Steps) }},
+	{"main_step_bytes", func(c *candidate) float64 { return features.Log(c.main.StepBytes) }},
 	{"main_flight", func(c *candidate) float64 {
 		underWay := c.time.Residents * c.main.StepBytes * float64(max(1, c.main.Stages-1))
-		return ratio(underWay, machine.Latency*machine.GlobalBytes)
+		return features.Ratio(underWay, machine.Latency*machine.GlobalBytes)
 	}},
-	{"main_code", func(c *candidate) float64 { return log(c.main.Code) }},
+	{"main_code", func(c *candidate) float64 { return features.Log(c.main.Code) }},
 }
 
 // losses are the estimated times of the main launch.
@@ -122,25 +109,25 @@ var operations = []column{
 	{"matrix", func(c *candidate) float64 { return c.effort(c.main.Matrix) }},
 	{"matrix_bits", func(c *candidate) float64 { return c.main.MatrixBits }},
 	{"copies", func(c *candidate) float64 { return c.effort(c.main.Copies) }},
-	{"copies_asynchronous", func(c *candidate) float64 { return share(c.main.Asynchronous, c.main.Copies) }},
+	{"copies_asynchronous", func(c *candidate) float64 { return features.Share(c.main.Asynchronous, c.main.Copies) }},
 	{"accesses", func(c *candidate) float64 { return c.effort(c.main.Instructions()) }},
 }
 
 // traffic is what the main launch moves.
 var traffic = []column{
-	{"load_refill", func(c *candidate) float64 { return ratio(c.main.Global.Bytes*float64(c.main.Blocks), c.bytes) }},
-	{"load_waste", func(c *candidate) float64 { return ratio(c.main.Global.Units*32, c.main.Global.Bytes) }},
-	{"load_width", func(c *candidate) float64 { return ratio(c.main.Global.Bytes, c.main.Global.Requests*32) }},
-	{"store_waste", func(c *candidate) float64 { return ratio(c.main.Stored.Units*32, c.main.Stored.Bytes) }},
-	{"store_width", func(c *candidate) float64 { return ratio(c.main.Stored.Bytes, c.main.Stored.Requests*32) }},
+	{"load_refill", func(c *candidate) float64 { return features.Ratio(c.main.Global.Bytes*float64(c.main.Blocks), c.bytes) }},
+	{"load_waste", func(c *candidate) float64 { return features.Ratio(c.main.Global.Units*32, c.main.Global.Bytes) }},
+	{"load_width", func(c *candidate) float64 { return features.Ratio(c.main.Global.Bytes, c.main.Global.Requests*32) }},
+	{"store_waste", func(c *candidate) float64 { return features.Ratio(c.main.Stored.Units*32, c.main.Stored.Bytes) }},
+	{"store_width", func(c *candidate) float64 { return features.Ratio(c.main.Stored.Bytes, c.main.Stored.Requests*32) }},
 	{"shared_conflicts", func(c *candidate) float64 {
-		return ratio(c.main.Local.Units*128, max(c.main.Local.Bytes, c.main.Local.Requests*128))
+		return features.Ratio(c.main.Local.Units*128, max(c.main.Local.Bytes, c.main.Local.Requests*128))
 	}},
-	{"shared_width", func(c *candidate) float64 { return ratio(c.main.Local.Bytes, c.main.Local.Requests*32) }},
+	{"shared_width", func(c *candidate) float64 { return features.Ratio(c.main.Local.Bytes, c.main.Local.Requests*32) }},
 	{"shared_reuse", func(c *candidate) float64 {
-		return ratio(c.main.Operations.MultiplyAdds+c.main.Matrix, c.main.Local.Requests*32)
+		return features.Ratio(c.main.Operations.MultiplyAdds+c.main.Matrix, c.main.Local.Requests*32)
 	}},
 	{"step_work", func(c *candidate) float64 {
-		return ratio(c.main.Operations.MultiplyAdds+c.main.Matrix, c.main.Steps*c.main.StepBytes)
+		return features.Ratio(c.main.Operations.MultiplyAdds+c.main.Matrix, c.main.Steps*c.main.StepBytes)
 	}},
 }

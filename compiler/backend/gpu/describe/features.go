@@ -32,7 +32,7 @@ func (Features) Describe(s *schedule.Schedule, t *target.Target, cycles float64)
 	c := analysed(s, t, cycles)
 	values := make([]float32, len(columns))
 	for k, column := range columns {
-		values[k] = finite(column.value(c))
+		values[k] = features.Finite(column.value(c))
 	}
 	return features.Row{Set: set, Values: values}
 }
@@ -46,17 +46,4 @@ func (Features) Code(s *schedule.Schedule, t *target.Target) (instructions float
 		instructions += l.Code
 	}
 	return instructions
-}
-
-// finite is a number that a model can be trained on.
-func finite(v float64) float32 {
-	switch {
-	case math.IsNaN(v):
-		return 0
-	case v > 1e30:
-		return 1e30
-	case v < -1e30:
-		return -1e30
-	}
-	return float32(v)
 }
