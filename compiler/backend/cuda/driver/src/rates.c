@@ -115,21 +115,22 @@ double driver_copies(const struct driver *d, CUstream stream, int64_t bytes) {
 static CUresult take_turns(const struct driver *d, CUstream stream, const struct timed_work *a, const struct timed_work *b, int n, double *compute, double *memory) {
   struct clock c;
   CUresult result = open_clock(d, &c);
+  if (result) return result;
   for (int k = -1; k < n && result == CUDA_SUCCESS; k++) {
     int at = k < 0 ? 0 : k;
     if ((result = time_work(d, stream, &c, a, &compute[at])) == CUDA_SUCCESS) result = time_work(d, stream, &c, b, &memory[at]);
   }
-  if (result == CUDA_SUCCESS) close_clock(d, &c);
+  close_clock(d, &c);
   return result;
 }
 
 CUresult driver_samples(const struct driver *d, CUstream stream, int64_t bytes, int n, double *compute, double *memory) {
   struct timed_work arithmetic = {0}, copies = {0};
   CUresult result;
-  if ((result = open_arithmetic(d, &arithmetic)) || (result = open_copies(d, bytes, &copies))) return result;
-  result = take_turns(d, stream, &arithmetic, &copies, n, compute, memory);
-  d->cuMemFree_v2(arithmetic.memory);
-  d->cuMemFree_v2(copies.memory);
+  if ((result = open_arithmetic(d, &arithmetic)) == CUDA_SUCCESS && (result = open_copies(d, bytes, &copies)) == CUDA_SUCCESS)
+    result = take_turns(d, stream, &arithmetic, &copies, n, compute, memory);
+  if (arithmetic.memory) d->cuMemFree_v2(arithmetic.memory);
+  if (copies.memory) d->cuMemFree_v2(copies.memory);
   return result;
 }
 
