@@ -82,3 +82,24 @@ func TestOnlyCardsWithWarpgroupsUseThem(t *testing.T) {
 		}
 	}
 }
+
+// TestEachAlgorithmOfNarrowProductsHasAPoint: what no instruction of a warpgroup is narrow enough for is left to warps.
+func TestEachAlgorithmOfNarrowProductsHasAPoint(t *testing.T) {
+	on := played(t)
+	for columns := int64(4); columns <= 24; columns += 4 {
+		for _, d := range []array.DType{array.Float32, array.BFloat16} {
+			s := Backend{}.Space(exprtest.ProductOf(t, d, 9, 64, columns), on, schedule.Fast)
+			groups := false
+			for _, by := range s.Algorithms() {
+				of := s.Of(by)
+				if _, err := of.Apply(of.Default()); err != nil {
+					t.Errorf("%d columns of %s, %s: %v", columns, d, by.Name, err)
+				}
+				groups = groups || strings.HasPrefix(by.Name, "warpgroup")
+			}
+			if groups != (columns > 8) {
+				t.Errorf("%d columns of %s are computed by warpgroups: %t", columns, d, groups)
+			}
+		}
+	}
+}
