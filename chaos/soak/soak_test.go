@@ -89,6 +89,22 @@ func TestWhatHasTheFewestCleanRunsIsRunNext(t *testing.T) {
 	}
 }
 
+func TestWhatFailsWaitsForItsTurn(t *testing.T) {
+	s := setting{Processors: 1}
+	p := newPlan(options{runs: 3, settings: []setting{s}}, map[bool][]binary{false: {{pkg: "a"}, {pkg: "b"}}}, nil)
+	order := ""
+	for j, ok := p.next(); ok; j, ok = p.next() {
+		r := result{Package: j.pkg, setting: j.setting}
+		if order += j.pkg; order == "a" {
+			r.Failed = []string{"TestA"}
+		}
+		p.done(r)
+	}
+	if order != "ababab" {
+		t.Errorf("order %s, want ababab", order)
+	}
+}
+
 func TestAFailureBeginsTheCountAnewAndIsRemembered(t *testing.T) {
 	var e entry
 	for _, r := range []result{{Revision: "1"}, {Revision: "2", Failed: []string{"TestB"}}, {Revision: "3"}, {Revision: "4"}} {
