@@ -47,8 +47,8 @@ func newPlan(o options, binaries map[bool][]binary, earlier map[place]*entry) *p
 }
 
 // next is the package and setting with the fewest runs since a failure, so that all come to have the same number
-// whenever this ends. What fails waits for its turn like the others, and gets no more runs in a call than it needs when
-// nothing fails.
+// whenever this ends. What fails waits for its turn like the others, and gets no more runs in a call than it needs
+// when nothing fails.
 func (p *plan) next() (job, bool) {
 	var best job
 	var where place

@@ -3,58 +3,98 @@ package toolchain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain/jitlink"
 )
 
-// AssemblerVariable is the environment variable that names NVIDIA's assembler, ptxas, where it is not on PATH, or says
-// off.
+// AssemblerVariable is the environment variable that names NVIDIA's assembler, ptxas, where it is not on PATH, or
+// their library nvJitLink, or says off.
 const AssemblerVariable = "TILTH_PTXAS"
 
 // assembler makes code for NVIDIA's cards of PTX; without one, their driver does when it loads it.
 type assembler struct {
-	path string
-	// version is such as 12.4.131.
+	// name is such as ptxas-12.4.131 or nvjitlink-12.4.
+	name    string
 	version string
+	program program
 }
 
-var assemblerVersion = regexp.MustCompile(`(?m)\bV(\d+\.\d+\.\d+)\b`)
+var assemblerVersion = regexp.MustCompile(`(?m)\bV(\d+\.\d+(?:\.\d+)?)\b`)
 
-// findAssembler is the one that override names, or else the one on PATH; nil when there is none.
-func findAssembler(ctx context.Context, override string) (*assembler, error) {
+// findAssembler is the one that override names, or else the ptxas on PATH, or else the library where it is installed;
+// nil when there is none. cc compiles for this machine.
+func findAssembler(ctx context.Context, cc, override string) (*assembler, error) {
 	if override == "off" {
 		return nil, nil
 	}
-	path, err := exec.LookPath(cmp.Or(override, "ptxas"))
-	if err != nil && override == "" {
-		return nil, nil
-	}
-	broken := func(why string) error {
-		return &Error{Kind: Infra, Step: "finding an assembler", Message: fmt.Sprintf("%s: %s; unset or correct %s, or set it to off", cmp.Or(path, override), why, AssemblerVariable)}
-	}
-	if err != nil {
-		return nil, broken(err.Error())
-	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	text, err := exec.CommandContext(ctx, path, "--version").Output()
-	m := assemblerVersion.FindSubmatch(text)
-	switch {
-	case m != nil && err == nil:
-	case override == "": // nobody asked for what is on PATH
-		return nil, nil
-	case err != nil:
-		return nil, broken("--version: " + err.Error())
-	default:
-		return nil, broken("it does not tell its version")
+	a, err := assemblerAt(ctx, cc, cmp.Or(override, "ptxas"))
+	if err != nil && override == "" {
+		if library := jitlink.Find(); library != "" {
+			a, err = assemblerAt(ctx, cc, library)
+		}
 	}
-	return &assembler{path, string(m[1])}, nil
+	switch {
+	case err == nil:
+		return a, nil
+	case override == "": // nobody asked for what is installed
+		return nil, nil
+	}
+	return nil, &Error{Kind: Infra, Step: "finding an assembler", Message: fmt.Sprintf("%s: %v; unset or correct %s, or set it to off", override, err, AssemblerVariable)}
+}
+
+// assemblerAt is a command, or the library.
+func assemblerAt(ctx context.Context, cc, path string) (*assembler, error) {
+	a := &assembler{name: "ptxas-"}
+	var err error
+	if jitlink.Names(path) {
+		a.name = "nvjitlink-"
+		a.program, err = linking(ctx, cc, path)
+	} else {
+		a.program.path, err = exec.LookPath(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.version, err = a.program.version(ctx)
+	a.name += a.version
+	return a, err
+}
+
+// linking is the command that has the library make code.
+func linking(ctx context.Context, cc, library string) (program, error) {
+	library, err := filepath.Abs(library)
+	if err != nil {
+		return program{}, err
+	}
+	command, err := compileAway(ctx, cc, jitlink.Source, "-ldl")
+	return program{path: cc, executable: command, args: []string{library}}, err
+}
+
+// version asks a program for its version.
+func (p program) version(ctx context.Context) (string, error) {
+	p.args, p.dir = append(slices.Clone(p.args), "--version"), os.TempDir()
+	said, exit, err := Limits{}.withDefaults().finish(ctx, p)
+	m := assemblerVersion.FindStringSubmatch(said)
+	switch {
+	case err != nil:
+		return "", err
+	case exit.Status != 0:
+		return "", fmt.Errorf("--version: %s", cmp.Or(usefulLine(said), ending(exit.Status)))
+	case m == nil:
+		return "", errors.New("it does not tell its version")
+	}
+	return m[1], nil
 }
 
 // For is the name of what makes code for a target, by which its records are kept: the compiler's, and behind it the
@@ -63,18 +103,18 @@ func (tc *Toolchain) For(t *target.Target) string {
 	if tc.assembler == nil || !t.Assembles(tc.assembler.version) {
 		return tc.Name
 	}
-	return tc.Name + assembled + tc.assembler.version
+	return tc.Name + behind + tc.assembler.name
 }
 
-// assembled stands between the names of a compiler and of the assembler behind it.
-const assembled = "+ptxas-"
+// behind stands between the names of a compiler and of the assembler behind it.
+const behind = "+"
 
 // Names are those that For gives, for any target.
 func (tc *Toolchain) Names() []string {
 	if tc.assembler == nil {
 		return []string{tc.Name}
 	}
-	return []string{tc.Name, tc.Name + assembled + tc.assembler.version}
+	return []string{tc.Name, tc.Name + behind + tc.assembler.name}
 }
 
 // As is the toolchain of a name: this one, or the same without its assembler. The error says that it is another.
@@ -92,12 +132,13 @@ func (tc *Toolchain) As(name string, t *target.Target) (*Toolchain, error) {
 
 // Suits reports whether the toolchain of a name makes code for a target.
 func Suits(name string, t *target.Target) bool {
-	_, version, has := strings.Cut(name, assembled)
+	_, assembler, has := strings.Cut(name, behind)
+	_, version, _ := strings.Cut(assembler, "-")
 	return !has || t.Assembles(version)
 }
 
 // Assembles reports whether the toolchain of a name has an assembler.
-func Assembles(name string) bool { return strings.Contains(name, assembled) }
+func Assembles(name string) bool { return strings.Contains(name, behind) }
 
 // assembly is what the assembler made.
 const assembly = "assembly"
@@ -107,9 +148,10 @@ func (tc *Toolchain) assemble(ctx context.Context, b Build, dir, source string) 
 	if len(b.Assemble) == 0 || tc.For(b.Target) == tc.Name {
 		return nil, nil
 	}
-	step := fmt.Sprintf("assembling %s with ptxas-%s", b.Sources[0].Name, tc.assembler.version)
-	args := append(append([]string{}, b.Assemble...), source, "-o", assembly)
-	if err := b.Limits.run(ctx, step, program{dir: dir, path: tc.assembler.path, args: args, box: tc.box}); err != nil {
+	step := fmt.Sprintf("assembling %s with %s", b.Sources[0].Name, tc.assembler.name)
+	p := tc.assembler.program
+	p.dir, p.box, p.args = dir, tc.box, slices.Concat(p.args, b.Assemble, []string{source, "-o", assembly})
+	if err := b.Limits.run(ctx, step, p); err != nil {
 		return nil, err
 	}
 	code, err := os.ReadFile(filepath.Join(dir, assembly))

@@ -3,6 +3,7 @@ package toolchain
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,6 +97,89 @@ func TestCodeForACardIsAssembled(t *testing.T) {
 	var failure *Error
 	if _, err := build(refuses, "sm_80"); !errors.As(err, &failure) || failure.Kind != Rejected || failure.Error() != "assembling k.c with ptxas-11.8.89: ptxas k, line 3; error   : Unknown symbol 'x'" {
 		t.Errorf("what is refused: %v", err)
+	}
+}
+
+// fakeLibrary is a library that stands in for nvJitLink 12.4.
+func fakeLibrary(t *testing.T) string {
+	t.Helper()
+	library := filepath.Join(t.TempDir(), "libnvJitLink.so.12")
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "jitlink/testdata/fake.c", "-o", library).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chmod(library, 0o600); err != nil { // as distributions have libraries: no commands
+		t.Fatal(err)
+	}
+	return library
+}
+
+// TestALibraryAssembles where it is named, or where there is no ptxas and the loader would find it.
+func TestALibraryAssembles(t *testing.T) {
+	library := fakeLibrary(t)
+	find := func(variable, path string) *Toolchain {
+		t.Setenv(AssemblerVariable, variable)
+		t.Setenv("LD_LIBRARY_PATH", path)
+		tc, err := Find(t.Context(), os.Getenv(Variable))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tc
+	}
+	tc, recent := find(library, ""), onCard(t, "sm_90a")
+	if with := tc.Name + "+nvjitlink-12.4"; tc.For(recent) != with || !Suits(with, recent) || !Assembles(with) {
+		t.Errorf("its name is %s", tc.For(recent))
+	}
+	if _, err := exec.LookPath("ptxas"); err != nil {
+		if found := find("", filepath.Dir(library)); found.For(recent) != tc.For(recent) {
+			t.Errorf("where the loader looks it is %s", found.For(recent))
+		}
+	}
+	build := func(text string, flags ...string) (string, error) {
+		b, path := deviceBuild(t, "__attribute__((nvptx_kernel)) void k(float *x) { *x = 1; }"), filepath.Join(t.TempDir(), "k")
+		b.Target, b.Assemble = recent, flags
+		b.Finish = func([]byte) ([]byte, error) { return []byte(text), nil }
+		b.Join = func(code, assembled []byte) []byte { return slices.Concat(code, []byte("|"), assembled) }
+		err := tc.Build(t.Context(), b, path)
+		if err != nil {
+			return "", err
+		}
+		made, err := os.ReadFile(path)
+		return string(made), err
+	}
+	if got, err := build("finished", "-arch=sm_90a"); err != nil || got != "finished|-arch=sm_90a\nfinished" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for text, want := range map[string]string{"refused": "error   : Unknown symbol 'refused'", "": "nvJitLink takes none of these flags"} {
+		flags := []string{"-arch=sm_90a"}
+		if text == "" {
+			flags = []string{"-nonsense"}
+		}
+		var failure *Error
+		if _, err := build(text, flags...); !errors.As(err, &failure) || failure.Kind != Rejected || !strings.Contains(err.Error(), "with nvjitlink-12.4: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestALibraryThatDoesNotWork is an error where it was named.
+func TestALibraryThatDoesNotWork(t *testing.T) {
+	dir := t.TempDir()
+	empty, old := filepath.Join(dir, "libnvJitLink.so.13"), filepath.Join(dir, "libnvJitLink.so.12")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(dir, "old.c")
+	if err := os.WriteFile(source, []byte("int nvJitLinkCreate;"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", source, "-o", old).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for library, want := range map[string]string{empty: "opening nvJitLink: ", old: "nvJitLink is older than 12.3 or broken"} {
+		t.Setenv(AssemblerVariable, library)
+		if _, err := Find(t.Context(), os.Getenv(Variable)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "set it to off") {
+			t.Errorf("%s: %v", library, err)
+		}
 	}
 }
 

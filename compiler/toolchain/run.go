@@ -36,16 +36,22 @@ const (
 // program is something to run in a folder.
 type program struct {
 	dir, path string
-	args      []string
+	// executable, if not nil, is run in place of what the path names.
+	executable *os.File
+	args       []string
 	// box has the walls around it; nil = limits only.
 	box *sandbox.Sandbox
 	// loaded, if not nil, has the program in memory.
 	loaded *servers
 }
 
+func (l Limits) withDefaults() Limits {
+	return Limits{Time: cmp.Or(l.Time, defaultTime), MemoryBytes: cmp.Or(l.MemoryBytes, defaultMemory)}
+}
+
 // run executes a program, in a process group that is killed as a whole at the time limit or when ctx ends.
 func (l Limits) run(ctx context.Context, step string, p program) error {
-	l.Time, l.MemoryBytes = cmp.Or(l.Time, defaultTime), cmp.Or(l.MemoryBytes, defaultMemory)
+	l = l.withDefaults()
 	limited, cancel := context.WithTimeout(ctx, wallFactor*l.Time)
 	defer cancel()
 	output, exit, err := l.finish(limited, p)
@@ -111,7 +117,7 @@ func (l Limits) start(p program, output *os.File) (running, error) {
 	}
 	defer null.Close()
 	process, err := p.box.Start(sandbox.Command{
-		Program: p.path, Args: p.args, Dir: p.dir, Environment: environment(), Descriptors: []*os.File{null, output, output}, Limits: limits,
+		Program: p.path, Executable: p.executable, Args: p.args, Dir: p.dir, Environment: environment(), Descriptors: []*os.File{null, output, output}, Limits: limits,
 	})
 	if err != nil {
 		return running{}, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"debug/elf"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -94,19 +92,7 @@ func (p *servers) make() (*os.File, error) {
 		return nil, err // a script: what it starts would be the server
 	}
 	_ = executable.Close()
-	dir, err := os.MkdirTemp("", "tilth-forkserver-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTime)
 	defer cancel()
-	source, object := filepath.Join(dir, "serve.c"), filepath.Join(dir, "serve.so")
-	if err := os.WriteFile(source, []byte(forkserver.Source), 0o600); err != nil {
-		return nil, err
-	}
-	if err := exec.CommandContext(ctx, p.path, "-std=gnu11", "-O1", "-shared", "-fPIC", source, "-o", object, "-ldl").Run(); err != nil {
-		return nil, err
-	}
-	return os.Open(object)
+	return compileAway(ctx, p.path, forkserver.Source, "-shared", "-fPIC", "-ldl")
 }

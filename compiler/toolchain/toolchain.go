@@ -65,7 +65,7 @@ func Find(ctx context.Context, override string) (*Toolchain, error) {
 		return nil, &Error{Kind: Infra, Step: "finding a compiler", Message: fmt.Sprintf("%s: %v; %s", path, err, remedy)}
 	}
 	tc := &Toolchain{Name: family + "-" + version, path: path, family: family}
-	if tc.assembler, err = findAssembler(ctx, os.Getenv(AssemblerVariable)); err != nil {
+	if tc.assembler, err = findAssembler(ctx, path, os.Getenv(AssemblerVariable)); err != nil {
 		return nil, err
 	}
 	tc.servers = tc.newServers()

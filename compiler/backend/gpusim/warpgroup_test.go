@@ -83,7 +83,8 @@ func TestOnlyCardsWithWarpgroupsUseThem(t *testing.T) {
 	}
 }
 
-// TestEachAlgorithmOfNarrowProductsHasAPoint: what no instruction of a warpgroup is narrow enough for is left to warps.
+// TestEachAlgorithmOfNarrowProductsHasAPoint: what no instruction of a warpgroup is narrow enough for is left to
+// warps.
 func TestEachAlgorithmOfNarrowProductsHasAPoint(t *testing.T) {
 	on := played(t)
 	for columns := int64(4); columns <= 24; columns += 4 {

@@ -18,8 +18,8 @@ var goodOfWarpgroups = []parameters{
 	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1},
 }
 
-// fitsWarpgroups reports whether a card has warpgroups, both operands are matrices of lines and terms as they read them,
-// and results have the columns of their narrowest instruction.
+// fitsWarpgroups reports whether a card has warpgroups, both operands are matrices of lines and terms as they read
+// them, and results have the columns of their narrowest instruction.
 func (p *tile) fitsWarpgroups() bool {
 	if p.Extents[p.Columns] <= ir.MatrixColumns {
 		return false
