@@ -2,7 +2,6 @@ package powercut
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -246,8 +245,20 @@ func unescape(arg string) ([]byte, error) {
 	return unhex(text)
 }
 
+// unhex is the bytes of \x61\x62.
 func unhex(text string) ([]byte, error) {
-	return hex.DecodeString(string(bytes.ReplaceAll([]byte(text), []byte(`\x`), nil)))
+	const each = len(`\x61`)
+	made := make([]byte, len(text)/each)
+	for k := range made {
+		digits, escaped := strings.CutPrefix(text[k*each:(k+1)*each], `\x`)
+		if _, err := hex.Decode(made[k:k+1], []byte(digits)); err != nil || !escaped {
+			return nil, fmt.Errorf("not a byte as strace writes it: %s", text[k*each:(k+1)*each])
+		}
+	}
+	if len(text)%each != 0 {
+		return nil, fmt.Errorf("half a byte of strace: %s", text[len(made)*each:])
+	}
+	return made, nil
 }
 
 // descriptor is the path of an argument 3<\x2f\x61>.
