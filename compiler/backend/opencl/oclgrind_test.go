@@ -29,6 +29,8 @@ func newInterpreter(t *testing.T) (p *player, log string) {
 	t.Setenv(LibraryVariable, oclgrind)
 	t.Setenv("OCLGRIND_DATA_RACES", "1")
 	t.Setenv("OCLGRIND_LOG", log)
+	// Its optimiser makes switches on integers of 4 bits, of which its interpreter compares 8.
+	t.Setenv("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable")
 	return newPlayer(t), log
 }
 
@@ -47,6 +49,22 @@ func TestOclgrindFindsNoRace(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestKnownSchedulesAreInterpreted: cases that Oclgrind got wrong, each named after why.
+func TestKnownSchedulesAreInterpreted(t *testing.T) {
+	p, _ := newInterpreter(t)
+	files, err := filepath.Glob("testdata/schedules/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d cases, %v", len(files), err)
+	}
+	for _, file := range files {
+		c, err := kerneltest.ReadCase(file)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		p.check(t, []kerneltest.Case{c})
 	}
 }
 
