@@ -44,6 +44,8 @@ type result struct {
 	Seconds  float64
 	// CPUSeconds is the processor time of the tests and of the processes that they waited for.
 	CPUSeconds float64
+	// Seed draws the cases.
+	Seed int64
 	// Failed are the tests that failed, or how the process ended that did not say which did.
 	Failed []string
 	// Output is the file that has what was printed, where something failed.
@@ -54,13 +56,13 @@ func (r result) String() string {
 	if len(r.Failed) == 0 {
 		return fmt.Sprintf("%s (%s) passed in %.1f s, %.1f s of a processor", r.Package, r.setting, r.Seconds, r.CPUSeconds)
 	}
-	return fmt.Sprintf("%s (%s) failed in %.1f s: %s; its output is in %s",
-		r.Package, r.setting, r.Seconds, strings.Join(r.Failed, ", "), r.Output)
+	return fmt.Sprintf("%s (%s, TILTH_TEST_SEED=%d) failed in %.1f s: %s; its output is in %s",
+		r.Package, r.setting, r.Seed, r.Seconds, strings.Join(r.Failed, ", "), r.Output)
 }
 
 // run runs one package's tests where `go test` does, in the package's folder, with the cases that a seed draws.
 func (b binary) run(ctx context.Context, o options, s setting, seed int64) result {
-	r := result{Package: b.pkg, setting: s, Revision: o.revision, At: time.Now().UTC()}
+	r := result{Package: b.pkg, setting: s, Revision: o.revision, At: time.Now().UTC(), Seed: seed}
 	cmd := exec.CommandContext(ctx, b.path, "-test.v", fmt.Sprintf("-test.timeout=%s", o.timeout))
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Processors), fmt.Sprintf("TILTH_TEST_SEED=%d", seed))
