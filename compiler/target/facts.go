@@ -49,10 +49,11 @@ type Bytes int64
 func (t *Target) Facts() []Fact {
 	c := t.CPU
 	if g := t.GPU; g != nil && !g.Simulated {
-		return []Fact{
-			{"GPU", g.Model}, {"set", g.Arch}, {"multiprocessors", g.Multiprocessors}, {"shared", Bytes(g.BlockSharedBytes)}, {"L2", Bytes(g.L2Bytes)},
-			{"host", c.Model}, {"threads", c.Threads},
+		facts := []Fact{{"GPU", g.Model}, {"set", g.Arch}, {"multiprocessors", g.Multiprocessors}, {"shared", Bytes(g.BlockSharedBytes)}, {"L2", Bytes(g.L2Bytes)}}
+		if t.hosts() {
+			return append(facts, Fact{"host", c.Arch})
 		}
+		return append(facts, Fact{"host", c.Model}, Fact{"threads", c.Threads})
 	}
 	return []Fact{
 		{"CPU", c.Model}, {"threads", c.Threads}, {"vector", Bytes(c.VectorBytes)},

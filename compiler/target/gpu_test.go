@@ -58,3 +58,26 @@ func TestBadDescriptionsOfGPUsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestACardIsTheSameBesideAnyProcessor: what was measured on one holds on another machine of the architecture.
+func TestACardIsTheSameBesideAnyProcessor(t *testing.T) {
+	on, err := Host(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.GPU = card()
+	arch := on.Arch()
+	if want := "nvidia-h200-sm_90a-" + arch + "-"; !strings.HasPrefix(on.Fingerprint(), want) || !strings.HasPrefix(on.DeviceClass(), want) {
+		t.Errorf("%s, of class %s, do not begin with %s", on.Fingerprint(), on.DeviceClass(), want)
+	}
+	if facts := on.Facts(); facts[len(facts)-1] != (Fact{"host", arch}) {
+		t.Errorf("facts %v, of which the last should be the host's architecture", facts)
+	}
+	machine, err := Native(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := on.Lacks(machine); len(missing) > 0 {
+		t.Logf("this machine is not made for cards: it lacks %s", missing)
+	}
+}

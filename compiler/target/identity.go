@@ -29,6 +29,9 @@ func (t *Target) DeviceClass() string {
 
 func (t *Target) readable() string {
 	name := t.CPU.readable()
+	if t.hosts() {
+		name = slug(t.CPU.Arch)
+	}
 	if t.GPU != nil {
 		name = t.GPU.readable() + "-" + name
 	}
@@ -37,6 +40,9 @@ func (t *Target) readable() string {
 	}
 	return name
 }
+
+// hosts reports whether the processor is one beside a card, of which nothing matters but its architecture.
+func (t *Target) hosts() bool { return t.GPU != nil && t.CPU.Model == generic }
 
 func (c *CPU) readable() string {
 	return fmt.Sprintf("%s-%s-%dt", slug(c.Model), c.level(), c.Threads)

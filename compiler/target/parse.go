@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -49,6 +50,22 @@ func Parse(name string, threads int) (*Target, error) {
 	return nil, fmt.Errorf("target: %q is none of %s", name, strings.Join(Names(), ", "))
 }
 
+// hosts are the presets for machines with a card, by architecture. Those that were built for cards have all of that.
+var hosts = map[string]string{X86: "x86-64-v3", ARM: "arm64", RISCV: "riscv64"}
+
+// Host is a machine with a card, of this one's architecture: kernels run on the card, and what is known of it holds
+// whatever processors stand beside it.
+func Host(threads int) (*Target, error) {
+	if err := checkThreads(threads); err != nil {
+		return nil, err
+	}
+	name, ok := goArches[runtime.GOARCH]
+	if !ok {
+		return nil, fmt.Errorf("target: this machine's architecture %s is not supported; name another target", runtime.GOARCH)
+	}
+	return preset(presets[hosts[name]], threads), nil
+}
+
 func checkThreads(threads int) error {
 	if threads < 0 || threads > maxThreads {
 		return fmt.Errorf("target: %d threads; use a number between 1 and %d, or 0 for the physical cores", threads, maxThreads)
@@ -61,9 +78,12 @@ func IsFile(name string) bool {
 	return strings.HasSuffix(name, ".json") || strings.ContainsRune(name, os.PathSeparator)
 }
 
+// generic is the model of processors that are known by their architecture and features alone.
+const generic = "generic"
+
 func preset(c CPU, threads int) *Target {
 	c.Features = slices.Clone(c.Features)
-	c.Model = "generic"
+	c.Model = generic
 	c.Threads = max(threads, 1)
 	c.Cores = c.Threads
 	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine

@@ -66,9 +66,9 @@ func find(named string, threads int) (*target.Target, error) {
 	return t, t.Check()
 }
 
-// host is this machine, as a target of this backend that has no card yet.
+// host is a machine like this one, as a target of this backend that has no card yet.
 func host(threads int) (*target.Target, error) {
-	t, err := target.Native(threads)
+	t, err := target.Host(threads)
 	if err != nil {
 		return nil, err
 	}
