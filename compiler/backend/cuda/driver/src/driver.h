@@ -53,6 +53,8 @@ enum {
                      unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))               \
   F(cuMemAlloc_v2, (CUdeviceptr *memory, size_t bytes))                                                                        \
   F(cuMemFree_v2, (CUdeviceptr memory))                                                                                        \
+  F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                             \
+  F(cuMemFreeHost, (void *memory))                                                                                             \
   F(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))                                                         \
   F(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t bytes))                                                               \
   F(cuMemsetD8Async, (CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream))                                 \

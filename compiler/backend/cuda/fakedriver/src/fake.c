@@ -307,6 +307,13 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   return INVALID_VALUE;
 }
 
+EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  WITH_CONTEXT
+  if (fake.sticky || flags) return fake.sticky ? fake.sticky : INVALID_VALUE;
+  return (*memory = malloc(bytes)) ? CUDA_SUCCESS : OUT_OF_MEMORY;
+}
+EXPORT CUresult cuMemFreeHost(void *memory) { WITH_CONTEXT return free(memory), CUDA_SUCCESS; }
+
 /* Whether memory was allocated as one. */
 static int owns(CUdeviceptr memory, size_t bytes) {
   for (int k = 0; k < MOST_ALLOCATIONS; k++) {

@@ -81,18 +81,19 @@ static int open_memory(struct tilth_model *m, const char *path, int64_t offset) 
 
 static CUdeviceptr at(const struct tilth_model *m, struct tilth_place p) { return (p.in_weights ? m->weights : m->arena) + (uint64_t)p.offset; }
 
-/* The caller's copies of tensors. */
-static void **mirrors(const struct tilth_tensor *tensors, int32_t n) {
-  void **list = calloc(n + 1, sizeof *list);
-  for (int32_t k = 0; list && k < n; k++)
-    if (!(list[k] = calloc(1, at_least_one(tensors[k].bytes)))) return list[n] = list, list;
-  return list;
+/* The caller's copies of tensors, in memory that the card reads and writes itself: others it copies by way of such. */
+static int mirrors(void ***list, const struct tilth_tensor *tensors, int32_t n) {
+  if (!(*list = calloc(at_least_one(n), sizeof **list))) return tilth_fail("out of memory");
+  for (int32_t k = 0; k < n; k++) {
+    size_t bytes = at_least_one(tensors[k].bytes);
+    if (fails(driver.cuMemHostAlloc(&(*list)[k], bytes, 0), "allocating memory for inputs and outputs")) return -1;
+    memset((*list)[k], 0, bytes);
+  }
+  return 0;
 }
 
 static int open_mirrors(struct tilth_model *m) {
-  m->inputs = mirrors(tilth_plan.inputs, tilth_plan.n_inputs);
-  m->outputs = mirrors(tilth_plan.outputs, tilth_plan.n_outputs);
-  return m->inputs && m->outputs && !m->inputs[tilth_plan.n_inputs] && !m->outputs[tilth_plan.n_outputs] ? 0 : tilth_fail("out of memory");
+  return mirrors(&m->inputs, tilth_plan.inputs, tilth_plan.n_inputs) || mirrors(&m->outputs, tilth_plan.outputs, tilth_plan.n_outputs) ? -1 : 0;
 }
 
 static int open_events(struct tilth_model *m) {
@@ -150,7 +151,8 @@ static void close_profile(struct tilth_model *m) {
 }
 
 static void free_all(void **list, int32_t n) {
-  for (int32_t k = 0; list && k < n; k++) free(list[k]);
+  for (int32_t k = 0; list && k < n; k++)
+    if (list[k]) driver.cuMemFreeHost(list[k]);
   free(list);
 }
 
