@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/bench/replay/record"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/job"
@@ -71,7 +72,7 @@ func (f *recordChoice) known(args []string) ([]record.Task, error) {
 		}
 	}
 	var models []record.Model
-	err := f.model.loadAll(files, func(path string, p *program.Program) error {
+	err := f.model.loadAll(files, array.Invalid, func(path string, p *program.Program) error {
 		models = append(models, record.Model{Name: modelName(path), Tasks: p.Tasks})
 		return nil
 	})

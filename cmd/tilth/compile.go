@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -105,11 +106,15 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.numerics.check(); err != nil {
 		return err
 	}
-	p, err := k.model.load(path)
+	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
 	if err != nil {
 		return err
 	}
-	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
+	storage, err := registry.Storage(machine, k.numerics.level)
+	if err != nil {
+		return err
+	}
+	p, err := k.model.load(path, storage)
 	if err != nil {
 		return err
 	}

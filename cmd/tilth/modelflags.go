@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -20,6 +21,8 @@ type modelFlags struct {
 	shapes map[string]string
 	// stdin is where a model named - is read from.
 	stdin func() io.Reader
+	// piped is what was read from there.
+	piped *onnx.Model
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -27,8 +30,8 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "dimensions that the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`")
 }
 
-// load reads an ONNX file and compiles it to a program.
-func (f *modelFlags) load(path string) (*program.Program, error) {
+// load reads an ONNX file and compiles it to a program, whose factors are stored in a type.
+func (f *modelFlags) load(path string, storage array.DType) (*program.Program, error) {
 	shapes, err := f.parse()
 	if err != nil {
 		return nil, err
@@ -37,15 +40,18 @@ func (f *modelFlags) load(path string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return importModel(path, m, shapes)
+	return importModel(path, m, frontend.Options{Shapes: shapes, Storage: storage})
 }
 
-// read reads an ONNX file, or standard input.
-func (f *modelFlags) read(path string) (*onnx.Model, error) {
-	if path == stdio {
-		return onnx.ReadFrom(f.stdin(), "standard input")
+// read reads an ONNX file, or standard input, once.
+func (f *modelFlags) read(path string) (_ *onnx.Model, err error) {
+	if path != stdio {
+		return onnx.ReadFile(path)
 	}
-	return onnx.ReadFile(path)
+	if f.piped == nil {
+		f.piped, err = onnx.ReadFrom(f.stdin(), "standard input")
+	}
+	return f.piped, err
 }
 
 // modelName is what a model is called after its file.
@@ -56,19 +62,19 @@ func modelName(path string) string {
 	return strings.TrimSuffix(filepath.Base(path), ".onnx")
 }
 
-func importModel(path string, m *onnx.Model, shapes map[string][]int64) (*program.Program, error) {
-	p, err := frontend.Import(m, frontend.Options{Shapes: shapes})
+func importModel(path string, m *onnx.Model, o frontend.Options) (*program.Program, error) {
+	p, err := frontend.Import(m, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
 }
 
-// loadAll reads several models and calls visit with the program of each in turn. A shape is for those of them that
-// have an input or a symbol of its name; one at least must.
-func (f *modelFlags) loadAll(paths []string, visit func(path string, p *program.Program) error) error {
+// loadAll reads several models and calls visit with the program of each in turn, whose factors are stored in a type. A
+// shape is for those of them that have an input or a symbol of its name; one at least must.
+func (f *modelFlags) loadAll(paths []string, storage array.DType, visit func(path string, p *program.Program) error) error {
 	return f.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
-		p, err := importModel(path, m, shapes)
+		p, err := importModel(path, m, frontend.Options{Shapes: shapes, Storage: storage})
 		if err != nil {
 			return err
 		}

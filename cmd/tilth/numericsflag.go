@@ -15,7 +15,7 @@ type numericsFlag struct {
 
 func (f *numericsFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "numerics", schedule.Default.String(),
-		"algorithms allowed: strict (direct sums), default (also Winograd, Strassen, and float32 in two pieces of TF32) or fast (also rounded products)")
+		"algorithms allowed: strict (direct sums), default (also Winograd, Strassen, and float32 in two pieces of TF32) or fast (also rounded products, and on GPUs weights and activations in bfloat16)")
 }
 
 // check reads the flag.

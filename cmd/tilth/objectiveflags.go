@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
@@ -16,6 +19,8 @@ type objectiveFlags struct {
 	tasks   string
 	weights string
 	list    string
+	// listed is what was read of the list.
+	listed []byte
 }
 
 // objective is what a job is to bring down.
@@ -23,6 +28,8 @@ type objective struct {
 	// name is that of the models.
 	name  string
 	tasks []job.Task
+	// storage is the type in which factors are stored.
+	storage array.DType
 }
 
 func (f *objectiveFlags) add(c *cobra.Command) {
@@ -63,15 +70,15 @@ func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
 	return weights, nil
 }
 
-// load reads the models and selects their tasks.
-func (f *objectiveFlags) load(paths []string) (objective, error) {
+// load reads the models, whose factors are stored in a type, and selects their tasks. It may be called again.
+func (f *objectiveFlags) load(paths []string, storage array.DType) (objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
 		return objective{}, err
 	}
 	var models []job.Model
 	var names []string
-	err = f.model.loadAll(paths, func(path string, p *program.Program) error {
+	err = f.model.loadAll(paths, storage, func(path string, p *program.Program) error {
 		models = append(models, job.Model{Tasks: p.Tasks, Weight: weights[len(models)]})
 		names = append(names, modelName(path))
 		return nil
@@ -83,25 +90,43 @@ func (f *objectiveFlags) load(paths []string) (objective, error) {
 	if err == nil && len(tasks) == 0 {
 		err = fmt.Errorf("%s: it computes nothing, so there is nothing to tune", strings.Join(paths, ", "))
 	}
-	return objective{name: strings.Join(names, "+"), tasks: tasks}, err
+	return objective{name: strings.Join(names, "+"), tasks: tasks, storage: storage}, err
 }
 
 func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
 	if f.list == "" {
 		return job.Select(tasks, f.tasks)
 	}
-	list := f.model.stdin()
-	if f.list != stdio {
-		file, err := os.Open(f.list)
-		if err != nil {
+	if f.listed == nil {
+		if err := f.readList(); err != nil {
 			return nil, fmt.Errorf("--task-weights: %w", err)
 		}
-		defer file.Close()
-		list = file
 	}
-	chosen, err := job.Weigh(tasks, list)
+	chosen, err := job.Weigh(tasks, bytes.NewReader(f.listed))
 	if err != nil {
 		return nil, fmt.Errorf("--task-weights: %s: %w", f.list, err)
 	}
 	return chosen, nil
+}
+
+// maxListBytes is far more than any list has.
+const maxListBytes = 16 << 20
+
+// readList reads the list of tasks and weights.
+func (f *objectiveFlags) readList() error {
+	list := f.model.stdin()
+	if f.list != stdio {
+		file, err := os.Open(f.list)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		list = file
+	}
+	data, err := io.ReadAll(io.LimitReader(list, maxListBytes+1))
+	if err == nil && len(data) > maxListBytes {
+		err = fmt.Errorf("%s has more than %d bytes", f.list, maxListBytes)
+	}
+	f.listed = data
+	return err
 }

@@ -32,7 +32,8 @@ operations of one execution, and their share of the model's operations. Several 
 are listed as 'tilth tune' sees them: a task that they share is one task.
 
 With --dump, print the graph after each pass, or the programs of the tasks, to debug
-a pass or a kernel.`,
+a pass or a kernel. With --numerics fast the tasks are those of --target, whose memory
+may hold weights and activations in 16 bits.`,
 		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'\n" +
 			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3",
 		Args: cobra.MinimumNArgs(1),
@@ -44,11 +45,15 @@ a pass or a kernel.`,
 		if err := dump.check(c); err != nil {
 			return err
 		}
+		storage, err := dump.storage()
+		if err != nil {
+			return err
+		}
 		if dump.what == dumpGraph {
-			return dump.graphs(a, &flags, args)
+			return dump.graphs(a, &flags, storage, args)
 		}
 		var models []job.Model
-		err := flags.loadAll(args, func(_ string, p *program.Program) error {
+		err = flags.loadAll(args, storage, func(_ string, p *program.Program) error {
 			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
 			return nil
 		})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/frontend"
@@ -21,6 +22,7 @@ import (
 type dumpFlags struct {
 	what, task, schedule, target string
 	threads                      int
+	numerics                     numericsFlag
 }
 
 const (
@@ -37,12 +39,32 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
 	c.Flags().StringVar(&d.target, "target", "native", "what to dump for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
+	d.numerics.add(c)
+}
+
+// storage is the type in which programs for the target store factors.
+func (d *dumpFlags) storage() (array.DType, error) {
+	if d.numerics.level < schedule.Fast {
+		return array.Invalid, nil
+	}
+	on, err := registry.Target(d.target, d.threads)
+	if err != nil {
+		return array.Invalid, err
+	}
+	return registry.Storage(on, d.numerics.level)
 }
 
 // check refuses flags that ask for nothing, or for what there is not.
 func (d *dumpFlags) check(c *cobra.Command) error {
+	if err := d.numerics.check(); err != nil {
+		return err
+	}
+	device := []string{"target", "threads"}
+	if d.numerics.level == schedule.Fast { // then tasks depend on the device
+		device = nil
+	}
 	if d.what == "" {
-		for _, name := range []string{"task", "schedule", "target", "threads"} {
+		for _, name := range append([]string{"task", "schedule"}, device...) {
 			if c.Flags().Changed(name) {
 				return usagef("--%s needs --dump", name)
 			}
@@ -54,7 +76,7 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	}
 	switch d.what {
 	case dumpGraph:
-		for _, name := range []string{"task", "schedule", "target", "threads"} {
+		for _, name := range append([]string{"task", "schedule"}, device...) {
 			if c.Flags().Changed(name) {
 				return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
 			}
@@ -67,9 +89,9 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 }
 
 // graphs prints the graphs of models after each pass that changed them.
-func (d *dumpFlags) graphs(a *app, models *modelFlags, paths []string) error {
+func (d *dumpFlags) graphs(a *app, models *modelFlags, storage array.DType, paths []string) error {
 	return models.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
-		stages, err := frontend.Dump(m, frontend.Options{Shapes: shapes})
+		stages, err := frontend.Dump(m, frontend.Options{Shapes: shapes, Storage: storage})
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
@@ -127,7 +149,7 @@ func (d *dumpFlags) choose(tasks []job.Task) ([]job.Task, error) {
 
 func (d *dumpFlags) scheduled(a *app, by backend.Backend, on *target.Target, task job.Task) (*schedule.Schedule, error) {
 	if d.schedule == defaultSchedule {
-		s := by.Space(task.Workload, on, schedule.Default)
+		s := by.Space(task.Workload, on, d.numerics.level)
 		return s.Apply(s.Default())
 	}
 	trace, err := d.trace(a)

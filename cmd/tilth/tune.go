@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -89,12 +90,15 @@ func newTune(a *app) *cobra.Command {
 
 // local tunes in this process.
 func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
-	o, err := t.objective.load(paths)
+	o, err := t.objective.load(paths, array.Invalid)
 	if err != nil {
 		return err
 	}
 	machine, tc, err := localTarget(ctx, t.target, t.threads, t.compiler)
 	if err != nil {
+		return err
+	}
+	if o, err = t.loadFor(paths, machine, o); err != nil {
 		return err
 	}
 	if err := runsHere(machine); err != nil {

@@ -12,6 +12,9 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
@@ -86,10 +89,19 @@ func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.J
 	})
 }
 
+// loadFor is an objective for a target, whose programs may store factors of products in another type.
+func (f *tuneFlags) loadFor(paths []string, t *target.Target, o objective) (objective, error) {
+	storage, err := registry.Storage(t, f.numerics.level)
+	if err != nil || storage == o.storage {
+		return o, err
+	}
+	return f.objective.load(paths, storage)
+}
+
 // submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
 // begin it, and fails if that does not come; without (nil) the job may wait in the farm.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
-	o, err := f.objective.load(paths)
+	o, err := f.objective.load(paths, array.Invalid)
 	if err != nil {
 		return nil, err
 	}
@@ -99,18 +111,20 @@ func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string
 		if err != nil {
 			return err
 		}
+		if o, err = f.loadFor(paths, device.Target, o); err != nil {
+			return err
+		}
 		spec = f.spec(o, owner(), device)
 		if patience == nil {
 			return nil
 		}
 		return c.CheckFarm(ctx, spec)
 	}
-	if patience == nil {
-		err = find(ctx)
-	} else {
-		err = patience.Try(ctx, find)
+	try := find
+	if patience != nil {
+		try = func(ctx context.Context) error { return patience.Try(ctx, find) }
 	}
-	if err != nil {
+	if err := try(ctx); err != nil {
 		return nil, err
 	}
 	return c.Submit(ctx, spec)

@@ -23,6 +23,18 @@ func FromInt64(values []int64, shape ...int64) *Array {
 	return a
 }
 
+// As is the array with its floating point elements rounded to the nearest of another type.
+func (a *Array) As(d DType) *Array {
+	if a.DType == d {
+		return a
+	}
+	made := New(d, a.Shape...)
+	for i := range a.Len() {
+		made.SetFloat(i, a.Float(i))
+	}
+	return made
+}
+
 // Float reads element i (row-major) as a float64. 64-bit integers beyond 2^53 are rounded; use Int for those.
 func (a *Array) Float(i int64) float64 {
 	switch a.DType {

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -21,6 +22,9 @@ type Backend interface {
 	Programs
 	// Space is the candidate schedules of a workload, with the algorithms that numerics allow.
 	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space
+	// Storage is the type in which a program stores factors of products in float32 (frontend.Options.Storage), at a
+	// level of numerics; Invalid = float32.
+	Storage(t *target.Target, numerics schedule.Numerics) array.DType
 	// Clock is about how many of the cycles that costs of a space count are a second.
 	Clock(t *target.Target) float64
 	// Features describes candidates for the cost model.

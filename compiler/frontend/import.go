@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend/emit"
 	"github.com/tilth-dev/tilth/compiler/frontend/fusion"
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
@@ -18,6 +19,9 @@ type Options struct {
 	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
 	// gives an open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
+	// Storage is a type of 16 bits in which factors of products in float32 are stored, as placement.Narrow says;
+	// Invalid = what the model has.
+	Storage array.DType
 	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
 	// fault.
 	Verify bool
@@ -74,7 +78,7 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 	if err := after(stageBuild); err != nil {
 		return nil, err
 	}
-	for _, pass := range passes {
+	for _, pass := range opts.passes() {
 		if err := pass.Run(g); err != nil {
 			return nil, err
 		}

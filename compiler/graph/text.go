@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
 )
 
 // Text is the graph for people, a node a line: what it computes, from what, and what was decided of its result.
@@ -60,6 +62,9 @@ func (n *Node) operandsText() string {
 			list[k] = "-"
 		case v.Const != nil:
 			list[k] = "constant " + v.label() + " " + v.typeText()
+			if v.Stored != array.Invalid {
+				list[k] += " stored as " + v.Stored.String()
+			}
 		default:
 			list[k] = v.label()
 		}
@@ -75,6 +80,9 @@ func (v *Value) placeText() (text string) {
 			text = ", axes in memory " + join(v.Layout)
 			break
 		}
+	}
+	if v.Stored != array.Invalid {
+		text += ", stored as " + v.Stored.String()
 	}
 	switch {
 	case v.Within == nil:

@@ -18,6 +18,16 @@ type Value struct {
 	Layout []int
 	// Within is set when the value's elements lie in another one's memory.
 	Within *Within
+	// Stored is the type of the elements in memory where it has fewer bits than the value's, which operators see.
+	Stored array.DType
+}
+
+// InMemory is the type of the value's elements in memory.
+func (v *Value) InMemory() array.DType {
+	if v.Stored != array.Invalid {
+		return v.Stored
+	}
+	return v.DType
 }
 
 // Within says in whose memory a value's elements lie.

@@ -41,7 +41,7 @@ func evaluateLowered(n *Node) (*array.Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(out, RowMajor(len(n.Out.Shape)))})
+	w, err := expr.NewWorkload([]*expr.Tensor{l.Store(out, out.DType, RowMajor(len(n.Out.Shape)))})
 	if err != nil {
 		return nil, err
 	}

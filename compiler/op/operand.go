@@ -11,6 +11,8 @@ import (
 // Operand is a value inside a kernel: a tensor in memory, a constant whose layout the reader still chooses, or
 // expressions that are computed where they are read.
 type Operand struct {
+	// Type has the type that operators see. Elements in memory may have fewer bits: they are those of the tensor, or
+	// of the constant.
 	Type
 	// Layout is the order of the axes in memory, or the natural one of a value that is not in memory.
 	Layout []int
@@ -35,7 +37,15 @@ func (o Operand) At(i ...expr.Expr) expr.Expr {
 	for k, axis := range o.Layout {
 		index[k] = i[axis]
 	}
-	return o.Tensor.At(index...)
+	return expr.To(o.DType, o.Tensor.At(index...))
+}
+
+// inMemory is the operand with the type that its elements have in memory, for stages that only move them.
+func (o Operand) inMemory() Operand {
+	if o.Tensor != nil {
+		o.DType = o.Tensor.DType
+	}
+	return o
 }
 
 // computed reports whether the value is computed inside the kernel.
@@ -148,7 +158,7 @@ func (l *Lowering) Arrange(o Operand, layout []int) Operand {
 		return o
 	}
 	o.Tensor = l.bind(o.id, layout, func() *expr.Tensor {
-		return expr.NewConstant("constant", o.DType, Physical(o.Shape, layout)...)
+		return expr.NewConstant("constant", o.Const.DType, Physical(o.Shape, layout)...)
 	})
 	o.Layout, o.Const = layout, nil
 	return o
@@ -204,13 +214,22 @@ func (l *Lowering) bounded(o Operand) Operand {
 	return l.Materialise("part", o)
 }
 
-// Store is the stage that writes a result: o itself when it was computed in the wanted layout, else a copy of it.
-func (l *Lowering) Store(o Operand, layout []int) *expr.Tensor {
+// Store is the stage that writes a result as elements of a type: o itself when it was computed so in the wanted
+// layout, else a copy of it.
+func (l *Lowering) Store(o Operand, d array.DType, layout []int) *expr.Tensor {
 	o = l.Readable(o)
-	if o.Tensor != nil && o.Tensor.Role == expr.Computed && slices.Equal(o.Layout, layout) {
+	if o.Tensor != nil && o.Tensor.Role == expr.Computed && o.Tensor.DType == d && slices.Equal(o.Layout, layout) {
 		return o.Tensor
 	}
-	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return o.At(i...) }).Tensor
+	return l.Map("out", o.Shape, layout, func(i []expr.Expr) expr.Expr { return narrowed(d, o.At(i...)) }).Tensor
+}
+
+// narrowed is an expression in a type. What had the type before it was widened is taken as it was.
+func narrowed(d array.DType, e expr.Expr) expr.Expr {
+	if c, ok := e.(*expr.Cast); ok && c.A.DType() == d && wideType(d) == c.Type {
+		return c.A
+	}
+	return expr.To(d, e)
 }
 
 // Readable makes sure that At works: a constant gets its natural layout, or becomes a literal when it has one element.

@@ -8,9 +8,9 @@ import (
 )
 
 var poolDefs = []Def{
-	ofChannels(poolDef("MaxPool", lowerMaxPool, "maxpool")).with(Traits{Tiled: true}),
+	ofChannels(poolDef("MaxPool", lowerMaxPool, "maxpool")).with(Traits{Tiled: true, Selects: true}),
 	ofChannels(poolDef("AveragePool", lowerAveragePool, "avgpool")).with(Traits{Tiled: true}),
-	ofChannels(globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool")),
+	ofChannels(globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool")).with(Traits{Selects: true}),
 	ofChannels(globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool")),
 }
 

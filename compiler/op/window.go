@@ -117,7 +117,8 @@ func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) 
 		name = "layout"
 	}
 	x = l.Readable(x)
-	return l.Map(name, shape, layout, func(i []expr.Expr) expr.Expr {
+	moved, fill := x.inMemory(), expr.To(x.inMemory().DType, fill)
+	stage := l.Map(name, shape, layout, func(i []expr.Expr) expr.Expr {
 		index := append([]expr.Expr{}, i...)
 		var inside expr.Expr = &expr.Int{Value: 1, Type: trueType}
 		for k, e := range extent {
@@ -130,8 +131,10 @@ func (l *Lowering) padSpatial(x Operand, begin, extent []int64, fill expr.Expr) 
 				inside = expr.Bin(expr.And, inside, expr.Bin(expr.Lt, p, expr.I(x.Shape[2+k])))
 			}
 		}
-		return expr.Sel(inside, x.At(index...), fill)
+		return expr.Sel(inside, moved.At(index...), fill)
 	})
+	stage.DType = x.DType
+	return stage
 }
 
 // String is for example "k3x3 s2".

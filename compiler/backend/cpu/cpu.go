@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
@@ -58,6 +59,9 @@ func (Backend) Between(few, many backend.Measured, t *target.Target) roofline.Ra
 func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, numerics)
 }
+
+// Storage implements backend.Backend: processors that multiply 16 bits have no sketches that do yet.
+func (Backend) Storage(*target.Target, schedule.Numerics) array.DType { return array.Invalid }
 
 // Clock implements backend.Backend.
 func (Backend) Clock(*target.Target) float64 { return machine.Clock }

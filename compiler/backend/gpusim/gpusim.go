@@ -3,6 +3,7 @@ package gpusim
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	cpucode "github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
@@ -63,6 +64,11 @@ func (Backend) Check(t *target.Target) error {
 // Space implements backend.Backend.
 func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, numerics)
+}
+
+// Storage implements backend.Backend.
+func (Backend) Storage(t *target.Target, numerics schedule.Numerics) array.DType {
+	return sketch.Storage(t, numerics)
 }
 
 // featureSet has no more than the analytic cost.

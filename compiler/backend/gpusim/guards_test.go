@@ -144,7 +144,7 @@ func (m *mutants) wrong(k int) string {
 	if err != nil {
 		return err.Error()
 	}
-	return m.cases[k].Wrong(outputs[k], codegen.Tolerance(m.cases[k].Workload)*m.cases[k].Schedule.ErrorGrowth())
+	return m.cases[k].Wrong(outputs[k], codegen.Tolerance(m.cases[k].Workload)*codegen.Growth(m.cases[k].Schedule))
 }
 
 // withGuards draws a case whose kernel has guards; the kernel is nil where none of several had any. Tiles for tensor

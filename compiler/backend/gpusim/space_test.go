@@ -68,7 +68,7 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 		rt.Fatalf("%v\n%s", err, cases[at].Text())
 	}
 	for k, c := range cases {
-		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*c.Schedule.ErrorGrowth()); text != "" {
+		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*codegen.Growth(c.Schedule)); text != "" {
 			rt.Fatalf("%s\n%s", text, c.Text())
 		}
 	}

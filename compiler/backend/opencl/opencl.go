@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
@@ -67,6 +68,11 @@ func (Backend) Between(few, _ backend.Measured, _ *target.Target) roofline.Rates
 // Space implements backend.Backend.
 func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space {
 	return sketch.New(w, t, numerics)
+}
+
+// Storage implements backend.Backend.
+func (Backend) Storage(t *target.Target, numerics schedule.Numerics) array.DType {
+	return sketch.Storage(t, numerics)
 }
 
 // clock is that of today's GPUs, about.

@@ -86,7 +86,7 @@ func (p *player) check(t testing.TB, cases []kerneltest.Case) {
 		t.Fatalf("%v\n%s", err, cases[at].Text())
 	}
 	for k, c := range cases {
-		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*c.Schedule.ErrorGrowth()); text != "" {
+		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*codegen.Growth(c.Schedule)); text != "" {
 			t.Fatalf("%s\n%s", text, c.Text())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
@@ -48,6 +49,16 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 		return nil, err
 	}
 	return b.Space(w, t, numerics), nil
+}
+
+// Storage is the type in which programs for a target store factors of products in float32, at a level of numerics;
+// Invalid = float32.
+func Storage(t *target.Target, numerics schedule.Numerics) (array.DType, error) {
+	b, err := Of(t)
+	if err != nil {
+		return array.Invalid, err
+	}
+	return b.Storage(t, numerics), nil
 }
 
 // Target finds a target by name: one of a backend's, where there are several devices with one of them behind a colon,

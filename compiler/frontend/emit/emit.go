@@ -48,7 +48,7 @@ func (e *emitter) value(v *graph.Value) int {
 	if k, ok := e.index[key]; ok {
 		return k
 	}
-	made := program.Value{Name: v.Name, DType: v.DType, Shape: placement.Physical(v), Alias: -1}
+	made := program.Value{Name: v.Name, DType: v.InMemory(), Shape: placement.Physical(v), Alias: -1}
 	if p, _ := placement.Of(v); p.Root != v {
 		made.Alias, made.Offset = e.value(p.Root), p.Offset
 		if !p.IsDense(made.Shape) {
@@ -72,13 +72,13 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 	}
 	shape := op.Physical(v.Shape, layout)
 	rows := op.RowMajor(len(v.Shape))
-	name, data := v.Name, &array.Array{DType: v.DType, Shape: shape, Data: v.Const.Data}
+	name, data := v.Name, &array.Array{DType: v.Const.DType, Shape: shape, Data: v.Const.Data}
 	if !op.SameLayout(v.Shape, layout, rows) {
 		e.budget.Bytes(int64(len(v.Const.Data)))
 		data = op.Arrange(v.Const, layout)
 		name = fmt.Sprint(name, layout)
 	}
-	e.index[key] = e.add(program.Value{Name: name, DType: v.DType, Shape: shape, Data: data, Alias: -1})
+	e.index[key] = e.add(program.Value{Name: name, DType: data.DType, Shape: shape, Data: data, Alias: -1})
 	return e.index[key]
 }
 
@@ -120,9 +120,10 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 			case v.Const != nil:
 				in[k] = l.Constant(v.ID, v.Const)
 			default:
-				in[k] = l.Input(v.ID, v.Name, v.Type, v.Layout)
+				in[k] = l.Input(v.ID, v.Name, op.Type{DType: v.InMemory(), Shape: v.Shape}, v.Layout)
 				in[k].Tensor.Strides = placement.ArgumentStrides(v)
 			}
+			in[k].DType = v.DType
 		}
 		out, err := op.Lower(l, n.Node, in)
 		if err != nil {
@@ -146,7 +147,7 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 
 // store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.
 func store(l *op.Lowering, o op.Operand, v *graph.Value) op.Operand {
-	t := l.Store(o, v.Layout)
+	t := l.Store(o, v.InMemory(), v.Layout)
 	t.Strides = placement.ArgumentStrides(v)
 	return op.Operand{Type: v.Type, Layout: v.Layout, Tensor: t}
 }

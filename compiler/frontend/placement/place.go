@@ -53,7 +53,7 @@ func (p Place) IsDense(shape []int64) bool {
 // memory.
 func ArgumentStrides(v *graph.Value) []int64 {
 	p, _ := Of(v)
-	if p.IsDense(Physical(v)) && p.Offset*v.DType.Bytes()%program.Alignment == 0 {
+	if p.IsDense(Physical(v)) && p.Offset*v.InMemory().Bytes()%program.Alignment == 0 {
 		return nil
 	}
 	return p.Strides

@@ -3,14 +3,12 @@ package codegen
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -128,13 +126,13 @@ func (k printed) fields(id, packs string) string {
 func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 	if u.printing != nil {
 		info, err := u.printing(u, symbol, s)
-		return printed{info, symbol, s.ErrorGrowth()}, err
+		return printed{info, symbol, Growth(s)}, err
 	}
 	f, err := lowered(s, u.kernelPasses(), observe)
 	if err != nil {
 		return printed{}, err
 	}
-	return printed{u.functions(symbol, f, ""), symbol, s.ErrorGrowth()}, nil
+	return printed{u.functions(symbol, f, ""), symbol, Growth(s)}, nil
 }
 
 // functions prints the functions that run a program, with attributes of C.
@@ -154,35 +152,3 @@ func (u *Unit) Source() string {
 
 // Embedded implements backend.Unit: processors run what is in the source.
 func (u *Unit) Embedded() []toolchain.Embedded { return nil }
-
-// Tolerance is the largest difference from the reference that a candidate of w may have, relative to the output's
-// largest value. Rounding errors of a sum grow with the square root of its length, so the bound does too. A schedule
-// with another algorithm than the direct sum may differ by Schedule.ErrorGrowth times as much.
-func Tolerance(w *expr.Workload) float64 {
-	terms, unit := 1.0, 0.0
-	for _, t := range w.Stages {
-		n := 1.0
-		for _, r := range t.Reduce {
-			n *= float64(r.Extent)
-		}
-		terms = max(terms, n)
-		unit = max(unit, roundoff(t.DType))
-	}
-	return unit * (64 + 4*math.Sqrt(terms))
-}
-
-// roundoff is the relative rounding error of one operation.
-func roundoff(d array.DType) float64 {
-	switch d {
-	case array.Float32:
-		return 0x1p-24
-	case array.Float64:
-		return 0x1p-53
-	case array.Float16:
-		return 0x1p-11
-	case array.BFloat16:
-		return 0x1p-8
-	default:
-		return 0
-	}
-}

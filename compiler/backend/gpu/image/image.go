@@ -38,7 +38,7 @@ func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) 
 	if len(f.Prepared) > 0 {
 		return nil, fmt.Errorf("candidate %.12s: it packs constants, which kernels for GPUs read as they are", k.ID)
 	}
-	p := &Printed{id: k.ID, workspaceBytes: f.WorkspaceBytes, growth: k.Schedule.ErrorGrowth()}
+	p := &Printed{id: k.ID, workspaceBytes: f.WorkspaceBytes, growth: cpucode.Growth(k.Schedule)}
 	p.kernels = codegen.Kernels(symbol, f, &p.helpers, dialect.Text)
 	return p, nil
 }

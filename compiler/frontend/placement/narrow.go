@@ -1,0 +1,124 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// Narrow is the pass that has factors of products in float32 stored in a type of 16 bits: half the bytes, and
+// instructions for matrices multiply them as they are. Operators still compute in float32, so that sums, softmax and
+// normalisation lose nothing: what is rounded is what lies in memory, once, by whoever stores it. These are stored so:
+//
+//   - weights and operands of products whose sums have leastTerms terms or more, attention's among them, and what
+//     other convolutions slide over, which is read many times;
+//   - what is only moved, or of which maxima are taken, before it becomes such an operand.
+//
+// All readers of a value read the rounded one. Inputs and outputs of the model stay as they are, and so does all that
+// no product reads.
+func Narrow(to array.DType) graph.Pass {
+	return graph.Pass{Name: "store-as-" + to.String(), Run: func(g *graph.Graph) error {
+		narrowing := &narrowing{Graph: g, to: to, readers: g.Users(), members: map[*graph.Value][]*graph.Value{}, chosen: map[*graph.Value]bool{}}
+		narrowing.run()
+		return nil
+	}}
+}
+
+// leastTerms is how long the sums are for which factors are worth rounding: instructions for matrices take so many
+// terms of 16 bits. Shorter ones, such as those that give each position its frequencies, may need all bits.
+const leastTerms = 16
+
+// narrowing chooses memory by its root, the value that all values in it lie in.
+type narrowing struct {
+	*graph.Graph
+	to      array.DType
+	readers map[*graph.Value][]*graph.Node
+	members map[*graph.Value][]*graph.Value
+	chosen  map[*graph.Value]bool
+}
+
+func (n *narrowing) run() {
+	for _, node := range n.Nodes {
+		root := rootOf(node.Result)
+		n.members[root] = append(n.members[root], node.Result)
+	}
+	for _, node := range n.Nodes {
+		for _, v := range narrowFactors(node) {
+			n.choose(v)
+		}
+	}
+	for _, node := range slices.Backward(n.Nodes) {
+		if root := rootOf(node.Result); root == node.Result && n.onlyMoved(root) {
+			n.choose(root)
+		}
+	}
+	for root := range n.chosen {
+		if root.Const != nil {
+			n.Budget.Bytes(root.Const.Len() * n.to.Bytes())
+			root.Const, root.Stored = root.Const.As(n.to), n.to
+		}
+		for _, v := range n.members[root] {
+			v.Stored = n.to
+		}
+	}
+}
+
+// rootOf is the value in whose memory another one lies.
+func rootOf(v *graph.Value) *graph.Value {
+	for v.Within != nil {
+		v = v.Within.Of
+	}
+	return v
+}
+
+// choose takes the memory of a value, unless it is the model's own or of another type. A constant of one element is no
+// memory.
+func (n *narrowing) choose(v *graph.Value) {
+	root := rootOf(v)
+	if root.DType != array.Float32 || root.Producer == nil && root.Const == nil || root.Const != nil && root.Const.Len() == 1 ||
+		n.IsOutput(root) || anyOutput(n.Graph, n.members[root]) {
+		return
+	}
+	n.chosen[root] = true
+}
+
+// onlyMoved reports whether what reads a value's memory moves elements, or takes maxima, into memory that is chosen:
+// they are rounded there at the latest, to the same.
+func (n *narrowing) onlyMoved(root *graph.Value) bool {
+	moved := false
+	for _, v := range n.members[root] {
+		for _, reader := range n.readers[v] {
+			into := rootOf(reader.Result)
+			if into == root {
+				continue
+			}
+			if !n.chosen[into] || reader.Def().Kind != op.Injective && !reader.Def().Selects {
+				return false
+			}
+			moved = true
+		}
+	}
+	return moved
+}
+
+// narrowFactors are the factors of a node that are worth rounding.
+func narrowFactors(n *graph.Node) []*graph.Value {
+	if n.Is(op.FusedAttention) {
+		if shape := n.Operands[0].Shape; shape[len(shape)-1] >= leastTerms {
+			return n.Operands[:3]
+		}
+		return nil
+	}
+	if _, ok := n.Product(); !ok || array.Elements(n.Out.Shape) == 0 {
+		return nil
+	}
+	if terms := op.Work(n.Node) / 2 / float64(array.Elements(n.Out.Shape)); terms >= leastTerms {
+		return n.Operands[:2]
+	}
+	if n.Def().Spatial {
+		return n.Operands[:1]
+	}
+	return nil
+}
