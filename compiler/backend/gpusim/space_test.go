@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 	"pgregory.net/rapid"
 )
 
@@ -74,6 +75,12 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 	}
 }
 
+// narrow draws tasks of models in float32 whose factors have 16 bits.
+func narrow(t *testing.T) func(*rapid.T) *expr.Workload {
+	tasks := sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast))
+	return func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") }
+}
+
 // TestEveryPointIsRight: whatever the workload and the point, the kernel is free of races, stays within its arrays,
 // and computes what the evaluator does.
 func TestEveryPointIsRight(t *testing.T) {
@@ -82,7 +89,7 @@ func TestEveryPointIsRight(t *testing.T) {
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
-		"windows": kerneltest.DrawWindows,
+		"windows": kerneltest.DrawWindows, "narrow": narrow(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })

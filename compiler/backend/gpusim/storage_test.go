@@ -4,64 +4,49 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/testkit/sketch"
-	"pgregory.net/rapid"
 )
 
-// narrowModels have the products of real models, of which factors are stored in 16 bits: of inputs that are not, too,
-// padded and strided, in groups, in batches, with residuals, in parts of a concatenation, and attention.
-func narrowModels() []*onnx.Model {
-	image := func() sketch.Model {
-		return sketch.New().Input("x", 1, 3, 13, 13).Constant("w0", 32, 3, 3, 3).Constant("b0", 32).
-			Node("c0 = Conv x w0 b0", sketch.Same3x3).Node("r0 = Relu c0").Constant("w1", 48, 32, 1, 1).Constant("wd", 48, 1, 3, 3)
-	}
-	heads := array.FromInt64([]int64{2, 40, 2, 16}, 4)
-	flat := array.FromInt64([]int64{80, 32}, 2)
-	tokens := sketch.New().Input("x", 80, 32).Known("heads", heads).Known("flat", flat)
-	for _, name := range []string{"q", "k", "v"} {
-		tokens = tokens.Constant("w"+name, 32, 32).Node(name+"0 = MatMul x w"+name).Node(name+"1 = Reshape "+name+"0 heads").
-			Node(name+" = Transpose "+name+"1", sketch.Ints("perm", 0, 2, 1, 3))
-	}
-	return []*onnx.Model{
-		image().Node("c1 = Conv r0 w1").Node("d = Conv c1 wd", sketch.Same3x3, sketch.Int("group", 48)).Node("e = Relu d").
-			Constant("w2", 32, 48, 1, 1).Node("c2 = Conv e w2").Node("s = Add c2 r0").Node("z = Relu s").
-			Constant("w3", 16, 32, 3, 3).Node("y = Conv z w3", sketch.Same3x3, sketch.Ints("strides", 2, 2)).Output("y"),
-		image().Node("p = MaxPool r0", sketch.Ints("kernel_shape", 2, 2), sketch.Ints("strides", 2, 2)).Node("a = Conv p w1").
-			Constant("w2", 16, 32, 1, 1).Node("b = Conv p w2").Node("j = Concat a b", sketch.Int("axis", 1)).
-			Constant("w3", 32, 64, 3, 3).Node("y = Conv j w3", sketch.Same3x3).Output("y"),
-		tokens.Node("t = Transpose k", sketch.Ints("perm", 0, 1, 3, 2)).Node("qk = MatMul q t").Node("s = Softmax qk", sketch.Int("axis", -1)).
-			Node("o = MatMul s v").Node("u = Transpose o", sketch.Ints("perm", 0, 2, 1, 3)).Node("f = Reshape u flat").
-			Constant("wo", 32, 32).Node("m = MatMul f wo").Node("h = Add m x").Node("g = Erf h").Constant("w4", 32, 24).
-			Node("y = MatMul g w4").Output("y"),
-		sketch.New().Input("x", 2, 24, 5, 5).Node("r = Relu x").Constant("w", 24, 16, 4, 4).
-			Node("u = ConvTranspose r w", sketch.Ints("strides", 2, 2)).Constant("w1", 16, 16, 1, 1).Node("y = Conv u w1").Output("y"),
+// TestOnlyFastNumericsStoreFactorsInHalfTheBytes.
+func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
+	for n, want := range map[schedule.Numerics]array.DType{schedule.Strict: array.Invalid, schedule.Default: array.Invalid, schedule.Fast: array.BFloat16} {
+		if got := (Backend{}).Storage(played(t), n); got != want {
+			t.Errorf("%v: %v, want %v", n, got, want)
+		}
 	}
 }
 
-// narrowTasks are the workloads of narrowModels.
-func narrowTasks(t *testing.T) (list []*expr.Workload) {
-	for _, m := range narrowModels() {
-		p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: Backend{}.Storage(played(t), schedule.Fast)})
+// TestHalfTheBytesCostLess: the analytic cost of a product that waits for its weights sees them, and the product takes
+// what lies there as it is.
+func TestHalfTheBytesCostLess(t *testing.T) {
+	on := played(t)
+	m := sketch.New().Input("x", 32, 2048).Node("r = Erf x").Constant("w", 2048, 2048).Node("y = MatMul r w").Output("y")
+	tasks := map[array.DType]program.Task{}
+	costs := map[array.DType]float64{}
+	for _, d := range []array.DType{array.Invalid, array.BFloat16} {
+		p, err := frontend.Import(m, frontend.Options{Storage: d})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, task := range p.Tasks {
-			list = append(list, task.Workload)
+		tasks[d] = p.Tasks[len(p.Tasks)-1]
+		s := Backend{}.Space(tasks[d].Workload, on, schedule.Fast)
+		costs[d] = s.Cost(s.Default())
+		made, err := s.Apply(s.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d == array.BFloat16 && (s.Algorithm(s.Default()) == space.Direct || made.Numerics() != schedule.Strict) {
+			t.Errorf("the default schedule computes by %v, which needs %v numerics", made.Algorithms(), made.Numerics())
 		}
 	}
-	return list
-}
-
-// TestEveryPointOfNarrowFactorsIsRight: whatever the task and the point of a model whose factors have 16 bits.
-func TestEveryPointOfNarrowFactorsIsRight(t *testing.T) {
-	on, tasks := played(t), narrowTasks(t)
-	one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, rapid.SampledFrom(tasks).Draw(t, "task"), on) })
-	rapid.Check(t, func(rt *rapid.T) {
-		check(t, rt, on, rapid.SliceOfN(one, 1, batchSize).Draw(rt, "cases"))
-	})
+	if once, half := tasks[array.Invalid].Workload, tasks[array.BFloat16].Workload; 2*half.Bytes() > once.Bytes()*21/20 || once.Digest() == half.Digest() {
+		t.Errorf("the workload takes %d bytes, in float32 %d", half.Bytes(), once.Bytes())
+	}
+	if costs[array.BFloat16] > 0.7*costs[array.Invalid] {
+		t.Errorf("the default schedule costs %g, in float32 %g", costs[array.BFloat16], costs[array.Invalid])
+	}
 }

@@ -59,7 +59,7 @@ func (g *dag) factors() (a, b, sum array.DType) {
 		{array.Float32, array.Float32, array.Float32}, {array.Float32, array.Float32, array.Float32},
 		{array.Float16, array.Float16, array.Float32}, {array.BFloat16, array.BFloat16, array.Float32},
 		{array.Int8, array.Int8, array.Int32}, {array.Uint8, array.Uint8, array.Int32}, {array.Uint8, array.Int8, array.Int32},
-		{array.Int8, array.Uint8, array.Int32},
+		{array.Int8, array.Uint8, array.Int32}, {array.Float32, array.BFloat16, array.Float32}, {array.BFloat16, array.Float32, array.Float32},
 	}
 	x := rapid.SampledFrom(types).Draw(g.t, "types")
 	return x[0], x[1], x[2]

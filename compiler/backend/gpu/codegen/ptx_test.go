@@ -22,6 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 	"pgregory.net/rapid"
 )
 
@@ -77,11 +78,13 @@ func chips(text string) []string {
 func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
+	tasks := sketch.NarrowTasks(t, b.Storage(on, schedule.Fast))
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
 		"windows": kerneltest.DrawWindows,
+		"narrow":  func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var spilled []usage
