@@ -25,7 +25,9 @@ worst error, or unsupported with the operator and the reason.
 
 float32 and float64 may differ by 1e-7 + 1e-3 |expected|, as in ONNX's own
 runner; float16 by 1e-4 + 4e-3 |expected|, bfloat16 by 1e-3 + 2e-2 |expected|;
-integers and bools must be equal. NaN equals NaN. Inputs that determine shapes (axes,
+integers and bools must be equal. NaN equals NaN. With --numerics fast, which rounds
+factors of products, floating point outputs may differ further, by a bound that follows
+from what was rounded to which type and how often, relative to the largest element. Inputs that determine shapes (axes,
 repeats) become constants of the model when it cannot be compiled otherwise.
 
 Cases are compiled several at a time and run in processes of their own: a case that
@@ -39,6 +41,7 @@ type checkCommand struct {
 	threads, jobs    int
 	limit            time.Duration
 	asJSON           bool
+	numerics         numericsFlag
 }
 
 func newCheck(a *app) *cobra.Command {
@@ -60,11 +63,15 @@ func (k *checkCommand) targetFlags(c *cobra.Command) {
 	c.Flags().StringVar(&k.target, "target", "native", "what to compile for, which this machine must be able to run: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a package runs on (default the physical cores)")
 	compilerFlag(c, &k.compiler)
+	k.numerics.add(c)
 }
 
 func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	if k.threads < 0 || k.jobs < 0 || k.limit <= 0 {
 		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
+	}
+	if err := k.numerics.check(); err != nil {
+		return err
 	}
 	if err := k.possible(ctx); err != nil {
 		return err
@@ -82,7 +89,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		jobs = runtime.NumCPU()
 	}
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler)
+		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text)
 	}}
 	var summary conformance.Summary
 	err = pool.Run(ctx, cases, func(r conformance.Result) {
@@ -143,10 +150,13 @@ func newCheckServer(a *app) *cobra.Command {
 	k.targetFlags(c)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
+		if err := k.numerics.check(); err != nil {
+			return err
+		}
 		machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
 		if err != nil {
 			return err
 		}
-		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc}, k.stdin, k.stdout)
+		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level}, k.stdin, k.stdout)
 	})
 }

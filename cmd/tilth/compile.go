@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -33,6 +34,10 @@ a cost model, trained on the records of other tasks, predicts to be the fastest,
 default schedule where there are no records. A package is compiled for one number of
 threads. Schedules whose algorithm --numerics forbids are not used.
 
+With --check, the package runs once on the inputs of a file before it is written. Its
+outputs are compared with those of the same model with strict numerics on this processor;
+the error is printed and stays in the package. --max-error bounds it.
+
 Compiled tasks are cached in the user's cache folder, up to 1 GiB, so that a task whose
 code did not change is not compiled again.`
 
@@ -45,6 +50,7 @@ type compileCommand struct {
 	tracker                  trackerFlags
 	untuned, asJSON, noCache bool
 	numerics                 numericsFlag
+	accuracy                 accuracyFlags
 	costModel                costModelFlag
 	log                      logFlag
 }
@@ -60,6 +66,8 @@ type compileResult struct {
 	ArenaBytes   int64   `json:"arena_bytes"`
 	WeightsBytes int64   `json:"weights_bytes"`
 	Seconds      float64 `json:"seconds"`
+	// Accuracy is what --check has measured.
+	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
 }
 
 // transferred tells of guesses, if there are any.
@@ -76,6 +84,7 @@ func newCompile(a *app) *cobra.Command {
 		Use: "compile MODEL.onnx", Short: "Compile a model with its best schedules to a package", Long: compileLong,
 		Example: `  tilth compile resnet18.onnx -o resnet18.tar
   tilth compile resnet18.onnx --threads 1 --tracker 127.0.0.1:9190 -o resnet18.tar
+  tilth compile resnet18.onnx --target cuda --numerics fast --check in.npz --max-error 0.02
   tilth compile resnet18.onnx --untuned -o baseline.tar`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -87,6 +96,7 @@ func newCompile(a *app) *cobra.Command {
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
 	k.numerics.add(c)
+	k.accuracy.add(c)
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	k.tracker.excludes(c, "records", "untuned")
@@ -106,6 +116,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.numerics.check(); err != nil {
 		return err
 	}
+	if err := k.accuracy.check(path); err != nil {
+		return err
+	}
 	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
 	if err != nil {
 		return err
@@ -115,6 +128,10 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	p, err := k.model.load(path, storage)
+	if err != nil {
+		return err
+	}
+	measure, err := k.measure(ctx, machine, func() (*program.Program, error) { return k.model.load(path, array.Invalid) })
 	if err != nil {
 		return err
 	}
@@ -132,7 +149,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	var manifest *aot.Manifest
 	var size int64
 	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file); err != nil {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, measure); err != nil {
 			return err
 		}
 		info, err := os.Stat(file)
@@ -146,18 +163,19 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	}
 	result := compileResult{
 		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: selection.Tuned(choices), Transferred: selection.Transferred(choices),
-		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(),
+		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy,
 	}
 	return k.print(k.told(output), result)
 }
 
-func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string) (*aot.Manifest, error) {
+func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string,
+	measure func(*aot.Model) (*aot.Accuracy, error)) (*aot.Manifest, error) {
 	objects, err := k.objects()
 	if err != nil {
 		return nil, err
 	}
 	return aot.Compile(ctx, p, aot.Options{
-		Target: t, Toolchain: tc, Choices: choices, Parallel: runtime.NumCPU(), Output: output, Objects: objects,
+		Target: t, Toolchain: tc, Choices: choices, Parallel: runtime.NumCPU(), Output: output, Objects: objects, Check: measure,
 	})
 }
 
@@ -230,6 +248,10 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 	_, err := fmt.Fprintf(w, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
 		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.transferred(), show.Bytes(r.ArenaBytes),
 		show.Bytes(r.WeightsBytes), r.Target)
+	if r.Accuracy != nil && err == nil {
+		output, worst := r.Accuracy.Worst()
+		_, err = fmt.Fprintf(w, "error: %.3g of the largest value of output %q, against strict numerics\n", worst, output)
+	}
 	if r.Tuned == 0 && !k.untuned && err == nil {
 		fmt.Fprintln(k.stderr, "no record fits this model and target: run 'tilth tune' first for a faster package")
 	}

@@ -64,9 +64,14 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 		device = nil
 	}
 	if d.what == "" {
-		for _, name := range append([]string{"task", "schedule"}, device...) {
+		for _, name := range []string{"task", "schedule"} {
 			if c.Flags().Changed(name) {
 				return usagef("--%s needs --dump", name)
+			}
+		}
+		for _, name := range device {
+			if c.Flags().Changed(name) {
+				return usagef("--%s needs --dump, or --numerics fast, with which tasks depend on it", name)
 			}
 		}
 		return nil

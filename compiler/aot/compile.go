@@ -45,6 +45,8 @@ type Options struct {
 	Output string
 	// Objects, if not nil, saves compiling what was compiled before: each task is then a translation unit of its own.
 	Objects *toolchain.Objects
+	// Check, if not nil, measures the package, opened, before it is written. An error of it fails the compilation.
+	Check func(m *Model) (*Accuracy, error)
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.
@@ -77,6 +79,8 @@ type compilation struct {
 	multiplications []float64
 	// matrices are the formats of the instructions for matrices of each.
 	matrices []string
+	// accuracy is what was measured.
+	accuracy *Accuracy
 	sources  []toolchain.File
 	// embedded is code for devices that the sources take in.
 	embedded []toolchain.Embedded
@@ -93,7 +97,32 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.write(l, object)
+	if c.options.Check == nil {
+		return c.write(c.options.Output, l, object)
+	}
+	if c.accuracy, err = c.check(l, object); err != nil {
+		return nil, err
+	}
+	return c.write(c.options.Output, l, object)
+}
+
+// check measures the package where nobody sees it.
+func (c *compilation) check(l *layout, object []byte) (a *Accuracy, err error) {
+	dir, err := os.MkdirTemp("", "tilth-check-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "package.tar")
+	if _, err := c.write(path, l, object); err != nil {
+		return nil, err
+	}
+	m, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	return c.options.Check(m)
 }
 
 // units is how many translation units the kernels are printed into.
@@ -162,8 +191,8 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 }
 
 // write makes the package; it appears under its name only when all of it is on the disk.
-func (c *compilation) write(l *layout, object []byte) (manifest *Manifest, err error) {
-	err = atomicfile.Write(c.options.Output, func(out io.Writer) error {
+func (c *compilation) write(path string, l *layout, object []byte) (manifest *Manifest, err error) {
+	err = atomicfile.Write(path, func(out io.Writer) error {
 		manifest, err = c.writeMembers(out, l, object)
 		return err
 	})
@@ -200,7 +229,7 @@ func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*Ma
 func (c *compilation) manifest(l *layout) *Manifest {
 	m := &Manifest{Format: Format, Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
-		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes}
+		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Accuracy: c.accuracy}
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),

@@ -3,6 +3,8 @@ package aot
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -29,6 +31,8 @@ type Manifest struct {
 	ArenaLowerBoundBytes int64 `json:"arena_lower_bound_bytes"`
 	// WeightsBytes is the size of weights.bin.
 	WeightsBytes int64 `json:"weights_bytes"`
+	// Accuracy is what was measured of the outputs when the package was made; nil when nothing was.
+	Accuracy *Accuracy `json:"accuracy,omitempty"`
 	// Members are the other files of the package.
 	Members []Member `json:"members"`
 }
@@ -42,6 +46,24 @@ type Tensor struct {
 
 // Type is the element type; array.Invalid when there is none of that name.
 func (t Tensor) Type() array.DType { return array.ParseDType(t.DType) }
+
+// Accuracy is how far outputs were from those of strict numerics, on inputs that were given.
+type Accuracy struct {
+	// Numerics is the level that the package was compiled with.
+	Numerics string `json:"numerics"`
+	// RelativeErrors are by output: the largest difference of an element, relative to the largest element.
+	RelativeErrors map[string]float64 `json:"relative_errors"`
+}
+
+// Worst is the output that is furthest off, and its error.
+func (a *Accuracy) Worst() (output string, relative float64) {
+	for _, name := range slices.Sorted(maps.Keys(a.RelativeErrors)) {
+		if e := a.RelativeErrors[name]; output == "" || e > relative {
+			output, relative = name, e
+		}
+	}
+	return output, relative
+}
 
 // TaskInfo is one kernel.
 type TaskInfo struct {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -21,6 +23,8 @@ type Runner struct {
 	Toolchain *toolchain.Toolchain
 	// Objects, if not nil, keeps what was compiled.
 	Objects *toolchain.Objects
+	// Numerics bound the algorithms; with those that round factors of products, outputs may be further off.
+	Numerics schedule.Numerics
 }
 
 // Run returns the results of the cases, in their order, from one package that has all of them. The error says why
@@ -28,8 +32,12 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 	results := make([]Result, len(cases))
 	var parts []part
+	storage, err := registry.Storage(r.Target, r.Numerics)
+	if err != nil {
+		return nil, err
+	}
 	for k, c := range cases {
-		jobs, err := prepare(c.Dir)
+		jobs, err := prepare(c.Dir, storage)
 		if err != nil {
 			results[k] = *refused(c.Name, err)
 			continue
@@ -51,7 +59,11 @@ func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 		return results, nil
 	}
 	for k, p := range parts {
-		judge(&results[p.of], p.job, outputs[k])
+		rounded, err := r.rounded(p.program)
+		if err != nil {
+			return nil, err
+		}
+		judge(&results[p.of], p.job, outputs[k], rounded)
 	}
 	return results, nil
 }
@@ -69,30 +81,28 @@ func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[strin
 	for k, p := range parts {
 		programs[k], inputs[k] = p.program, p.inputs
 	}
-	return aot.RunOnce(ctx, programs, inputs, aot.Options{Target: r.Target, Toolchain: r.Toolchain, Objects: r.Objects}, r.schedules)
+	return aot.RunOnce(ctx, programs, inputs, aot.Options{Target: r.Target, Toolchain: r.Toolchain, Objects: r.Objects}, aot.Defaults(r.Target, r.Numerics))
 }
 
-// schedules are the default ones.
-func (r *Runner) schedules(tasks []program.Task) ([]aot.Choice, error) {
-	choices := make([]aot.Choice, len(tasks))
-	for k, task := range tasks {
-		s, err := registry.Space(task.Workload, r.Target, schedule.Default)
+// rounded is how far outputs of a program may be off by what numerics let kernels round, relative to the largest
+// element.
+func (r *Runner) rounded(p *program.Program) (float64, error) {
+	if r.Numerics < schedule.Fast {
+		return 0, nil
+	}
+	return accuracy.Bound(p, func(w *expr.Workload) (*schedule.Schedule, error) {
+		s, err := registry.Space(w, r.Target, r.Numerics)
 		if err != nil {
 			return nil, err
 		}
-		applied, err := s.Apply(s.Default())
-		if err != nil {
-			return nil, fmt.Errorf("default schedule of %s: %w", task.Name, err)
-		}
-		choices[k] = aot.Choice{Trace: applied.Trace(), Origin: "default"}
-	}
-	return choices, nil
+		return s.Apply(s.Default())
+	})
 }
 
 // judge compares the outputs of a job with what is wanted, and enters into its case's result what it finds.
-func judge(r *Result, j job, outputs map[string]*array.Array) {
+func judge(r *Result, j job, outputs map[string]*array.Array, rounded float64) {
 	for _, name := range j.outputs {
-		worst, err := compare(outputs[name], j.want[name])
+		worst, err := compare(outputs[name], j.want[name], rounded)
 		r.note(worst)
 		if err != nil && r.Status == Pass {
 			r.Status, r.Reason = Fail, oneLine(fmt.Errorf("%s: output %q: %w", j.set, name, err))

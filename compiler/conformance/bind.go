@@ -24,8 +24,8 @@ type bound struct {
 // importSet imports a model for the inputs of a data set. Test models take as inputs what exporters write as
 // constants: shapes, axes, repeats. As few as possible of the integers and small vectors are made constants, none when
 // that suffices.
-func importSet(m *onnx.Model, values map[string]*array.Array) (*bound, error) {
-	b, err := bindAndImport(m, values, nil)
+func importSet(m *onnx.Model, values map[string]*array.Array, storage array.DType) (*bound, error) {
+	b, err := bindAndImport(m, values, nil, storage)
 	if err == nil {
 		return b, nil
 	}
@@ -33,12 +33,12 @@ func importSet(m *onnx.Model, values map[string]*array.Array) (*bound, error) {
 	if len(candidates) == 0 {
 		return nil, err
 	}
-	if b, err = bindAndImport(m, values, candidates); err != nil {
+	if b, err = bindAndImport(m, values, candidates, storage); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Clone(candidates) {
 		fewer := slices.DeleteFunc(slices.Clone(candidates), func(n string) bool { return n == name })
-		if with, err := bindAndImport(m, values, fewer); err == nil {
+		if with, err := bindAndImport(m, values, fewer, storage); err == nil {
 			b, candidates = with, fewer
 		}
 	}
@@ -64,7 +64,7 @@ func parameters(values map[string]*array.Array) []string {
 
 // bindAndImport makes initializers of the named inputs, gives the others the shapes of their values, and imports the
 // model.
-func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string) (b *bound, err error) {
+func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string, storage array.DType) (b *bound, err error) {
 	g := *m.Graph
 	g.Inputs, g.Initializers = nil, slices.Clone(g.Initializers)
 	b = &bound{inputs: map[string]*array.Array{}}
@@ -82,7 +82,7 @@ func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string
 	}
 	model := *m
 	model.Graph = &g
-	b.program, err = frontend.Import(&model, frontend.Options{})
+	b.program, err = frontend.Import(&model, frontend.Options{Storage: storage})
 	return b, err
 }
 

@@ -26,12 +26,16 @@ func ToleranceOf(d array.DType) Tolerance {
 }
 
 // compare returns the largest absolute difference of an element, and an error when type or shape are not as expected
-// or an element is outside the tolerance. NaN equals NaN.
-func compare(got, want *array.Array) (worst float64, err error) {
+// or an element is outside the tolerance. Of floating point elements the tolerance is larger by what may be rounded,
+// relative to the largest of them. NaN equals NaN.
+func compare(got, want *array.Array, rounded float64) (worst float64, err error) {
 	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
 		return math.Inf(1), fmt.Errorf("it is %v%v, want %v%v", got.DType, got.Shape, want.DType, want.Shape)
 	}
 	tolerance := ToleranceOf(want.DType)
+	if want.DType.IsFloat() {
+		tolerance.Absolute += rounded * largest(want)
+	}
 	wrong := 0
 	for i := range want.Len() {
 		d := difference(got, want, i)
@@ -50,6 +54,16 @@ func compare(got, want *array.Array) (worst float64, err error) {
 		err = fmt.Errorf("%w, and %d more are wrong (worst error %.3g)", err, wrong-1, worst)
 	}
 	return worst, err
+}
+
+// largest is the magnitude of the largest element that is finite.
+func largest(a *array.Array) (most float64) {
+	for i := range a.Len() {
+		if v := math.Abs(a.Float(i)); !math.IsInf(v, 0) && v > most {
+			most = v
+		}
+	}
+	return most
 }
 
 // difference is the distance of an element from the expected one: 0 when they are equal or both NaN, infinite when

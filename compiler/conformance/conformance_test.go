@@ -15,6 +15,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -42,7 +43,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	return Serve(context.Background(), &Runner{Target: machine, Toolchain: tc}, misbehave{os.Stdin}, os.Stdout)
+	return Serve(context.Background(), &Runner{Target: machine, Toolchain: tc, Numerics: schedule.Default}, misbehave{os.Stdin}, os.Stdout)
 }
 
 // misbehave crashes or hangs when a case's name says so.
@@ -188,14 +189,20 @@ func TestTolerances(t *testing.T) {
 		got, want := array.New(c.d), array.New(c.d)
 		got.SetFloat(0, c.got)
 		want.SetFloat(0, c.want)
-		if _, err := compare(got, want); (err == nil) != c.ok {
+		if _, err := compare(got, want, 0); (err == nil) != c.ok {
 			t.Errorf("%v: %g for %g: %v", c.d, c.got, c.want, err)
+		}
+	}
+	got, want := array.FromFloat32([]float32{0.05, -10}, 2), array.FromFloat32([]float32{0, -10}, 2)
+	for rounded, ok := range map[float64]bool{0: false, 0.004: false, 0.006: true} {
+		if _, err := compare(got, want, rounded); (err == nil) != ok {
+			t.Errorf("rounded by %g of the largest: %v", rounded, err)
 		}
 	}
 	large, larger := array.New(array.Int64, 1), array.New(array.Int64, 1)
 	large.SetInt(0, 1<<60)
 	larger.SetInt(0, 1<<60+1)
-	if worst, err := compare(large, larger); err == nil || worst < 1 {
+	if worst, err := compare(large, larger, 0); err == nil || worst < 1 {
 		t.Errorf("large integers: %g, %v", worst, err)
 	}
 }

@@ -35,8 +35,8 @@ func refused(name string, err error) *Result {
 	return &r
 }
 
-// prepare reads and imports a case. The error says why it cannot be run.
-func prepare(dir string) (jobs []job, err error) {
+// prepare reads and imports a case, with factors of products stored as a type. The error says why it cannot be run.
+func prepare(dir string, storage array.DType) (jobs []job, err error) {
 	defer trap.AsError(&err)
 	m, err := onnx.ReadFile(filepath.Join(dir, modelFile))
 	if err != nil {
@@ -50,7 +50,7 @@ func prepare(dir string) (jobs []job, err error) {
 		return nil, err
 	}
 	for _, set := range sets {
-		j, err := prepareSet(m, set)
+		j, err := prepareSet(m, set, storage)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func prepare(dir string) (jobs []job, err error) {
 	return jobs, nil
 }
 
-func prepareSet(m *onnx.Model, set onnx.DataSet) (job, error) {
+func prepareSet(m *onnx.Model, set onnx.DataSet, storage array.DType) (job, error) {
 	j := job{set: set.Name, want: map[string]*array.Array{}}
 	if len(set.Outputs) == 0 || len(set.Outputs) > len(m.Graph.Outputs) {
 		return j, fmt.Errorf("%s has %d outputs, the model %d", set.Name, len(set.Outputs), len(m.Graph.Outputs))
@@ -73,7 +73,7 @@ func prepareSet(m *onnx.Model, set onnx.DataSet) (job, error) {
 	if err != nil {
 		return j, err
 	}
-	if j.bound, err = importSet(m, values); err != nil && !errors.Is(err, trap.ErrInternal) {
+	if j.bound, err = importSet(m, values, storage); err != nil && !errors.Is(err, trap.ErrInternal) {
 		return j, &refusal{err}
 	}
 	return j, err

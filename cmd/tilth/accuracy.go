@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/accuracy"
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/npz"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// accuracyFlags ask how far a package's outputs are from those of strict numerics.
+type accuracyFlags struct {
+	inputs string
+	// most is the largest error that is allowed; 0 = any.
+	most float64
+}
+
+func (f *accuracyFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.inputs, "check", "", "`.npz` file of inputs by name on which to measure the package's error, against strict numerics on this processor")
+	c.Flags().Float64Var(&f.most, "max-error", 0, "with --check: refuse to write a package whose error, relative to an output's largest value, exceeds this `number`")
+}
+
+// check says what is wrong with the flags.
+func (f *accuracyFlags) check(model string) error {
+	switch {
+	case f.most < 0 || math.IsNaN(f.most):
+		return usagef("--max-error %g: want a positive number", f.most)
+	case f.most > 0 && f.inputs == "":
+		return usagef("--max-error %g needs --check INPUTS.npz, on which errors are measured", f.most)
+	case f.inputs == stdio && model == stdio:
+		return usagef("standard input is the model or the inputs of --check: name a file for one of them")
+	}
+	return nil
+}
+
+// measure is what compiles a package to have its error measured on the inputs of a file, for a target that this
+// machine must have; nil when nobody asked. The outputs to compare with are those of plain, a program in the model's
+// own types.
+func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain func() (*program.Program, error)) (func(*aot.Model) (*aot.Accuracy, error), error) {
+	if k.accuracy.inputs == "" {
+		return nil, nil
+	}
+	if err := runsHere(t); err != nil {
+		return nil, fmt.Errorf("--check runs the package: %w: compile where the device is, or without --check", err)
+	}
+	file, done, err := k.inputFile(k.accuracy.inputs)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	inputs, err := npz.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--check: %w", err)
+	}
+	return func(m *aot.Model) (*aot.Accuracy, error) {
+		got, err := m.Run(inputs)
+		if err != nil {
+			return nil, fmt.Errorf("--check %s: %w", k.accuracy.inputs, err)
+		}
+		p, err := plain()
+		if err != nil {
+			return nil, err
+		}
+		want, err := k.strict(ctx, p, inputs)
+		if err != nil {
+			return nil, fmt.Errorf("--check: computing what strict numerics do: %w", err)
+		}
+		return k.judged(got, want)
+	}, nil
+}
+
+// strict is the outputs of a program on this processor, with strict numerics and default schedules.
+func (k *compileCommand) strict(ctx context.Context, p *program.Program, inputs map[string]*array.Array) (map[string]*array.Array, error) {
+	host, tc, err := localTarget(ctx, "native", 0, k.compiler)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := k.objects()
+	if err != nil {
+		return nil, err
+	}
+	o := aot.Options{Target: host, Toolchain: tc, Parallel: runtime.NumCPU(), Objects: objects}
+	outputs, err := aot.RunOnce(ctx, []*program.Program{p}, []map[string]*array.Array{inputs}, o, aot.Defaults(host, schedule.Strict))
+	if err != nil {
+		return nil, err
+	}
+	return outputs[0], nil
+}
+
+// judged is the error of each output, unless one is more than is allowed or no number.
+func (k *compileCommand) judged(got, want map[string]*array.Array) (*aot.Accuracy, error) {
+	a := &aot.Accuracy{Numerics: k.numerics.level.String(), RelativeErrors: map[string]float64{}}
+	for name := range want {
+		a.RelativeErrors[name] = accuracy.Relative(got[name], want[name])
+	}
+	output, worst := a.Worst()
+	const remedy = "use more accurate --numerics"
+	switch {
+	case math.IsInf(worst, 1):
+		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones, or zeros only: %s", output, remedy)
+	case k.accuracy.most > 0 && worst > k.accuracy.most:
+		return nil, fmt.Errorf("output %q differs from that of strict numerics by %.3g of its largest value, and --max-error allows %g: %s, or allow more",
+			output, worst, k.accuracy.most, remedy)
+	}
+	return a, nil
+}

@@ -1,0 +1,87 @@
+package accuracy_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/accuracy"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+func TestRelative(t *testing.T) {
+	floats := func(v ...float32) *array.Array { return array.FromFloat32(v, int64(len(v))) }
+	ints := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for name, c := range map[string]struct {
+		got, want *array.Array
+		relative  float64
+	}{
+		"equal":                   {floats(1, 2), floats(1, 2), 0},
+		"relative to the largest": {floats(1.5, -4), floats(1, -4), 0.125},
+		"NaN equals NaN":          {floats(nan, 1), floats(nan, 1), 0},
+		"NaN":                     {floats(nan, 1), floats(1, 1), math.Inf(1)},
+		"infinity":                {floats(inf, 1), floats(1, 1), math.Inf(1)},
+		"equal infinities":        {floats(inf, 2.5), floats(inf, 2), 0.25},
+		"zeros":                   {floats(1e-9), floats(0), math.Inf(1)},
+		"integers":                {ints(1, 2, 3, 5), ints(1, 2, 3, 4), 0.25},
+		"another shape":           {floats(1), floats(1, 1), math.Inf(1)},
+		"another type":            {ints(1), floats(1), math.Inf(1)},
+		"nothing":                 {nil, floats(1), math.Inf(1)},
+	} {
+		if got := accuracy.Relative(c.got, c.want); math.Abs(got-c.relative) > 1e-9 || math.IsInf(got, 0) != math.IsInf(c.relative, 0) {
+			t.Errorf("%s: %g, want %g", name, got, c.relative)
+		}
+	}
+}
+
+// chained is a model of three products, stored as a type.
+func chained(t *testing.T, storage array.DType) *program.Program {
+	t.Helper()
+	m := sketch.New().Input("x", 16, 64)
+	last := "x"
+	for _, k := range []string{"a", "b", "c"} {
+		m = m.Known("w"+k, sketch.Wave(0, 1, 64, 64)).Node(k + " = MatMul " + last + " w" + k).Node("r" + k + " = Relu " + k)
+		last = "r" + k
+	}
+	p, err := frontend.Import(m.Output(last), frontend.Options{Storage: storage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestBoundIsThatOfWhatIsRounded: of nothing it is 0, and what is rounded stays within it, which is no hundred times
+// larger.
+func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
+	on, err := gpusim.Backend{}.Target("gpu-sim", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := func(p *program.Program, n schedule.Numerics) float64 {
+		b, err := accuracy.Bound(p, func(w *expr.Workload) (*schedule.Schedule, error) {
+			s := gpusim.Backend{}.Space(w, on, n)
+			return s.Apply(s.Default())
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	plain, narrow := chained(t, array.Invalid), chained(t, array.BFloat16)
+	if b := bound(plain, schedule.Strict); b != 0 {
+		t.Errorf("the bound of nothing is %g", b)
+	}
+	allowed, off := bound(narrow, schedule.Strict), accuracy.Relative(sketch.Run(t, narrow)["rc"], sketch.Run(t, plain)["rc"])
+	if off > allowed || off < allowed/100 {
+		t.Errorf("outputs are off by %g, the bound is %g", off, allowed)
+	}
+	if b := bound(plain, schedule.Fast); b <= 0 {
+		t.Errorf("the bound of products that instructions round is %g", b)
+	}
+}
