@@ -105,3 +105,10 @@ func TestAMonitorWithoutHealth(t *testing.T) {
 		t.Errorf("without a card it saw %+v, %v", l, err)
 	}
 }
+
+// TestWhatIsTimedLetsGoOfItsCode, so that the next may be loaded where there is room for one.
+func TestWhatIsTimedLetsGoOfItsCode(t *testing.T) {
+	driver := fake(t)
+	tell(t, driver, "modules", 1)
+	look(t, watched(t, "0"))
+}

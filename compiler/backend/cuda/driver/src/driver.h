@@ -45,6 +45,7 @@ enum {
   F(cuCtxGetDevice, (CUdevice *device))                                                                                        \
   F(cuCtxSetCurrent, (CUcontext context))                                                                                      \
   F(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, void **values))                        \
+  F(cuModuleUnload, (CUmodule module))                                                                                         \
   F(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))                                            \
   F(cuFuncGetAttribute, (int *value, int attribute, CUfunction function))                                                      \
   F(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads, size_t dynamic_shared_bytes)) \

@@ -7,6 +7,7 @@ enum { RATE_RUNS = 3, RATE_COPIES = 8 };
 
 /* Something that is timed. */
 struct timed_work {
+  CUmodule module;
   CUfunction function;
   CUdeviceptr memory;
   int blocks;
@@ -64,14 +65,20 @@ static double least_seconds(const struct driver *d, CUstream stream, const struc
   return least;
 }
 
+/* Lets go of what was opened, all of it or not. */
+static void close_work(const struct driver *d, struct timed_work *w) {
+  if (w->memory) d->cuMemFree_v2(w->memory);
+  if (w->module) d->cuModuleUnload(w->module);
+  *w = (struct timed_work){0};
+}
+
 /* A kernel that keeps all multiprocessors busy, and has a sum for each thread. */
 static CUresult open_kernel(const struct driver *d, const char *code, const char *kernel, struct timed_work *w) {
   CUdevice device;
-  CUmodule module;
   int multiprocessors = 0;
   CUresult result;
   if ((result = d->cuCtxGetDevice(&device)) || (result = d->cuDeviceGetAttribute(&multiprocessors, CU_MULTIPROCESSORS, device)) ||
-      (result = d->cuModuleLoadDataEx(&module, code, 0, NULL, NULL)) || (result = d->cuModuleGetFunction(&w->function, module, kernel)))
+      (result = d->cuModuleLoadDataEx(&w->module, code, 0, NULL, NULL)) || (result = d->cuModuleGetFunction(&w->function, w->module, kernel)))
     return result;
   w->blocks = CALIBRATION_BLOCKS * multiprocessors;
   return d->cuMemAlloc_v2(&w->memory, sizeof(float) * CALIBRATION_THREADS * (size_t)w->blocks);
@@ -86,10 +93,10 @@ static CUresult open_copies(const struct driver *d, int64_t bytes, struct timed_
 
 double driver_flops(const struct driver *d, CUstream stream) {
   struct timed_work w = {0};
-  if (open_arithmetic(d, &w)) return 0;
-  double seconds = least_seconds(d, stream, &w);
-  d->cuMemFree_v2(w.memory);
-  return seconds > 0 ? 2.0 * CALIBRATION_STEPS * CALIBRATION_UNROLLED * CALIBRATION_THREADS * w.blocks / seconds : 0;
+  double seconds = open_arithmetic(d, &w) ? 0 : least_seconds(d, stream, &w);
+  double flops = seconds > 0 ? 2.0 * CALIBRATION_STEPS * CALIBRATION_UNROLLED * CALIBRATION_THREADS * w.blocks / seconds : 0;
+  close_work(d, &w);
+  return flops;
 }
 
 double driver_matrices(const struct driver *d, CUstream stream, int format) {
@@ -97,17 +104,16 @@ double driver_matrices(const struct driver *d, CUstream stream, int format) {
   char code[MATRICES_CODE];
   if (format < 0 || format >= MATRICES_FORMATS) return 0;
   matrices_code(&matrices[format], code);
-  if (open_kernel(d, code, "tilth_calibration_matrices", &w)) return 0;
-  double seconds = least_seconds(d, stream, &w), warps = (double)w.blocks * CALIBRATION_THREADS / 32;
-  d->cuMemFree_v2(w.memory);
+  double seconds = open_kernel(d, code, "tilth_calibration_matrices", &w) ? 0 : least_seconds(d, stream, &w);
+  double warps = (double)w.blocks * CALIBRATION_THREADS / 32;
+  close_work(d, &w);
   return seconds > 0 ? matrices[format].operations * MATRICES_UNROLLED * MATRICES_STEPS * warps / seconds : 0;
 }
 
 double driver_copies(const struct driver *d, CUstream stream, int64_t bytes) {
   struct timed_work w = {0};
-  if (open_copies(d, bytes, &w)) return 0;
-  double seconds = least_seconds(d, stream, &w);
-  d->cuMemFree_v2(w.memory);
+  double seconds = open_copies(d, bytes, &w) ? 0 : least_seconds(d, stream, &w);
+  close_work(d, &w);
   return seconds > 0 ? 2.0 * RATE_COPIES * (double)bytes / seconds : 0;
 }
 
@@ -129,20 +135,27 @@ CUresult driver_samples(const struct driver *d, CUstream stream, int64_t bytes, 
   CUresult result;
   if ((result = open_arithmetic(d, &arithmetic)) == CUDA_SUCCESS && (result = open_copies(d, bytes, &copies)) == CUDA_SUCCESS)
     result = take_turns(d, stream, &arithmetic, &copies, n, compute, memory);
-  if (arithmetic.memory) d->cuMemFree_v2(arithmetic.memory);
-  if (copies.memory) d->cuMemFree_v2(copies.memory);
+  close_work(d, &arithmetic);
+  close_work(d, &copies);
   return result;
 }
 
 CUresult driver_busy_open(const struct driver *d, struct driver_busy *b) {
   struct timed_work w = {0};
   CUresult result = open_arithmetic(d, &w);
-  *b = (struct driver_busy){w.function, w.memory, w.blocks};
+  if (result) close_work(d, &w);
+  *b = (struct driver_busy){w.module, w.function, w.memory, w.blocks};
   return result;
 }
 
+void driver_busy_close(const struct driver *d, struct driver_busy *b) {
+  struct timed_work w = {b->module, b->function, b->memory, b->blocks, 0};
+  close_work(d, &w);
+  *b = (struct driver_busy){0};
+}
+
 CUresult driver_busy_start(const struct driver *d, CUstream stream, const struct driver_busy *b, int n) {
-  struct timed_work w = {b->function, b->memory, b->blocks, 0};
+  struct timed_work w = {b->module, b->function, b->memory, b->blocks, 0};
   CUresult result = CUDA_SUCCESS;
   for (int k = 0; k < n && result == CUDA_SUCCESS; k++) result = start_work(d, stream, &w);
   return result;

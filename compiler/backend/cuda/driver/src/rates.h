@@ -18,13 +18,17 @@ CUresult driver_samples(const struct driver *d, CUstream stream, int64_t bytes, 
 
 /* Work that keeps a card busy for half a millisecond or so. */
 struct driver_busy {
+  CUmodule module;
   CUfunction function;
   CUdeviceptr memory;
   int blocks;
 };
 
-/* Makes such work, for as long as the context is there. */
+/* Makes such work; `b` is all zero after an error. */
 CUresult driver_busy_open(const struct driver *d, struct driver_busy *b);
+
+/* Lets go of it, if it was made. */
+void driver_busy_close(const struct driver *d, struct driver_busy *b);
 
 /* Has the card do it n times, and returns at once. */
 CUresult driver_busy_start(const struct driver *d, CUstream stream, const struct driver_busy *b, int n);

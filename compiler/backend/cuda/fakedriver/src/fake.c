@@ -1,6 +1,6 @@
 /* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this library: NAME.so plays it.
  * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `slices`, of how many parts the first
- * one consists (MIG), if it is cut; `memory`, MiB of each; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
+ * one consists (MIG), if it is cut; `memory`, MiB of each; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
  * on that happens, counted in this process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As
  * with the driver, an error of a launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file,
  * `vanished.1`, while which is there no other process finds that card. */
@@ -41,7 +41,7 @@ struct CUgraphExec_st { struct CUgraph_st graph; };
 
 static struct {
   CUresult sticky;
-  int64_t launches, allocated;
+  int64_t launches, allocated, modules;
   struct { char *at; size_t bytes; } all[MOST_ALLOCATIONS];
   struct CUgraph_st *recorded; /* while launches are recorded */
 } fake;
@@ -163,7 +163,9 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
     if (told("refuse", 0)) return NO_BINARY;
     image = (const char *)image + sizeof elf;
   }
+  if (fake.modules >= told("modules", INT64_MAX)) return OUT_OF_MEMORY;
   *module = calloc(1, sizeof **module);
+  fake.modules++;
   if (((*module)->calibration = strstr(image, "tilth_calibration") != NULL)) return CUDA_SUCCESS;
   const char *player = strstr(image, "// player ");
   if (player)
@@ -174,6 +176,14 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
   for (unsigned k = 0; k < n; k++)
     if (options[k] == CU_JIT_ERROR_LOG) strcpy(values[k], "this code has no player");
   return INVALID_IMAGE;
+}
+
+EXPORT CUresult cuModuleUnload(CUmodule module) {
+  WITH_CONTEXT
+  if (module->player) dlclose(module->player);
+  free(module);
+  fake.modules--;
+  return CUDA_SUCCESS;
 }
 
 static void nothing(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks) { (void)rt, (void)parameters, (void)blocks, usleep(1000); }

@@ -143,11 +143,11 @@ static void close_profile(struct tilth_model *m) {
     if (p->begins && p->begins[k]) driver.cuEventDestroy_v2(p->begins[k]);
     if (p->ends && p->ends[k]) driver.cuEventDestroy_v2(p->ends[k]);
   }
-  if (m->busy.memory) driver.cuMemFree_v2(m->busy.memory);
+  driver_busy_close(&driver, &m->busy);
   free(p->launches);
   free(p->begins);
   free(p->ends);
-  m->profile = (struct tilth_device_profile){0}, m->busy = (struct driver_busy){0};
+  m->profile = (struct tilth_device_profile){0};
 }
 
 static void free_all(void **list, int32_t n) {
