@@ -358,3 +358,50 @@ func TestACandidateThatIsWrongOnADeviceIsFound(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates: a workload that no process could have memory for costs all of
+// them, scratch only the candidate that wants it. What other programs have is no candidate's fault.
+func TestWhatTakesTooMuchOfACardsMemoryCostsItsCandidates(t *testing.T) {
+	b := newDeviceBench(t, exprtest.Product(t, 512, 512, 8), 2)
+	b.plan.Kernels = b.ids
+	good, err := os.ReadFile(b.plan.Candidates[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	greedy := regexp.MustCompile(`(?m)^(kernel \S+ )\d+`).ReplaceAllString(string(good), fmt.Sprintf("${1}%d", 40<<20))
+	for _, c := range []struct {
+		name               string
+		memory, used       int
+		greedy             bool
+		first, second, err string
+	}{
+		{"enough", 32, 0, false, "", "", ""},
+		{"less than any process may have", 3, 0, false, "the workload takes 3 MiB of the GPU's memory, and a process may have 2 MiB",
+			"the workload takes 3 MiB of the GPU's memory, and a process may have 2 MiB", ""},
+		{"less than others leave", 32, 28, false, "", "", "of which other programs leave 2 MiB: end them"},
+		{"scratch", 32, 0, true, "", "its scratch takes 40 MiB of the GPU's memory, of which 26 MiB are left", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := string(good)
+			if c.greedy {
+				text = greedy
+			}
+			err := errors.Join(os.WriteFile(b.plan.Candidates[1], []byte(text), 0o600), b.driver.Tell("memory", c.memory), b.driver.Tell("used", c.used))
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcomes, err := b.measure(t)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) || len(outcomes) > 0 {
+					t.Errorf("%v, %+v; want %s", err, outcomes, c.err)
+				}
+				return
+			}
+			for k, want := range []string{c.first, c.second} {
+				if o := outcomes[b.ids[k]]; err != nil || (o.Error == none) != (want == "") || !strings.Contains(o.Message, want) {
+					t.Errorf("candidate %d: %v, %s, %v; want %q", k, o.Error, o.Message, err, want)
+				}
+			}
+		})
+	}
+}

@@ -131,6 +131,12 @@ type infraError struct{ message string }
 // Error is the harness's message.
 func (e *infraError) Error() string { return "harness: " + e.message }
 
+// tooLargeError is a workload that the device has no room for.
+type tooLargeError struct{ message string }
+
+// Error is the harness's message.
+func (e *tooLargeError) Error() string { return e.message }
+
 // faultError is what a candidate did or asked for that the harness could not go on with: a stray access, as told by
 // its signal handler, or more memory than there is.
 type faultError struct{ message string }
@@ -151,6 +157,8 @@ func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 		return &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_CRASH, loadingSays + e.Message}
 	case m.loading >= 0:
 		return errGarbled
+	case e.Event == "too-large" && m.clean == 0: // no candidate is loaded that could say so
+		return &tooLargeError{e.Message}
 	case e.Event == "calibration" && m.loading < 0 && !m.running() && e.Seconds > 0:
 		m.patience = min(m.patience, e.PatienceSeconds)
 		return m.calibrated(ctx, proc, m.believed(e.Seconds))
@@ -308,7 +316,7 @@ func (m *measurement) settle(err error, ending string) error {
 	switch {
 	case errors.Is(err, errDone):
 		return nil
-	case errors.As(err, &infra), errors.As(err, new(*loadError)):
+	case errors.As(err, &infra), errors.As(err, new(*loadError)), errors.As(err, new(*tooLargeError)):
 		return err
 	case m.loading >= 0:
 		return m.loadFailure(err, ending)

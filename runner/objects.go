@@ -39,9 +39,13 @@ func (o *objects) measure(ctx context.Context) error {
 		m := &measurement{plan: o.plan, results: o.results, current: -1, loading: -1, report: o.hand}
 		err := m.run(ctx)
 		var broken *loadError
+		var large *tooLargeError
 		switch {
 		case err == nil:
 			return o.rest()
+		case errors.As(err, &large) && len(o.plan.Kernels) > 0:
+			o.failRest(Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_CRASH, Message: large.message})
+			return nil
 		case !errors.As(err, &broken):
 			return err
 		case len(o.plan.Kernels) == 0 && !m.loaded: // nobody knows whom it costs
@@ -87,10 +91,16 @@ func (o *objects) rest() error {
 	if o.crashed == nil {
 		return nil
 	}
+	o.failRest(Outcome{Error: o.crashed.class, Message: o.crashed.message})
+	return nil
+}
+
+// failRest gives an outcome to all kernels that have none.
+func (o *objects) failRest(failed Outcome) {
 	for _, id := range o.plan.Kernels {
 		if !slices.Contains(o.reported, id) {
-			o.report(Outcome{Kernel: id, Error: o.crashed.class, Message: o.crashed.message})
+			failed.Kernel = id
+			o.report(failed)
 		}
 	}
-	return nil
 }

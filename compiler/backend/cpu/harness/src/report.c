@@ -105,13 +105,24 @@ void report_fault(int32_t index, const char *message) {
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"fault\",\"index\":%d,\"message\":\"%s\"}\n", report_word, index, escape(text, message)));
 }
 
-void report_error(const char *format, ...) {
+static void report_why(const char *event, const char *format, va_list args) {
   char line[LINE_BYTES], text[TEXT_BYTES], message[TEXT_BYTES];
+  vsnprintf(message, sizeof message, format, args);
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"%s\",\"message\":\"%s\"}\n", report_word, event, escape(text, message)));
+}
+
+void report_error(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof message, format, args);
+  report_why("error", format, args);
   va_end(args);
-  put(line, snprintf(line, sizeof line, "%s{\"event\":\"error\",\"message\":\"%s\"}\n", report_word, escape(text, message)));
+}
+
+void report_too_large(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  report_why("too-large", format, args);
+  va_end(args);
 }
 
 void report_done(void) {

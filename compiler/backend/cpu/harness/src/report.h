@@ -42,6 +42,9 @@ void report_fault(int32_t index, const char *message);
 /* The harness itself cannot go on. */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The device has no room for the workload, whoever computes it. */
+void report_too_large(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* All kernels have been reported, or all that the judge asked for is handed in. */
 void report_done(void);
 

@@ -52,6 +52,7 @@ enum {
   F(cuFuncSetAttribute, (CUfunction function, int attribute, int value))                                                       \
   F(cuLaunchKernel, (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                      unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))               \
+  F(cuMemGetInfo_v2, (size_t *unused, size_t *total))                                                                          \
   F(cuMemAlloc_v2, (CUdeviceptr *memory, size_t bytes))                                                                        \
   F(cuMemFree_v2, (CUdeviceptr memory))                                                                                        \
   F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                             \

@@ -1,6 +1,6 @@
 /* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this library: NAME.so plays it.
  * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `slices`, of how many parts the first
- * one consists (MIG), if it is cut; `memory`, MiB of each; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
+ * one consists (MIG), if it is cut; `memory`, MiB of each; `used`, those that other programs have; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
  * on that happens, counted in this process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As
  * with the driver, an error of a launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file,
  * `vanished.1`, while which is there no other process finds that card. */
@@ -291,10 +291,18 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec run, CUstream stream) {
 EXPORT CUresult cuGraphDestroy(CUgraph graph) { WITH_CONTEXT return free(graph->all), free(graph), CUDA_SUCCESS; }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec run) { WITH_CONTEXT return free(run->graph.all), free(run), CUDA_SUCCESS; }
 
+static int64_t unused(void) { return ((told_of_card("memory", 1024) - told_of_card("used", 0)) << 20) - fake.allocated; }
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *total) {
+  WITH_CONTEXT
+  *left = unused() > 0 ? (size_t)unused() : 0;
+  return *total = (size_t)told_of_card("memory", 1024) << 20, fake.sticky;
+}
+
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
   WITH_CONTEXT
   if (fake.sticky) return fake.sticky;
-  if (fake.allocated + (int64_t)bytes > told_of_card("memory", 1024) << 20) return OUT_OF_MEMORY;
+  if ((int64_t)bytes > unused()) return OUT_OF_MEMORY;
   for (int k = 0; k < MOST_ALLOCATIONS; k++) {
     if (fake.all[k].at) continue;
     fake.all[k].at = aligned_alloc(256, (bytes + 255) / 256 * 256), fake.all[k].bytes = bytes;

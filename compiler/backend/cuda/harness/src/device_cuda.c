@@ -29,6 +29,15 @@ static struct {
   unsigned char turn;
 } gpu;
 
+/* A part of the card's memory stays unused, as room for code, for stacks of threads, and for a process beside this one. */
+#define UNUSED_PART 16
+#define MIB(bytes) ((long long)((bytes) >> 20))
+
+/* Bytes of the card's memory: what a process may have of it, what was unused when this one began, and what it has taken since then. */
+static struct {
+  int64_t most, left, taken;
+} room;
+
 /* Ends the process: the kernel that ran last is to blame. */
 static void check_run(CUresult result, const char *step) {
   char text[256];
@@ -46,10 +55,23 @@ static int fails(CUresult result, const char *step) {
 /* Memory with a fence behind it. */
 static int allocate(CUdeviceptr *memory, int64_t bytes, const char *what) {
   if (fails(gpu.api.cuMemAlloc_v2(memory, bytes + FENCE), what)) return -1;
+  room.taken += bytes + FENCE;
   return fails(gpu.api.cuMemsetD8Async(*memory + bytes, FENCE_VALUE, FENCE, gpu.stream), what);
 }
 
+/* What is not there for the arguments is the workload's fault if no process could have it, and otherwise that of others. */
+static int args_fit(const struct bench *b) {
+  int64_t bytes = room.taken;
+  for (int32_t k = 0; k < b->n_args; k++) bytes += b->args[k].bytes + FENCE;
+  if (bytes > room.most)
+    report_too_large("the workload takes %lld MiB of the GPU's memory, and a process may have %lld MiB", MIB(bytes), MIB(room.most));
+  else if (bytes > room.left)
+    report_error("the workload takes %lld MiB of the GPU's memory, of which other programs leave %lld MiB: end them", MIB(bytes), MIB(room.left));
+  return bytes <= room.left && bytes <= room.most;
+}
+
 static int open_args(const struct bench *b) {
+  if (!args_fit(b)) return -1;
   for (int32_t k = 0; k < b->n_args; k++) {
     if (allocate(&gpu.args[k], b->args[k].bytes, "allocating an argument on the GPU")) return -1;
     if (b->args[k].bytes > 0 && fails(gpu.api.cuMemcpyHtoD_v2(gpu.args[k], b->pointers[k], b->args[k].bytes), "copying an argument to the GPU")) return -1;
@@ -60,11 +82,21 @@ static int open_args(const struct bench *b) {
 static int open_calibration(void) {
   CUmodule module;
   size_t bytes = sizeof(float) * CALIBRATION_THREADS * CALIBRATION_BLOCKS * (size_t)gpu.multiprocessors;
+  room.taken += (int64_t)bytes;
   return fails(gpu.api.cuMemAlloc_v2(&gpu.sums, bytes), "allocating memory for the calibration") ||
                  fails(gpu.api.cuModuleLoadDataEx(&module, calibration_code, 0, NULL, NULL), "loading the calibration kernel") ||
                  fails(gpu.api.cuModuleGetFunction(&gpu.calibration, module, "tilth_calibration"), "loading the calibration kernel")
              ? -1
              : 0;
+}
+
+static int open_room(void) {
+  size_t unused = 0, total = 0;
+  if (fails(gpu.api.cuMemGetInfo_v2(&unused, &total), "asking for the GPU's memory")) return -1;
+  int64_t spared = (int64_t)(total / UNUSED_PART);
+  room.most = (int64_t)total - spared;
+  room.left = (int64_t)unused > spared ? (int64_t)unused - spared : 0;
+  return 0;
 }
 
 static int open_context(const struct options *o) {
@@ -83,10 +115,11 @@ static int open_context(const struct options *o) {
       fails(gpu.api.cuDeviceGetAttribute(&gpu.multiprocessors, CU_MULTIPROCESSORS, device), "describing the GPU"))
     return -1;
   gpu.flush_bytes = 2 * (int64_t)l2;
-  return 0;
+  return open_room();
 }
 
 static int open_rest(const struct bench *b) {
+  room.taken += gpu.flush_bytes;
   return fails(gpu.api.cuStreamCreate(&gpu.stream, 0), "making a stream") || fails(gpu.api.cuEventCreate(&gpu.begin, 0), "making an event") ||
                  fails(gpu.api.cuEventCreate(&gpu.end, 0), "making an event") ||
                  fails(gpu.api.cuMemAlloc_v2(&gpu.flush, gpu.flush_bytes), "allocating memory to flush the cache") || open_calibration() || open_args(b)
@@ -155,6 +188,12 @@ int device_load(const struct bench *b, const struct loaded *l) {
   (void)b;
   if (bytes > gpu.workspace_bytes || !gpu.workspace) {
     if (gpu.workspace && fails(gpu.api.cuMemFree_v2(gpu.workspace), "freeing the workspace")) return -1;
+    if (gpu.workspace) room.taken -= gpu.workspace_bytes + FENCE;
+    gpu.workspace = 0;
+    if (bytes + FENCE > room.left - room.taken) {
+      report_error("its scratch takes %lld MiB of the GPU's memory, of which %lld MiB are left", MIB(bytes), MIB(room.left - room.taken));
+      return -1;
+    }
     if (allocate(&gpu.workspace, bytes, "allocating the workspace on the GPU")) return -1;
     gpu.workspace_bytes = bytes;
   }
