@@ -43,7 +43,9 @@ type Kind uint8
 // Iterations on blocks are those of a GPU's grid, in which they are a launch; iterations on threads are those of a
 // block. All threads of a block take the same way through what is between the two, and the threads of a loop whose
 // extent is less than the block's threads are the first ones. Iterations on matrices are terms of sums that
-// instructions take several of. Lanewise iterations combine what neighbouring threads of a warp have.
+// instructions take several of. Lanewise iterations combine what neighbouring threads of a warp have. A walk is over
+// tiles that a block computes one after another: another block might have any of them, so that none needs what another
+// leaves in global memory.
 const (
 	Serial Kind = iota
 	Parallel
@@ -54,6 +56,7 @@ const (
 	Threads
 	Matrices
 	Lanewise
+	Walk
 )
 
 // Buffer is flat memory.
@@ -145,7 +148,11 @@ type For struct {
 	Kind   Kind
 	// Format is that of the elements of a loop on matrices.
 	Format schedule.Format
-	Body   Block
+	// Range is which values the variable takes; nil for all below the extent.
+	Range *Range
+	// Tiles are what the blocks of a loop on blocks walk over; nil where each has one.
+	Tiles *Tiles
+	Body  Block
 	// Captured are the variables of around that the body of a parallel loop uses, Shared the buffers in the workspace.
 	// They are known once the loop has been outlined.
 	Captured []*expr.Var

@@ -9,7 +9,7 @@ import (
 )
 
 var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector", Unrolled: "unrolled", Dot: "dot",
-	Blocks: "blocks", Threads: "threads", Matrices: "matrices", Lanewise: "lanewise"}
+	Blocks: "blocks", Threads: "threads", Matrices: "matrices", Lanewise: "lanewise", Walk: "walk"}
 
 // String is the word that a loop of the kind begins with in the text of a kernel.
 func (k Kind) String() string { return kindNames[k] }
@@ -115,7 +115,8 @@ func (t *texter) block(b Block) {
 	for _, st := range b {
 		switch n := st.(type) {
 		case *For:
-			t.line("%s %s < %d%s", t.kind(n), t.bind(n.Var), n.Extent, t.closure(n))
+			between := t.between(n.Range)
+			t.line("%s %s < %d%s%s", t.kind(n), t.bind(n.Var), n.Extent, between, t.closure(n))
 			t.nested(n.Body)
 		case *If:
 			t.line("if %s", t.expr(n.Cond))
@@ -192,6 +193,18 @@ func (t *texter) copy(word string, n *Copy) {
 		condition = " where " + t.expr(n.Valid)
 	}
 	t.line("%s %s[%s] = %s%s", word, n.To.Tensor.Name, t.expr(n.Index), t.expr(n.From), condition)
+}
+
+// between says which values a loop takes.
+func (t *texter) between(r *Range) string {
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf(" from %s before %s", t.expr(r.First), t.expr(r.End))
+	if r.Every > 1 {
+		text += fmt.Sprintf(" by %d", r.Every)
+	}
+	return text
 }
 
 // closure is what the body of a parallel loop has of what is around it.

@@ -10,8 +10,8 @@ import (
 // Verify says what is wrong with a kernel, if anything: that a variable is used where it is not bound or bound twice,
 // a buffer where it is not there, or by another number of indices than one; that a loop has no iterations; that a
 // vector loop holds anything but stores, or a parallel one lies inside another; that a loop on blocks lies inside of
-// one on blocks or threads, or one on threads inside of another, or a barrier where single threads may be. Passes must
-// leave this as it is.
+// one on blocks or threads, or one on threads inside of another, or a barrier where single threads may be; that
+// blocks walk where there are none. Passes must leave this as it is.
 func (f *Func) Verify() error {
 	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
 	for _, b := range f.Args {
@@ -172,6 +172,17 @@ func (v *verifier) loop(n *For) error {
 	}
 	if n.Kind == Blocks && (v.blocks || v.threads) || n.Kind == Threads && v.threads {
 		return fmt.Errorf("the loop over %s lies inside another of its kind, or one on threads", n.Var.Name)
+	}
+	if n.Kind == Walk && (!v.blocks || n.Range == nil) {
+		return fmt.Errorf("the walk over %s is that of no block", n.Var.Name)
+	}
+	if n.Range != nil {
+		if err := errors.Join(v.uses(n.Range.First), v.uses(n.Range.End)); err != nil {
+			return err
+		}
+		if n.Range.Every < 1 {
+			return fmt.Errorf("the loop over %s does not go on", n.Var.Name)
+		}
 	}
 	around := *v
 	v.parallel, v.vector = v.parallel || n.Kind == Parallel, v.vector || n.Kind == Vector

@@ -20,6 +20,11 @@ func Visit(b Block, f func(Stmt)) {
 func VisitExprs(b Block, f func(expr.Expr)) {
 	Visit(b, func(st Stmt) {
 		switch n := st.(type) {
+		case *For:
+			if n.Range != nil {
+				f(n.Range.First)
+				f(n.Range.End)
+			}
 		case *If:
 			f(n.Cond)
 		case *Let:
@@ -76,7 +81,9 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 	for k, st := range b {
 		switch x := st.(type) {
 		case *For:
-			st = x.With(Rewrite(x.Body, f))
+			loop := x.With(Rewrite(x.Body, f))
+			loop.Range = x.Range.rewritten(f)
+			st = loop
 		case *If:
 			st = &If{Cond: f(x.Cond), Then: Rewrite(x.Then, f), Else: Rewrite(x.Else, f)}
 		case *Let:

@@ -58,6 +58,9 @@ func (l *lowerer) startReduction(n *nest, pos int) (ir.Block, error) {
 
 func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
+	if it.Kind == schedule.Block {
+		return l.grid(n, pos, extent)
+	}
 	if extent == 1 {
 		n = n.clone()
 		n.values[it] = expr.I(0)
@@ -66,8 +69,12 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	v := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: extent}
 	n = n.clone()
 	n.values[it] = v
+	loop := &ir.For{Var: v, Extent: extent, Kind: kinds[it.Kind], Format: it.Format}
+	if it.Reduce {
+		loop.Range, n.steps = n.steps, nil // those of the outermost loop
+	}
 	body, err := l.enter(n, pos)
-	return ir.Block{&ir.For{Var: v, Extent: extent, Kind: kinds[it.Kind], Format: it.Format, Body: body}}, err
+	return ir.Block{loop.With(body)}, err
 }
 
 // peel emits the full tiles' loop, then the partial tile.
@@ -161,6 +168,9 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 		if p.Inlined || p.Consumer != n.g || p.At != n.g.Leaves[pos] {
 			continue
 		}
+		if l.cutAt(p.At) != nil && p.Rounds == 0 {
+			return nil, fmt.Errorf("lower: stage %d is computed beside sums that are cut", p.ID)
+		}
 		region, err := l.region(p, n)
 		if err != nil {
 			return nil, err
@@ -176,6 +186,10 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 			l.bindings[p.Tensor] = l.scratch(p, mins, extents)
 			l.bindings[p.Tensor].exact = l.exact
 			block = append(append(block, &ir.Alloc{Buffer: l.bindings[p.Tensor].buffer}), l.keep(p, mins, extents)...)
+		}
+		if p.Rounds > 0 {
+			body, err := l.cutting(newNest(p, mins, extents), func() (ir.Block, error) { return l.generate(n, pos+1) })
+			return append(block, body...), err
 		}
 		body, err := l.generate(newNest(p, mins, extents), 0)
 		if err != nil {

@@ -40,6 +40,8 @@ type lowerer struct {
 	count int
 	// consumers of the stages asked for so far.
 	consumers map[*schedule.Stage][]*schedule.Stage
+	// cut is the stage whose sums are cut in the tiles that are generated; nil where there is none.
+	cut *cut
 	// exact is set where tiles may go beyond tensors: then what is computed for them does, too.
 	exact bool
 	// work counts towards maxWork.
@@ -241,6 +243,9 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 		at = target.relative(n.absolute(at))
 	}
 	index := target.flatten(at)
+	if n.store != nil {
+		return n.guarded(ir.Block{n.store(index)})
+	}
 	store := &ir.Store{Buffer: target.buffer, Index: index}
 	if n.init {
 		store.Value = g.Combiner.Identity(g.Tensor.DType)

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
@@ -27,6 +28,10 @@ type nest struct {
 	decay bool
 	// started is set once the initial values were written.
 	started bool
+	// store is what is stored for each element instead; nil while a stage is computed.
+	store func(index expr.Expr) *ir.Store
+	// steps is which iterations of the outermost loop of the reduction are computed; nil for all.
+	steps *ir.Range
 }
 
 func newNest(g *schedule.Stage, mins []expr.Expr, extents []int64) *nest {

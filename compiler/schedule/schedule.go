@@ -60,6 +60,12 @@ type Stage struct {
 	Scope Scope
 	// Steps is for how many steps of the loop around it a shared buffer is filled ahead; 0 = not at all.
 	Steps int64
+	// Walkers is how many blocks walk over the tiles of the leaf on blocks; 0 = a block has one. Band is how many
+	// iterations of the outer of the two iterators that it was fused of take turns; 0 = none.
+	Walkers, Band int64
+	// Rounds is in how many rounds of the consumer's blocks sums are cut so that blocks have equal shares; 0 = in
+	// none.
+	Rounds int64
 	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.
 	FetchBytes int64
 }

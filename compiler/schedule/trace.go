@@ -92,7 +92,7 @@ var arity = map[string]int{
 	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
 	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
 	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1, "bind": 3, "tensorize": 3, "shuffle": 2, "online": 2, "scope": 2, "pipeline": 2,
-	"swizzle": 1,
+	"swizzle": 1, "persist": 2, "raster": 2, "streamk": 2,
 }
 
 func (s *Schedule) dispatch(op string, a []int) (err error) {
@@ -167,6 +167,12 @@ func (s *Schedule) dispatch(op string, a []int) (err error) {
 		err = s.SetScope(a[0], Scope(min(a[1], math.MaxUint8)))
 	case "swizzle":
 		err = s.Swizzle(a[0])
+	case "persist":
+		err = s.Persist(a[0], int64(a[1]))
+	case "raster":
+		err = s.Raster(a[0], int64(a[1]))
+	case "streamk":
+		err = s.StreamK(a[0], int64(a[1]))
 	case "pipeline":
 		err = s.Pipeline(a[0], int64(a[1]))
 	}

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"pgregory.net/rapid"
 )
@@ -68,46 +71,63 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
 			kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups, kerneltest.DrawRows, kerneltest.DrawWholeAttention,
 		}).Draw(rt, "kind")
-		w := draw(rt).Merge()
-		c := drawn(rt, w, on)
-		f, err := codegen.Lower(c.Schedule, on.GPU, nil)
-		if err != nil {
-			rt.Fatalf("does not lower: %v\n%s", err, c.Text())
+		c := drawn(rt, draw(rt).Merge(), on)
+		if walks(c.Schedule) {
+			rt.Skip("whether one tile needs a barrier behind another depends on their slots")
 		}
-		n := orderings(f)
+		n := missed(t, rt, on, c)
 		if n == 0 {
 			rt.Skip("no barrier and no wait")
 		}
-		u := newUnit(on)
-		cases, symbols := make([]kerneltest.Case, n), make([]string, n)
-		for k := range n {
-			at := k
-			mutant := unitOf(on, func(f *ir.Func) *ir.Func { return f.With(without(f.Body, &at)) })
-			symbols[k], cases[k] = fmt.Sprintf("k%d", k), c
-			if _, err := mutant.AddWithPacks(symbols[k], symbols[k], c.Schedule); err != nil {
-				rt.Fatal(err)
-			}
-			u.Include(mutant)
-		}
-		program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), symbols))
-		if err != nil {
-			rt.Fatalf("compiling: %v", err)
-		}
-		for k := range n {
-			others := map[int]error{}
-			for i := range n {
-				if i != k {
-					others[i] = errOther
-				}
-			}
-			_, _, err := kerneltest.Run([]string{program}, cases, others)
-			if err == nil || !found.MatchString(err.Error()) {
-				rt.Fatalf("without barrier, fence or wait %d of %d: %v\n%s\n%s", k, n, err, c.Text(), f.Text())
-			}
-			removed++
-		}
+		removed += n
 	})
 	if removed == 0 {
 		t.Error("no barrier, fence or wait was removed")
 	}
+}
+
+// walks reports whether blocks of a schedule walk over tiles.
+func walks(s *schedule.Schedule) bool {
+	return slices.ContainsFunc(s.Stages, func(g *schedule.Stage) bool { return g.Walkers > 0 })
+}
+
+// missed runs a kernel without each of its barriers, fences and waits, all of which must be found out, and returns how
+// many there are.
+func missed(t testing.TB, rt rapid.TB, on *target.Target, c kerneltest.Case) int {
+	f, err := codegen.Lower(c.Schedule, on.GPU, nil)
+	if err != nil {
+		rt.Fatalf("does not lower: %v\n%s", err, c.Text())
+	}
+	n := orderings(f)
+	if n == 0 {
+		return 0
+	}
+	u := newUnit(on)
+	cases, symbols := make([]kerneltest.Case, n), make([]string, n)
+	for k := range n {
+		at := k
+		mutant := unitOf(on, func(f *ir.Func) *ir.Func { return f.With(without(f.Body, &at)) })
+		symbols[k], cases[k] = fmt.Sprintf("k%d", k), c
+		if _, err := mutant.AddWithPacks(symbols[k], symbols[k], c.Schedule); err != nil {
+			rt.Fatal(err)
+		}
+		u.Include(mutant)
+	}
+	program, err := toolchaintest.Program(t, "clang-19", append(on.ClangFlags(), "-std=gnu11", "-O1", "-w"), kerneltest.Source(u.Source(), symbols))
+	if err != nil {
+		rt.Fatalf("compiling: %v", err)
+	}
+	for k := range n {
+		others := map[int]error{}
+		for i := range n {
+			if i != k {
+				others[i] = errOther
+			}
+		}
+		_, _, err := kerneltest.Run([]string{program}, cases, others)
+		if err == nil || !found.MatchString(err.Error()) {
+			rt.Fatalf("without barrier, fence or wait %d of %d: %v\n%s\n%s", k, n, err, c.Text(), f.Text())
+		}
+	}
+	return n
 }

@@ -13,7 +13,7 @@ func Run(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			p := placer{own: private(n.Body)}
+			p := placer{own: allocated(n.Body, ir.Private), shared: allocated(n.Body, ir.Shared)}
 			launch, _ := p.block(n.Body, pending{})
 			st = n.With(fences(launch))
 		}
@@ -110,8 +110,8 @@ func (e extent) conflicts(next extent) bool {
 }
 
 type placer struct {
-	// own has the tensors in registers.
-	own map[*expr.Tensor]bool
+	// own has the tensors in registers, shared those that the block shares.
+	own, shared map[*expr.Tensor]bool
 }
 
 // block rewrites what all threads do in the same way, and returns what is pending behind it.
@@ -159,11 +159,27 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 func (p *placer) loop(n *ir.For, before pending) (*ir.For, pending) {
 	for {
 		body, after := p.block(n.Body, before)
-		if n.Extent == 1 || after.within(before) {
+		next := p.carried(n, after)
+		if n.Extent == 1 || next.within(before) {
 			return n.With(body), after
 		}
-		before = before.plus(after)
+		before = before.plus(next)
 	}
+}
+
+// carried is what is pending at the end of an iteration of a loop that the next one may have to wait for. Of tiles
+// that a block walks over, none uses what another leaves in global memory.
+func (p *placer) carried(n *ir.For, after pending) pending {
+	if n.Kind != ir.Walk {
+		return after
+	}
+	kept := pending{}
+	for u, e := range after {
+		if p.shared[u.tensor] {
+			kept[u] = e
+		}
+	}
+	return kept
 }
 
 // uses are what a statement without others, or a loop on threads, reads and writes.
@@ -224,13 +240,13 @@ func (p *placer) read(used pending, e expr.Expr, alone bool, thread *expr.Var) {
 	}
 }
 
-// private are the tensors that lie in registers.
-func private(b ir.Block) map[*expr.Tensor]bool {
-	own := map[*expr.Tensor]bool{}
+// allocated are the tensors that a block allocates in a memory.
+func allocated(b ir.Block, in ir.Space) map[*expr.Tensor]bool {
+	all := map[*expr.Tensor]bool{}
 	ir.Visit(b, func(st ir.Stmt) {
-		if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == ir.Private {
-			own[a.Buffer.Tensor] = true
+		if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == in {
+			all[a.Buffer.Tensor] = true
 		}
 	})
-	return own
+	return all
 }

@@ -38,3 +38,16 @@ func TestWhatProductsReadIsFenced(t *testing.T) {
 	}
 	irtest.Golden(t, "warpgroup", barrier.Run(products.Run(tensorize.Run(f))))
 }
+
+// TestTilesThatABlockWalksOver share memory, so that threads wait before the next one, but need nothing that another
+// one stored.
+func TestTilesThatABlockWalksOver(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.Tiles+"persist 0 4\nstreamk 1 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = spread.Run(f); err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "walk", barrier.Run(f))
+}

@@ -12,12 +12,12 @@ import (
 // begun before the loop; each step waits for its own copies, begins those of a later step, and computes meanwhile.
 // Where a buffer is filled by anything but copies, or outside of a loop, nothing is done ahead.
 func Run(f *ir.Func) *ir.Func {
-	inside := near{}
+	inside := near{tensors: map[*expr.Tensor]bool{}}
 	for _, st := range f.Body {
 		if n, ok := st.(*ir.For); ok {
 			ir.Visit(n.Body, func(st ir.Stmt) {
 				if a, ok := st.(*ir.Alloc); ok {
-					inside[a.Buffer.Tensor] = true
+					inside.tensors[a.Buffer.Tensor] = true
 				}
 			})
 		}
@@ -25,8 +25,12 @@ func Run(f *ir.Func) *ir.Func {
 	return f.With(inside.block(f.Body))
 }
 
-// near are the tensors that are allocated in launches, from which nothing is copied.
-type near map[*expr.Tensor]bool
+// near has the tensors that are allocated in launches, from which nothing is copied, and whether a block walks over
+// what is looked at.
+type near struct {
+	tensors map[*expr.Tensor]bool
+	walks   bool
+}
 
 func (inside near) block(b ir.Block) ir.Block {
 	var out ir.Block
@@ -39,7 +43,8 @@ func (inside near) block(b ir.Block) ir.Block {
 					continue
 				}
 			}
-			st = n.With(inside.block(n.Body))
+			body := near{inside.tensors, inside.walks || n.Kind == ir.Walk && n.Extent > 1}
+			st = n.With(body.block(n.Body))
 		case *ir.If:
 			st = &ir.If{Cond: n.Cond, Then: inside.block(n.Then), Else: inside.block(n.Else)}
 		}
@@ -52,6 +57,8 @@ func (inside near) block(b ir.Block) ir.Block {
 type loop struct {
 	*ir.For
 	steps int64
+	// walks is set where the loop is one of several tiles, which use the same rings.
+	walks bool
 	// products is set where a warpgroup's instructions read the buffers while their threads go on.
 	products bool
 	// rings are in place of the buffers that a step has.
@@ -62,7 +69,7 @@ type loop struct {
 
 // newLoop takes a loop apart; ok is false when nothing in it is filled ahead.
 func (inside near) newLoop(n *ir.For) (l *loop, ok bool) {
-	l = &loop{For: n, rings: map[*expr.Tensor]*ir.Buffer{}}
+	l = &loop{For: n, walks: inside.walks, rings: map[*expr.Tensor]*ir.Buffer{}}
 	body := n.Body
 	for k := 0; k < len(body); k++ {
 		switch st := body[k].(type) {
@@ -130,9 +137,9 @@ func (inside near) copied(b ir.Block) bool {
 		case *ir.For, *ir.If, *ir.Let:
 		case *ir.Store:
 			from, _, ok := schedule.CopyOf(n.Value)
-			all = all && ok && !inside[from.Tensor] && from.Tensor.DType.Bytes() >= leastBytes
+			all = all && ok && !inside.tensors[from.Tensor] && from.Tensor.DType.Bytes() >= leastBytes
 		case *ir.Copy:
-			all = all && !inside[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= leastBytes
+			all = all && !inside.tensors[n.From.Tensor] && n.Elements*n.From.Tensor.DType.Bytes() >= leastBytes
 		default:
 			all = false
 		}
@@ -175,8 +182,11 @@ func (l *loop) run() ir.Block {
 	for _, t := range l.tensors() {
 		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
 	}
+	if l.walks && l.threads() > 1 {
+		out = append(out, &ir.Barrier{}) // behind which nobody reads what the tile before has left in the rings
+	}
 	for k := range l.ahead() {
-		out = append(append(out, l.begun(expr.I(k))...), &ir.Commit{})
+		out = append(append(out, l.ready(l.first(k))...), &ir.Commit{})
 	}
 	later := expr.AddE(l.Var, expr.I(l.ahead()))
 	body := ir.Block{&ir.Wait{Groups: l.ahead() - 1}}
@@ -189,10 +199,34 @@ func (l *loop) run() ir.Block {
 		body = append(body, &ir.Barrier{})
 	}
 	if l.reused() {
-		body = append(body, &ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, expr.I(l.Extent))), Then: l.begun(later)})
+		body = append(body, &ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, l.end())), Then: l.begun(later)})
 	}
 	body = append(body, &ir.Commit{})
 	return append(out, l.With(append(body, l.computed()...)))
+}
+
+// first is the step that comes as number k.
+func (l *loop) first(k int64) expr.Expr {
+	if l.Range == nil {
+		return expr.I(k)
+	}
+	return expr.AddE(l.Range.First, expr.I(k))
+}
+
+// end is that behind the last step.
+func (l *loop) end() expr.Expr {
+	if l.Range == nil {
+		return expr.I(l.Extent)
+	}
+	return l.Range.End
+}
+
+// ready begins the copies of a step before the loop, if there is one.
+func (l *loop) ready(step expr.Expr) ir.Block {
+	if l.Range == nil {
+		return l.begun(step)
+	}
+	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, step, l.end())), Then: l.begun(step)}}
 }
 
 // threads is how many threads copy or compute.

@@ -76,3 +76,13 @@ func TestSlotsOfRingsAreAligned(t *testing.T) {
 		t.Errorf("a buffer of %d elements has a ring of %d, want 6 and 16", elements[false], elements[true])
 	}
 }
+
+// TestRingsBeginAnewWithEachTile: a barrier stands between what reads them for a tile and what fills them for the next
+// one, and a share of steps is fetched from its first one on, before its end.
+func TestRingsBeginAnewWithEachTile(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nstreamk 1 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "walk", pipeline.Run(f))
+}

@@ -95,7 +95,9 @@ func divided(st ir.Stmt) (ir.Stmt, error) {
 		}
 		body, err := together(n.Body)
 		loop := n.With(body)
-		loop.Kind = ir.Serial
+		if n.Kind != ir.Walk {
+			loop.Kind = ir.Serial
+		}
 		return loop, err
 	case *ir.If:
 		then, err := together(n.Then)

@@ -141,7 +141,7 @@ func (p *printer) loop(n *ir.For) {
 		p.threads(n)
 		return
 	}
-	if n.Kind == ir.Serial && len(n.Body) == 1 {
+	if n.Kind == ir.Serial && n.Range == nil && len(n.Body) == 1 {
 		if c, ok := p.copierOf(n.Body[0]); ok && c.Elements > 1 {
 			c.rounds(n)
 			return
@@ -151,7 +151,14 @@ func (p *printer) loop(n *ir.For) {
 		p.line("UNROLL")
 	}
 	v := p.variable(n.Var)
-	p.line("for (%s %s = 0; %s < %d; %s++) {", p.scalars.Index, v, v, n.Extent, v)
+	first, end, step := "0", fmt.Sprint(n.Extent), v+"++"
+	if r := n.Range; r != nil {
+		first, end = p.scalars.Text(r.First), p.scalars.Text(r.End)
+		if r.Every > 1 {
+			step = fmt.Sprintf("%s += %d", v, r.Every)
+		}
+	}
+	p.line("for (%s %s = %s; %s < %s; %s) {", p.scalars.Index, v, first, v, end, step)
 	p.block(n.Body)
 	p.line("}")
 }

@@ -145,7 +145,7 @@ func TestATileLiesInRegisters(t *testing.T) {
 	on := card(t, b)
 	whole := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
 	for stages, fetch := range map[int64][]string{1: {"st.shared"}, 3: {"cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group 1"}} {
-		s, err := whole.Restrict(map[string][]int64{"stages": {stages}, "parts": {1}})
+		s, err := whole.Restrict(map[string][]int64{"stages": {stages}, "parts": {1}, "cut": {0}})
 		if err != nil {
 			t.Fatal(err)
 		}

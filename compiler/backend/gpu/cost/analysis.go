@@ -18,6 +18,10 @@ type Analysis struct {
 type Launch struct {
 	// Blocks and Threads are exact: the blocks of the grid, and the threads of a block.
 	Blocks, Threads int64
+	// Tiles is what the blocks compute, one each unless they walk. Most is how many of them the block has that has
+	// most.
+	Tiles int64
+	Most  float64
 	// SharedBytes is the shared memory of a block, rings included. Registers is about how many registers a thread
 	// takes: those that its results are kept in are counted, those for addresses and operands guessed.
 	SharedBytes, Registers int64
@@ -85,7 +89,10 @@ func (a *Analysis) Heaviest() (most *Launch) {
 }
 
 func analysed(n *ir.For) *Launch {
-	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1}
+	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1, Tiles: n.Extent, Most: 1}
+	if n.Tiles != nil {
+		l.Tiles, l.Most = n.Tiles.Count, n.Tiles.Most
+	}
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		if x, ok := st.(*ir.For); ok && x.Kind == ir.Threads {
 			l.Threads = max(l.Threads, x.Extent)

@@ -13,9 +13,11 @@ type Cycles struct {
 	Arithmetic, Matrix, Shared, Global float64
 	// Wait is what a block waits for operands in all of its steps while nothing of its own is computed.
 	Wait float64
-	// Residents is how many blocks a multiprocessor has at a time, Waves how often it has as many; the last wave may
-	// be a part of one.
+	// Residents is how many blocks a multiprocessor has at a time, Waves how many tiles each of these computes, or the
+	// blocks that follow them; the last wave may be a part of one.
 	Residents, Waves float64
+	// Tail is how much longer the launch takes than if all multiprocessors ended at once.
+	Tail float64
 	// Total is the launch from its beginning to its end.
 	Total float64
 }
@@ -35,15 +37,31 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 		Global:     machine.Traffic((l.Global.Units+l.Stored.Units)*sectorBytes, a.Bytes/float64(l.Blocks)),
 		Residents:  math.Min(float64(held), math.Ceil(float64(l.Blocks)/processors)),
 		Waves:      float64(l.Blocks) / (float64(held) * processors),
+		Tail:       1,
 	}
-	work := c.Busiest()
+	rounds := math.Ceil(c.Waves)
+	if l.Tiles != l.Blocks { // of blocks that walk, each begins once
+		share := float64(l.Tiles) / float64(l.Blocks)
+		c.Waves, c.Tail = max(1, c.Waves)*share, l.Most/share
+	} else {
+		c.Tail = rounds / c.Waves
+	}
+	work := c.Busiest() * l.uneven()
 	if busy := c.Residents * l.Warps(); busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
 	steps := max(1, l.Steps)
 	c.Wait = steps * max(0, machine.Latency-float64(l.Stages-1)*work/steps)
-	c.Total = math.Ceil(c.Waves)*(max(work*c.Residents, work+c.Wait)+machine.Latency) + machine.Launch
+	c.Total = rounds*(max(work*c.Residents, work+c.Wait)+machine.Latency*max(1, l.Most)) + machine.Launch
 	return c
+}
+
+// uneven is how much more the block has to do that has most than an average one.
+func (l *Launch) uneven() float64 {
+	if l.Tiles == l.Blocks {
+		return 1
+	}
+	return l.Most * float64(l.Blocks) / float64(l.Tiles)
 }
 
 // Total is about how many cycles all launches take.

@@ -86,18 +86,31 @@ func (w walker) loop(n *ir.For) {
 		inner.matrices = n
 		fallthrough
 	default:
-		inner.times *= float64(n.Extent)
+		inner.times *= often(n)
 		inner.loops = append(w.loops[:len(w.loops):len(w.loops)], n)
 	}
 	inner.block(n.Body)
+}
+
+// often is how often the body of a loop is computed, on average.
+func often(n *ir.For) float64 {
+	if n.Range != nil {
+		return n.Range.Mean
+	}
+	return float64(n.Extent)
 }
 
 // through is the values of a loop's variable at a part of the way through it, and the threads that are active there.
 func (s *sample) through(n *ir.For, at float64) (*lanes, uint32) {
 	var v lanes
 	if n.Kind != ir.Threads {
+		first, count, every := int64(0), n.Extent, int64(1)
+		if n.Range != nil {
+			first, every = s.eval(n.Range.First)[0], n.Range.Every
+			count = (s.eval(n.Range.End)[0] - first + every - 1) / every
+		}
 		for k := range v {
-			v[k] = min(int64(at*float64(n.Extent)), n.Extent-1)
+			v[k] = first + every*max(0, min(int64(at*float64(count)), count-1))
 		}
 		return &v, s.active
 	}

@@ -1,8 +1,6 @@
 package describe
 
 import (
-	"math"
-
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/features"
 )
@@ -59,7 +57,8 @@ var shape = []column{
 	{"main_threads", func(c *candidate) float64 { return features.Log(float64(c.main.Threads)) }},
 	{"main_idle", func(c *candidate) float64 { return 1 - features.Share(float64(c.main.Threads), c.main.Warps()*32) }},
 	{"main_waves", func(c *candidate) float64 { return features.Ratio(c.time.Waves, 1) }},
-	{"main_tail", func(c *candidate) float64 { return features.Ratio(math.Ceil(c.time.Waves), c.time.Waves) }},
+	{"main_tail", func(c *candidate) float64 { return features.Ratio(c.time.Tail, 1) }},
+	{"main_tiles", func(c *candidate) float64 { return features.Ratio(float64(c.main.Tiles), float64(c.main.Blocks)) }},
 	{"main_residents", func(c *candidate) float64 { return features.Log(c.time.Residents) }},
 	{"main_occupancy", func(c *candidate) float64 {
 		return min(1, features.Share(c.time.Residents*c.main.Warps()*32, float64(c.GPU.MultiprocessorThreads)))

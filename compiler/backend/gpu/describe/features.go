@@ -14,7 +14,7 @@ type Features struct{}
 
 var _ backend.Features = Features{}
 
-var set = features.NewSet("tilth-gpu-features-1", names(), costColumn)
+var set = features.NewSet("tilth-gpu-features-2", names(), costColumn)
 
 func names() []string {
 	list := make([]string, len(columns))

@@ -39,6 +39,7 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
 	p.Fetch(b, p.fetching(q), p.sums(b, q))
+	p.Walk(b, q.walk)
 }
 
 // place is the loops of a tile along one axis: over groups of threads, which are warps or warpgroups, over the
@@ -84,6 +85,7 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
 	out, s, box := p.Unit.Out, b.S, p.box(q)
 	var blocks []int
 	var tall, wide place
+	var rows, across int
 	for k := range p.Extents {
 		outer := k
 		if p.Joint && k == p.Rows-1 {
@@ -93,17 +95,18 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, result int) {
 		case p.Rows:
 			var inside int
 			outer, inside = b.Split(out, p.RowsOf(b), box.Rows, schedule.Guard)
-			tall = p.rows(b, out, inside, q.rows)
+			tall, rows = p.rows(b, out, inside, q.rows), outer
 		case p.Columns:
 			var inside int
 			outer, inside = b.Split(out, k, box.Columns, schedule.Guard)
-			wide = columns(b, out, inside, q.columns)
+			wide, across = columns(b, out, inside, q.columns), outer
 		}
 		blocks = append(blocks, outer)
 	}
 	if b.Err != nil {
 		return 0, 0
 	}
+	blocks = q.walk.Tiles(blocks, rows, across)
 	b.Do(s.Reorder(out, slices.Concat(blocks, threads(tall, wide), []int{tall.matrix, tall.own, wide.matrix, wide.own})...))
 	block = b.Fuse(out, blocks)
 	thread := b.Fuse(out, threads(tall, wide))

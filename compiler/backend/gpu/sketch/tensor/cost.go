@@ -5,7 +5,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // copyOperations is the instructions of a thread for each copy into shared memory, loadOperations those for each
@@ -34,17 +33,14 @@ func (p *tile) Cost(q parameters) float64 {
 	copies := fetched / float64(p.Operands[0].Load.Tensor.DType.Bytes()*p.AtOnce(box, p.fetching(q)))
 	shared := fragments / machine.SharedWords
 	issued := (fragments*loadOperations*products + copies*copyOperations) / machine.Lanes
-	resident := p.resident(q)
-	blocks := p.Blocks(box)
-	work := max(tensor, shared, issued, p.Traffic(box))
-	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
-	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
+	l := p.Launch(q.walk, box, p.resident(q))
+	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l))
 	// A warp alone does not keep the cores busy: an instruction waits for the one before.
-	if busy := together * warps; busy < machine.BusyWarps {
+	if busy := l.Together * warps; busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
-	wait := max(0, machine.Latency-float64(q.stages-1)*work) / together
-	return waves*(float64(steps)*max(work*together, work+wait)+machine.Latency) + p.AddUpCost(q.parts)
+	wait := max(0, machine.Latency-float64(q.stages-1)*work) / l.Together
+	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }
 
 // resident is how many blocks a multiprocessor holds.

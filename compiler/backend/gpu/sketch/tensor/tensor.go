@@ -58,6 +58,8 @@ type parameters struct {
 	parts int64
 	// joint is 1 where rows are joint positions: those of an image across the ends of its rows.
 	joint int64
+	// walk is how blocks take tiles.
+	walk product.Walk
 }
 
 // New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none.
@@ -148,6 +150,7 @@ func (p *tile) Reconciled(q parameters) parameters {
 		q.parts = 1
 	}
 	shrink(func() bool { return p.Terms(p.box(q))%p.box(q).Depth == 0 }, &q.depth)
+	q.walk = q.walk.Reconciled(p.Product, p.box(q), p.resident(q))
 	return q
 }
 
@@ -170,7 +173,7 @@ func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 	}
 	rows, columns := nest.CeilDiv(positions, ir.MatrixRows), nest.CeilDiv(p.Extents[p.Columns], ir.MatrixColumns)
 	steps := p.Reduce[p.Step].Extent / terms
-	return []space.Parameter[q]{
+	knobs := []space.Parameter[q]{
 		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8)...),
 		nest.Knob("wide", func(p *q) *int64 { return &p.wide }, nest.AtMost(columns, 1, 2, 4, 8)...),
 		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8)...),
@@ -180,6 +183,7 @@ func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 		nest.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
 		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
+	return append(knobs, product.Walking(p, product.Box{Rows: ir.MatrixRows, Columns: ir.MatrixColumns}, func(p *q) *product.Walk { return &p.walk })...)
 }
 
 // joinable are the choices between positions of a row and joint ones.
@@ -242,9 +246,11 @@ func (p *tile) Legal(q parameters) error {
 		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", p.SharedBytes(b, p.fetching(q)), p.GPU.BlockSharedBytes)
 	}
 	if p.format.Warpgroup() {
-		return p.legalForWarpgroups(q)
+		if err := p.legalForWarpgroups(q); err != nil {
+			return err
+		}
 	}
-	return nil
+	return q.walk.Legal(p.Product, b, p.resident(q))
 }
 
 // maxRegisters bounds what a thread keeps, so that addresses have room.

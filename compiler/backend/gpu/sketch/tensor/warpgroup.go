@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
 // goodOfWarpgroups are tiles for products of many results, of some, and of few.
@@ -104,14 +103,12 @@ func (p *tile) costOfWarpgroups(q parameters) float64 {
 	fetched := float64(p.FetchedBytes(box))
 	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / machine.GroupBytes
 	copies := fetched / float64(p.Operands[0].Load.DType().Bytes()*p.AtOnce(box, f))
-	work := max(tensor, shared, copies*copyOperations/machine.Lanes, p.Traffic(box))
-	resident, blocks := p.resident(q), p.Blocks(box)
-	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
-	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
+	l := p.Launch(q.walk, box, p.resident(q))
+	work := max(tensor, shared, copies*copyOperations/machine.Lanes, p.Traffic(q.walk, box, l))
 	ahead, products := float64(q.stages-1), productWait
 	if q.stages > 2 {
 		ahead, products = ahead-1, 0
 	}
 	wait := max(0, machine.Latency-ahead*work) + products
-	return waves*(float64(steps)*max(work*together, work+wait)+machine.Latency) + p.AddUpCost(q.parts)
+	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }

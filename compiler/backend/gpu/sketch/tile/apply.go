@@ -36,6 +36,7 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 	}
 	step := p.sums(b, q)
 	p.Fetch(b, q.fetching(), step)
+	p.Walk(b, q.walk)
 }
 
 // place is the loops of a tile along one axis: on blocks, on threads, and in a thread.
@@ -87,6 +88,7 @@ func (p *tile) results(b *nest.Builder, q parameters) (block, thread int) {
 	if b.Err != nil {
 		return 0, 0
 	}
+	blocks = q.walk.Tiles(blocks, rows.block, columns.block)
 	b.Do(s.Reorder(out, append(slices.Clone(blocks), rows.thread, columns.thread, rows.own, columns.own)...))
 	block = b.Fuse(out, blocks)
 	thread = b.Fuse(out, []int{rows.thread, columns.thread})

@@ -13,7 +13,8 @@ const copyOperations = 6.0
 // blocks that do not fit side by side.
 func (p *tile) Cost(q parameters) float64 {
 	box, f := q.box(), q.fetching()
-	blocks := p.Blocks(box)
+	blocks, resident := p.Blocks(box), p.resident(q)
+	l := p.Launch(q.walk, box, resident)
 	steps, terms := p.Steps(box)
 	// A tile at the end of an axis has less to do.
 	perStep := float64(terms*nest.Product(p.Extents)*q.parts) / float64(blocks)
@@ -21,17 +22,14 @@ func (p *tile) Cost(q parameters) float64 {
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
 	copies := fetched / float64(p.Bytes*p.AtOnce(box, f))
 	arithmetic := (perStep*loop + copies*copyOperations) / machine.Lanes
-	work := max(arithmetic, p.shared(q, perStep), p.Traffic(box))
-	resident := p.resident(q)
-	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.GPU.Multiprocessors))))
-	waves := float64(nest.CeilDiv(blocks, resident*int64(p.GPU.Multiprocessors)))
+	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.walk, box, l))
 	// A warp alone does not keep a multiprocessor busy: an instruction waits for the one before.
-	if busy := together * float64(nest.CeilDiv(q.tall*q.wide, warpThreads)); busy < machine.BusyWarps {
+	if busy := l.Together * float64(nest.CeilDiv(q.tall*q.wide, warpThreads)); busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
 	// While a step is computed, what its block has begun to fetch for later ones is under way.
-	wait := max(0, machine.Latency-float64(q.stages-1)*work) / together
-	return waves*(float64(steps)*max(work*together, work+wait)+machine.Latency) + p.AddUpCost(q.parts)
+	wait := max(0, machine.Latency-float64(q.stages-1)*work) / l.Together
+	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }
 
 const warpThreads = 32

@@ -27,6 +27,8 @@ type parameters struct {
 	vector int64
 	// parts is in how many parts sums are computed, by blocks of their own.
 	parts int64
+	// walk is how blocks take tiles.
+	walk product.Walk
 }
 
 // New is the schedules of a unit with a reduction, g; nil where no operand is read by several results, so that there
@@ -46,7 +48,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 func (p *tile) open() []space.Parameter[parameters] {
 	type q = parameters
 	rows, columns, steps := p.Extents[p.Rows], p.Extents[p.Columns], p.Reduce[p.Step].Extent
-	return []space.Parameter[q]{
+	knobs := []space.Parameter[q]{
 		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8, 16, 32)...),
 		nest.Knob("wide", func(p *q) *int64 { return &p.wide }, nest.AtMost(columns, 4, 8, 16, 32, 64)...),
 		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8, 16)...),
@@ -57,6 +59,7 @@ func (p *tile) open() []space.Parameter[parameters] {
 		nest.Knob("vector", func(p *q) *int64 { return &p.vector }, 1, 4),
 		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(leastTerms)...),
 	}
+	return append(knobs, product.Walking(p.Product, product.Box{Rows: 8, Columns: 32}, func(p *q) *product.Walk { return &p.walk })...)
 }
 
 // leastTerms is how many terms a part of a sum has at least.
@@ -75,6 +78,12 @@ func (q parameters) fetching() product.Fetching {
 // tileRegisters bounds what a thread keeps of the results, so that operands and addresses have room.
 const tileRegisters = 160
 
+// Reconciled implements space.Reconciler: blocks walk as their tiles allow.
+func (p *tile) Reconciled(q parameters) parameters {
+	q.walk = q.walk.Reconciled(p.Product, q.box(), p.resident(q))
+	return q
+}
+
 // Legal implements space.Structure.
 func (p *tile) Legal(q parameters) error {
 	threads := q.tall * q.wide
@@ -92,5 +101,5 @@ func (p *tile) Legal(q parameters) error {
 	case q.unroll*q.rows*q.columns > 1024:
 		return fmt.Errorf("space: %d results for %d steps are too much code", q.rows*q.columns, q.unroll)
 	}
-	return nil
+	return q.walk.Legal(p.Product, q.box(), p.resident(q))
 }

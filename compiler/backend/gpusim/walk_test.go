@@ -1,0 +1,100 @@
+package gpusim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
+)
+
+// small is the card with few multiprocessors, so that small results are more tiles than blocks.
+func small(on *target.Target, multiprocessors int) *target.Target {
+	c := on.Clone()
+	gpu := *on.GPU
+	gpu.Multiprocessors = multiprocessors
+	c.GPU = &gpu
+	return c
+}
+
+// drawWalk draws a product or a convolution whose tiles blocks may walk over.
+func drawWalk(t *rapid.T) *expr.Workload {
+	return rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
+		kerneltest.DrawProduct, kerneltest.DrawConv, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups,
+	}).Draw(t, "kind")(t)
+}
+
+// walking is a point of a workload whose blocks walk, take tiles in bands, or have sums cut, where some tries find
+// one.
+func walking(t *rapid.T, w *expr.Workload, on *target.Target) (c kerneltest.Case) {
+	on = small(on, rapid.IntRange(1, 7).Draw(t, "multiprocessors"))
+	wanted := rapid.SampledFrom([]string{"persist ", "raster ", "streamk ", "streamk "}).Draw(t, "wanted")
+	for range 12 {
+		if c = drawn(t, w, on); strings.Contains(string(c.Schedule.Trace()), wanted) {
+			break
+		}
+	}
+	return c
+}
+
+// TestBlocksWalkRight: whatever the workload and the point, persistent blocks compute all tiles, in bands or not, and
+// equal shares of sums add up to what the evaluator says.
+func TestBlocksWalkRight(t *testing.T) {
+	on := played(t)
+	one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return walking(t, drawWalk(t).Merge(), on) })
+	rapid.Check(t, func(rt *rapid.T) {
+		check(t, rt, on, rapid.SliceOfN(one, 1, batchSize).Draw(rt, "cases"))
+	})
+}
+
+// TestEveryBarrierBetweenTilesIsMissed: where blocks walk over tiles of four steps, with or without rings, whose sums
+// are cut or not, each barrier, fence and wait is needed.
+func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
+	on := small(played(t), 2)
+	w, err := expr.Parse("tilth-workload 1\ninput t0 f16[192,64]\ninput t1 f16[64,32]\n" +
+		"sum t2 f32[192,32] over 64 = (mul (cast f32 [t0 i0 r0]) (cast f32 [t1 r0 i1]))\noutput t2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for algorithm, knobs := range map[string]map[string]int64{
+		"direct":        {"tall": 16, "rows": 4, "wide": 8, "columns": 4, "depth": 16, "unroll": 4, "vector": 4, "parts": 1},
+		"F16":           {"tall": 4, "rows": 1, "wide": 1, "columns": 4, "depth": 1},
+		"warpgroup F16": {"tall": 1, "rows": 1, "wide": 1, "columns": 4, "depth": 1},
+	} {
+		for stages, cut := range map[int64]int64{1: 1, 3: 0} {
+			knobs["stages"], knobs["cut"], knobs["walkers"], knobs["band"] = stages, cut, 1, 1
+			made := scheduled(t, w, on, algorithm, knobs)
+			c := kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
+			if n := missed(t, t, on, c); n == 0 || !walks(made) {
+				t.Errorf("%s: %d barriers, fences and waits in\n%s", algorithm, n, made.Trace())
+			}
+		}
+	}
+}
+
+// scheduled is the schedule of a point by its knobs.
+func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm string, knobs map[string]int64) *schedule.Schedule {
+	t.Helper()
+	s := Backend{}.Space(w, on, schedule.Strict)
+	by := slices.IndexFunc(s.Algorithms(), func(a space.Algorithm) bool { return a.Name == algorithm })
+	s = s.Of(s.Algorithms()[by])
+	p := s.Default()
+	for k, knob := range s.Knobs {
+		if v, ok := knobs[knob.Name]; ok && s.Active(p, k) {
+			p[k] = slices.Index(knob.Values, v)
+		}
+	}
+	if err := s.Legal(p); err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.Apply(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}

@@ -1,0 +1,76 @@
+package lower
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// grid emits the tiles of the leaf at pos, which runs on blocks: a block for each, or blocks that walk over several.
+func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
+	it := n.g.Leaves[pos]
+	if acc := l.cutAt(it); acc != nil {
+		return l.stream(n, pos, tiles, acc)
+	}
+	if tiles == 1 {
+		return l.tile(n, pos, expr.I(0))
+	}
+	block := &expr.Var{Name: fmt.Sprintf("x%d_%d", n.g.ID, it.ID), Extent: tiles}
+	walkers := n.g.Walkers
+	if walkers == 0 || walkers >= tiles {
+		body, err := l.tile(n, pos, block)
+		return ir.Block{&ir.For{Var: block, Extent: tiles, Kind: ir.Blocks, Body: body}}, err
+	}
+	tile := block
+	block = &expr.Var{Name: "block", Extent: walkers}
+	body, err := l.tile(n, pos, tile)
+	share := ir.Range{First: block, End: expr.I(tiles), Every: walkers, Mean: float64(tiles) / float64(walkers)}
+	return ir.Block{&ir.For{Var: block, Extent: walkers, Kind: ir.Blocks,
+		Tiles: &ir.Tiles{Count: tiles, Most: math.Ceil(share.Mean)},
+		Body:  ir.Block{&ir.For{Var: tile, Extent: tiles, Kind: ir.Walk, Range: &share, Body: body}}}}, err
+}
+
+// tile emits what is inside of the leaf at pos for the tile of a number, in the order that the schedule gives them.
+func (l *lowerer) tile(n *nest, pos int, number expr.Expr) (ir.Block, error) {
+	it := n.g.Leaves[pos]
+	n = n.clone()
+	if n.g.Band == 0 || n.extent(it) == 1 {
+		n.values[it] = number
+		return l.enter(n, pos)
+	}
+	place := &expr.Var{Name: "tile", Extent: n.extent(it)}
+	n.values[it] = place
+	let := &ir.Let{Var: place, Value: banded(number, n.extent(it.Fused.A), n.extent(it.Fused.B), n.g.Band)}
+	body, err := l.enter(n, pos)
+	return append(ir.Block{let}, body...), err
+}
+
+// banded is the place of tile number k of a table of rows and columns, in rows, where the tiles are counted by bands:
+// each has so many rows, the last one what is left, of which columns follow one another.
+func banded(k expr.Expr, rows, columns, band int64) expr.Expr {
+	band = min(band, rows)
+	first := expr.MulE(expr.Bin(expr.FloorDiv, k, expr.I(band*columns)), expr.I(band))
+	inside := expr.Bin(expr.FloorMod, k, expr.I(band*columns))
+	place := func(high int64) expr.Expr {
+		row := expr.AddE(first, expr.Bin(expr.FloorMod, inside, expr.I(high)))
+		return expr.AddE(expr.MulE(row, expr.I(columns)), expr.Bin(expr.FloorDiv, inside, expr.I(high)))
+	}
+	whole := place(band)
+	if rest := rows % band; rest > 0 {
+		whole = expr.Sel(expr.Bin(expr.Lt, k, expr.I((rows-rest)*columns)), whole, place(rest))
+	}
+	return expr.Simplify(whole)
+}
+
+// cutAt is the stage computed at a leaf whose sums are cut; nil when there is none.
+func (l *lowerer) cutAt(it *schedule.Iter) *schedule.Stage {
+	for _, g := range l.order {
+		if g.At == it && g.Rounds > 0 {
+			return g
+		}
+	}
+	return nil
+}

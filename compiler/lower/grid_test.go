@@ -1,0 +1,49 @@
+package lower_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// TestBlocksWalkOverTiles: three blocks have the six tiles of a product, two each, in bands of two rows.
+func TestBlocksWalkOverTiles(t *testing.T) {
+	irtest.Golden(t, "walk", irtest.Replayed(t, irtest.Product, irtest.Tiles+"persist 0 3\nraster 0 2\n"))
+}
+
+// TestSharesAreEqual: of five tiles, four are two rounds of two blocks. The steps of the last one are cut in two, and
+// what the blocks have of it is added up by a second launch.
+func TestSharesAreEqual(t *testing.T) {
+	product := strings.NewReplacer("12,6", "20,6", "6,16", "6,8", "12,16", "20,8").Replace(irtest.Product)
+	irtest.Golden(t, "shares", irtest.Replayed(t, product, irtest.Tiles+"persist 0 2\nstreamk 1 1\n"))
+}
+
+// TestWhatCannotBeCut: the error says why.
+func TestWhatCannotBeCut(t *testing.T) {
+	const cut = "persist 0 4\nstreamk 1 1\n"
+	for trace, want := range map[string]string{
+		irtest.Tiles + "persist 0 3\nstreamk 1 1\n":                                     "6 tiles, whole rounds of 3 blocks",
+		irtest.Tiles + "persist 0 6\nstreamk 1 1\n":                                     "whole rounds",
+		irtest.Tiles + "persist 0 50\nstreamk 1 1\n":                                    "12 steps for 50 blocks, less than one for each",
+		irtest.TilesOf(6) + cut:                                                         "have one step",
+		irtest.TilesOf(4) + cut:                                                         "are not whole tiles of an axis",
+		strings.Replace(irtest.Tiles, "bind 1 9 1", "bind 1 9 1\nunroll 1 3", 1) + cut:  "is no plain one",
+		strings.Replace(irtest.Tiles, "compute-at 2 1 3", "compute-at 2 0 10", 1) + cut: "beside sums that are cut",
+	} {
+		w, err := expr.Parse("tilth-workload 1\n" + irtest.Product)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+trace))
+		if err != nil {
+			t.Fatalf("%s: %v", want, err)
+		}
+		if _, err := lower.Schedule(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// shares says how blocks share tiles whose sums take so many steps each. In the first rounds each block has a tile in
+// each. The steps of the other tiles follow one another, and each block has equally many of them, but for one that the
+// first blocks have more.
+type shares struct {
+	tiles, steps, blocks int64
+	// rounds is those without cuts, head the tiles that blocks have in them.
+	rounds, head int64
+	// each is how many steps of the other tiles every block has, and more how many blocks have another one.
+	each, more int64
+}
+
+func newShares(acc *schedule.Stage, tiles, steps, blocks int64) (*shares, error) {
+	s := &shares{tiles: tiles, steps: steps, blocks: blocks}
+	if tiles%blocks == 0 {
+		return nil, fmt.Errorf("lower: stage %d has %d tiles, whole rounds of %d blocks, whose sums need no cut", acc.ID, tiles, blocks)
+	}
+	s.rounds = max(0, tiles/blocks-(acc.Rounds-1))
+	s.head = s.rounds * blocks
+	all := (tiles - s.head) * steps
+	s.each, s.more = all/blocks, all%blocks
+	switch {
+	case steps < 2:
+		return nil, fmt.Errorf("lower: sums of stage %d have one step, which cannot be cut", acc.ID)
+	case s.each == 0:
+		return nil, fmt.Errorf("lower: stage %d has %d steps for %d blocks, less than one for each", acc.ID, all, blocks)
+	}
+	return s, nil
+}
+
+// begin is the first step of a block, and the end of the block before.
+func (s *shares) begin(block int64) int64 { return block*s.each + min(block, s.more) }
+
+// blockOf is the block that has a step.
+func (s *shares) blockOf(step int64) int64 {
+	if long := s.more * (s.each + 1); step >= long {
+		return s.more + (step-long)/s.each
+	}
+	return step / (s.each + 1)
+}
+
+// pieces is how many of the tiles with cuts a block has a part of.
+func (s *shares) pieces(block int64) int64 {
+	return (s.begin(block+1)-1)/s.steps - s.begin(block)/s.steps + 1
+}
+
+// pieceCount is how many pieces a block has at most, and all of them together.
+func (s *shares) pieceCount() (most, all int64) {
+	for b := range s.blocks {
+		most, all = max(most, s.pieces(b)), all+s.pieces(b)
+	}
+	return most, all
+}
+
+// parts is how many blocks have a part of one of these tiles on average, where any two have.
+func (s *shares) parts() float64 {
+	cut, all := 0, int64(0)
+	for t := range s.tiles - s.head {
+		if n := s.blockOf((t+1)*s.steps-1) - s.blockOf(t*s.steps) + 1; n > 1 {
+			cut, all = cut+1, all+n
+		}
+	}
+	return float64(all) / float64(max(1, cut))
+}
+
+// mostSteps is how many steps a block has at most, in tiles.
+func (s *shares) mostSteps() float64 {
+	most := s.rounds*s.steps + s.each
+	if s.more > 0 {
+		most++
+	}
+	return float64(most) / float64(s.steps)
+}
+
+// beginOf is begin as an expression.
+func (s *shares) beginOf(block expr.Expr) expr.Expr {
+	first := expr.MulE(block, expr.I(s.each))
+	if s.more > 0 {
+		first = expr.AddE(first, expr.MinE(block, expr.I(s.more)))
+	}
+	return expr.Simplify(first)
+}
+
+// blockOfStep is blockOf as an expression.
+func (s *shares) blockOfStep(step expr.Expr) expr.Expr {
+	long := s.more * (s.each + 1)
+	rest := expr.AddE(expr.I(s.more), expr.Bin(expr.FloorDiv, expr.SubE(step, expr.I(long)), expr.I(s.each)))
+	if s.more == 0 {
+		return expr.Simplify(rest)
+	}
+	return expr.Simplify(expr.Sel(expr.Bin(expr.Lt, step, expr.I(long)), expr.Bin(expr.FloorDiv, step, expr.I(s.each+1)), rest))
+}
+
+// piece names what a block computes in a round: the tile, and its steps from lo on before hi.
+func (s *shares) piece(block, round *expr.Var) (tile, lo, hi *expr.Var, lets ir.Block) {
+	all := (s.tiles - s.head) * s.steps
+	from, to := &expr.Var{Name: "from", Extent: all}, &expr.Var{Name: "to", Extent: all + 1}
+	tile = &expr.Var{Name: "piece", Extent: s.tiles}
+	lo, hi = &expr.Var{Name: "lo", Extent: s.steps}, &expr.Var{Name: "hi", Extent: s.steps + 1}
+	before := expr.MulE(expr.SubE(tile, expr.I(s.head)), expr.I(s.steps))
+	at := expr.AddE(expr.AddE(expr.I(s.head), expr.Bin(expr.FloorDiv, from, expr.I(s.steps))), expr.SubE(round, expr.I(s.rounds)))
+	first := expr.MaxE(expr.SubE(from, before), expr.I(0))
+	end := expr.MinE(expr.SubE(to, before), expr.I(s.steps))
+	if s.rounds > 0 {
+		whole := expr.Bin(expr.Lt, round, expr.I(s.rounds))
+		at = expr.Sel(whole, expr.AddE(block, expr.MulE(round, expr.I(s.blocks))), at)
+		first, end = expr.Sel(whole, expr.I(0), first), expr.Sel(whole, expr.I(s.steps), end)
+	}
+	return tile, lo, hi, ir.Block{
+		&ir.Let{Var: from, Value: s.beginOf(block)}, &ir.Let{Var: to, Value: s.beginOf(expr.AddE(block, expr.I(1)))},
+		&ir.Let{Var: tile, Value: expr.Simplify(at)},
+		&ir.Let{Var: lo, Value: expr.Simplify(first)}, &ir.Let{Var: hi, Value: expr.Simplify(end)},
+	}
+}
+
+// walk is the rounds of a block, one for each of its pieces.
+func (s *shares) walk(block expr.Expr) *ir.Range {
+	_, all := s.pieceCount()
+	last := expr.Bin(expr.FloorDiv, expr.SubE(s.beginOf(expr.AddE(block, expr.I(1))), expr.I(1)), expr.I(s.steps))
+	first := expr.Bin(expr.FloorDiv, s.beginOf(block), expr.I(s.steps))
+	end := expr.AddE(expr.SubE(last, first), expr.I(s.rounds+1))
+	return &ir.Range{First: expr.I(0), End: expr.Simplify(end), Every: 1, Mean: float64(s.rounds) + float64(all)/float64(s.blocks)}
+}

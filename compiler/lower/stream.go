@@ -1,0 +1,171 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// cut is the stage whose sums are cut while its tiles are generated.
+type cut struct {
+	*schedule.Stage
+	// parts is where parts of sums are kept, each in a slot of so many elements.
+	parts    *ir.Buffer
+	elements int64
+	// slot is that of the part at hand.
+	slot expr.Expr
+	// steps are those of the sum that a block has, whole is the condition that these are all: set in the launch that
+	// computes sums.
+	steps *ir.Range
+	whole expr.Expr
+	// blocks are those that have a part: set in the launch that adds parts up.
+	blocks *ir.Range
+	part   *expr.Var
+}
+
+// stream emits the launch in which blocks compute equal shares of all sums, and that which adds up the parts of those
+// that were cut.
+func (l *lowerer) stream(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir.Block, error) {
+	steps, err := stepsOf(acc)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newShares(acc, tiles, steps, n.g.Walkers)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("parts%d", acc.ID)
+	c := &cut{Stage: acc, parts: &ir.Buffer{Tensor: ir.Flat(name, acc.Tensor.DType, 0), Space: ir.Scratch}}
+	l.cut = c
+	defer func() { l.cut = nil }()
+	first, err := l.computeShares(n, pos, s)
+	if err != nil {
+		return nil, err
+	}
+	// A part is the one of a block and a tile: along all steps, either number grows from one part to the next.
+	c.parts.Tensor.Shape[0] = (s.blocks + s.tiles - s.head) * c.elements
+	second, err := l.addParts(n, pos, s)
+	return ir.Block{&ir.Alloc{Buffer: c.parts}, first, second}, err
+}
+
+// computeShares is the launch that computes sums and parts of them.
+func (l *lowerer) computeShares(n *nest, pos int, s *shares) (ir.Stmt, error) {
+	most, all := s.pieceCount()
+	block := &expr.Var{Name: "block", Extent: s.blocks}
+	round := &expr.Var{Name: "round", Extent: s.rounds + most}
+	tile, lo, hi, lets := s.piece(block, round)
+	l.cut.slot = expr.AddE(block, expr.SubE(tile, expr.I(s.head)))
+	l.cut.whole = expr.Bin(expr.And, expr.Bin(expr.Eq, lo, expr.I(0)), expr.Bin(expr.Eq, hi, expr.I(s.steps)))
+	mean := float64(s.tiles*s.steps) / float64(s.rounds*s.blocks+all)
+	l.cut.steps = &ir.Range{First: lo, End: hi, Every: 1, Mean: mean}
+	body, err := l.tile(n, pos, tile)
+	body = append(lets, body...)
+	if round.Extent > 1 {
+		body = ir.Block{&ir.For{Var: round, Extent: round.Extent, Kind: ir.Walk, Range: s.walk(block), Body: body}}
+	} else {
+		body = append(ir.Block{&ir.Let{Var: round, Value: expr.I(0)}}, body...)
+	}
+	return &ir.For{Var: block, Extent: s.blocks, Kind: ir.Blocks, Tiles: &ir.Tiles{Count: s.tiles, Most: s.mostSteps()}, Body: body}, err
+}
+
+// addParts is the launch that adds up the parts of the sums that were cut, in the order of their blocks.
+func (l *lowerer) addParts(n *nest, pos int, s *shares) (ir.Stmt, error) {
+	rest := s.tiles - s.head
+	number := &expr.Var{Name: "cut", Extent: rest}
+	first, last := &expr.Var{Name: "first", Extent: s.blocks}, &expr.Var{Name: "last", Extent: s.blocks}
+	from := expr.MulE(number, expr.I(s.steps))
+	l.cut.part = &expr.Var{Name: "part", Extent: s.blocks}
+	l.cut.slot = expr.AddE(l.cut.part, number)
+	l.cut.blocks = &ir.Range{First: first, End: expr.AddE(last, expr.I(1)), Every: 1, Mean: s.parts()}
+	body, err := l.tile(n, pos, expr.AddE(expr.I(s.head), number))
+	return &ir.For{Var: number, Extent: rest, Kind: ir.Blocks, Body: ir.Block{
+		&ir.Let{Var: first, Value: s.blockOfStep(from)},
+		&ir.Let{Var: last, Value: s.blockOfStep(expr.AddE(from, expr.I(s.steps-1)))},
+		&ir.If{Cond: expr.Bin(expr.Lt, first, last), Then: body},
+	}}, err
+}
+
+// stepsOf is how many steps the sums of a stage take: the iterations of the outermost loop of its reduction.
+func stepsOf(acc *schedule.Stage) (int64, error) {
+	n := newNest(acc, make([]expr.Expr, len(acc.Axes)), acc.Tensor.Shape)
+	it := outermost(acc)
+	switch sp := it.Parent; {
+	case it.Kind != schedule.Serial:
+		return 0, fmt.Errorf("lower: the outermost loop of the reduction of stage %d, whose sums are cut, is no plain one", acc.ID)
+	case sp != nil && (it != sp.Outer || sp.Parent.Parent != nil || n.partial(sp)), it.Fused != nil:
+		return 0, fmt.Errorf("lower: the sums of stage %d are cut, and their steps are not whole tiles of an axis", acc.ID)
+	}
+	return n.extent(it), nil
+}
+
+// outermost is the outermost loop of a reduction.
+func outermost(g *schedule.Stage) *schedule.Iter {
+	for _, it := range g.Leaves {
+		if it.Reduce {
+			return it
+		}
+	}
+	return nil
+}
+
+// cutting emits the sums of a tile, whose loops are n: all of them, a part, or those of parts. Behind them stands
+// rest, which uses whole ones.
+func (l *lowerer) cutting(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
+	c, b := l.cut, l.bindings[n.g.Tensor].buffer
+	if c.elements == 0 {
+		c.elements = b.Elements()
+	}
+	if b.Elements() > c.elements {
+		return nil, fmt.Errorf("lower: stage %d has larger tiles than its first one, whose sums cannot be cut", n.g.ID)
+	}
+	if c.blocks != nil {
+		return l.gathered(n, rest)
+	}
+	n.steps = c.steps
+	sums, err := l.generate(n, 0)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := l.each(n, func(index expr.Expr) *ir.Store {
+		return &ir.Store{Buffer: c.parts, Index: c.at(index), Value: b.Tensor.At(index)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	used, err := rest()
+	return append(sums, &ir.If{Cond: c.whole, Then: used, Else: stored}), err
+}
+
+// gathered adds up the parts of a tile's sums.
+func (l *lowerer) gathered(n *nest, rest func() (ir.Block, error)) (ir.Block, error) {
+	c, b := l.cut, l.bindings[n.g.Tensor].buffer
+	begun, err := l.each(n, func(index expr.Expr) *ir.Store {
+		return &ir.Store{Buffer: b, Index: index, Value: n.g.Combiner.Identity(n.g.Tensor.DType)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	added, err := l.each(n, func(index expr.Expr) *ir.Store {
+		return &ir.Store{Buffer: b, Index: index, Value: n.g.Combiner.Combine(b.Tensor.At(index), c.parts.Tensor.At(c.at(index)))}
+	})
+	if err != nil {
+		return nil, err
+	}
+	used, err := rest()
+	all := append(begun, &ir.For{Var: c.part, Extent: c.part.Extent, Kind: ir.Serial, Range: c.blocks, Body: added})
+	return append(all, used...), err
+}
+
+// at is where an element of the part at hand is kept.
+func (c *cut) at(index expr.Expr) expr.Expr {
+	return expr.Linearize(expr.AddE(expr.MulE(c.slot, expr.I(c.elements)), index)).Expr()
+}
+
+// each has the threads that compute the elements of a stage store something for each.
+func (l *lowerer) each(n *nest, store func(index expr.Expr) *ir.Store) (ir.Block, error) {
+	n = n.clone()
+	n.init, n.store = true, store
+	return l.generate(n, 0)
+}

@@ -1,0 +1,90 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Limits on what a trace can ask for, far above what cards have.
+const (
+	maxWalkers = 1 << 16
+	maxBand    = 1 << 16
+)
+
+// Persist has so many blocks compute all tiles of a stage: block b has tile b, that so many behind it, and so on. A
+// card that holds all of them at once begins each block just once. Of more blocks than tiles, as many as there are
+// tiles begin.
+func (s *Schedule) Persist(stageID int, blocks int64) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("persist: %w", err)
+	case g.blocks() == nil:
+		return fmt.Errorf("persist: stage %d has no iterator on blocks", stageID)
+	case g.Walkers > 0:
+		return fmt.Errorf("persist: stage %d has its blocks already", stageID)
+	case blocks < 1 || blocks > maxWalkers:
+		return fmt.Errorf("persist: %d blocks of stage %d are not between 1 and %d", blocks, stageID, maxWalkers)
+	}
+	g.Walkers = blocks
+	s.record("persist", stageID, int(blocks))
+	return nil
+}
+
+// Raster has the blocks of a stage take its tiles in bands: the iterator on blocks is fused of two, and so many
+// iterations of the outer one take turns before the inner one goes on. Blocks that run at the same time then have
+// tiles that share operands along both, not along one alone.
+func (s *Schedule) Raster(stageID int, width int64) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("raster: %w", err)
+	case g.blocks() == nil || g.blocks().Fused == nil:
+		return fmt.Errorf("raster: stage %d has no iterator on blocks that was fused of two", stageID)
+	case g.Band > 0:
+		return fmt.Errorf("raster: stage %d has its bands already", stageID)
+	case width < 2 || width > maxBand:
+		return fmt.Errorf("raster: bands of %d of stage %d are not between 2 and %d wide", width, stageID, maxBand)
+	}
+	g.Band = width
+	s.record("raster", stageID, int(width))
+	return nil
+}
+
+// StreamK cuts the sums of a stage where that makes the work of blocks even. It is computed in the tiles of another
+// stage, over which persistent blocks walk in rounds. In the last so many rounds, the incomplete one among them, the
+// steps of all sums follow one another, and each block has as many of them: all of a sum, or the end of one and the
+// beginning of the next. Where a sum is cut, its parts go to memory, and a second launch adds them up, always in the
+// same order. A step is an iteration of the outermost loop of the reduction. Every combiner is associative and
+// commutative, so this is always legal; sums of floating point numbers are rounded in another order.
+func (s *Schedule) StreamK(stageID int, rounds int64) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("streamk: %w", err)
+	case g.Combiner == expr.None || g.Decay != nil || g.Kept != nil:
+		return fmt.Errorf("streamk: stage %d is no reduction whose parts can be combined", stageID)
+	case g.Consumer == nil || g.At.Kind != Block || g.Consumer.Walkers == 0:
+		return fmt.Errorf("streamk: stage %d is not computed in tiles over which blocks walk", stageID)
+	case g.IsOutput:
+		return fmt.Errorf("streamk: stage %d is an output, of which parts would be stored", stageID)
+	case g.Rounds > 0:
+		return fmt.Errorf("streamk: stage %d is cut already", stageID)
+	case rounds < 1 || rounds > maxWalkers:
+		return fmt.Errorf("streamk: %d rounds of stage %d are not between 1 and %d", rounds, stageID, maxWalkers)
+	}
+	g.Rounds = rounds
+	s.record("streamk", stageID, int(rounds))
+	return nil
+}
+
+// blocks is the leaf that runs on blocks; nil when there is none.
+func (g *Stage) blocks() *Iter {
+	for _, it := range g.Leaves {
+		if it.Kind == Block {
+			return it
+		}
+	}
+	return nil
+}
