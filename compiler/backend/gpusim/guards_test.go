@@ -152,7 +152,7 @@ func (m *mutants) wrong(k int) string {
 func withGuards(rt *rapid.T, on *target.Target) (c kerneltest.Case, f *ir.Func) {
 	for range 10 {
 		w := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
-			kerneltest.DrawProduct, kerneltest.DrawConv, kerneltest.DrawWindows,
+			kerneltest.DrawProduct, kerneltest.DrawConv, kerneltest.DrawWindows, kerneltest.DrawGroups,
 		}).Draw(rt, "kind")(rt).Merge()
 		s := Backend{}.Space(w, on, schedule.Strict).Of(space.Direct)
 		point, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "point"), 0)))

@@ -70,6 +70,7 @@ func TestEveryBarrierIsMissed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
 			kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups, kerneltest.DrawRows, kerneltest.DrawWholeAttention,
+			kerneltest.DrawGroups,
 		}).Draw(rt, "kind")
 		c := drawn(rt, draw(rt).Merge(), on)
 		if walks(c.Schedule) {

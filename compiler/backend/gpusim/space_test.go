@@ -89,7 +89,7 @@ func TestEveryPointIsRight(t *testing.T) {
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
-		"windows": kerneltest.DrawWindows, "narrow": narrow(t),
+		"windows": kerneltest.DrawWindows, "groups": kerneltest.DrawGroups, "narrow": narrow(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })

@@ -25,7 +25,7 @@ func small(on *target.Target, multiprocessors int) *target.Target {
 // drawWalk draws a product or a convolution whose tiles blocks may walk over.
 func drawWalk(t *rapid.T) *expr.Workload {
 	return rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
-		kerneltest.DrawProduct, kerneltest.DrawConv, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups,
+		kerneltest.DrawProduct, kerneltest.DrawConv, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups, kerneltest.DrawGroups,
 	}).Draw(t, "kind")(t)
 }
 

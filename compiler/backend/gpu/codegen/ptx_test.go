@@ -83,8 +83,8 @@ func TestEveryPointIsPTX(t *testing.T) {
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
-		"windows": kerneltest.DrawWindows,
-		"narrow":  func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") },
+		"windows": kerneltest.DrawWindows, "groups": kerneltest.DrawGroups,
+		"narrow": func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var spilled []usage

@@ -11,7 +11,7 @@ const (
 // Turns is how many turns of the banks of shared memory it takes until each thread of a warp has its element of an
 // operand. Threads have rows and columns of a block, at these places; those beyond the results have none.
 func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (row, column int64)) int64 {
-	rows, columns := p.strides(b, f, o)
+	rows, columns, groups := p.strides(b, f, o)
 	var words [banks]int64
 	var used [banks]int64
 	n, most := 0, int64(1)
@@ -20,7 +20,7 @@ func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (
 		if row >= p.Extents[p.Rows] || column >= p.Extents[p.Columns] {
 			continue
 		}
-		word := (row*rows + column*columns) * o.Load.DType().Bytes() / wordBytes
+		word := (row*rows + column*columns + column/max(1, p.Group)*groups) * o.Load.DType().Bytes() / wordBytes
 		known := false
 		for _, w := range words[:n] {
 			known = known || w == word
@@ -35,21 +35,25 @@ func (p *Product) Turns(b Box, f Fetching, o Operand, place func(thread int64) (
 	return most
 }
 
-// strides is how many elements apart an operand has in shared memory what neighbouring rows, and columns, read.
-func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns int64) {
+// strides is how many elements apart an operand has in shared memory what neighbouring rows, columns, and groups of
+// columns read.
+func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns, groups int64) {
 	ranges := p.ranges(b)
 	stride := int64(1)
 	for d := len(o.Load.Index) - 1; d >= 0; d-- {
 		extent := int64(1)
 		for _, t := range expr.Linearize(o.Load.Index[d]).Terms {
 			coef := max(t.Coef, -t.Coef)
-			switch axis := t.Atom.(*expr.Var); axis {
+			if axis, _, ok := divided(t.Atom); ok && axis == p.Axes[p.Columns] {
+				groups += coef * stride
+			}
+			switch t.Atom {
 			case p.Axes[p.Rows]:
 				rows += coef * stride
 			case p.Axes[p.Columns]:
 				columns += coef * stride
 			}
-			extent += coef * (ranges[t.Atom.(*expr.Var)] - 1)
+			extent += coef * (values(t.Atom, ranges) - 1)
 		}
 		extent = b.within(o.Load.Tensor.Shape[d], extent)
 		if f.Skewed && d == len(o.Load.Index)-1 {
@@ -57,5 +61,5 @@ func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns int64) {
 		}
 		stride *= extent
 	}
-	return rows, columns
+	return rows, columns, groups
 }

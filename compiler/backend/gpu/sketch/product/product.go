@@ -20,6 +20,9 @@ type Product struct {
 	// Joint is set where the rows are all positions of two axes, the one before Rows and Rows itself: tiles go on
 	// across the ends of rows of an image.
 	Joint bool
+	// Group is how many neighbouring columns an operand has the same elements for, as the channels of a group of a
+	// convolution; 0 where there are no groups.
+	Group int64
 	// Step is the axis of the reduction that is cut, by its place among the reduction's.
 	Step         int
 	Axes, Reduce []*expr.Var
@@ -66,6 +69,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	if !p.findOperands(s, g) {
 		return nil
 	}
+	p.findGroup()
 	return p
 }
 
@@ -117,7 +121,8 @@ func (p *Product) Reads(o Operand, axis int) bool { return expr.Uses(o.Load, p.A
 func boxed(l *expr.Load) bool {
 	for _, x := range l.Index {
 		for _, t := range expr.Linearize(x).Terms {
-			if _, ok := t.Atom.(*expr.Var); !ok {
+			_, plain := t.Atom.(*expr.Var)
+			if _, _, ok := divided(t.Atom); !plain && !ok {
 				return false
 			}
 		}
@@ -200,7 +205,7 @@ func (o Operand) elements(b Box, ranges map[*expr.Var]int64) (n, row int64) {
 		extent := int64(1)
 		for _, t := range expr.Linearize(x).Terms {
 			coef := max(t.Coef, -t.Coef)
-			extent += coef * (ranges[t.Atom.(*expr.Var)] - 1)
+			extent += coef * (values(t.Atom, ranges) - 1)
 		}
 		row = b.within(o.Load.Tensor.Shape[d], extent)
 		n *= row

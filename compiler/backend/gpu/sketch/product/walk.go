@@ -27,7 +27,7 @@ func Walking[P any](p *Product, b Box, field func(*P) *Walk) []space.Parameter[P
 	}
 	rows, columns := p.tiles(b)
 	bands := []int64{1}
-	if columns > 1 {
+	if rows > 1 && columns > 1 {
 		bands = nest.Below(rows, 1, 4, 8, 16)
 	}
 	return []space.Parameter[P]{

@@ -146,6 +146,8 @@ func (p *tile) Reconciled(q parameters) parameters {
 	fits := func(extent, tile int64) bool { return tile < 2*extent }
 	shrink(func() bool { return fits(p.Extents[p.Rows], p.box(q).Rows) }, &q.tall, &q.rows)
 	shrink(func() bool { return fits(p.Extents[p.Columns], p.box(q).Columns) }, &q.wide, &q.columns)
+	shrink(func() bool { return p.Group == 0 || p.Group%(q.columns*ir.MatrixColumns) == 0 }, &q.columns)
+	shrink(func() bool { return p.WholeGroups(p.box(q).Columns) }, &q.wide)
 	if p.Reduce[p.Step].Extent%(q.parts*p.format.Terms()) != 0 {
 		q.parts = 1
 	}
@@ -154,14 +156,16 @@ func (p *tile) Reconciled(q parameters) parameters {
 	return q
 }
 
-// apart reports whether one operand has the rows and the other the columns.
+// apart reports whether one operand has the rows and the other the columns. The one with the rows may be another for
+// each group of columns that is one of whole matrices.
 func apart(p *product.Product) bool {
 	uses := func(o product.Operand, axis int) bool { return expr.Uses(o.Load, p.Axes[axis]) }
 	a, b := p.Operands[0], p.Operands[1]
 	if !uses(a, p.Rows) {
 		a, b = b, a
 	}
-	return uses(a, p.Rows) && !uses(a, p.Columns) && uses(b, p.Columns) && !uses(b, p.Rows)
+	grouped := p.GroupOf(a) > 0 && p.GroupOf(a)%ir.MatrixColumns == 0
+	return uses(a, p.Rows) && (!uses(a, p.Columns) || grouped) && uses(b, p.Columns) && p.GroupOf(b) == 0 && !uses(b, p.Rows)
 }
 
 // open are the knobs, where instructions take that many terms at least.
@@ -233,7 +237,10 @@ func (p *tile) Legal(q parameters) error {
 	}
 	p = p.of(q)
 	b := p.box(q)
+	warp := q.columns * ir.MatrixColumns
 	switch {
+	case p.Group > 0 && (p.Group%warp != 0 || !p.WholeGroups(b.Columns)):
+		return fmt.Errorf("space: %d columns of a warp, %d of a block, are no parts of groups of %d", warp, b.Columns, p.Group)
 	case p.Terms(b)%b.Depth != 0:
 		return fmt.Errorf("space: steps of %d terms leave a rest", b.Depth)
 	case p.fetching(q).Threads > int64(p.GPU.BlockThreads):

@@ -31,7 +31,7 @@ func (p *tile) fitsWarpgroups() bool {
 	_, a := p.turned(p.Operands[0])
 	_, b := p.turned(p.Operands[1])
 	same := p.Operands[0].Load.DType().Bytes() == p.Operands[1].Load.DType().Bytes()
-	return p.GPU.Warpgroups() && a && b && same
+	return p.GPU.Warpgroups() && a && b && same && p.Group == 0
 }
 
 // lines is the axis of an operand's lines.

@@ -63,8 +63,11 @@ func inside(b *nest.Builder, stage, axis int, threads, own int64, interleaved bo
 
 // interleaved reports whether neighbouring threads have neighbouring rows or columns, so that they use memory together
 // and other banks of it: where all tiles along them are whole, and no other output is computed from what a thread has
-// side by side.
+// side by side. Columns of a group are a thread's own, who reads what they share once.
 func (p *tile) interleaved(axis int, tile int64) bool {
+	if axis == p.Columns && p.Group > 1 {
+		return false
+	}
 	return p.Extents[axis]%tile == 0 && len(p.Unit.Also) == 0
 }
 

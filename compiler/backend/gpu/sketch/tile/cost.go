@@ -21,10 +21,10 @@ func (p *tile) Cost(q parameters) float64 {
 	fetched := float64(p.FetchedBytes(box))
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
 	copies := fetched / float64(p.Bytes*p.AtOnce(box, f))
-	arithmetic := (perStep*loop + copies*copyOperations) / machine.Lanes
+	arithmetic := (perStep*loop*p.idle(q) + copies*copyOperations) / machine.Lanes
 	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.walk, box, l))
 	// A warp alone does not keep a multiprocessor busy: an instruction waits for the one before.
-	if busy := l.Together * float64(nest.CeilDiv(q.tall*q.wide, warpThreads)); busy < machine.BusyWarps {
+	if busy := l.Together * float64(nest.CeilDiv(p.active(q), warpThreads)); busy < machine.BusyWarps {
 		work *= machine.BusyWarps / busy
 	}
 	// While a step is computed, what its block has begun to fetch for later ones is under way.
@@ -33,6 +33,20 @@ func (p *tile) Cost(q parameters) float64 {
 }
 
 const warpThreads = 32
+
+// idle is how many lanes of warps there are for each that has results.
+func (p *tile) idle(q parameters) float64 {
+	active := p.active(q)
+	return float64(nest.CeilDiv(active, warpThreads)*warpThreads) / float64(active)
+}
+
+// active is how many threads of an average block have results.
+func (p *tile) active(q parameters) int64 {
+	along := func(extent, threads, own int64) int64 {
+		return nest.CeilDiv(nest.CeilDiv(extent, nest.CeilDiv(extent, threads*own)), own)
+	}
+	return along(p.Extents[p.Rows], q.tall, q.rows) * along(p.Extents[p.Columns], q.wide, q.columns)
+}
 
 // shared is the turns of the banks of shared memory for so many multiplications, of which each of a thread's rows
 // shares what its columns read, and the other way round.
@@ -52,9 +66,7 @@ func (p *tile) shared(q parameters, multiplications float64) (turns float64) {
 		if !p.Reads(o, p.Rows) {
 			shares *= float64(q.rows)
 		}
-		if !p.Reads(o, p.Columns) {
-			shares *= float64(q.columns)
-		}
+		shares *= float64(p.Alike(o, q.columns))
 		turns += multiplications / warpThreads / shares * float64(p.Turns(q.box(), q.fetching(), o, place))
 	}
 	return turns

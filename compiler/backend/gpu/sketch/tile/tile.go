@@ -2,6 +2,7 @@ package tile
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -39,8 +40,11 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 		return nil
 	}
 	t := &tile{p}
-	return &space.Sketch[parameters]{Open: space.Worth(t.open()),
-		Fixed:    parameters{tall: 1, wide: 1, rows: 1, columns: 1, depth: 1, unroll: 1, stages: 1, vector: 1, parts: 1},
+	fixed, open := parameters{}, t.open()
+	for _, k := range open { // what leaves no choice
+		*k.Field(&fixed) = k.Values[0]
+	}
+	return &space.Sketch[parameters]{Open: space.Worth(open), Fixed: fixed,
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: t}}}
 }
 
@@ -52,7 +56,7 @@ func (p *tile) open() []space.Parameter[parameters] {
 		nest.Knob("tall", func(p *q) *int64 { return &p.tall }, nest.AtMost(rows, 1, 2, 4, 8, 16, 32)...),
 		nest.Knob("wide", func(p *q) *int64 { return &p.wide }, nest.AtMost(columns, 4, 8, 16, 32, 64)...),
 		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8, 16)...),
-		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16)...),
+		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, p.ofGroups(nest.AtMost(columns, 1, 2, 4, 8, 16))...),
 		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 4, 8, 16, 32)...),
 		nest.Unrolling(nest.Knob("unroll", func(p *q) *int64 { return &p.unroll }, nest.AtMost(steps, 1, 4, 8)...)),
 		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(4), 1, 2, 3, 4)...),
@@ -60,6 +64,15 @@ func (p *tile) open() []space.Parameter[parameters] {
 		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(leastTerms)...),
 	}
 	return append(knobs, product.Walking(p.Product, product.Box{Rows: 8, Columns: 32}, func(p *q) *product.Walk { return &p.walk })...)
+}
+
+// ofGroups are numbers of columns, with that of a group where a thread can have all of it.
+func (p *tile) ofGroups(columns []int64) []int64 {
+	if p.Group > 1 && p.Group <= 16 && p.Group < p.Extents[p.Columns] && !slices.Contains(columns, p.Group) {
+		columns = append(columns, p.Group)
+		slices.Sort(columns)
+	}
+	return columns
 }
 
 // leastTerms is how many terms a part of a sum has at least.
