@@ -13,7 +13,8 @@ type Format uint8
 
 // The formats. Sums are of 32 bits in all of them.
 const (
-	// TF32 rounds elements in float32 to 11 significant bits.
+	// TF32 rounds elements in float32 to 11 significant bits, and takes those of 16 bits, which have no more, as they
+	// are.
 	TF32 Format = iota
 	// TF32Compensated is TF32, and adds the products with what rounding left of either element: nearly those of
 	// float32, in three times as many instructions.
@@ -44,7 +45,7 @@ type format struct {
 }
 
 var formats = [...]format{
-	TF32:            {"tf32", nil, array.Float32, 1, false},
+	TF32:            {"tf32", []array.DType{array.Float16, array.BFloat16}, array.Float32, 1, false},
 	TF32Compensated: {"compensated tf32", nil, array.Float32, 1, false},
 	BF16:            {"bf16", []array.DType{array.BFloat16}, array.Float32, 2, false},
 	F16:             {"f16", []array.DType{array.Float16}, array.Invalid, 2, false},

@@ -70,6 +70,9 @@ func (p *printer) other(e expr.Expr) string {
 func (p *printer) fragment(n *ir.Fragment) string {
 	elements := make([]string, len(n.Elements))
 	for k, x := range n.Elements {
+		if n.Format.Packed() == 1 {
+			x = expr.To(array.Float32, x)
+		}
 		elements[k] = p.scalars.Text(x)
 	}
 	return fmt.Sprintf("%s(%s)", packing(n), strings.Join(elements, ", "))
@@ -79,7 +82,7 @@ func (p *printer) fragment(n *ir.Fragment) string {
 func packing(n *ir.Fragment) string {
 	switch {
 	case n.Format.Holds(n.Elements[0].DType()):
-		return map[int64]string{2: "PACK2", 4: "PACK4"}[n.Format.Packed()]
+		return map[int64]string{1: "TF32", 2: "PACK2", 4: "PACK4"}[n.Format.Packed()]
 	case n.Format == schedule.BF16:
 		return "BF16X2"
 	case n.Rest:

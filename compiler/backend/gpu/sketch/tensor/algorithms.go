@@ -20,9 +20,12 @@ func Algorithms(sum, d array.DType, numerics schedule.Numerics) (list []Algorith
 		if x.format.Holds(d) {
 			level = schedule.Strict
 		}
-		if x.format <= schedule.I8 && sum == x.format.Sum() && x.format.Takes(d) && level <= numerics {
+		if x.format <= schedule.I8 && !halved(x.format, d) && sum == x.format.Sum() && x.format.Takes(d) && level <= numerics {
 			list = append(list, Algorithm{x.by, x.format})
 		}
 	}
 	return list
 }
+
+// halved reports whether a format takes factors of a type in half as many terms at a time as another does.
+func halved(f schedule.Format, d array.DType) bool { return f == schedule.TF32 && f.Holds(d) }

@@ -84,6 +84,9 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 		if !x.format.Warpgroup() {
 			t.joined = p.Joined()
 		}
+		if halved(x.format, a.DType()) && halved(x.format, b.DType()) && p.Reduce[p.Step].Extent%schedule.F16.Terms() == 0 {
+			continue
+		}
 		takes := g.Tensor.DType == x.format.Sum() && x.format.Takes(a.DType()) && x.format.Takes(b.DType())
 		if !takes || level > numerics || p.Reduce[p.Step].Extent%x.format.Terms() != 0 || x.format.Warpgroup() && !t.fitsWarpgroups() {
 			continue
