@@ -19,6 +19,10 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	loop := func(v *expr.Var, kind ir.Kind, extent int64, body ...ir.Stmt) *ir.For {
 		return &ir.For{Var: v, Extent: extent, Kind: kind, Body: body}
 	}
+	every := func(n *ir.For, first *expr.Var, step int64) *ir.For {
+		n.Range = &ir.Range{First: first, End: expr.I(8), Every: step}
+		return n
+	}
 	for want, body := range map[string]ir.Block{
 		"": {&ir.Alloc{Buffer: scratch}, loop(i, ir.Parallel, 8, store(out, i), loop(j, ir.Vector, 8, store(scratch, j)))},
 		"variable j is used where it is not bound": {loop(i, ir.Serial, 8, store(out, j))},
@@ -28,6 +32,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"buffer s is allocated twice":              {&ir.Alloc{Buffer: scratch}, &ir.Alloc{Buffer: scratch}},
 		"the loop over i has 0 iterations":         {loop(i, ir.Serial, 0, store(out, i))},
 		"a vector loop holds a *ir.For":            {loop(i, ir.Vector, 8, loop(j, ir.Serial, 8, store(out, j)))},
+		"the walk over j is that of no block":      {every(loop(j, ir.Walk, 8, store(out, j)), i, 2)},
+		"variable i is used where":                 {every(loop(j, ir.Serial, 8, store(out, j)), i, 2)},
+		"the loop over j does not go on":           {loop(i, ir.Blocks, 8, every(loop(j, ir.Walk, 8, store(out, j)), i, 0))},
 		"lies inside another":                      {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
 	} {
 		err := (&ir.Func{Args: []*ir.Buffer{out, nil}, Body: body}).Verify()

@@ -5,8 +5,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawGroups draws a convolution of channels in groups: 2 to 9 of them, or 16, on either side of a group, any number of
-// groups, and any kernel, strides, dilation and padding, with or without what is after it.
+// DrawGroups draws a convolution of channels in groups: 2 to 9 of them, or 16, on either side of a group, any number
+// of groups, and any kernel, strides, dilation and padding, with or without what is after it.
 func DrawGroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	a, b, sum := g.factors()

@@ -23,8 +23,8 @@ sum t3 f32[1,28,28,256] over 3,3,8 = (mul [t2 i0 (add i1 r0) (add i2 r1) (add (m
 output t3
 `
 
-// TestGroupsShareABlock: the tile of a block has channels of four groups, whose operands come through shared memory, and
-// each warp, or thread, has those of a group. Instructions for matrices multiply groups of eight channels.
+// TestGroupsShareABlock: the tile of a block has channels of four groups, whose operands come through shared memory,
+// and each warp, or thread, has those of a group. Instructions for matrices multiply groups of eight channels.
 func TestGroupsShareABlock(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)

@@ -2,8 +2,8 @@ package product
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// divided takes an axis apart that an index divides by a number, as the channels of a grouped convolution: neighbouring
-// results of a group read the same elements.
+// divided takes an axis apart that an index divides by a number, as the channels of a grouped convolution:
+// neighbouring results of a group read the same elements.
 func divided(e expr.Expr) (axis *expr.Var, by int64, ok bool) {
 	n, isBinary := e.(*expr.Binary)
 	if !isBinary || n.Op != expr.FloorDiv {

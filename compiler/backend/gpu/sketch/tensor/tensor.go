@@ -127,9 +127,13 @@ func (p *tile) unit() unit {
 	return warps
 }
 
+// evenly is a walk of blocks in bands, with equal shares of the sums of the last round.
+var evenly = product.Walk{Each: 1, Band: 8, Cut: 1}
+
 // good are tiles for products of many results, of some, and of few.
 var good = []parameters{
 	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1},
+	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1, walk: evenly},
 	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4, parts: 1},
 	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4, parts: 1},
 	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4, parts: 1},

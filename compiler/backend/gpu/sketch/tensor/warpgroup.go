@@ -12,6 +12,7 @@ import (
 // goodOfWarpgroups are tiles for products of many results, of some, and of few.
 var goodOfWarpgroups = []parameters{
 	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, walk: evenly},
 	{tall: 2, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1},
 	{tall: 1, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1},
 	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1},
