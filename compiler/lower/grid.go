@@ -9,6 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
+// maxCount is the most tiles, or steps of their sums, that a kernel counts.
+const maxCount = 1<<31 - 1
+
 // grid emits the tiles of the leaf at pos, which runs on blocks: a block for each, or blocks that walk over several.
 func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
@@ -23,6 +26,9 @@ func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	if walkers == 0 || walkers >= tiles {
 		body, err := l.tile(n, pos, block)
 		return ir.Block{&ir.For{Var: block, Extent: tiles, Kind: ir.Blocks, Body: body}}, err
+	}
+	if tiles > maxCount-walkers {
+		return nil, fmt.Errorf("lower: stage %d has %d tiles, more than blocks that walk can count", n.g.ID, tiles)
 	}
 	tile := block
 	block = &expr.Var{Name: "block", Extent: walkers}

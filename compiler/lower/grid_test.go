@@ -1,6 +1,7 @@
 package lower_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,6 +45,38 @@ func TestWhatCannotBeCut(t *testing.T) {
 		}
 		if _, err := lower.Schedule(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestTilesCanBeCounted in 32 bits, and steps of sums that are cut, too: the error says so.
+func TestTilesCanBeCounted(t *testing.T) {
+	const product = `input t0 f32[%[1]d,%[2]d]
+input t1 f32[%[2]d,%[3]d]
+sum t2 f32[%[1]d,%[3]d] over %[2]d = (mul [t0 i0 r0] [t1 r0 i1])
+output t2
+`
+	const tiles = "cache-write 0\nfuse 0 0 1\nbind 0 2 0\ncompute-at 1 0 2\npersist 0 65535\n"
+	for _, c := range []struct {
+		rows, terms, columns int64
+		trace, want          string
+	}{
+		{1 << 17, 64, 1 << 15, tiles, "4294967296 tiles, more than blocks that walk can count"},
+		{1 << 11, 1 << 17, 1 << 11, tiles + "streamk 1 64\n", "steps, more than blocks can count"},
+		{1 << 11, 1 << 8, 1 << 11, tiles + "streamk 1 9\n", ""},
+	} {
+		large, trace, want := fmt.Sprintf(product, c.rows, c.terms, c.columns), c.trace, c.want
+		w, err := expr.Parse("tilth-workload 1\n" + large)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+trace))
+		if err != nil {
+			t.Fatalf("%q: %v", trace, err)
+		}
+		_, err = lower.Schedule(s)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", trace, err, want)
 		}
 	}
 }

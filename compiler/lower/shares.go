@@ -31,6 +31,8 @@ func newShares(acc *schedule.Stage, tiles, steps, blocks int64) (*shares, error)
 	switch {
 	case steps < 2:
 		return nil, fmt.Errorf("lower: sums of stage %d have one step, which cannot be cut", acc.ID)
+	case all > maxCount-steps:
+		return nil, fmt.Errorf("lower: the sums of stage %d that are cut have %d steps, more than blocks can count", acc.ID, all)
 	case s.each == 0:
 		return nil, fmt.Errorf("lower: stage %d has %d steps for %d blocks, less than one for each", acc.ID, all, blocks)
 	}

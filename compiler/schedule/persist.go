@@ -10,6 +10,7 @@ import (
 const (
 	maxWalkers = 1 << 16
 	maxBand    = 1 << 16
+	maxRounds  = 64
 )
 
 // Persist has so many blocks compute all tiles of a stage: block b has tile b, that so many behind it, and so on. A
@@ -71,8 +72,8 @@ func (s *Schedule) StreamK(stageID int, rounds int64) error {
 		return fmt.Errorf("streamk: stage %d is an output, of which parts would be stored", stageID)
 	case g.Rounds > 0:
 		return fmt.Errorf("streamk: stage %d is cut already", stageID)
-	case rounds < 1 || rounds > maxWalkers:
-		return fmt.Errorf("streamk: %d rounds of stage %d are not between 1 and %d", rounds, stageID, maxWalkers)
+	case rounds < 1 || rounds > maxRounds:
+		return fmt.Errorf("streamk: %d rounds of stage %d are not between 1 and %d", rounds, stageID, maxRounds)
 	}
 	g.Rounds = rounds
 	s.record("streamk", stageID, int(rounds))

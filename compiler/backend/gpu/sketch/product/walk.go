@@ -37,6 +37,9 @@ func Walking[P any](p *Product, b Box, field func(*P) *Walk) []space.Parameter[P
 	}
 }
 
+// maxParts bounds the memory for parts of sums, in bytes.
+const maxParts = 256 << 20
+
 // tiles is how many there are along rows and columns.
 func (p *Product) tiles(b Box) (rows, columns int64) {
 	return nest.CeilDiv(p.Extents[p.Rows], b.Rows), nest.CeilDiv(p.Extents[p.Columns], b.Columns)
@@ -60,6 +63,8 @@ func (w Walk) Legal(p *Product, b Box, resident int64) error {
 		return fmt.Errorf("space: sums are cut where blocks walk over tiles of whole sums")
 	case tiles%blocks == 0 || p.Terms(b)%b.Depth != 0 || steps < 2:
 		return fmt.Errorf("space: %d tiles of %d blocks have nothing to cut", tiles, blocks)
+	case (blocks+w.cutSteps(p, b)/steps)*b.Rows*b.Columns*p.Bytes > maxParts:
+		return fmt.Errorf("space: parts of the sums of %d blocks take more than %d bytes", blocks, maxParts)
 	case w.cutSteps(p, b) < blocks:
 		return fmt.Errorf("space: %d blocks have not a step each", blocks)
 	}
