@@ -43,6 +43,10 @@ func (inside near) block(b ir.Block) ir.Block {
 					continue
 				}
 			}
+			if w, ok := inside.newWalk(n); ok {
+				out = append(out, w.run()...)
+				continue
+			}
 			body := near{inside.tensors, inside.walks || n.Kind == ir.Walk && n.Extent > 1}
 			st = n.With(body.block(n.Body))
 		case *ir.If:
@@ -57,8 +61,10 @@ func (inside near) block(b ir.Block) ir.Block {
 type loop struct {
 	*ir.For
 	steps int64
-	// walks is set where the loop is one of several tiles, which use the same rings.
+	// walks is set where the loop is one of several tiles, which use the same rings. Where the steps of a tile follow
+	// those of the one before in them, tile is the place of its first one.
 	walks bool
+	tile  *expr.Var
 	// products is set where a warpgroup's instructions read the buffers while their threads go on.
 	products bool
 	// rings are in place of the buffers that a step has.
@@ -174,21 +180,35 @@ func (l *loop) ahead() int64 {
 }
 
 // reused reports whether later steps are copied to where earlier ones were.
-func (l *loop) reused() bool { return l.steps < l.Extent }
+func (l *loop) reused() bool { return l.steps < l.Extent || l.tile != nil }
 
 // run is the loop with what is before it.
 func (l *loop) run() ir.Block {
-	var out ir.Block
-	for _, t := range l.tensors() {
-		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
-	}
+	out := l.allocs()
 	if l.walks && l.threads() > 1 {
 		out = append(out, &ir.Barrier{}) // behind which nobody reads what the tile before has left in the rings
 	}
 	for k := range l.ahead() {
 		out = append(append(out, l.ready(l.first(k))...), &ir.Commit{})
 	}
+	var next ir.Block
 	later := expr.AddE(l.Var, expr.I(l.ahead()))
+	if l.reused() {
+		next = ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, l.end())), Then: l.begun(later, later)}}
+	}
+	return append(out, l.stepping(next))
+}
+
+// allocs are those of the rings.
+func (l *loop) allocs() (out ir.Block) {
+	for _, t := range l.tensors() {
+		out = append(out, &ir.Alloc{Buffer: l.rings[t]})
+	}
+	return out
+}
+
+// stepping is the loop, whose steps begin the copies of a later one as next says.
+func (l *loop) stepping(next ir.Block) *ir.For {
 	body := ir.Block{&ir.Wait{Groups: l.ahead() - 1}}
 	if l.products && l.reused() {
 		body = append(body, &ir.WaitProducts{Groups: l.steps - 1 - l.ahead()})
@@ -198,11 +218,8 @@ func (l *loop) run() ir.Block {
 		// more.
 		body = append(body, &ir.Barrier{})
 	}
-	if l.reused() {
-		body = append(body, &ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, later, l.end())), Then: l.begun(later)})
-	}
-	body = append(body, &ir.Commit{})
-	return append(out, l.With(append(body, l.computed()...)))
+	body = append(append(body, next...), &ir.Commit{})
+	return l.With(append(body, l.computed()...))
 }
 
 // first is the step that comes as number k.
@@ -224,9 +241,9 @@ func (l *loop) end() expr.Expr {
 // ready begins the copies of a step before the loop, if there is one.
 func (l *loop) ready(step expr.Expr) ir.Block {
 	if l.Range == nil {
-		return l.begun(step)
+		return l.begun(step, step)
 	}
-	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, step, l.end())), Then: l.begun(step)}}
+	return ir.Block{&ir.If{Cond: expr.Simplify(expr.Bin(expr.Lt, step, l.end())), Then: l.begun(step, step)}}
 }
 
 // threads is how many threads copy or compute.
@@ -266,15 +283,18 @@ func slotElements(t *expr.Tensor) int64 {
 
 // slot is where a step's element lies in a ring.
 func (l *loop) slot(t *expr.Tensor, step, index expr.Expr) expr.Expr {
+	if l.tile != nil {
+		step = expr.AddE(l.tile, step)
+	}
 	place := expr.Simplify(expr.Bin(expr.FloorMod, step, expr.I(l.steps)))
 	return expr.Linearize(expr.AddE(expr.MulE(place, expr.I(slotElements(t))), index)).Expr()
 }
 
-// begun is what begins the copies of a step.
-func (l *loop) begun(step expr.Expr) ir.Block {
+// begun is what begins the copies of a step, to the place of one in the rings.
+func (l *loop) begun(step, place expr.Expr) ir.Block {
 	at := map[*expr.Var]expr.Expr{l.Var: step}
 	moved := ir.Rewrite(l.fetch, func(e expr.Expr) expr.Expr { return expr.Simplify(expr.Substitute(e, at)) })
-	return l.asynchronous(moved, step)
+	return l.asynchronous(moved, place)
 }
 
 func (l *loop) asynchronous(b ir.Block, step expr.Expr) ir.Block {

@@ -86,3 +86,13 @@ func TestRingsBeginAnewWithEachTile(t *testing.T) {
 	}
 	irtest.Golden(t, "walk", pipeline.Run(f))
 }
+
+// TestTheNextTileIsFetchedAhead: the last steps of a tile begin the copies of the first ones of the block's next tile,
+// behind their own in the rings, and no barrier stands between the two.
+func TestTheNextTileIsFetchedAhead(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 4\nraster 0 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "continued", pipeline.Run(f))
+}

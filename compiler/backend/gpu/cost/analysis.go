@@ -1,6 +1,8 @@
 package cost
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -22,6 +24,9 @@ type Launch struct {
 	// most.
 	Tiles int64
 	Most  float64
+	// Begun is how many tiles a block waits for that it begins: those behind its first one only where none is fetched
+	// while the one before is computed.
+	Begun float64
 	// SharedBytes is the shared memory of a block, rings included. Registers is about how many registers a thread
 	// takes: those that its results are kept in are counted, those for addresses and operands guessed.
 	SharedBytes, Registers int64
@@ -89,9 +94,12 @@ func (a *Analysis) Heaviest() (most *Launch) {
 }
 
 func analysed(n *ir.For) *Launch {
-	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1, Tiles: n.Extent, Most: 1}
+	l := &Launch{Blocks: n.Extent, Threads: 1, Stages: 1, Tiles: n.Extent, Most: 1, Begun: 1}
 	if n.Tiles != nil {
 		l.Tiles, l.Most = n.Tiles.Count, n.Tiles.Most
+		if !continued(n) {
+			l.Begun = max(1, l.Most)
+		}
 	}
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		if x, ok := st.(*ir.For); ok && x.Kind == ir.Threads {
@@ -124,3 +132,26 @@ const (
 )
 
 func aligned(bytes int64) int64 { return (bytes + sharedAlign - 1) / sharedAlign * sharedAlign }
+
+// continued reports whether blocks that walk fetch for the next tile before the last steps of a tile.
+func continued(n *ir.For) (found bool) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		walk, ok := st.(*ir.For)
+		if !ok || walk.Kind != ir.Walk {
+			return
+		}
+		for _, st := range walk.Body {
+			steps, ok := st.(*ir.For)
+			found = found || ok && steps.Range == nil && fetchesAhead(steps.Body)
+		}
+	})
+	return found
+}
+
+// fetchesAhead reports whether a step has buffers that are filled ahead.
+func fetchesAhead(b ir.Block) bool {
+	return slices.ContainsFunc(b, func(st ir.Stmt) bool {
+		a, ok := st.(*ir.Alloc)
+		return ok && a.Buffer.Steps > 1
+	})
+}

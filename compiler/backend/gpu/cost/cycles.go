@@ -52,7 +52,7 @@ func (a *Analysis) Cycles(l *Launch) Cycles {
 	}
 	steps := max(1, l.Steps)
 	c.Wait = steps * max(0, machine.Latency-float64(l.Stages-1)*work/steps)
-	c.Total = rounds*(max(work*c.Residents, work+c.Wait)+machine.Latency*max(1, l.Most)) + machine.Launch
+	c.Total = rounds*(max(work*c.Residents, work+c.Wait)+machine.Latency*l.Begun) + machine.Launch
 	return c
 }
 

@@ -34,3 +34,14 @@ func TestWavesAndTailsOfBlocksThatWalk(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyTheFirstTileIsWaitedFor where the last steps of a tile fetch for the next one.
+func TestOnlyTheFirstTileIsWaitedFor(t *testing.T) {
+	for how, want := range map[string]float64{
+		"pipeline 2 2\n": 1, "persist 0 4\n": 2, "pipeline 2 2\npersist 0 4\n": 1, "pipeline 2 2\npersist 0 4\nstreamk 1 1\n": 5.0 / 3,
+	} {
+		if l := analysed(t, irtest.Product, irtest.TilesOf(2)+how).Launches[0]; math.Abs(l.Begun-want) > 1e-9 {
+			t.Errorf("%q: a block waits for the beginning of %v tiles, want %v", how, l.Begun, want)
+		}
+	}
+}

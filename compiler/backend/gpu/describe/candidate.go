@@ -24,7 +24,7 @@ type candidate struct {
 // analysed is the candidate of a schedule. One that does not lower is one without launches: it is never built.
 func analysed(s *schedule.Schedule, t *target.Target, cycles float64) *candidate {
 	c := &candidate{
-		Analysis: &cost.Analysis{GPU: t.GPU}, main: &cost.Launch{Blocks: 1, Tiles: 1, Most: 1, Threads: 1, Stages: 1},
+		Analysis: &cost.Analysis{GPU: t.GPU}, main: &cost.Launch{Blocks: 1, Tiles: 1, Most: 1, Begun: 1, Threads: 1, Stages: 1},
 		cycles: cycles, flop: s.Workload.Flop(), bytes: float64(s.Workload.Bytes()),
 	}
 	if f, err := codegen.Outline(s); err == nil {

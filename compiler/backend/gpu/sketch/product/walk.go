@@ -128,6 +128,14 @@ func (p *Product) Walk(b *nest.Builder, w Walk) {
 	}
 }
 
+// continues reports whether the last steps of a tile fetch for the first ones of the next tile of a block: where all
+// tiles have the same code, in more than one step.
+func (p *Product) continues(b Box, stages int64) bool {
+	steps, _ := p.Steps(b)
+	whole := b.Guarded || p.Extents[p.Rows]%b.Rows == 0 && p.Extents[p.Columns]%b.Columns == 0
+	return stages > 1 && steps > 1 && whole && p.Terms(b)%b.Depth == 0
+}
+
 // Launch is how the tiles of a launch lie on the card.
 type Launch struct {
 	// Together is how many blocks a multiprocessor computes at a time.
@@ -138,8 +146,9 @@ type Launch struct {
 	After float64
 }
 
-// Launch is that of blocks that walk, of which a multiprocessor holds so many.
-func (p *Product) Launch(w Walk, b Box, resident int64) Launch {
+// Launch is that of blocks that walk, of which a multiprocessor holds so many, and that fetch for so many steps at a
+// time.
+func (p *Product) Launch(w Walk, b Box, stages, resident int64) Launch {
 	tiles, processors := p.Blocks(b), int64(p.GPU.Multiprocessors)
 	if w.Each > 0 {
 		resident = w.Each
@@ -148,6 +157,9 @@ func (p *Product) Launch(w Walk, b Box, resident int64) Launch {
 	l.Rounds = float64(nest.CeilDiv(tiles, resident*processors))
 	l.Begun = l.Rounds
 	if w.Cut == 0 {
+		if w.Each > 0 && p.continues(b, stages) {
+			l.Begun = 1
+		}
 		return l
 	}
 	blocks := w.blocks(p)

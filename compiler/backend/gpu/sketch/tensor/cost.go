@@ -33,7 +33,7 @@ func (p *tile) Cost(q parameters) float64 {
 	copies := fetched / float64(p.Operands[0].Load.Tensor.DType.Bytes()*p.AtOnce(box, p.fetching(q)))
 	shared := fragments / machine.SharedWords
 	issued := (fragments*loadOperations*products + copies*copyOperations) / machine.Lanes
-	l := p.Launch(q.walk, box, p.resident(q))
+	l := p.Launch(q.walk, box, q.stages, p.resident(q))
 	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l))
 	// A warp alone does not keep the cores busy: an instruction waits for the one before.
 	if busy := l.Together * warps; busy < machine.BusyWarps {

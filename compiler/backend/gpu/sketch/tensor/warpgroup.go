@@ -104,7 +104,7 @@ func (p *tile) costOfWarpgroups(q parameters) float64 {
 	fetched := float64(p.FetchedBytes(box))
 	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / machine.GroupBytes
 	copies := fetched / float64(p.Operands[0].Load.DType().Bytes()*p.AtOnce(box, f))
-	l := p.Launch(q.walk, box, p.resident(q))
+	l := p.Launch(q.walk, box, q.stages, p.resident(q))
 	work := max(tensor, shared, copies*copyOperations/machine.Lanes, p.Traffic(q.walk, box, l))
 	ahead, products := float64(q.stages-1), productWait
 	if q.stages > 2 {

@@ -14,7 +14,7 @@ const copyOperations = 6.0
 func (p *tile) Cost(q parameters) float64 {
 	box, f := q.box(), q.fetching()
 	blocks, resident := p.Blocks(box), p.resident(q)
-	l := p.Launch(q.walk, box, resident)
+	l := p.Launch(q.walk, box, q.stages, resident)
 	steps, terms := p.Steps(box)
 	// A tile at the end of an axis has less to do.
 	perStep := float64(terms*nest.Product(p.Extents)*q.parts) / float64(blocks)
