@@ -27,6 +27,8 @@ type BuilderConfig struct {
 	Parallel int
 	// Sandbox says what to do about walls around compilers that this machine lacks; empty = sandbox.BestEffort.
 	Sandbox sandbox.Mode
+	// Built, if not nil, hears of each batch why it could not be built; empty = it was.
+	Built func(failure string)
 }
 
 // RunBuilder is the life of a builder, until ctx ends.
@@ -56,6 +58,9 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, Kept: kept, Parallel: cfg.Parallel},
 		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
 		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
+			if cfg.Built != nil {
+				cfg.Built(report.GetInfraMessage())
+			}
 			return agent.Report(ctx, cfg.Logger, "ReportBuild", func(ctx context.Context) error {
 				_, err := tilthv1.NewBuildServiceClient(base.conn).ReportBuild(ctx, report)
 				return err

@@ -163,10 +163,11 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}
+	builds := &hopeless{end: l.fail}
 	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{named("tuner"), cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{
-			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(), Sandbox: cfg.Sandbox,
+			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(), Sandbox: cfg.Sandbox, Built: builds.built,
 		})
 	})
 	l.startAgent(func() error {
