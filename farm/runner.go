@@ -118,6 +118,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		Logger:   cfg.Logger,
 	})
 	err = base.run(ctx, handler, runnerSlots)
+	handler.Close()
 	return errors.Join(err, box.Close())
 }
 

@@ -13,7 +13,7 @@ import (
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is workload, load, module, calibration, start, ran, outcome, fault, too-large, error or done.
+	// Event is ready, workload, load, module, calibration, start, ran, outcome, fault, too-large, error or done.
 	Event string `json:"event"`
 	// Args and Tolerance are the workload's.
 	Args      []answer.Arg `json:"args"`

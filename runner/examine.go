@@ -130,16 +130,14 @@ type exam struct {
 // run returns how long an execution takes at least, or how the candidate fails. The error means that the device is at
 // fault or ctx ended.
 func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
-	if x.judge, err = newJudge(x.results, x.results.Exams); err != nil {
-		return 0, nil, err
-	}
-	defer x.judge.close()
 	x.outputs = make([]byte, x.results.SlotBytes()*int64(x.results.Group))
 	args := append(x.plan.common(), "--examine", "1", "--kernel", x.plan.Kernels[0], x.plan.Reference, x.plan.Candidates[0])
-	proc, err := startProcess(ctx, x.plan.Sandbox, x.plan.sandboxed(args), x.judge.memory.File)
+	proc, judge, err := x.plan.harness(ctx, x.results, x.results.Exams, x.plan.sandboxed(args))
 	if err != nil {
 		return 0, nil, err
 	}
+	defer judge.close()
+	x.judge = judge
 	seconds, wrong, err := x.follow(proc)
 	ending := proc.kill()
 	switch {

@@ -58,15 +58,11 @@ func (m *measurement) run(ctx context.Context) error {
 func (m *measurement) process(ctx context.Context) (bool, error) {
 	begin, patience := time.Now(), m.plan.patience()
 	m.patience = patience
-	judge, err := newJudge(m.results, 1)
+	proc, judge, err := m.plan.harness(ctx, m.results, 1, m.plan.command(m.outcomes, patience))
 	if err != nil {
 		return false, err
 	}
 	defer judge.close()
-	proc, err := startProcess(ctx, m.plan.Sandbox, m.plan.command(m.outcomes, patience), judge.memory.File)
-	if err != nil {
-		return false, err
-	}
 	m.loading, m.judge, m.clean = -1, judge, 0
 	err = m.follow(ctx, proc)
 	ending := proc.kill()
@@ -102,6 +98,7 @@ var errDone = errors.New("done")
 // follow reads events until the process is done (errDone) or something goes wrong.
 func (m *measurement) follow(ctx context.Context, proc *process) error {
 	limit := m.plan.Limits.Reference
+	m.plan.Spares.settle(ctx)
 	if err := m.judge.begin(proc, limit); err != nil {
 		return err
 	}

@@ -34,8 +34,16 @@ func newJudge(r *results, slots int) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := memory.Resize(r.SlotBytes() * int64(slots)); err != nil {
+	j, err := judgeWith(r, memory, slots)
+	if err != nil {
 		_ = memory.Close() // there is another error already
+	}
+	return j, err
+}
+
+// judgeWith gives memory that has no size yet room for so many executions' outputs.
+func judgeWith(r *results, memory *answer.Memory, slots int) (*judge, error) {
+	if err := memory.Resize(r.SlotBytes() * int64(slots)); err != nil {
 		return nil, err
 	}
 	return &judge{results: r, memory: memory, verdicts: map[int]*verdict{}}, nil

@@ -49,12 +49,17 @@ func startProcess(ctx context.Context, box *sandbox.Sandbox, command sandbox.Com
 	if err != nil {
 		return nil, fmt.Errorf("starting the harness: %w", err)
 	}
+	p.watch(ctx)
+	return p, nil
+}
+
+// watch has what is under way with the process end with ctx.
+func (p *process) watch(ctx context.Context) {
 	p.stop = context.AfterFunc(ctx, func() {
 		p.ended.Store(true)
 		_ = p.report.SetReadDeadline(time.Unix(1, 0)) // fails only when the pipe is closed already
 		_ = p.words.SetWriteDeadline(time.Unix(1, 0))
 	})
-	return p, nil
 }
 
 // answersDescriptor is the memory in which the harness hands outputs in.

@@ -43,6 +43,8 @@ type Plan struct {
 	BestSamples []float64
 	// Calibration remembers the device's calibrations between plans; nil = each plan for itself.
 	Calibration *Calibration
+	// Spares are processes for a device that is no processor; nil = none wait.
+	Spares *Spares
 	// Sandbox is what the harness runs in; nil = limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
@@ -91,6 +93,8 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 		return err
 	}
 	defer closed()
+	p.Spares.begin(p)
+	defer p.Spares.rest()
 	return (&objects{plan: p, results: results, report: report}).measure(ctx)
 }
 

@@ -22,6 +22,8 @@ const (
 	fillSets = 'f'
 	runSets  = 'r'
 	loadOne  = 'l'
+	// arguments are followed by n bytes: the command line of a spare process.
+	arguments = 'a'
 )
 
 // hearing is how long a harness may leave words unheard, of which a pipe holds thousands: it asks for one at a time.

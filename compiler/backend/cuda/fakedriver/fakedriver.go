@@ -82,6 +82,15 @@ func (d *Driver) Tell(what string, number int) error {
 	return os.WriteFile(filepath.Join(d.dir, what), []byte(strconv.Itoa(number)), 0o600)
 }
 
+// Begun is how many processes have begun with the driver.
+func (d *Driver) Begun() (int, error) {
+	all, err := os.ReadFile(filepath.Join(d.dir, "begun"))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return len(all), err
+}
+
 // Forget takes a number back.
 func (d *Driver) Forget(what string) error { return os.Remove(filepath.Join(d.dir, what)) }
 

@@ -11,6 +11,10 @@ const struct tilth_module *device_module(const char *path);
 /* Whether candidates run elsewhere. The functions below are called only then. */
 int device_is_open(void);
 
+/* Gets a device ready before there is a workload, which takes most of the time that opening it takes. 0 on success; otherwise a message was
+ * reported. It need not be called. */
+int device_ready(const struct options *o);
+
 /* Opens the device, if there is one, and gives it the constants and the inputs. 0 on success; otherwise a message was reported. */
 int device_open(const struct bench *b);
 

@@ -7,6 +7,8 @@ const struct tilth_module *device_module(const char *path) { return module_load(
 
 int device_is_open(void) { return 0; }
 
+int device_ready(const struct options *o) { return (void)o, 0; }
+
 int device_open(const struct bench *b) { return (void)b, 0; }
 
 void device_give(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) { (void)b, (void)arg, (void)at, (void)bytes; }

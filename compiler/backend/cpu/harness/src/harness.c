@@ -129,18 +129,35 @@ static int run(const struct options *o, const struct tilth_runtime *rt) {
   return 0;
 }
 
+static int parse(struct options *o, int argc, char **argv) {
+  const char *wrong;
+  if (options_parse(o, argc, argv, &wrong) == 0) return 0;
+  report_error("bad argument: %s", wrong);
+  return -1;
+}
+
+/* A spare process has its device ready before it hears what to do. */
+static int wait_as_spare(struct options *o) {
+  int argc;
+  char **argv;
+  int32_t threads = o->threads;
+  if (device_ready(o)) return -1;
+  report_ready();
+  if (judge_arguments(&argc, &argv) || parse(o, argc, argv)) return -1;
+  if (o->threads == threads && !o->spare) return 0;
+  report_error("the spare process has %d threads, and %d are wanted", threads, o->threads);
+  return -1;
+}
+
 int main(int argc, char **argv) {
   struct options o;
-  const char *wrong;
   if (report_open() || judge_open()) return 2;
-  if (options_parse(&o, argc, argv, &wrong)) {
-    report_error("bad argument: %s", wrong);
-    return 2;
-  }
+  if (parse(&o, argc, argv)) return 2;
   struct tilth_pool *pool = tilth_pool_create(o.threads);
   if (!pool) {
     report_error("starting %d threads: %s", o.threads, strerror(errno));
     return 1;
   }
+  if (o.spare && wait_as_spare(&o)) _exit(1);
   _exit(run(&o, tilth_pool_runtime(pool)) ? 1 : 0); /* nothing that candidates left to be run at the end */
 }

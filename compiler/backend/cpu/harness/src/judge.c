@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLOT_ALIGN = 64, JUDGE_FD = 100 };
+enum { SLOT_ALIGN = 64, JUDGE_FD = 100, MOST_WORDS = 1 << 14, MOST_ARGUMENTS = 1 << 20 };
 /* What the seeds of sets that follow one another differ by. */
 #define NEXT_SET UINT64_C(0x9E3779B97F4A7C15)
 
@@ -43,14 +44,40 @@ int judge_share(struct bench *b) {
   return 0;
 }
 
-struct judge_word judge_wait(struct bench *b) {
-  struct judge_word w;
-  for (size_t have = 0; have < sizeof w;) {
-    ssize_t n = read(judge.fd, (char *)&w + have, sizeof w - have);
+/* Ends the process when nobody judges any more. */
+static void hear(void *text, size_t bytes) {
+  for (size_t have = 0; have < bytes;) {
+    ssize_t n = read(judge.fd, (char *)text + have, bytes - have);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) _exit(2);
     have += n;
   }
+}
+
+int judge_arguments(int *argc, char ***argv) {
+  static char *words[MOST_WORDS] = {"harness"};
+  struct judge_word w;
+  hear(&w, sizeof w);
+  char *text = w.op == JUDGE_ARGUMENTS && w.n < MOST_ARGUMENTS ? calloc(1, w.n + 1) : NULL;
+  if (!text) {
+    report_error("a command line of %llu bytes, or another word", (unsigned long long)w.n);
+    return -1;
+  }
+  hear(text, w.n);
+  *argc = 1, *argv = words;
+  for (char *at = text; at < text + w.n; at += strlen(at) + 1) {
+    if (*argc == MOST_WORDS) {
+      report_error("a command line of more than %d words", MOST_WORDS);
+      return -1;
+    }
+    words[(*argc)++] = at;
+  }
+  return 0;
+}
+
+struct judge_word judge_wait(struct bench *b) {
+  struct judge_word w;
+  hear(&w, sizeof w);
   if (w.op == JUDGE_GO_ON || w.op == JUDGE_WRONG || w.op == JUDGE_LOAD) bench_fill(b, w.seed);
   return w;
 }

@@ -5,6 +5,7 @@
 #include "bench.h"
 
 enum judge_op {
+  JUDGE_ARGUMENTS = 'a', /* to a spare process: its command line follows, n bytes, with a zero behind each word */
   JUDGE_GO_ON = 'o', /* what was handed in is right, or is not looked at */
   JUDGE_WRONG = 'w',
   JUDGE_FILL = 'f', /* as JUDGE_RUN, but without running anything: what the rest takes */
@@ -22,6 +23,9 @@ struct judge_word {
 
 /* Keeps standard input for the judge's words. 0 on success, else errno. */
 int judge_open(void);
+
+/* Waits for the command line of a spare process. 0 on success; otherwise a message was reported. */
+int judge_arguments(int *argc, char ***argv);
 
 /* Maps the memory that both share, which has the size that the judge wants when it has heard of the workload. 0 on success; otherwise a
  * message was reported. */

@@ -62,6 +62,11 @@ void report_module(const struct tilth_kernel *const *kernels, const int32_t *mod
   put_text("]}\n");
 }
 
+void report_ready(void) {
+  put_text(report_word);
+  put_text("{\"event\":\"ready\"}\n");
+}
+
 void report_load(int32_t module) {
   char line[LINE_BYTES];
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"load\",\"index\":%d}\n", report_word, module));

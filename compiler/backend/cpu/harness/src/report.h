@@ -13,6 +13,9 @@ void report_load(int32_t module);
 /* The candidates were loaded: their ids in order, and the numbers of the objects that they are in. */
 void report_module(const struct tilth_kernel *const *kernels, const int32_t *modules, int32_t n);
 
+/* The device is ready, and what is to be done with it may be said. */
+void report_ready(void);
+
 /* What the workload's arguments are; the judge wants to know before it answers anything. */
 void report_workload(const struct tilth_arg *args, int32_t n, double tolerance);
 

@@ -3,7 +3,7 @@
  * one consists (MIG), if it is cut; `memory`, MiB of each; `used`, those that other programs have; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
  * on that happens, counted in this process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As
  * with the driver, an error of a launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file,
- * `vanished.1`, while which is there no other process finds that card. */
+ * `vanished.1`, while which is there no other process finds that card. A file `begun` has a byte for each process that began with the driver. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -112,7 +112,18 @@ static void show_cards(void) {
   }
 }
 
+/* Each process that begins with the driver adds a byte to a file. */
+static void count_process(void) {
+  char path[4200];
+  snprintf(path, sizeof path, "%s/begun", folder());
+  int file = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  if (write(file, ".", 1) < 0) abort();
+  close(file);
+}
+
 EXPORT CUresult cuInit(unsigned flags) {
+  count_process();
   show_cards();
   return flags ? INVALID_VALUE : shown.n > 0 ? CUDA_SUCCESS : NO_DEVICE;
 }
@@ -295,6 +306,8 @@ static int64_t unused(void) { return ((told_of_card("memory", 1024) - told_of_ca
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *total) {
   WITH_CONTEXT
+  char gone[4200];
+  if (access(path_of("vanished", shown.all[shown.chosen].number, gone, sizeof gone), F_OK) == 0) return LOST;
   *left = unused() > 0 ? (size_t)unused() : 0;
   return *total = (size_t)told_of_card("memory", 1024) << 20, fake.sticky;
 }
