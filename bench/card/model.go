@@ -37,8 +37,9 @@ func (b *bench) model(ctx context.Context, m model, r *result) error {
 	if _, err := b.run(ctx, "model", m.name, "--batch", strconv.FormatInt(m.batch, 10), "-o", path); err != nil {
 		return err
 	}
+	// What fast numerics make of float32 on a card is bfloat16.
 	peer := func(ctx context.Context) (float64, error) {
-		return b.peer(ctx, question{What: "model", Name: m.peer, Batch: m.batch, DType: "float32", TF32: true})
+		return b.peer(ctx, question{What: "model", Name: m.peer, Batch: m.batch, DType: "bfloat16"})
 	}
 	return b.compared(ctx, tuning{path, []string{"--numerics", m.numerics}, modelTrials}, peer, r)
 }

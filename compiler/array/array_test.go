@@ -54,3 +54,16 @@ func TestCheckedBytesRefusesWhatOverflows(t *testing.T) {
 		}
 	}
 }
+
+func TestAnArrayInAnotherTypeIsRounded(t *testing.T) {
+	a := FromFloat32([]float32{1, 1 + 0x1p-8, 1 + 0x3p-8, -1e-40, float32(math.Inf(1)), 3e38}, 6)
+	b := a.As(BFloat16)
+	for i, want := range []float64{1, 1, 1 + 0x1p-6, -0x1p-133, math.Inf(1), 0x1.c4p+127} {
+		if got := b.Float(int64(i)); got != want {
+			t.Errorf("%g became %x, want %x", a.Float(int64(i)), got, want)
+		}
+	}
+	if a.As(Float32) != a || b.DType != BFloat16 || b.Check() != nil {
+		t.Errorf("it is %v", b.DType)
+	}
+}

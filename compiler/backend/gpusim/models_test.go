@@ -14,18 +14,25 @@ import (
 // tasks of whole models, whose sizes tiles seldom divide.
 func TestLegalPointsFitTheCard(t *testing.T) {
 	on := played(t)
-	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-small", "inception-v3"} {
+	for _, c := range []struct {
+		name     string
+		numerics schedule.Numerics
+	}{
+		{"resnet-18", schedule.Default}, {"mobilenet-v2", schedule.Default}, {"bert-small", schedule.Default}, {"inception-v3", schedule.Default},
+		{"mobilenet-v2", schedule.Fast}, {"bert-tiny", schedule.Fast},
+	} {
+		name := c.name
 		m, err := model.Build(name, model.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := frontend.Import(m, frontend.Options{})
+		p, err := frontend.Import(m, frontend.Options{Storage: Backend{}.Storage(on, c.numerics)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		for _, task := range p.Tasks {
-			s := Backend{}.Space(task.Workload, on, schedule.Default)
+			s := Backend{}.Space(task.Workload, on, c.numerics)
 			points := append(s.Defaults(), s.Seeds()...)
 			for range 6 {
 				if q, ok := s.Random(rng); ok {
