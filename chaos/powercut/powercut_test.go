@@ -143,6 +143,19 @@ func TestWhatIsLeftIsWhatWasSyncedAndAnyOfTheRest(t *testing.T) {
 	}
 }
 
+func TestBytesOfATrace(t *testing.T) {
+	for text, want := range map[string]string{"": "", `\x61`: "a", `\x61\x0a`: "a\n"} {
+		if got, err := unhex(text); err != nil || string(got) != want {
+			t.Errorf("%s is read as %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"abcd", `\x6`, `\x61\`, `\xzz`, `\x61abcd`} {
+		if got, err := unhex(text); err == nil {
+			t.Errorf("%s is read as %q", text, got)
+		}
+	}
+}
+
 func TestAFailureIsShrunkToWhatItTakes(t *testing.T) {
 	trace := record(t)
 	d := trace.NewDisk()

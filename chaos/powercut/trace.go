@@ -247,16 +247,18 @@ func unescape(arg string) ([]byte, error) {
 
 // unhex is the bytes of \x61\x62.
 func unhex(text string) ([]byte, error) {
-	const each = len(`\x61`)
+	const escape = `\x`
+	const each = len(escape) + 2
 	made := make([]byte, len(text)/each)
 	for k := range made {
-		digits, escaped := strings.CutPrefix(text[k*each:(k+1)*each], `\x`)
-		if _, err := hex.Decode(made[k:k+1], []byte(digits)); err != nil || !escaped {
-			return nil, fmt.Errorf("not a byte as strace writes it: %s", text[k*each:(k+1)*each])
+		one := text[k*each : (k+1)*each]
+		_, err := hex.Decode(made[k:k+1], []byte(one[len(escape):]))
+		if err != nil || !strings.HasPrefix(one, escape) {
+			return nil, fmt.Errorf("not a byte as strace writes it: %s", one)
 		}
 	}
 	if len(text)%each != 0 {
-		return nil, fmt.Errorf("half a byte of strace: %s", text[len(made)*each:])
+		return nil, fmt.Errorf("a part of a byte of strace: %s", text[len(made)*each:])
 	}
 	return made, nil
 }

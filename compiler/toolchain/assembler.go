@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -38,20 +39,24 @@ func findAssembler(ctx context.Context, cc, override string) (*assembler, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	a, err := assemblerAt(ctx, cc, cmp.Or(override, "ptxas"))
-	if err != nil && override == "" {
-		if library := jitlink.Find(); library != "" {
-			a, err = assemblerAt(ctx, cc, library)
+	if override != "" {
+		a, err := assemblerAt(ctx, cc, override)
+		if err != nil {
+			return nil, &Error{Kind: Infra, Step: "finding an assembler", Message: fmt.Sprintf("%s: %v; unset or correct %s, or set it to off", override, err, AssemblerVariable)}
+		}
+		return a, nil
+	}
+	// Nobody asked for what is installed, which need not work.
+	for _, path := range append([]string{"ptxas"}, jitlink.Find(gnuArches[runtime.GOARCH])...) {
+		if a, err := assemblerAt(ctx, cc, path); err == nil {
+			return a, nil
 		}
 	}
-	switch {
-	case err == nil:
-		return a, nil
-	case override == "": // nobody asked for what is installed
-		return nil, nil
-	}
-	return nil, &Error{Kind: Infra, Step: "finding an assembler", Message: fmt.Sprintf("%s: %v; unset or correct %s, or set it to off", override, err, AssemblerVariable)}
+	return nil, nil
 }
+
+// gnuArches are GNU's names of the architectures of machines with cards.
+var gnuArches = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
 // assemblerAt is a command, or the library.
 func assemblerAt(ctx context.Context, cc, path string) (*assembler, error) {

@@ -113,7 +113,8 @@ func fakeLibrary(t *testing.T) string {
 	return library
 }
 
-// TestALibraryAssembles where it is named, or where there is no ptxas and the loader would find it.
+// TestALibraryAssembles where it is named, or where there is no ptxas and the loader would find it, behind a newer one
+// that does not work.
 func TestALibraryAssembles(t *testing.T) {
 	library := fakeLibrary(t)
 	find := func(variable, path string) *Toolchain {
@@ -128,6 +129,9 @@ func TestALibraryAssembles(t *testing.T) {
 	tc, recent := find(library, ""), onCard(t, "sm_90a")
 	if with := tc.Name + "+nvjitlink-12.4"; tc.For(recent) != with || !Suits(with, recent) || !Assembles(with) {
 		t.Errorf("its name is %s", tc.For(recent))
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(library), "libnvJitLink.so.13"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := exec.LookPath("ptxas"); err != nil {
 		if found := find("", filepath.Dir(library)); found.For(recent) != tc.For(recent) {

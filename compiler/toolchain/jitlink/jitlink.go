@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -20,26 +19,17 @@ var names = []string{"libnvJitLink.so.13", "libnvJitLink.so.12"}
 // Names reports whether a path is that of the library, not of a command.
 func Names(path string) bool { return strings.HasPrefix(filepath.Base(path), "libnvJitLink.so") }
 
-// Find is the path of the library, of the newest major version; empty when there is none where CUDA and distributions
-// put it, or where the loader is told to look.
-func Find() string {
-	dirs := slices.Concat(filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), []string{"/usr/local/cuda/lib64", "/usr/lib64"}, ofDebian())
+// Find are the paths of the library, the newest major version first, where the loader is told to look, and where CUDA
+// and distributions put it for an architecture of GNU's name, such as x86_64. Not all of them need work.
+func Find(arch string) (paths []string) {
+	dirs := append(filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")), "/usr/local/cuda/lib64", "/usr/lib64", "/usr/lib/"+arch+"-linux-gnu")
 	for _, name := range names {
 		for _, dir := range dirs {
 			path := filepath.Join(dir, name)
 			if info, err := os.Stat(path); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() {
-				return path
+				paths = append(paths, path)
 			}
 		}
 	}
-	return ""
-}
-
-// ofDebian are the folders of Debian's libraries, one for each kind of machine.
-func ofDebian() []string {
-	dirs, err := filepath.Glob("/usr/lib/*-linux-gnu")
-	if err != nil {
-		return nil // the pattern is right
-	}
-	return dirs
+	return paths
 }
