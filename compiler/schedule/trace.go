@@ -87,95 +87,79 @@ func (s *Schedule) apply(line string) error {
 	return s.dispatch(fields[0], args)
 }
 
-// arity has the number of arguments of each primitive; negative means at least that many.
-var arity = map[string]int{
-	"split": 4, "fuse": 3, "reorder": -2, "compute-at": 3, "inline": 1, "cache-write": 1, "cache-read": -2, "pack": -1,
-	"prefetch": 2, "rfactor": 4, "parallel": 2, "vectorize": 2, "unroll": 2, "winograd": -2, "skew": 2, "flatten": -3,
-	"strassen": -2, "widen": 3, "dot": 2, "fetch": 2, "stream": 1, "bind": 3, "tensorize": 3, "shuffle": 2, "online": 2, "scope": 2, "pipeline": 2,
-	"swizzle": 1, "persist": 2, "raster": 2, "streamk": 2,
+// primitive is what a line of a trace may begin with.
+type primitive struct {
+	// numbers is how many follow; negative means at least that many.
+	numbers int
+	apply   func(s *Schedule, a []int) error
 }
 
-func (s *Schedule) dispatch(op string, a []int) (err error) {
-	n, known := arity[op]
+var primitives = map[string]primitive{
+	"split":       {4, (*Schedule).applySplit},
+	"fuse":        {3, func(s *Schedule, a []int) error { _, err := s.Fuse(a[0], a[1], a[2]); return err }},
+	"reorder":     {-2, func(s *Schedule, a []int) error { return s.Reorder(a[0], a[1:]...) }},
+	"compute-at":  {3, func(s *Schedule, a []int) error { return s.ComputeAt(a[0], a[1], a[2]) }},
+	"inline":      {1, func(s *Schedule, a []int) error { return s.Inline(a[0]) }},
+	"cache-write": {1, func(s *Schedule, a []int) error { _, err := s.CacheWrite(a[0]); return err }},
+	"cache-read":  {-2, func(s *Schedule, a []int) error { _, err := s.CacheRead(a[0], a[1], a[2:]); return err }},
+	"pack":        {-1, (*Schedule).applyPack},
+	"prefetch":    {2, func(s *Schedule, a []int) error { return s.Prefetch(a[0], int64(a[1])) }},
+	"fetch":       {2, func(s *Schedule, a []int) error { return s.Fetch(a[0], int64(a[1])) }},
+	"rfactor":     {4, (*Schedule).applyRFactor},
+	"parallel":    {2, func(s *Schedule, a []int) error { return s.Parallel(a[0], a[1]) }},
+	"vectorize":   {2, func(s *Schedule, a []int) error { return s.Vectorize(a[0], a[1]) }},
+	"unroll":      {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
+	"widen":       {3, (*Schedule).applyWiden},
+	"dot":         {2, func(s *Schedule, a []int) error { return s.Dot(a[0], a[1]) }},
+	"winograd":    {-2, (*Schedule).applyWinograd},
+	"strassen":    {-2, (*Schedule).applyStrassen},
+	"flatten":     {-3, func(s *Schedule, a []int) error { return s.Flatten(a[0], a[1:]...) }},
+	"skew":        {2, func(s *Schedule, a []int) error { return s.StorageAlign(a[0], int64(a[1])) }},
+	"stream":      {1, func(s *Schedule, a []int) error { return s.Stream(a[0]) }},
+	"bind":        {3, func(s *Schedule, a []int) error { return s.Bind(a[0], a[1], Level(min(a[2], math.MaxUint8))) }},
+	"tensorize":   {3, func(s *Schedule, a []int) error { return s.Tensorize(a[0], a[1], Format(min(a[2], math.MaxUint8))) }},
+	"shuffle":     {2, func(s *Schedule, a []int) error { return s.Shuffle(a[0], a[1]) }},
+	"online":      {2, func(s *Schedule, a []int) error { _, err := s.Online(a[0], int64(a[1])); return err }},
+	"scope":       {2, func(s *Schedule, a []int) error { return s.SetScope(a[0], Scope(min(a[1], math.MaxUint8))) }},
+	"swizzle":     {1, func(s *Schedule, a []int) error { return s.Swizzle(a[0]) }},
+	"persist":     {2, func(s *Schedule, a []int) error { return s.Persist(a[0], int64(a[1])) }},
+	"raster":      {2, func(s *Schedule, a []int) error { return s.Raster(a[0], int64(a[1])) }},
+	"streamk":     {2, func(s *Schedule, a []int) error { return s.StreamK(a[0], int64(a[1])) }},
+	"pipeline":    {2, func(s *Schedule, a []int) error { return s.Pipeline(a[0], int64(a[1])) }},
+}
+
+func (s *Schedule) dispatch(op string, a []int) error {
+	p, known := primitives[op]
 	if !known {
 		return fmt.Errorf("%q is not a primitive", op)
 	}
-	if n >= 0 && len(a) != n || n < 0 && len(a) < -n {
+	if p.numbers >= 0 && len(a) != p.numbers || p.numbers < 0 && len(a) < -p.numbers {
 		return fmt.Errorf("%s does not take %d numbers", op, len(a))
 	}
-	switch op {
-	case "split":
-		if a[3] > int(Guard) {
-			return fmt.Errorf("split: %d is not a tail", a[3])
-		}
-		_, _, err = s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
-	case "fuse":
-		_, err = s.Fuse(a[0], a[1], a[2])
-	case "reorder":
-		err = s.Reorder(a[0], a[1:]...)
-	case "compute-at":
-		err = s.ComputeAt(a[0], a[1], a[2])
-	case "inline":
-		err = s.Inline(a[0])
-	case "cache-write":
-		_, err = s.CacheWrite(a[0])
-	case "cache-read":
-		_, err = s.CacheRead(a[0], a[1], a[2:])
-	case "pack":
-		err = s.applyPack(a)
-	case "prefetch":
-		err = s.Prefetch(a[0], int64(a[1]))
-	case "fetch":
-		err = s.Fetch(a[0], int64(a[1]))
-	case "rfactor":
-		if a[3] > int(Planes) {
-			return fmt.Errorf("rfactor: %d is not a part", a[3])
-		}
-		_, err = s.RFactor(a[0], a[1], int64(a[2]), Part(a[3]))
-	case "parallel":
-		err = s.Parallel(a[0], a[1])
-	case "vectorize":
-		err = s.Vectorize(a[0], a[1])
-	case "unroll":
-		err = s.Unroll(a[0], a[1])
-	case "widen":
-		if a[2] > int(array.Bool) {
-			return fmt.Errorf("widen: %d is not a type", a[2])
-		}
-		_, err = s.Widen(a[0], a[1], array.DType(a[2]))
-	case "dot":
-		err = s.Dot(a[0], a[1])
-	case "winograd":
-		err = s.applyWinograd(a)
-	case "strassen":
-		err = s.applyStrassen(a)
-	case "flatten":
-		err = s.Flatten(a[0], a[1:]...)
-	case "skew":
-		err = s.StorageAlign(a[0], int64(a[1]))
-	case "stream":
-		err = s.Stream(a[0])
-	case "bind":
-		err = s.Bind(a[0], a[1], Level(min(a[2], math.MaxUint8)))
-	case "tensorize":
-		err = s.Tensorize(a[0], a[1], Format(min(a[2], math.MaxUint8)))
-	case "shuffle":
-		err = s.Shuffle(a[0], a[1])
-	case "online":
-		_, err = s.Online(a[0], int64(a[1]))
-	case "scope":
-		err = s.SetScope(a[0], Scope(min(a[1], math.MaxUint8)))
-	case "swizzle":
-		err = s.Swizzle(a[0])
-	case "persist":
-		err = s.Persist(a[0], int64(a[1]))
-	case "raster":
-		err = s.Raster(a[0], int64(a[1]))
-	case "streamk":
-		err = s.StreamK(a[0], int64(a[1]))
-	case "pipeline":
-		err = s.Pipeline(a[0], int64(a[1]))
+	return p.apply(s, a)
+}
+
+func (s *Schedule) applySplit(a []int) error {
+	if a[3] > int(Guard) {
+		return fmt.Errorf("split: %d is not a tail", a[3])
 	}
+	_, _, err := s.Split(a[0], a[1], int64(a[2]), Tail(a[3]))
+	return err
+}
+
+func (s *Schedule) applyRFactor(a []int) error {
+	if a[3] > int(Planes) {
+		return fmt.Errorf("rfactor: %d is not a part", a[3])
+	}
+	_, err := s.RFactor(a[0], a[1], int64(a[2]), Part(a[3]))
+	return err
+}
+
+func (s *Schedule) applyWiden(a []int) error {
+	if a[2] > int(array.Bool) {
+		return fmt.Errorf("widen: %d is not a type", a[2])
+	}
+	_, err := s.Widen(a[0], a[1], array.DType(a[2]))
 	return err
 }
 
