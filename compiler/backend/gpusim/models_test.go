@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
 // TestLegalPointsFitTheCard: what a space calls legal is within the limits of the GPU when it is lowered, for the
@@ -49,5 +50,20 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWindowsThatABlockHasNoRoomForHaveASchedule: a pool of 60 by 80 positions, ten apart.
+func TestWindowsThatABlockHasNoRoomForHaveASchedule(t *testing.T) {
+	p := sketch.Import(t, sketch.New().Input("x", 1, 1, 1000, 1000).Node("y = MaxPool x", sketch.Ints("kernel_shape", 60, 80),
+		sketch.Ints("strides", 10, 10), sketch.Ints("dilations", 10, 10)).Output("y"))
+	on := played(t)
+	s := Backend{}.Space(p.Tasks[0].Workload, on, schedule.Default)
+	made, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -33,7 +33,7 @@ type parameters struct {
 }
 
 // New is the schedules of a unit with a reduction, g; nil where no operand is read by several results, so that there
-// is nothing to share.
+// is nothing to share, or where a block has no room for what the smallest tile reads.
 func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) space.Family {
 	p := product.New(s, g, u, gpu)
 	if p == nil {
@@ -44,8 +44,25 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	for _, k := range open { // what leaves no choice
 		*k.Field(&fixed) = k.Values[0]
 	}
+	if !t.fits(fixed) {
+		return nil
+	}
 	return &space.Sketch[parameters]{Open: space.Worth(open), Fixed: fixed,
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: t}}}
+}
+
+// fits reports whether any tile is legal, of those that have the fewest results of a thread.
+func (p *tile) fits(smallest parameters) bool {
+	for _, tall := range []int64{1, 2, 4, 8, 16, 32} {
+		for _, wide := range []int64{4, 8, 16, 32} {
+			q := smallest
+			q.tall, q.wide = min(tall, p.Extents[p.Rows]), min(wide, p.Extents[p.Columns])
+			if p.Legal(q) == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // open are the knobs.
