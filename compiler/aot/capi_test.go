@@ -77,6 +77,11 @@ func ran(t *testing.T, p *program.Program, command []string, input []byte) map[s
 	if err != nil {
 		t.Fatal(err)
 	}
+	return outputsOf(p, out)
+}
+
+// outputsOf reads the outputs that a program wrote one after another.
+func outputsOf(p *program.Program, out []byte) map[string]*array.Array {
 	got := map[string]*array.Array{}
 	for _, v := range p.Outputs {
 		n := valueBytes(p, v)

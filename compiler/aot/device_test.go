@@ -63,7 +63,7 @@ func onDevice(t *testing.T, p *program.Program) (dir string, driver *fakedriver.
 		t.Errorf("the manifest's target is %s", manifest.Target.Encode())
 	}
 	dir = unpacked(t, o)
-	buildDeviceUser(t, o, dir)
+	buildDeviceUser(t, o, dir, "device")
 	return dir, driver
 }
 
@@ -87,6 +87,29 @@ func TestPackagesRunOnADevice(t *testing.T) {
 	}
 	compare(t, ran(t, p, userCommand(dir), input.Data), want)
 	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
+}
+
+// TestAPackageRunsOnSeveralCardsOfAProcess, each of which has its own code and memory, and leaves the thread the card
+// that it used.
+func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
+	p := residual(t)
+	dir, driver := onDevice(t, p)
+	if err := driver.Tell("devices", 2); err != nil {
+		t.Fatal(err)
+	}
+	input := sample(5, rows, width)
+	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	buildDeviceUser(t, options(t, p), dir, "cards")
+	out, err := run(t, append([]string{filepath.Join(dir, "cards")}, deviceCommand(dir, driver)[1:]...), input.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := len(out) / 3; len(out) > 0; out = out[n:] { // of the second card, of the first, of the second again
+		compare(t, outputsOf(p, out[:n]), want)
+	}
 }
 
 // TestPackagesHaveCubins for their chip, and PTX for others, which is used where the driver takes no cubin.
@@ -129,17 +152,17 @@ func TestAModelThatFailsOnItsDeviceSaysSo(t *testing.T) {
 	}
 }
 
-// buildDeviceUser compiles testdata/device.c into a folder.
-func buildDeviceUser(t *testing.T, o Options, dir string) {
+// buildDeviceUser compiles a C program of testdata that knows the driver.
+func buildDeviceUser(t *testing.T, o Options, dir, name string) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/device.c")
+	text, err := os.ReadFile("testdata/" + name + ".c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = o.Toolchain.Build(t.Context(), toolchain.Build{
 		Target: o.Target, Form: toolchain.Executable, Headers: append(cuda.DriverSources(), cpuruntime.Interface()),
-		Sources: []toolchain.File{{Name: "device.c", Text: "#include \"driver.c\"\n" + string(text)}},
-	}, filepath.Join(dir, "device"))
+		Sources: []toolchain.File{{Name: name + ".c", Text: "#include \"driver.c\"\n" + string(text)}},
+	}, filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

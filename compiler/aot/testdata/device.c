@@ -19,6 +19,13 @@ static void *symbol(const char *name) {
 
 static struct driver driver;
 
+/* A program that has memory on a card uses it in each of its threads. */
+static void use_card(void) {
+  CUdevice first;
+  CUcontext context;
+  if (driver.cuInit(0) || driver.cuDeviceGet(&first, 0) || driver.cuDevicePrimaryCtxRetain(&context, first) || driver.cuCtxSetCurrent(context)) exit(2);
+}
+
 static CUdeviceptr allocate(const struct tilth_tensor *t) {
   CUdeviceptr memory;
   if (driver.cuMemAlloc_v2(&memory, t->bytes)) exit(3);
@@ -34,6 +41,7 @@ struct run {
 /* Threads may run a model that did not open it. */
 static void *run(void *of) {
   struct run *r = of;
+  use_card();
   r->failed = CALL(tilth_run_on_device)(r->model, (const void *const *)r->inputs, r->outputs, NULL) || driver.cuStreamSynchronize(NULL);
   if (r->failed) fprintf(stderr, "%s\n", CALL(tilth_last_error)());
   return NULL;
@@ -58,6 +66,7 @@ int main(int argc, char **argv) {
   if (!object) return fprintf(stderr, "%s\n", dlerror()), 1;
   struct tilth_model *m = CALL(tilth_open)(argv[3], 0);
   if (!m) return fprintf(stderr, "%s\n", CALL(tilth_last_error)()), 1;
+  use_card();
   for (int k = 0; k < CALL(tilth_input_count)(); k++) {
     const struct tilth_tensor *t = CALL(tilth_input_tensor)(k);
     char *host = malloc(t->bytes);

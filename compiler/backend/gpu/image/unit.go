@@ -38,7 +38,7 @@ func (u *unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error
 	var run strings.Builder
 	for _, k := range p.kernels {
 		u.kernels.WriteString(k.Text)
-		fmt.Fprintf(&u.host, "static struct tilth_device_kernel %[1]s = {&unit_code, \"%[1]s\", %d, %d, %d, 0};\n", k.Name, k.Blocks, k.Threads, k.SharedBytes)
+		fmt.Fprintf(&u.host, "static struct tilth_device_kernel %[1]s = {&unit_code, \"%[1]s\", %d, %d, %d, {0}};\n", k.Name, k.Blocks, k.Threads, k.SharedBytes)
 		fmt.Fprintf(&run, "  { void *const pointers[] = {%s};\n    tilth_device_launch(rt, &%s, pointers, %d); }\n", pointers(k), k.Name, len(k.Parameters()))
 	}
 	fmt.Fprintf(&u.host, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n%s}\n", symbol, run.String())
@@ -76,7 +76,7 @@ func (u *unit) Source() string {
 	return fmt.Sprintf(`#include "launch.h"
 __asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.popsection\n");
 extern const char %[1]s[];
-static struct tilth_device_code unit_code = {%[1]s, 0};
+static struct tilth_device_code unit_code = {%[1]s, {0}};
 %[2]s`, u.symbol(), u.host.String())
 }
 

@@ -43,6 +43,7 @@ enum {
   F(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                                        \
   F(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                                                           \
   F(cuCtxGetDevice, (CUdevice *device))                                                                                        \
+  F(cuCtxGetCurrent, (CUcontext *context))                                                                                     \
   F(cuCtxSetCurrent, (CUcontext context))                                                                                      \
   F(cuModuleLoadDataEx, (CUmodule *module, const void *image, unsigned n, int *options, void **values))                        \
   F(cuModuleUnload, (CUmodule module))                                                                                         \

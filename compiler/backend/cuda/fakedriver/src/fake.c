@@ -18,18 +18,18 @@
 #include "tilth_kernel.h"
 #include "told.h"
 
-enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_HANDLE = 400, NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LOST = 999 };
 enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct CUmod_st { void *player; int calibration; };
-struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); };
+struct CUmod_st { void *player; int calibration; CUcontext context; };
+struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); CUcontext context; };
 struct CUstream_st { int unused; };
 struct CUevent_st { double seconds; };
 
-struct CUctx_st { int unused; };
-static struct CUctx_st primary;
+struct CUctx_st { int card; };
+static struct CUctx_st primaries[64];
 /* What the thread has chosen. As with the driver, it can do nothing before. */
 static __thread CUcontext current;
 #define WITH_CONTEXT if (!current) return INVALID_CONTEXT;
@@ -69,7 +69,7 @@ static const struct tilth_runtime runtime = {1, serial};
 struct card { int number, slice; };
 
 /* What is shown to this process, found by cuInit. */
-static struct { struct card all[64]; int n, chosen; } shown;
+static struct { struct card all[64]; int n; } shown;
 
 static void name_card(struct card c, char *id, int bytes) {
   snprintf(id, bytes, "%s-fa4e00%02x-0000-4000-8000-0000000000%02x", c.slice >= 0 ? "MIG" : "GPU", c.number, c.slice + 1);
@@ -154,8 +154,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
   return INVALID_VALUE;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = &primary, shown.chosen = device, CUDA_SUCCESS; }
-EXPORT CUresult cuCtxGetDevice(CUdevice *device) { return *device = shown.chosen, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = &primaries[device], primaries[device].card = device, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) { WITH_CONTEXT return *device = current->card, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return current = context, CUDA_SUCCESS; }
 
 static uint64_t digest(const char *text) {
@@ -176,6 +177,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
   }
   if (fake.modules >= told("modules", INT64_MAX)) return OUT_OF_MEMORY;
   *module = calloc(1, sizeof **module);
+  (*module)->context = current;
   fake.modules++;
   if (((*module)->calibration = strstr(image, "tilth_calibration") != NULL)) return CUDA_SUCCESS;
   const char *player = strstr(image, "// player ");
@@ -203,7 +205,9 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   WITH_CONTEXT
   char symbol[256];
   snprintf(symbol, sizeof symbol, "%s_play", name);
+  if (module->context != current) return INVALID_HANDLE;
   *function = calloc(1, sizeof **function);
+  (*function)->context = current;
   *(void **)&(*function)->play = module->calibration ? (void *)nothing : dlsym(module->player, symbol);
   return (*function)->play ? CUDA_SUCCESS : NOT_FOUND;
 }
@@ -232,13 +236,13 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value
 /* The number of a file of the card that this process uses, or else of all. */
 static int64_t told_of_card(const char *name, int64_t otherwise) {
   char own[64];
-  snprintf(own, sizeof own, "%s.%d", name, shown.all[shown.chosen].number);
+  snprintf(own, sizeof own, "%s.%d", name, shown.all[current->card].number);
   return told(own, told(name, otherwise));
 }
 
 static CUresult vanish(void) {
   char path[4200];
-  int file = open(path_of("vanished", shown.all[shown.chosen].number, path, sizeof path), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  int file = open(path_of("vanished", shown.all[current->card].number, path, sizeof path), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   if (file >= 0) close(file);
   return fake.sticky = LOST;
 }
@@ -260,6 +264,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
   struct CUgraph_st *g = fake.recorded;
   (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
   if (fake.sticky) return fake.sticky;
+  if (function->context != current) return INVALID_HANDLE;
   if (function->play == nothing) return nothing(NULL, NULL, 0), CUDA_SUCCESS;
   for (int k = 0; k < 256 && parameters[k]; k++) memcpy(&s.pointers[k], parameters[k], sizeof *s.pointers);
   if (!g) return play(&s);
@@ -307,7 +312,7 @@ static int64_t unused(void) { return ((told_of_card("memory", 1024) - told_of_ca
 EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *total) {
   WITH_CONTEXT
   char gone[4200];
-  if (access(path_of("vanished", shown.all[shown.chosen].number, gone, sizeof gone), F_OK) == 0) return LOST;
+  if (access(path_of("vanished", shown.all[current->card].number, gone, sizeof gone), F_OK) == 0) return LOST;
   *left = unused() > 0 ? (size_t)unused() : 0;
   return *total = (size_t)told_of_card("memory", 1024) << 20, fake.sticky;
 }
@@ -394,6 +399,7 @@ EXPORT CUresult cuGetErrorString(CUresult result, const char **text) {
     case NO_DEVICE: *text = "no CUDA-capable device is detected"; break;
     case INVALID_IMAGE: *text = "device kernel image is invalid"; break;
     case NOT_FOUND: *text = "named symbol not found"; break;
+    case INVALID_HANDLE: *text = "invalid resource handle"; break;
     case ILLEGAL_ADDRESS: *text = "an illegal memory access was encountered"; break;
     case LOST: *text = "the device is lost"; break;
     default: *text = "invalid argument";

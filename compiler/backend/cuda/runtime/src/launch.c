@@ -4,7 +4,7 @@
 
 enum { MOST_POINTERS = 256 };
 
-/* Modules are loaded once a process, by the first model that is opened. */
+/* Modules are loaded once a process and card, by the first model that is opened. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 static int went_wrong(struct tilth_device_runtime *d, CUresult result, const char *step) {
@@ -13,28 +13,29 @@ static int went_wrong(struct tilth_device_runtime *d, CUresult result, const cha
   return -1;
 }
 
-static CUresult load_module(const struct driver *d, struct tilth_device_code *c) {
-  return driver_load(d, &c->module, tilth_device_assembled(c->parts), tilth_device_text(c->parts), NULL, 0);
+static CUresult load_module(const struct tilth_device_runtime *d, struct tilth_device_code *c) {
+  return driver_load(d->driver, &c->modules[d->card], tilth_device_assembled(c->parts), tilth_device_text(c->parts), NULL, 0);
 }
 
 static int load(struct tilth_device_runtime *d, struct tilth_device_kernel *k) {
   CUfunction function;
-  if (!k->code->module && went_wrong(d, load_module(d->driver, k->code), "loading kernels")) return -1;
-  if (went_wrong(d, d->driver->cuModuleGetFunction(&function, k->code->module, k->name), "finding a kernel")) return -1;
+  if (!k->code->modules[d->card] && went_wrong(d, load_module(d, k->code), "loading kernels")) return -1;
+  if (went_wrong(d, d->driver->cuModuleGetFunction(&function, k->code->modules[d->card], k->name), "finding a kernel")) return -1;
   if (k->shared_bytes > 0 && went_wrong(d, d->driver->cuFuncSetAttribute(function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, k->shared_bytes), "asking for shared memory"))
     return -1;
-  k->function = function;
+  k->functions[d->card] = function;
   return 0;
 }
 
 /* What the driver made of a kernel. */
 static void describe(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, struct tilth_launch *l) {
+  CUfunction function = k->functions[d->card];
   CUdevice device;
   int resident = 0, room = 0, shared = 0;
-  if (went_wrong(d, d->driver->cuFuncGetAttribute(&l->registers, CU_FUNC_REGISTERS, k->function), "describing a kernel") ||
-      went_wrong(d, d->driver->cuFuncGetAttribute(&l->spilled_bytes, CU_FUNC_LOCAL_BYTES, k->function), "describing a kernel") ||
-      went_wrong(d, d->driver->cuFuncGetAttribute(&shared, CU_FUNC_SHARED_BYTES, k->function), "describing a kernel") ||
-      went_wrong(d, d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, k->function, k->threads, (size_t)k->shared_bytes), "describing a kernel") ||
+  if (went_wrong(d, d->driver->cuFuncGetAttribute(&l->registers, CU_FUNC_REGISTERS, function), "describing a kernel") ||
+      went_wrong(d, d->driver->cuFuncGetAttribute(&l->spilled_bytes, CU_FUNC_LOCAL_BYTES, function), "describing a kernel") ||
+      went_wrong(d, d->driver->cuFuncGetAttribute(&shared, CU_FUNC_SHARED_BYTES, function), "describing a kernel") ||
+      went_wrong(d, d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, function, k->threads, (size_t)k->shared_bytes), "describing a kernel") ||
       went_wrong(d, d->driver->cuCtxGetDevice(&device), "describing the GPU") ||
       went_wrong(d, d->driver->cuDeviceGetAttribute(&room, CU_MULTIPROCESSOR_THREADS, device), "describing the GPU"))
     return;
@@ -43,7 +44,7 @@ static void describe(struct tilth_device_runtime *d, const struct tilth_device_k
 }
 
 static int start(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, void **parameters) {
-  return went_wrong(d, d->driver->cuLaunchKernel(k->function, (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->shared_bytes, d->stream,
+  return went_wrong(d, d->driver->cuLaunchKernel(k->functions[d->card], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->shared_bytes, d->stream,
                                                  parameters, NULL),
                     "starting a kernel");
 }
@@ -63,7 +64,7 @@ void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_ker
   void *parameters[MOST_POINTERS + 1] = {NULL};
   if (d->failed != CUDA_SUCCESS) return;
   pthread_mutex_lock(&loading);
-  int bad = k->function ? 0 : load(d, k);
+  int bad = k->functions[d->card] ? 0 : load(d, k);
   pthread_mutex_unlock(&loading);
   if (bad) return;
   for (int i = 0; i < n; i++) parameters[i] = (void *)&pointers[i];

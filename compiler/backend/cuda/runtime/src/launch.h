@@ -6,10 +6,13 @@
 #include "tilth.h"
 #include "tilth_kernel.h"
 
-/* The code of a translation unit; its module is loaded when a model is opened. */
+/* The cards that a process may use. */
+enum { TILTH_MOST_CARDS = 16 };
+
+/* The code of a translation unit. A card's module is loaded when the first model is opened there. */
 struct tilth_device_code {
   const char *parts; /* aligned to 16 bytes */
-  CUmodule module;
+  CUmodule modules[TILTH_MOST_CARDS];
 };
 
 /* A kernel in such code. */
@@ -18,7 +21,7 @@ struct tilth_device_kernel {
   const char *name;
   int64_t blocks;
   int32_t threads, shared_bytes;
-  CUfunction function;
+  CUfunction functions[TILTH_MOST_CARDS];
 };
 
 /* The launches of a run that is profiled, with an event before and one behind each. */
@@ -33,6 +36,7 @@ struct tilth_device_profile {
 struct tilth_device_runtime {
   struct tilth_runtime runtime; /* the first member: a pointer to it is one to all */
   const struct driver *driver;
+  int card; /* its number */
   CUstream stream;
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */

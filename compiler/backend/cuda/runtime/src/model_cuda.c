@@ -13,7 +13,8 @@
 #include "weights.h"
 
 #define API __attribute__((visibility("default")))
-/* Environment variables: the number of the card, and the driver's library where the system does not find it. */
+/* Environment variables: the number of the card, in place of that which the thread uses or else the first, and the driver's library where the
+ * system does not find it. */
 #define DEVICE_VARIABLE "TILTH_DEVICE"
 #define DRIVER_VARIABLE "TILTH_CUDA_DRIVER"
 
@@ -51,19 +52,38 @@ double tilth_now(void) {
   return 0;
 }
 
-static int open_device(struct tilth_model *m) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* The number of the card that a model is opened on: that which the environment says, or the thread uses, or the first. */
+static int choose_card(void) {
   const char *number = getenv(DEVICE_VARIABLE);
-  CUdevice device;
-  pthread_once(&once, find_driver);
-  if (driver_ready < 0) return tilth_fail("%s", driver_message);
-  m->device.driver = &driver;
-  return fails(driver.cuInit(0), "starting the driver") || fails(driver.cuDeviceGet(&device, number ? atoi(number) : 0), "choosing a GPU") ||
-                 fails(driver.cuDevicePrimaryCtxRetain(&m->context, device), "opening the GPU") || fails(driver.cuCtxSetCurrent(m->context), "opening the GPU") ||
-                 fails(driver.cuStreamCreate(&m->device.stream, 0), "making a stream")
-             ? -1
-             : 0;
+  CUcontext current = NULL;
+  CUdevice device, used;
+  int card = 0;
+  if (number) return atoi(number);
+  if (driver.cuCtxGetCurrent(&current) || !current || driver.cuCtxGetDevice(&used)) return 0;
+  while (driver.cuDeviceGet(&device, card) == CUDA_SUCCESS && device != used) card++;
+  return card;
 }
+
+static int open_context(struct tilth_model *m) {
+  CUdevice device;
+  int card = m->device.card = choose_card();
+  if (fails(driver.cuDeviceGet(&device, card), "choosing a GPU")) return -1;
+  if (card >= TILTH_MOST_CARDS) return tilth_fail("choosing a GPU: a process may use the first %d; CUDA_VISIBLE_DEVICES says which they are", TILTH_MOST_CARDS);
+  return fails(driver.cuDevicePrimaryCtxRetain(&m->context, device), "opening the GPU");
+}
+
+static int open_device(struct tilth_model *m) {
+  m->device.driver = &driver;
+  return fails(driver.cuCtxSetCurrent(m->context), "opening the GPU") || fails(driver.cuStreamCreate(&m->device.stream, 0), "making a stream") ? -1 : 0;
+}
+
+/* Makes a model's card the one that the thread uses, and tells what it used before. */
+static int enter(const struct tilth_model *m, CUcontext *before) {
+  return fails(driver.cuCtxGetCurrent(before), "choosing the GPU") || fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") ? -1 : 0;
+}
+
+/* The thread goes on with what it used before. */
+static void leave(CUcontext before) { driver.cuCtxSetCurrent(before); }
 
 static int64_t at_least_one(int64_t bytes) { return bytes > 0 ? bytes : 1; }
 
@@ -126,14 +146,24 @@ static int open_graph(struct tilth_model *m) {
              : 0;
 }
 
+static int start_driver(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, find_driver);
+  if (driver_ready < 0) return tilth_fail("%s", driver_message);
+  return fails(driver.cuInit(0), "starting the driver");
+}
+
 API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
   tilth_fail(NULL);
+  CUcontext before = NULL;
   struct tilth_model *m = calloc(1, sizeof *m);
   if (!m) tilth_fail("out of memory");
-  if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_events(m) || open_graph(m))) {
+  if (!m || start_driver() || fails(driver.cuCtxGetCurrent(&before), "choosing a GPU")) return free(m), NULL;
+  if (open_context(m) || open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_events(m) || open_graph(m)) {
     tilth_close(m);
-    return NULL;
+    m = NULL;
   }
+  leave(before);
   return m;
 }
 
@@ -156,21 +186,27 @@ static void free_all(void **list, int32_t n) {
   free(list);
 }
 
-API void tilth_close(struct tilth_model *m) {
-  if (!m) return;
-  if (driver_ready > 0) {
-    if (m->context) driver.cuCtxSetCurrent(m->context); /* this thread may be another than that which opened it */
-    close_profile(m);
-    if (m->begin) driver.cuEventDestroy_v2(m->begin);
-    if (m->end) driver.cuEventDestroy_v2(m->end);
-    if (m->run) driver.cuGraphExecDestroy(m->run);
-    if (m->graph) driver.cuGraphDestroy(m->graph);
-    if (m->arena) driver.cuMemFree_v2(m->arena);
-    if (m->weights) driver.cuMemFree_v2(m->weights);
-    if (m->device.stream) driver.cuStreamDestroy_v2(m->device.stream);
-  }
+static void close_all(struct tilth_model *m) {
+  close_profile(m);
+  if (m->begin) driver.cuEventDestroy_v2(m->begin);
+  if (m->end) driver.cuEventDestroy_v2(m->end);
+  if (m->run) driver.cuGraphExecDestroy(m->run);
+  if (m->graph) driver.cuGraphDestroy(m->graph);
+  if (m->arena) driver.cuMemFree_v2(m->arena);
+  if (m->weights) driver.cuMemFree_v2(m->weights);
+  if (m->device.stream) driver.cuStreamDestroy_v2(m->device.stream);
   free_all(m->inputs, tilth_plan.n_inputs);
   free_all(m->outputs, tilth_plan.n_outputs);
+}
+
+/* What cannot be freed, because the card is gone, is gone as well. */
+API void tilth_close(struct tilth_model *m) {
+  CUcontext before = NULL;
+  if (m && m->context && driver.cuCtxGetCurrent(&before) == CUDA_SUCCESS) {
+    driver.cuCtxSetCurrent(m->context);
+    close_all(m);
+    leave(before);
+  }
   free(m);
 }
 
@@ -191,20 +227,29 @@ static int take_outputs(struct tilth_model *m) {
   return fails(driver.cuStreamSynchronize(m->device.stream), "running the model");
 }
 
-API void tilth_run(struct tilth_model *m) {
-  tilth_fail(NULL);
-  if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || give_inputs(m) ||
-      fails(driver.cuEventRecord(m->begin, m->device.stream), "timing the model") ||
+static void run_here(struct tilth_model *m) {
+  if (give_inputs(m) || fails(driver.cuEventRecord(m->begin, m->device.stream), "timing the model") ||
       fails(driver.cuGraphLaunch(m->run, m->device.stream), "running the model") ||
       fails(driver.cuEventRecord(m->end, m->device.stream), "timing the model"))
     return;
   take_outputs(m);
 }
 
+API void tilth_run(struct tilth_model *m) {
+  CUcontext before;
+  tilth_fail(NULL);
+  if (enter(m, &before)) return;
+  run_here(m);
+  leave(before);
+}
+
 API double tilth_device_seconds(struct tilth_model *m) {
+  CUcontext before;
   double seconds = 0;
   tilth_fail(NULL);
-  if (tilth_plan.n_calls > 0 && !fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU")) between(m->begin, m->end, &seconds);
+  if (tilth_plan.n_calls == 0 || enter(m, &before)) return 0;
+  between(m->begin, m->end, &seconds);
+  leave(before);
   return seconds;
 }
 
@@ -238,9 +283,8 @@ static int run_profiled(struct tilth_model *m, double *seconds) {
   return bad;
 }
 
-API void tilth_profile(struct tilth_model *m, double *seconds) {
-  tilth_fail(NULL);
-  int bad = fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") || open_profile(m) || give_inputs(m) || run_profiled(m, seconds) || take_outputs(m);
+static void profile_here(struct tilth_model *m, double *seconds) {
+  int bad = open_profile(m) || give_inputs(m) || run_profiled(m, seconds) || take_outputs(m);
   for (int32_t k = 0; k < tilth_plan.n_calls; k++) seconds[k] = 0;
   for (int32_t k = 0; k < m->profile.n && !bad; k++) {
     struct tilth_launch *l = &m->profile.launches[k];
@@ -249,12 +293,18 @@ API void tilth_profile(struct tilth_model *m, double *seconds) {
   }
 }
 
+API void tilth_profile(struct tilth_model *m, double *seconds) {
+  CUcontext before;
+  tilth_fail(NULL);
+  for (int32_t k = 0; k < tilth_plan.n_calls; k++) seconds[k] = 0;
+  if (enter(m, &before)) return;
+  profile_here(m, seconds);
+  leave(before);
+}
+
 API const struct tilth_launch *tilth_profile_launches(struct tilth_model *m, int32_t *n) { return *n = m->profile.n, m->profile.launches; }
 
-API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
-  CUstream s = stream;
-  tilth_fail(NULL);
-  if (fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU")) return -1;
+static int run_on_stream(struct tilth_model *m, const void *const *inputs, void *const *outputs, CUstream s) {
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
     if (fails(driver.cuMemcpyDtoDAsync_v2(at(m, tilth_plan.input_places[k]), (CUdeviceptr)inputs[k], tilth_plan.inputs[k].bytes, s), "copying an input")) return -1;
   if (fails(driver.cuGraphLaunch(m->run, s), "running the model")) return -1;
@@ -263,18 +313,33 @@ API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, vo
   return 0;
 }
 
+API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
+  CUcontext before;
+  tilth_fail(NULL);
+  if (enter(m, &before)) return -1;
+  int bad = run_on_stream(m, inputs, outputs, stream);
+  leave(before);
+  return bad;
+}
+
 /* Far more than a cache holds. */
 #define COPIED_BYTES (256 << 20)
 
 API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
+  CUcontext before;
   *flops = *bytes = 0;
-  if (driver.cuCtxSetCurrent(m->context)) return;
+  if (enter(m, &before)) return;
   *flops = driver_flops(&driver, m->device.stream);
   *bytes = driver_copies(&driver, m->device.stream, COPIED_BYTES);
+  leave(before);
 }
 
 API double tilth_matrices_peak(struct tilth_model *m, int32_t format) {
-  return driver.cuCtxSetCurrent(m->context) ? 0 : driver_matrices(&driver, m->device.stream, format);
+  CUcontext before;
+  if (enter(m, &before)) return 0;
+  double flops = driver_matrices(&driver, m->device.stream, format);
+  leave(before);
+  return flops;
 }
 
 API double tilth_integer_peak(struct tilth_model *m) { return (void)m, 0; }
