@@ -8,7 +8,7 @@ import (
 
 // Limits on what a trace can ask for, far above what cards have.
 const (
-	maxWalkers = 1 << 16
+	maxWalkers = 1 << 18
 	maxBand    = 1 << 16
 	maxRounds  = 64
 )
