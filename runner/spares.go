@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,11 +138,9 @@ func (s *Spares) rest() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	idle := s.Idle
-	if idle == 0 {
-		idle = defaultIdle
+	if len(s.waiting) > 0 {
+		s.idle = time.AfterFunc(cmp.Or(s.Idle, defaultIdle), s.Close)
 	}
-	s.idle = time.AfterFunc(idle, s.Close)
 }
 
 // Close ends all spare processes.

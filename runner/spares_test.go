@@ -125,3 +125,22 @@ func TestASpareProcessThatDiedIsNotUsed(t *testing.T) {
 		t.Errorf("%d processes wait", len(s.waiting))
 	}
 }
+
+// TestSpareProcessesDoNotWaitForEver: they take memory of the card.
+func TestSpareProcessesDoNotWaitForEver(t *testing.T) {
+	b, s := newSpareBench(t)
+	s.Idle = time.Millisecond
+	s.begin(b.plan)
+	s.rest()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		n := len(s.waiting)
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d processes wait", n)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
-// TestOnlyFastNumericsStoreFactorsInHalfTheBytes.
+// TestOnlyFastNumericsStoreFactorsInHalfTheBytes: the others leave a model as it is.
 func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
 	for n, want := range map[schedule.Numerics]array.DType{schedule.Strict: array.Invalid, schedule.Default: array.Invalid, schedule.Fast: array.BFloat16} {
 		if got := (Backend{}).Storage(played(t), n); got != want {
