@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/describe"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
@@ -28,13 +29,16 @@ func card(t testing.TB) *target.Target {
 	return on
 }
 
-func tasks(t testing.TB, name string) []program.Task {
+func tasks(t testing.TB, name string) []program.Task { return storedTasks(t, name, array.Invalid) }
+
+// storedTasks are those of a model whose factors are stored as a type.
+func storedTasks(t testing.TB, name string, storage array.DType) []program.Task {
 	t.Helper()
 	m, err := model.Build(name, model.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := frontend.Import(m, frontend.Options{})
+	p, err := frontend.Import(m, frontend.Options{Storage: storage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +53,7 @@ func TestFeaturesOfAnyCandidate(t *testing.T) {
 	varies := make([]bool, len(f.Set().Columns))
 	var first []float32
 	for _, name := range []string{"resnet-18", "mobilenet-v2", "bert-tiny"} {
-		for _, task := range tasks(t, name) {
+		for _, task := range append(tasks(t, name), storedTasks(t, name, array.BFloat16)...) {
 			s := sketch.New(task.Workload, on, schedule.Fast)
 			for _, p := range drawn(s.Random, rng, s.Default()) {
 				made, err := s.Apply(p)
