@@ -6,7 +6,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // maxCount is the most tiles, or steps of their sums, that a kernel counts.
@@ -15,7 +14,7 @@ const maxCount = 1<<31 - 1
 // grid emits the tiles of the leaf at pos, which runs on blocks: a block for each, or blocks that walk over several.
 func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
-	if acc := l.cutAt(it); acc != nil {
+	if acc := l.cutAt(it); acc != nil && !n.init && !n.decay {
 		return l.stream(n, pos, tiles, acc)
 	}
 	if tiles == 1 {
@@ -69,14 +68,4 @@ func banded(k expr.Expr, rows, columns, band int64) expr.Expr {
 		whole = expr.Sel(expr.Bin(expr.Lt, k, expr.I((rows-rest)*columns)), whole, place(rest))
 	}
 	return expr.Simplify(whole)
-}
-
-// cutAt is the stage computed at a leaf whose sums are cut; nil when there is none.
-func (l *lowerer) cutAt(it *schedule.Iter) *schedule.Stage {
-	for _, g := range l.order {
-		if g.At == it && g.Rounds > 0 {
-			return g
-		}
-	}
-	return nil
 }

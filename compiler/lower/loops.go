@@ -168,9 +168,6 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 		if p.Inlined || p.Consumer != n.g || p.At != n.g.Leaves[pos] {
 			continue
 		}
-		if l.cutAt(p.At) != nil && p.Rounds == 0 {
-			return nil, fmt.Errorf("lower: stage %d is computed beside sums that are cut", p.ID)
-		}
 		region, err := l.region(p, n)
 		if err != nil {
 			return nil, err

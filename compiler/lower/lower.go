@@ -90,6 +90,9 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	if err := checkDecays(s); err != nil {
 		return nil, err
 	}
+	if err := l.checkCuts(); err != nil {
+		return nil, err
+	}
 	f := &ir.Func{Workload: s.Workload}
 	l.bindArgs(f)
 	for _, g := range l.order {

@@ -64,19 +64,29 @@ func (s *Schedule) StreamK(stageID int, rounds int64) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("streamk: %w", err)
-	case g.Combiner == expr.None || g.Decay != nil || g.Kept != nil:
-		return fmt.Errorf("streamk: stage %d is no reduction whose parts can be combined", stageID)
-	case g.Consumer == nil || g.At.Kind != Block || g.Consumer.Walkers == 0:
-		return fmt.Errorf("streamk: stage %d is not computed in tiles over which blocks walk", stageID)
-	case g.IsOutput:
-		return fmt.Errorf("streamk: stage %d is an output, of which parts would be stored", stageID)
 	case g.Rounds > 0:
 		return fmt.Errorf("streamk: stage %d is cut already", stageID)
 	case rounds < 1 || rounds > maxRounds:
 		return fmt.Errorf("streamk: %d rounds of stage %d are not between 1 and %d", rounds, stageID, maxRounds)
 	}
+	if err := g.Cuttable(); err != nil {
+		return fmt.Errorf("streamk: %w", err)
+	}
 	g.Rounds = rounds
 	s.record("streamk", stageID, int(rounds))
+	return nil
+}
+
+// Cuttable says why the sums of a stage cannot be cut; nil where they can. Primitives that follow may change that.
+func (g *Stage) Cuttable() error {
+	switch {
+	case g.Combiner == expr.None || g.Decay != nil || g.Kept != nil:
+		return fmt.Errorf("stage %d is no reduction whose parts can be combined", g.ID)
+	case g.Consumer == nil || g.At.Kind != Block || g.Consumer.Walkers == 0:
+		return fmt.Errorf("stage %d is not computed in tiles over which blocks walk", g.ID)
+	case g.IsOutput:
+		return fmt.Errorf("stage %d is an output, of which parts would be stored", g.ID)
+	}
 	return nil
 }
 

@@ -1,0 +1,110 @@
+package lower_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/lower"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// lowered is the program of a workload by a trace, or why it is refused.
+func lowered(t *testing.T, workload, trace string) (*ir.Func, error) {
+	t.Helper()
+	w, err := expr.Parse("tilth-workload 1\n" + workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+trace))
+	if err != nil {
+		return nil, err
+	}
+	return lower.Schedule(s)
+}
+
+// TestCutSumsStayWhereTheyAre: primitives behind `streamk` cannot take a stage out of the tiles whose sums are cut, nor
+// have another one computed in just one of their launches.
+func TestCutSumsStayWhereTheyAre(t *testing.T) {
+	const sums = `input t0 f32[8,6]
+input t1 f32[6,8]
+sum t2 f32[8,8] over 6 = (mul [t0 i0 r0] [t1 r0 i1])
+sum t3 f32[8,8] over 6 = (mul [t0 i1 r0] [t1 r0 i0])
+map t4 f32[8,8] = (add [t2 i0 i1] [t3 i0 i1])
+output t4
+`
+	const outputs = `input t0 f32[8,6]
+input t1 f32[6,8]
+sum t2 f32[8,8] over 6 = (mul [t0 i0 r0] [t1 r0 i1])
+map t3 f32[8,8] = (add [t2 i0 i1] [t2 i0 i1])
+map t4 f32[8,8] = (mul [t3 i0 i1] [t3 i0 i1])
+output t3 t4
+`
+	// The last stage has five tiles on three blocks.
+	const tiles = "fuse 2 0 1\nsplit 2 2 13 0\nbind 2 3 0\npersist 2 3\n"
+	for _, c := range []struct{ name, workload, trace, want string }{
+		{
+			"moved deeper", irtest.Product, irtest.Tiles + "persist 0 4\nstreamk 1 1\ncompute-at 1 0 11\n",
+			"compute-at: the sums of stage 1 are cut",
+		},
+		{
+			"two stages", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\n",
+			"is computed beside sums that are cut",
+		},
+		{
+			"two stages, one inside", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\nstreamk 1 1\ncompute-at 0 2 4\n",
+			"compute-at: the sums of stage 0 are cut",
+		},
+		{
+			"a stage before", sums, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 1 1\n",
+			"stage 0 is computed beside sums that are cut, those of stage 1",
+		},
+		{
+			"a stage behind", outputs, tiles + "compute-at 1 2 3\ncompute-at 0 2 3\nstreamk 0 1\n",
+			"stage 1 is computed beside sums that are cut, those of stage 0",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := lowered(t, c.workload, c.trace); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestFirstValuesAreNotCut: where the tiles are those of a sum whose own loop stands around them, its first values are
+// written by one launch, which has no parts.
+func TestFirstValuesAreNotCut(t *testing.T) {
+	const double = `input t0 f32[10,6]
+sum t1 f32[10] over 6 = [t0 i0 r0]
+sum t2 f32[10] over 1 = [t1 i0]
+output t2
+`
+	f, err := lowered(t, double, "reorder 1 1 0\nsplit 1 0 2 0\nbind 1 2 0\ncompute-at 0 1 2\npersist 1 3\nstreamk 0 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Verify(); err != nil {
+		t.Error(err)
+	}
+	var parts []int64
+	launches := 0
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		switch n := st.(type) {
+		case *ir.Alloc:
+			if strings.HasPrefix(n.Buffer.Tensor.Name, "parts") {
+				parts = append(parts, n.Buffer.Elements())
+			}
+		case *ir.For:
+			if n.Kind == ir.Blocks {
+				launches++
+			}
+		}
+	})
+	if fmt.Sprint(parts) != "[10]" || launches != 3 {
+		t.Errorf("parts of %v elements in %d launches:\n%s", parts, launches, f.Text())
+	}
+}
