@@ -63,6 +63,7 @@ output t2
 	}{
 		{1 << 17, 64, 1 << 15, tiles, "4294967296 tiles, more than blocks that walk can count"},
 		{1 << 11, 1 << 17, 1 << 11, tiles + "streamk 1 64\n", "steps, more than blocks can count"},
+		{1 << 10, 1 << 12, 1 << 10, tiles + "streamk 1 2\n", "1048576 tiles of 4096 steps, more than blocks can count"},
 		{1 << 11, 1 << 8, 1 << 11, tiles + "streamk 1 9\n", ""},
 	} {
 		large, trace, want := fmt.Sprintf(product, c.rows, c.terms, c.columns), c.trace, c.want

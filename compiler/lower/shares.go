@@ -17,6 +17,10 @@ type shares struct {
 	rounds, head int64
 	// each is how many steps of the other tiles every block has, and more how many blocks have another one.
 	each, more int64
+	// most is how many pieces of the other tiles a block has at most, and pieces how many there are of all tiles.
+	most, pieces int64
+	// parts is how many blocks have a part of one of these tiles on average, where any two have.
+	parts float64
 }
 
 func newShares(acc *schedule.Stage, tiles, steps, blocks int64) (*shares, error) {
@@ -31,47 +35,33 @@ func newShares(acc *schedule.Stage, tiles, steps, blocks int64) (*shares, error)
 	switch {
 	case steps < 2:
 		return nil, fmt.Errorf("lower: sums of stage %d have one step, which cannot be cut", acc.ID)
-	case all > maxCount-steps:
-		return nil, fmt.Errorf("lower: the sums of stage %d that are cut have %d steps, more than blocks can count", acc.ID, all)
+	case tiles > maxCount/steps-1: // kernels count the steps of all tiles
+		return nil, fmt.Errorf("lower: the sums of stage %d, which are cut, have %d tiles of %d steps, more than blocks can count",
+			acc.ID, tiles, steps)
 	case s.each == 0:
 		return nil, fmt.Errorf("lower: stage %d has %d steps for %d blocks, less than one for each", acc.ID, all, blocks)
 	}
+	s.count()
 	return s, nil
 }
 
 // begin is the first step of a block, and the end of the block before.
 func (s *shares) begin(block int64) int64 { return block*s.each + min(block, s.more) }
 
-// blockOf is the block that has a step.
-func (s *shares) blockOf(step int64) int64 {
-	if long := s.more * (s.each + 1); step >= long {
-		return s.more + (step-long)/s.each
-	}
-	return step / (s.each + 1)
-}
-
-// pieces is how many of the tiles with cuts a block has a part of.
-func (s *shares) pieces(block int64) int64 {
-	return (s.begin(block+1)-1)/s.steps - s.begin(block)/s.steps + 1
-}
-
-// pieceCount is how many pieces a block has at most, and all of them together.
-func (s *shares) pieceCount() (most, all int64) {
+// count counts pieces, in time that does not depend on how many tiles there are. A tile is cut where a block begins
+// inside of it.
+func (s *shares) count() {
+	cut, last := int64(0), int64(-1)
 	for b := range s.blocks {
-		most, all = max(most, s.pieces(b)), all+s.pieces(b)
-	}
-	return most, all
-}
-
-// parts is how many blocks have a part of one of these tiles on average, where any two have.
-func (s *shares) parts() float64 {
-	cut, all := 0, int64(0)
-	for t := range s.tiles - s.head {
-		if n := s.blockOf((t+1)*s.steps-1) - s.blockOf(t*s.steps) + 1; n > 1 {
-			cut, all = cut+1, all+n
+		begin, end := s.begin(b), s.begin(b+1)
+		n := (end-1)/s.steps - begin/s.steps + 1
+		s.most, s.pieces = max(s.most, n), s.pieces+n
+		if tile := begin / s.steps; begin%s.steps > 0 && tile != last {
+			cut, last = cut+1, tile
 		}
 	}
-	return float64(all) / float64(max(1, cut))
+	whole := s.tiles - s.head - cut // each of them is one piece
+	s.parts = float64(s.pieces-whole) / float64(max(1, cut))
 }
 
 // mostSteps is how many steps a block has at most, in tiles.
@@ -92,7 +82,7 @@ func (s *shares) beginOf(block expr.Expr) expr.Expr {
 	return expr.Simplify(first)
 }
 
-// blockOfStep is blockOf as an expression.
+// blockOfStep is the block that has a step.
 func (s *shares) blockOfStep(step expr.Expr) expr.Expr {
 	long := s.more * (s.each + 1)
 	rest := expr.AddE(expr.I(s.more), expr.Bin(expr.FloorDiv, expr.SubE(step, expr.I(long)), expr.I(s.each)))
@@ -126,9 +116,9 @@ func (s *shares) piece(block, round *expr.Var) (tile, lo, hi *expr.Var, lets ir.
 
 // walk is the rounds of a block, one for each of its pieces.
 func (s *shares) walk(block expr.Expr) *ir.Range {
-	_, all := s.pieceCount()
 	last := expr.Bin(expr.FloorDiv, expr.SubE(s.beginOf(expr.AddE(block, expr.I(1))), expr.I(1)), expr.I(s.steps))
 	first := expr.Bin(expr.FloorDiv, s.beginOf(block), expr.I(s.steps))
 	end := expr.AddE(expr.SubE(last, first), expr.I(s.rounds+1))
-	return &ir.Range{First: expr.I(0), End: expr.Simplify(end), Every: 1, Mean: float64(s.rounds) + float64(all)/float64(s.blocks)}
+	mean := float64(s.rounds) + float64(s.pieces)/float64(s.blocks)
+	return &ir.Range{First: expr.I(0), End: expr.Simplify(end), Every: 1, Mean: mean}
 }

@@ -32,6 +32,9 @@ func (l *lowerer) stream(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir
 	if err != nil {
 		return nil, err
 	}
+	if err := l.spend(int(n.g.Walkers)); err != nil {
+		return nil, err
+	}
 	s, err := newShares(acc, tiles, steps, n.g.Walkers)
 	if err != nil {
 		return nil, err
@@ -52,13 +55,12 @@ func (l *lowerer) stream(n *nest, pos int, tiles int64, acc *schedule.Stage) (ir
 
 // computeShares is the launch that computes sums and parts of them.
 func (l *lowerer) computeShares(n *nest, pos int, s *shares) (ir.Stmt, error) {
-	most, all := s.pieceCount()
 	block := &expr.Var{Name: "block", Extent: s.blocks}
-	round := &expr.Var{Name: "round", Extent: s.rounds + most}
+	round := &expr.Var{Name: "round", Extent: s.rounds + s.most}
 	tile, lo, hi, lets := s.piece(block, round)
 	l.cut.slot = expr.AddE(block, expr.SubE(tile, expr.I(s.head)))
 	l.cut.whole = expr.Bin(expr.And, expr.Bin(expr.Eq, lo, expr.I(0)), expr.Bin(expr.Eq, hi, expr.I(s.steps)))
-	mean := float64(s.tiles*s.steps) / float64(s.rounds*s.blocks+all)
+	mean := float64(s.tiles*s.steps) / float64(s.head+s.pieces)
 	l.cut.steps = &ir.Range{First: lo, End: hi, Every: 1, Mean: mean}
 	body, err := l.tile(n, pos, tile)
 	body = append(lets, body...)
@@ -78,7 +80,7 @@ func (l *lowerer) addParts(n *nest, pos int, s *shares) (ir.Stmt, error) {
 	from := expr.MulE(number, expr.I(s.steps))
 	l.cut.part = &expr.Var{Name: "part", Extent: s.blocks}
 	l.cut.slot = expr.AddE(l.cut.part, number)
-	l.cut.blocks = &ir.Range{First: first, End: expr.AddE(last, expr.I(1)), Every: 1, Mean: s.parts()}
+	l.cut.blocks = &ir.Range{First: first, End: expr.AddE(last, expr.I(1)), Every: 1, Mean: s.parts}
 	body, err := l.tile(n, pos, expr.AddE(expr.I(s.head), number))
 	return &ir.For{Var: number, Extent: rest, Kind: ir.Blocks, Body: ir.Block{
 		&ir.Let{Var: first, Value: s.blockOfStep(from)},

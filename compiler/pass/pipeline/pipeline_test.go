@@ -96,3 +96,17 @@ func TestTheNextTileIsFetchedAhead(t *testing.T) {
 	}
 	irtest.Golden(t, "continued", pipeline.Run(f))
 }
+
+// TestStepsOfABlockAreCounted in 32 bits: where a block has more of them, no tile fetches for the next one.
+func TestStepsOfABlockAreCounted(t *testing.T) {
+	product := strings.NewReplacer("12,", "8388608,", "6", "2048", "16", "16").Replace(irtest.Product)
+	for walkers, want := range map[string]bool{"1": false, "2": false, "4": true} {
+		f, err := threads.Run(irtest.Replayed(t, product, irtest.TilesOf(2)+"pipeline 2 2\npersist 0 "+walkers+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(pipeline.Run(f).Text(), "let turn"); got != want {
+			t.Errorf("of %s blocks, the next tile is fetched ahead: %v, want %v", walkers, got, want)
+		}
+	}
+}

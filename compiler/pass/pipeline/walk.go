@@ -14,7 +14,11 @@ type walk struct {
 	before, behind ir.Block
 }
 
-// newWalk takes a walk apart; ok is false where a tile has not just one such loop, of as many steps as any other.
+// maxSteps is the most steps that a block counts.
+const maxSteps = 1<<31 - 1
+
+// newWalk takes a walk apart; ok is false where a tile has not just one such loop, of as many steps as any other, or
+// where a block has more steps than it can count.
 func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
 	if n.Kind != ir.Walk || n.Extent < 2 {
 		return nil, false
@@ -25,6 +29,9 @@ func (inside near) newWalk(n *ir.For) (w *walk, ok bool) {
 			continue
 		}
 		if steps, piped := inside.newLoop(loop); piped {
+			if n.Extent/n.Range.Every >= maxSteps/loop.Extent {
+				return nil, false
+			}
 			w = &walk{For: n, steps: steps, before: n.Body[:k], behind: n.Body[k+1:]}
 			return w, w.names() && !allocatesAhead(w.before) && !allocatesAhead(w.behind)
 		}
