@@ -11,8 +11,8 @@ type Range struct {
 	Mean float64
 }
 
-// rewritten is a range with its ends replaced; nil stays nil.
-func (r *Range) rewritten(f func(expr.Expr) expr.Expr) *Range {
+// Rewritten is a range with its ends replaced; nil stays nil.
+func (r *Range) Rewritten(f func(expr.Expr) expr.Expr) *Range {
 	if r == nil {
 		return nil
 	}

@@ -11,7 +11,8 @@ import (
 // a buffer where it is not there, or by another number of indices than one; that a loop has no iterations; that a
 // vector loop holds anything but stores, or a parallel one lies inside another; that a loop on blocks lies inside of
 // one on blocks or threads, or one on threads inside of another, or a barrier where single threads may be; that
-// blocks walk where there are none. Passes must leave this as it is.
+// blocks walk where there are none, or a loop has a range whose iterations do not run one after the other. Passes must
+// leave this as it is.
 func (f *Func) Verify() error {
 	v := &verifier{buffers: map[*expr.Tensor]bool{}, bound: map[*expr.Var]bool{}}
 	for _, b := range f.Args {
@@ -176,13 +177,8 @@ func (v *verifier) loop(n *For) error {
 	if n.Kind == Walk && (!v.blocks || n.Range == nil) {
 		return fmt.Errorf("the walk over %s is that of no block", n.Var.Name)
 	}
-	if n.Range != nil {
-		if err := errors.Join(v.uses(n.Range.First), v.uses(n.Range.End)); err != nil {
-			return err
-		}
-		if n.Range.Every < 1 {
-			return fmt.Errorf("the loop over %s does not go on", n.Var.Name)
-		}
+	if err := v.between(n); err != nil {
+		return err
 	}
 	around := *v
 	v.parallel, v.vector = v.parallel || n.Kind == Parallel, v.vector || n.Kind == Vector
@@ -194,6 +190,24 @@ func (v *verifier) loop(n *For) error {
 	delete(v.bound, n.Var)
 	v.parallel, v.vector, v.blocks, v.threads = around.parallel, around.vector, around.blocks, around.threads
 	return err
+}
+
+// between verifies which values a loop's variable takes.
+func (v *verifier) between(n *For) error {
+	switch r := n.Range; {
+	case n.Tiles != nil && n.Kind != Blocks:
+		return fmt.Errorf("the loop over %s has tiles for blocks, and is none on blocks", n.Var.Name)
+	case r == nil:
+		return nil
+	case n.Kind != Serial && n.Kind != Walk:
+		return fmt.Errorf("the %v loop over %s has a range, which only those that run one after the other have", n.Kind, n.Var.Name)
+	case r.Every < 1:
+		return fmt.Errorf("the loop over %s does not go on", n.Var.Name)
+	case len(expr.Loads(r.First)) > 0 || len(expr.Loads(r.End)) > 0:
+		return fmt.Errorf("the range of the loop over %s is read from memory", n.Var.Name)
+	default:
+		return errors.Join(v.uses(r.First), v.uses(r.End))
+	}
 }
 
 func (v *verifier) bind(x *expr.Var) error {

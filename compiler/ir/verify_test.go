@@ -19,8 +19,12 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	loop := func(v *expr.Var, kind ir.Kind, extent int64, body ...ir.Stmt) *ir.For {
 		return &ir.For{Var: v, Extent: extent, Kind: kind, Body: body}
 	}
-	every := func(n *ir.For, first *expr.Var, step int64) *ir.For {
+	every := func(n *ir.For, first expr.Expr, step int64) *ir.For {
 		n.Range = &ir.Range{First: first, End: expr.I(8), Every: step}
+		return n
+	}
+	tiled := func(n *ir.For) *ir.For {
+		n.Tiles = &ir.Tiles{Count: 9, Most: 2}
 		return n
 	}
 	for want, body := range map[string]ir.Block{
@@ -35,6 +39,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"the walk over j is that of no block":      {every(loop(j, ir.Walk, 8, store(out, j)), i, 2)},
 		"variable i is used where":                 {every(loop(j, ir.Serial, 8, store(out, j)), i, 2)},
 		"the loop over j does not go on":           {loop(i, ir.Blocks, 8, every(loop(j, ir.Walk, 8, store(out, j)), i, 0))},
+		"the vector loop over j has a range":       {loop(i, ir.Serial, 8, every(loop(j, ir.Vector, 8, store(out, j)), i, 1))},
+		"is read from memory":                      {every(loop(j, ir.Serial, 8, store(out, j)), out.Tensor.At(expr.I(0)), 1)},
+		"has tiles for blocks, and is none":        {tiled(loop(i, ir.Serial, 8, store(out, i)))},
 		"lies inside another":                      {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
 	} {
 		err := (&ir.Func{Args: []*ir.Buffer{out, nil}, Body: body}).Verify()

@@ -82,7 +82,7 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 		switch x := st.(type) {
 		case *For:
 			loop := x.With(Rewrite(x.Body, f))
-			loop.Range = x.Range.rewritten(f)
+			loop.Range = x.Range.Rewritten(f)
 			st = loop
 		case *If:
 			st = &If{Cond: f(x.Cond), Then: Rewrite(x.Then, f), Else: Rewrite(x.Else, f)}

@@ -6,10 +6,29 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // maxCount is the most tiles, or steps of their sums, that a kernel counts.
 const maxCount = 1<<31 - 1
+
+// levels says which loops of a GPU are around.
+type levels struct{ blocks, threads bool }
+
+// onGPU reports whether a leaf runs on blocks or threads.
+func onGPU(it *schedule.Iter) bool { return it.Kind == schedule.Block || it.Kind == schedule.Thread }
+
+// enter adds a loop. Blocks have no blocks inside of them, nor threads any of the two.
+func (l *levels) enter(g *schedule.Stage, it *schedule.Iter) error {
+	switch {
+	case l.threads:
+		return fmt.Errorf("lower: iterator %d of stage %d, on blocks or threads, lies inside of one on threads", it.ID, g.ID)
+	case l.blocks && it.Kind == schedule.Block:
+		return fmt.Errorf("lower: iterator %d of stage %d, on blocks, lies inside of another one", it.ID, g.ID)
+	}
+	l.blocks, l.threads = l.blocks || it.Kind == schedule.Block, it.Kind == schedule.Thread
+	return nil
+}
 
 // grid emits the tiles of the leaf at pos, which runs on blocks: a block for each, or blocks that walk over several.
 func (l *lowerer) grid(n *nest, pos int, tiles int64) (ir.Block, error) {

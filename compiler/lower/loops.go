@@ -39,7 +39,7 @@ func (l *lowerer) generate(n *nest, pos int) (ir.Block, error) {
 // atOnce reports whether the iterations of a leaf run at the same time, so that the last one cannot be a loop of its
 // own.
 func atOnce(it *schedule.Iter) bool {
-	return it.Kind == schedule.Parallel || it.Kind == schedule.Block || it.Kind == schedule.Thread
+	return it.Kind == schedule.Parallel || onGPU(it)
 }
 
 // startReduction writes the initial values of everything computed inside this leaf, then goes on with the leaf.
@@ -58,6 +58,13 @@ func (l *lowerer) startReduction(n *nest, pos int) (ir.Block, error) {
 
 func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	it := n.g.Leaves[pos]
+	if extent > 1 && onGPU(it) {
+		outer := l.around
+		defer func() { l.around = outer }()
+		if err := l.around.enter(n.g, it); err != nil {
+			return nil, err
+		}
+	}
 	if it.Kind == schedule.Block {
 		return l.grid(n, pos, extent)
 	}

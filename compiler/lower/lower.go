@@ -42,6 +42,8 @@ type lowerer struct {
 	consumers map[*schedule.Stage][]*schedule.Stage
 	// cut is the stage whose sums are cut in the tiles that are generated; nil where there is none.
 	cut *cut
+	// around are the loops of a GPU around what is generated.
+	around levels
 	// exact is set where tiles may go beyond tensors: then what is computed for them does, too.
 	exact bool
 	// work counts towards maxWork.

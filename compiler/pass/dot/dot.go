@@ -30,7 +30,11 @@ func Run(f *ir.Func, terms func(Types) int64) *ir.Func {
 }
 
 func products(n *ir.For, in ir.Allocated, terms func(Types) int64) ir.Block {
-	serial := func(body ir.Block) *ir.For { return &ir.For{Var: n.Var, Extent: n.Extent, Kind: ir.Serial, Body: body} }
+	serial := func(body ir.Block) *ir.For {
+		loop := n.With(body)
+		loop.Kind = ir.Serial
+		return loop
+	}
 	if slices.ContainsFunc(n.Body, func(st ir.Stmt) bool { return !isStep(st) }) {
 		return ir.Block{serial(n.Body)}
 	}

@@ -30,7 +30,7 @@ func block(b ir.Block) ir.Block {
 		switch n := st.(type) {
 		case *ir.For:
 			if n.Kind != ir.Serial {
-				out = append(out, &ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: block(n.Body)})
+				out = append(out, n.With(block(n.Body)))
 				continue
 			}
 			p := partitioner{budget: versions(n)}
@@ -100,7 +100,7 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 			}
 		}
 	}
-	return ir.Block{&ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: p.block(n.Body)}}
+	return ir.Block{n.With(p.block(n.Body))}
 }
 
 // undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the
@@ -196,8 +196,12 @@ func forAll(c *expr.Binary, inner map[*expr.Var]bool) (whole expr.Expr, exact, o
 }
 
 // cut is where in a loop's range it is decided whether a comparison holds, or stops being so; ok is false where there
-// is no such place inside the range. Variables of inner loops take all their values.
+// is no such place inside the range, or where the loop has only some of its values. Variables of inner loops take all
+// their values.
 func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool) {
+	if n.Range != nil {
+		return 0, false
+	}
 	bound := expr.Linearize(expr.SubE(c.A, c.B))
 	coef := int64(0)
 	lo, hi := bound.Const, bound.Const
@@ -295,5 +299,5 @@ func decide(n *ir.For, c *expr.Binary, value int64) *ir.For {
 			return x
 		})
 	}
-	return &ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: ir.Rewrite(n.Body, known)}
+	return n.With(ir.Rewrite(n.Body, known))
 }

@@ -39,6 +39,20 @@ func TestPaddingCopiesWithoutAConditionInTheInnerLoop(t *testing.T) {
 	}
 }
 
+// TestARangeIsNotCut: a loop that has only some of its values stays one loop, and keeps them.
+func TestARangeIsNotCut(t *testing.T) {
+	f, err := lower.Schedule(schedule.New(padded(t, 8)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := f.Body[0].(*ir.For)
+	rows.Range = &ir.Range{First: expr.I(3), End: expr.I(9), Every: 2}
+	after := Run(f)
+	if rows, ok := after.Body[0].(*ir.For); !ok || len(after.Body) != 1 || rows.Range == nil {
+		t.Errorf("the rows became\n%s", after.Text())
+	}
+}
+
 // rowTiles pads 8 x 8 elements in tiles of 4 rows, of which the last of 10 begins where the one before has not ended.
 func rowTiles(t *testing.T) (s *schedule.Schedule, tiles int) {
 	t.Helper()

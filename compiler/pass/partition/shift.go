@@ -10,6 +10,9 @@ import (
 // the end; ok is false where there is none, or where no condition depends on where a tile begins. Cut off there, both
 // parts have tiles whose beginnings are linear in the loop, of which conditions can be decided.
 func shifted(n *ir.For, conditions []*expr.Binary) (at int64, ok bool) {
+	if n.Range != nil {
+		return 0, false
+	}
 	ir.Visit(n.Body, func(st ir.Stmt) {
 		let, isLet := st.(*ir.Let)
 		if !isLet || ok || !usedIn(conditions, let.Var) {
@@ -49,7 +52,7 @@ func settle(b ir.Block) ir.Block {
 				return append(out, settle(ir.Rewrite(b[k+1:], s.Simplify))...)
 			}
 		case *ir.For:
-			st = &ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: settle(n.Body)}
+			st = n.With(settle(n.Body))
 		case *ir.If:
 			st = &ir.If{Cond: n.Cond, Then: settle(n.Then), Else: settle(n.Else)}
 		}

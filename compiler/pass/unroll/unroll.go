@@ -68,7 +68,9 @@ func (x *expander) stmt(st ir.Stmt) (ir.Block, error) {
 			return x.vectorize(n)
 		}
 		body, err := x.block(n.Body)
-		return ir.Block{&ir.For{Var: n.Var, Extent: n.Extent, Kind: n.Kind, Body: body}}, err
+		loop := n.With(body)
+		loop.Range = n.Range.Rewritten(x.expr)
+		return ir.Block{loop}, err
 	case *ir.If:
 		return x.branch(n, x.expr(n.Cond))
 	case *ir.Let:

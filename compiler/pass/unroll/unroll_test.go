@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
@@ -38,6 +39,28 @@ func TestUnrolledRowsAreWrittenOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	irtest.Golden(t, "after", f)
+}
+
+// TestRangesAreKept: a loop that has a part of its values has it in each copy, with what is named around it.
+func TestRangesAreKept(t *testing.T) {
+	v, k := &expr.Var{Name: "v", Extent: 2}, &expr.Var{Name: "k", Extent: 8}
+	named := &expr.Var{Name: "named", Extent: 3}
+	out := &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 8), Space: ir.Argument}
+	loop := &ir.For{Var: k, Extent: 8, Kind: ir.Serial, Range: &ir.Range{First: named, End: expr.I(7), Every: 2},
+		Body: ir.Block{&ir.Store{Buffer: out, Index: k, Value: expr.F(array.Float32, 1)}}}
+	copies := ir.Block{&ir.Let{Var: named, Value: expr.AddE(v, expr.I(1))}, loop}
+	f, err := unroll.Run(&ir.Func{Args: []*ir.Buffer{out}, Body: ir.Block{&ir.For{Var: v, Extent: 2, Kind: ir.Unrolled, Body: copies}}}, lanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Verify(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"from 1 before 7 by 2", "from 2 before 7 by 2"} {
+		if !strings.Contains(f.Text(), want) {
+			t.Errorf("no loop %s in\n%s", want, f.Text())
+		}
+	}
 }
 
 func TestWhatIsTooLongToWriteOutIsRefused(t *testing.T) {

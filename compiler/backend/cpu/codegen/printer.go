@@ -178,7 +178,14 @@ func (p *printer) loop(n *ir.For) {
 
 func (p *printer) serial(n *ir.For) {
 	v := p.varName(n.Var)
-	p.line("for (int64_t %s = 0; %s < %d; %s++) {", v, v, n.Extent, v)
+	first, end, step := "0", fmt.Sprint(n.Extent), v+"++"
+	if r := n.Range; r != nil {
+		first, end = p.scalar(r.First), p.scalar(r.End)
+		if r.Every > 1 {
+			step = fmt.Sprintf("%s += %d", v, r.Every)
+		}
+	}
+	p.line("for (int64_t %s = %s; %s < %s; %s) {", v, first, v, end, step)
 	p.loops++
 	p.depths[n.Var] = p.loops
 	p.nested(n.Body)
