@@ -21,6 +21,10 @@ var instructions = map[string]struct{ ptx, sass []string }{
 		"mbarrier.init.shared::cta.b64", "mbarrier.arrive.expect_tx.shared::cta.b64", "mbarrier.try_wait.parity.shared::cta.b64",
 		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", "fence.proxy.async.shared::cta",
 	}, []string{"UBLKCP", "SYNCS"}},
+	"boxes": {[]string{
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes", "cp.async.bulk.tensor.3d", "cp.async.bulk.tensor.4d",
+		"cp.async.bulk.tensor.5d", "mbarrier.inval.shared::cta.b64", "cvta.param.u64", "turned_param_2",
+	}, []string{"UTMALDG.2D", "UTMALDG.3D", "UTMALDG.4D", "UTMALDG.5D", "SYNCS"}},
 	"warpgroup": {[]string{
 		"fence.proxy.async.shared::cta", "wgmma.fence.sync.aligned", "wgmma.commit_group.sync.aligned", "wgmma.wait_group.sync.aligned 1",
 		"wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "m64n64k16.f32.f16.f16", "m64n32k8.f32.tf32.tf32", "m64n32k32.s32.s8.s8",
@@ -29,7 +33,7 @@ var instructions = map[string]struct{ ptx, sass []string }{
 }
 
 // least is the oldest architecture that has a file's instructions, where not all have.
-var least = map[string]string{"bulk": "sm_90a", "warpgroup": "sm_90a"}
+var least = map[string]string{"boxes": "sm_90a", "bulk": "sm_90a", "warpgroup": "sm_90a"}
 
 // memoryOfThreads is what PTX has where variables of a thread do not lie in registers.
 var memoryOfThreads = regexp.MustCompile(`\.local|__local_depot|call`)

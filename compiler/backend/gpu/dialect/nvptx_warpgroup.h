@@ -5,6 +5,8 @@
 
 #define MBARRIER_INIT(m, i, arrivals) \
   __asm__ volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(NVPTX_ADDRESS(m, i)), "r"(arrivals) : "memory")
+#define MBARRIER_INVALIDATE(m, i) \
+  __asm__ volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(NVPTX_ADDRESS(m, i)) : "memory")
 #define MBARRIER_EXPECT(m, i, bytes)                                                                              \
   __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(NVPTX_ADDRESS(m, i)), "r"(bytes) \
                    : "memory")
@@ -16,6 +18,28 @@
 #define COPY_BULK(bytes, s, i, g, j, m, k)                                                                            \
   __asm__ volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(   \
                        NVPTX_ADDRESS(s, i)), "l"(&(g)[j]), "r"(bytes), "r"(NVPTX_ADDRESS(m, k)) : "memory")
+
+/* A tensor map is a parameter, which copies find where the launch has put it. Of a variable, clang would make a copy in
+ * the thread's memory: its address is that of the parameter by the name that PTX gives it. */
+struct nvptx_map {
+  char bytes[128];
+} __attribute__((aligned(64)));
+#define TENSOR_MAP const struct nvptx_map
+#define TENSOR_MAP_OF(m, a, kernel, k)                                                                          \
+  uint64_t m##_address __attribute__((unused));                                                                \
+  __asm__("{\n.reg .b64 map;\nmov.b64 map, " #kernel "_param_" #k ";\ncvta.param.u64 %0, map;\n}" : "=l"(m##_address))
+#define NVPTX_COPY_TENSOR(shape, names, s, i, m, mbarriers, k, ...)                                               \
+  __asm__ volatile("cp.async.bulk.tensor." shape ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" \
+                   names "}], [%2];" ::"r"(NVPTX_ADDRESS(s, i)), "l"(m##_address), "r"(NVPTX_ADDRESS(mbarriers, k)),  \
+                   __VA_ARGS__ : "memory")
+#define COPY_TENSOR_2D(s, i, m, x, y, mbarriers, k) \
+  NVPTX_COPY_TENSOR("2d", "%3, %4", s, i, m, mbarriers, k, "r"(x), "r"(y))
+#define COPY_TENSOR_3D(s, i, m, x, y, z, mbarriers, k) \
+  NVPTX_COPY_TENSOR("3d", "%3, %4, %5", s, i, m, mbarriers, k, "r"(x), "r"(y), "r"(z))
+#define COPY_TENSOR_4D(s, i, m, x, y, z, u, mbarriers, k) \
+  NVPTX_COPY_TENSOR("4d", "%3, %4, %5, %6", s, i, m, mbarriers, k, "r"(x), "r"(y), "r"(z), "r"(u))
+#define COPY_TENSOR_5D(s, i, m, x, y, z, u, v, mbarriers, k) \
+  NVPTX_COPY_TENSOR("5d", "%3, %4, %5, %6, %7", s, i, m, mbarriers, k, "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
 
 /* Sums stay in their registers here: a compiler must move none of their uses across. */
 NVPTX_OVERLOADED void nvptx_keep(float *d, int n) {

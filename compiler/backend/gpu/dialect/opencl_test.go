@@ -11,8 +11,8 @@ import (
 
 // warpWords are how words begin that need warps, and their instructions for matrices or for copies to them.
 var warpWords = []string{
-	"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC", "MBARRIER", "COPY_BULK", "SHUFFLE",
-	"WARP_BARRIER",
+	"LDMATRIX", "MMA", "PACK", "TF32", "BF16X2", "WGMMA", "SWIZZLED", "FENCE_ASYNC", "MBARRIER", "COPY_BULK", "COPY_TENSOR",
+	"TENSOR_MAP", "SHUFFLE", "WARP_BARRIER",
 }
 
 func isWarpWord(word string) bool {

@@ -46,6 +46,53 @@ var copyFaults = []struct{ name, instead, put, want string }{
 	{"a write of what is copied to", "COPY_BULK(", "STORE(s, 5, 1); COPY_BULK(256, s, 0, x, 0, full, 0); STORE(s, 5, 1); COPY_BULK(", "thread 0 writes s[5] (line 8), and thread 0 has not waited for its copy of it (line 8)"},
 }
 
+// boxFaults are mistakes around copies of boxes, in the same way: what is put into boxKernel instead of what is right.
+// Its map is that of 40 rows of 24 numbers, with boxes of 8 by 8.
+var boxFaults = []struct{ name, instead, put, want string }{
+	{"no fence behind the mbarrier", "FENCE_ASYNC();", "", "thread 0 copies for full[0] (line 9), with no FENCE_ASYNC and barrier behind its beginning (line 5)"},
+	{"a read without a wait", "MBARRIER_WAIT(full, 0, 0);", "", "thread 127 reads s[63], which nobody wrote (line 12)"},
+	{"a thread that does not wait", "MBARRIER_WAIT(full, 0, 0);", "if (TID) MBARRIER_WAIT(full, 0, 0);", "thread 0 reads s[0] (line 12), and thread 0 has not waited for its copy of it (line 9)"},
+	{"a wait of one thread for others", "MBARRIER_WAIT(full, 0, 0);", "if (!TID) MBARRIER_WAIT(full, 0, 0); SHUFFLE_XOR(1, 1); if (TID < 32)", "it (line 12), and thread 0 wrote it (line 9), with no barrier between"},
+	{"a phase that never ends", "MBARRIER_EXPECT(full, 0, 256)", "MBARRIER_EXPECT(full, 0, 512)", "waits for a phase of full[0] (line 11), of which 0 arrivals and 256 bytes are missing"},
+	{"bytes that are counted without what is zero", "MBARRIER_EXPECT(full, 0, 256)", "MBARRIER_EXPECT(full, 0, 192)", "copies bring 256 bytes for a phase of full[0], which expects 192"},
+	{"a box that begins within a row", "s, 0, map", "s, 4, map", "thread 0 copies a box to element 4 of s (line 9), which is not aligned to 128 bytes"},
+	{"a box that goes beyond the array", "s, 0, map", "s, 64, map", "thread 0 uses element 64 of s, which has 64 (line 9)"},
+	{"an array with other panels", "s, 64, 8, 8", "s, 64, 16, 8", "s has no matrices that can be swizzled"},
+	{"an array with longer rows", "s, 64, 8, 8", "s, 128, 16, 8", "thread 0 copies boxes with rows of 32 bytes to s (line 9), whose panels have 64"},
+	{"an array that is not swizzled", "SWIZZLED_ARRAY(float, s, 64, 8, 8)", "SHARED_ARRAY(float, s, 64)", "thread 0 copies boxes with rows of 32 bytes to s (line 9), whose panels have 0"},
+	{"another number of dimensions", "COPY_TENSOR_2D(s, 0, map, 16, 36,", "COPY_TENSOR_3D(s, 0, map, 16, 36, 0,", "thread 0 copies a box of 3 dimensions (line 9), and the tensor map has 2"},
+	{"the map of another tensor", "map, x, k", "map, y, k", "the tensor map map is not that of y (line 3)"},
+	{"a map that begins anywhere", "TENSOR_MAP_OF(map, x, k, 3);", "TENSOR_MAP_OF(map, x, k, 3); TENSOR_MAP_OF(other, x, k, 4);", "the tensor map other begins at no multiple of 16 bytes (line 3)"},
+	{"a write of what is copied to", "COPY_TENSOR_2D(s, 0, map", "STORE(s, 5, 1); COPY_TENSOR_2D(s, 0, map, 16, 36, full, 0); STORE(s, 5, 1); COPY_TENSOR_2D(s, 0, map", "thread 0 writes s[5] (line 9), and thread 0 has not waited for its copy of it (line 9)"},
+	{"a tensor that another thread writes", "if (TID == 0) {\nMBARRIER_EXPECT(full, 0, 256);\nCOPY_TENSOR_2D(s, 0, map, 16, 36,",
+		"if (TID == 5) STORE(y, 24, 1); if (TID == 0) {\nMBARRIER_EXPECT(full, 0, 256);\nCOPY_TENSOR_2D(s, 0, written, 0, 0,",
+		"race on y[24]: thread 0 reads it (line 9), and thread 5 wrote it (line 7), with no barrier between"},
+	{"an end before the copy", "MBARRIER_WAIT(full, 0, 0);", "return;", "the block ends, and nobody has waited for the copy of line 9"},
+	{"an mbarrier in the place of another", "MBARRIER_WAIT(full, 0, 0);", "MBARRIER_WAIT(full, 0, 0); BARRIER(); if (!TID) MBARRIER_INIT(full, 0, 1);", "thread 0 makes an mbarrier of full[0] (line 11), which is one"},
+	{"the end of an mbarrier that is used", "MBARRIER_WAIT(full, 0, 0);", "if (!TID) MBARRIER_INVALIDATE(full, 0); MBARRIER_WAIT(full, 0, 0);", "full[0] (line 11), "},
+}
+
+const boxesOf = `static struct sim_map boxes_of(const void *x) {
+  return (struct sim_map){.address = (uintptr_t)x, .kind = SIM_MAP, .dimensions = 2, .element_bytes = 4, .panel = 32,
+      .last = {23, 39}, .strides = {0, 24 * 4}, .box = {8, 8}};
+}
+`
+
+const boxKernel = `TILTH_KERNEL(k, 128)(GLOBAL const float *restrict x, GLOBAL const float *restrict unused, GLOBAL float *restrict y, TENSOR_MAP map, TENSOR_MAP other, TENSOR_MAP written) {
+GLOBAL_ARRAY(x, 40 * 24); GLOBAL_ARRAY(y, 64 * 16); SWIZZLED_ARRAY(float, s, 64, 8, 8); SHARED_ARRAY(uint64_t, full, 1);
+TENSOR_MAP_OF(map, x, k, 3); TENSOR_MAP_OF(written, y, k, 5);
+if (TID == 0) {
+MBARRIER_INIT(full, 0, 1); FENCE_ASYNC(); }
+BARRIER();
+if (TID == 0) {
+MBARRIER_EXPECT(full, 0, 256);
+COPY_TENSOR_2D(s, 0, map, 16, 36, full, 0);
+}
+MBARRIER_WAIT(full, 0, 0);
+STORE(y, TID, LOAD(s, TID % 64));
+}
+`
+
 const copyKernel = `TILTH_KERNEL(k, 128)(GLOBAL const float *restrict x, GLOBAL const float *restrict unused, GLOBAL float *restrict y) {
 GLOBAL_ARRAY(x, 64 * 16); GLOBAL_ARRAY(y, 64 * 16); SHARED_ARRAY(float, s, 64); SHARED_ARRAY(uint64_t, full, 1);
 if (TID == 0) {
@@ -82,17 +129,22 @@ func TestMistakesAroundProductsAndBulkCopiesAreReported(t *testing.T) {
 	var kernels, thunks, launches strings.Builder
 	n := 0
 	add := func(kernel, instead, put string) {
+		maps := ""
+		if strings.Contains(kernel, "TENSOR_MAP") {
+			maps = ", boxes_of(a[0]), boxes_of((float *)a[0] + 1), boxes_of(a[2])"
+		}
 		if !strings.Contains(kernel, instead) {
 			t.Fatalf("there is no %s in the kernel", instead)
 		}
 		kernel = strings.Replace(kernel, instead, put, 1)
 		fmt.Fprintf(&kernels, "#line 1\n%s", strings.Replace(kernel, "TILTH_KERNEL(k,", fmt.Sprintf("TILTH_KERNEL(k%d,", n), 1))
-		fmt.Fprintf(&thunks, "THUNK(k%d, a[0], a[1], a[2])\n", n)
+		fmt.Fprintf(&thunks, "THUNK(k%d, a[0], a[1], a[2]%s)\n", n, maps)
 		fmt.Fprintf(&launches, "  if (!fork()) {\n    LAUNCH(k%d, 128, 1, 1, (OUT(c, 64 * 16)), a, b, c);\n    _exit(0);\n  }\n  wait(0);\n", n)
 		n++
 	}
 	add(productKernel, "", "")
 	add(copyKernel, "", "")
+	add(boxKernel, "", "")
 	var names, wants []string
 	for _, f := range productFaults {
 		add(productKernel, f.instead, f.put)
@@ -102,7 +154,11 @@ func TestMistakesAroundProductsAndBulkCopiesAreReported(t *testing.T) {
 		add(copyKernel, f.instead, f.put)
 		names, wants = append(names, f.name), append(wants, f.want)
 	}
-	host := "#include <sys/wait.h>\n" + thunks.String() + "int main(void) {\n  void *a = room(64 * 16 * 4), *b = room(64 * 16 * 4);\n" +
+	for _, f := range boxFaults {
+		add(boxKernel, f.instead, f.put)
+		names, wants = append(names, f.name), append(wants, f.want)
+	}
+	host := "#include <sys/wait.h>\n" + boxesOf + thunks.String() + "int main(void) {\n  void *a = room(64 * 16 * 4), *b = room(64 * 16 * 4);\n" +
 		"  float *c = room(64 * 16 * 4);\n" + launches.String() + "  return 0;\n}\n"
 	out, err := clang.run(t, kernels.String(), host, 1)
 	if err != nil {
@@ -113,7 +169,7 @@ func TestMistakesAroundProductsAndBulkCopiesAreReported(t *testing.T) {
 		t.Fatalf("%d reports of %d mistakes:\n%s", len(lines), len(wants), out)
 	}
 	for k, want := range wants {
-		if !strings.HasPrefix(lines[k], fmt.Sprintf("gpu-sim: kernel k%d, block 0: ", k+2)) || !strings.Contains(lines[k], want) {
+		if !strings.HasPrefix(lines[k], fmt.Sprintf("gpu-sim: kernel k%d, block 0: ", k+3)) || !strings.Contains(lines[k], want) {
 			t.Errorf("%s: it wrote\n%s\nwant\n%s", names[k], lines[k], want)
 		}
 	}

@@ -27,10 +27,12 @@ struct sim_mbarrier {
   uint32_t ended;
 };
 
-/* A bulk copy under way. */
+/* A bulk copy under way, of neighbours or of the box of a tensor that begins somewhere. */
 struct sim_bulk {
   struct sim_mbarrier *mbarrier;
   struct sim_copy copy;
+  int is_box, begin[SIM_MOST_DIMENSIONS];
+  struct sim_map map;
 };
 
 /* When a thread has used FENCE_ASYNC, by the block's clock. */

@@ -136,6 +136,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define FENCE_ASYNC() sim_fence_async(sim)
 #define MBARRIER_INIT(m, i, arrivals) sim_init_mbarrier(sim, m##_array, (i), (arrivals), __LINE__)
+#define MBARRIER_INVALIDATE(m, i) sim_invalidate_mbarrier(sim, m##_array, (i), __LINE__)
 #define MBARRIER_EXPECT(m, i, bytes) sim_expect(sim, m##_array, (i), (bytes), __LINE__)
 #define MBARRIER_WAIT(m, i, parity) sim_wait_for_phase(sim, m##_array, (i), (parity), __LINE__)
 #define COPY_BULK(bytes, s, i, g, j, m, k) \
@@ -143,6 +144,17 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
     _Static_assert(sizeof *(s) == sizeof *(g), "like elements"); \
     sim_copy_bulk(sim, (bytes), s##_array, (i), g##_array, (j), m##_array, (k), __LINE__); \
   } while (0)
+#define TENSOR_MAP const struct sim_map
+#define TENSOR_MAP_OF(m, a, kernel, k)                                                          \
+  const struct sim_array *const m##_array __attribute__((unused)) = a##_array;                  \
+  sim_check_map(sim, #m, &(m), a##_array, __LINE__)
+#define SIM_COPY_TENSOR(s, i, m, mbarriers, k, ...)                                             \
+  sim_copy_tensor(sim, s##_array, (i), &(m), m##_array, sizeof((int[]){__VA_ARGS__}) / sizeof(int), \
+                  (int[]){__VA_ARGS__}, mbarriers##_array, (k), __LINE__)
+#define COPY_TENSOR_2D(s, i, m, x, y, mbarriers, k) SIM_COPY_TENSOR(s, i, m, mbarriers, k, x, y)
+#define COPY_TENSOR_3D(s, i, m, x, y, z, mbarriers, k) SIM_COPY_TENSOR(s, i, m, mbarriers, k, x, y, z)
+#define COPY_TENSOR_4D(s, i, m, x, y, z, u, mbarriers, k) SIM_COPY_TENSOR(s, i, m, mbarriers, k, x, y, z, u)
+#define COPY_TENSOR_5D(s, i, m, x, y, z, u, v, mbarriers, k) SIM_COPY_TENSOR(s, i, m, mbarriers, k, x, y, z, u, v)
 #define WGMMA_FENCE(d, n) ((void)(d), sim->products_fenced = 1)
 #define WGMMA(n, type, d, apart, a, i, a_turned, b, j, b_turned) \
   sim_multiply(sim, &sim_wgmma_##type, (n), (d), (apart), (struct sim_matrix){a##_array, (i), (a_turned)}, \
