@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
@@ -23,6 +24,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -52,6 +54,11 @@ func onCard(t testing.TB) *target.Target {
 // newDeviceBench builds random points of a workload's space, each in a module of its own.
 func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 	t.Helper()
+	return newDeviceBenchOf(t, w, schedules(t, w, onCard(t), points))
+}
+
+func newDeviceBenchOf(t testing.TB, w *expr.Workload, list []*schedule.Schedule) *deviceBench {
+	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +79,7 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 	}
 	b.plan.Device = &backend.Device{Driver: b.driver.Library()}
 	b.plan.Reference = build(reference, "reference.so")
-	for k, s := range schedules(t, w, on, points) {
+	for k, s := range list {
 		id := schedule.Digest(s.Trace())
 		p, err := image.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, on)
 		if err != nil {
@@ -149,7 +156,8 @@ func (b *deviceBench) measure(t testing.TB) (map[string]Outcome, error) {
 // TestCandidatesRunOnADevice: PTX and its launches go to the driver, constants and inputs with them, and what comes
 // back is right, is timed and is judged as on a processor.
 func TestCandidatesRunOnADevice(t *testing.T) {
-	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65)} {
+	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65),
+		"boxes": exprtest.ProductOf(t, array.BFloat16, 100, 256, 80)} {
 		t.Run(name, func(t *testing.T) {
 			b := newDeviceBench(t, w, 4)
 			box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())
@@ -168,6 +176,33 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestBoxesOfTheWorkspaceAreCopied: its tensor map is made where the workspace lies, which is another place once a
+// larger one was wanted.
+func TestBoxesOfTheWorkspaceAreCopied(t *testing.T) {
+	w, err := expr.Parse("tilth-workload 1\n" + irtest.WarpgroupAfterMap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*schedule.Schedule
+	for _, rest := range []string{"", "cache-write 0\n"} { // which takes a tensor of its own
+		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+irtest.WarpgroupBoxesAfterMap()+rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	b := newDeviceBenchOf(t, w, list)
+	outcomes, err := b.measure(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range b.ids {
+		if o := outcomes[id]; o.Error != none || len(o.Samples) == 0 {
+			t.Errorf("%.12s: %v, %s, %d samples", id, o.Error, o.Message, len(o.Samples))
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	cpuruntime "github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -20,7 +21,7 @@ import (
 // deviceOptions are options for a chip, with default schedules, and a driver that plays the package's code.
 func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Driver) {
 	t.Helper()
-	o := options(t, p)
+	o := options(t, residual(t))
 	var err error
 	if o.Target, err = (cuda.Backend{}).Target("sm_90a", 1); err != nil {
 		t.Fatal(err)
@@ -55,6 +56,12 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 func onDevice(t *testing.T, p *program.Program) (dir string, driver *fakedriver.Driver) {
 	t.Helper()
 	o, driver := deviceOptions(t, p)
+	return compiledForDevice(t, p, o), driver
+}
+
+// compiledForDevice compiles a program, and unpacks the package.
+func compiledForDevice(t *testing.T, p *program.Program, o Options) (dir string) {
+	t.Helper()
 	manifest, err := Compile(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +71,7 @@ func onDevice(t *testing.T, p *program.Program) (dir string, driver *fakedriver.
 	}
 	dir = unpacked(t, o)
 	buildDeviceUser(t, o, dir, "device")
-	return dir, driver
+	return dir
 }
 
 // userCommand runs a package with host memory, deviceCommand with the device's.
@@ -110,6 +117,53 @@ func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 	for n := len(out) / 3; len(out) > 0; out = out[n:] { // of the second card, of the first, of the second again
 		compare(t, outputsOf(p, out[:n]), want)
 	}
+}
+
+// halves is a model of one call: a product of matrices of bfloat16.
+func halves(t testing.TB) *program.Program {
+	t.Helper()
+	const n = 64
+	x, w := expr.NewInput("x", array.BFloat16, n, n), expr.NewConstant("w", array.BFloat16, n, n)
+	sum := expr.ReduceOver("sum", expr.Sum, []int64{n, n}, []int64{n}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(&expr.Cast{Type: array.Float32, A: x.At(i[0], r[0])}, &expr.Cast{Type: array.Float32, A: w.At(r[0], i[1])})
+	})
+	return &program.Program{
+		Name: "halves",
+		Values: []program.Value{
+			{Name: "x", DType: array.BFloat16, Shape: []int64{n, n}, Alias: -1},
+			{Name: "w", DType: array.BFloat16, Shape: []int64{n, n}, Alias: -1, Data: rounded(sample(1, n, n))},
+			{Name: "y", DType: array.Float32, Shape: []int64{n, n}, Alias: -1},
+		},
+		Inputs: []int{0}, Outputs: []int{2},
+		Tasks: []program.Task{{Workload: workload(t, sum), Name: "product", Count: 1}},
+		Calls: []program.Call{{Name: "layer", Task: 0, Args: []int{0, 1, 2}}},
+	}
+}
+
+// rounded are the same numbers in bfloat16.
+func rounded(a *array.Array) *array.Array {
+	r := array.New(array.BFloat16, a.Shape...)
+	for i := range a.Len() {
+		r.SetFloat(i, a.Float(i))
+	}
+	return r
+}
+
+// TestPackagesMakeTensorMaps of their values and weights, where those come to lie.
+func TestPackagesMakeTensorMaps(t *testing.T) {
+	p := halves(t)
+	o, driver := deviceOptions(t, p)
+	if !strings.Contains(string(o.Choices[0].Trace), "\nbulk ") {
+		t.Fatalf("the default schedule copies no boxes:\n%s", o.Choices[0].Trace)
+	}
+	dir := compiledForDevice(t, p, o)
+	input := rounded(sample(5, 64, 64))
+	want, err := p.Evaluate(map[string]*array.Array{inputName(p): input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, ran(t, p, userCommand(dir), input.Data), want)
+	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
 }
 
 // TestPackagesHaveCubins for their chip, and PTX for others, which is used where the driver takes no cubin.

@@ -135,7 +135,8 @@ type Pack struct {
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
 // *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *MultiplyMatrices, *MultiplyShared, *FenceRegisters,
-// *CommitProducts, *WaitProducts or *FenceAsync. Loads and stores have one flat index.
+// *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect or *WaitPhase. Loads and
+// stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.

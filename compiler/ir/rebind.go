@@ -63,6 +63,14 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.To = b
 		return &c
+	case *CopyBox:
+		c := *n
+		c.To = b
+		return &c
+	case *InitPhases:
+		return &InitPhases{b}
+	case *EndPhases:
+		return &EndPhases{b}
 	case *MultiplyMatrices:
 		c := *n
 		c.Sum = b

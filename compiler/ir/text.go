@@ -159,6 +159,16 @@ func (t *texter) block(b Block) {
 			t.line("wait for all products but %d", n.Groups)
 		case *FenceAsync:
 			t.line("fence for products")
+		case *CopyBox:
+			t.box(n)
+		case *InitPhases:
+			t.line("begin phases of %s", n.Phases.Tensor.Name)
+		case *EndPhases:
+			t.line("end phases of %s", n.Phases.Tensor.Name)
+		case *Expect:
+			t.line("expect %d bytes at %s[%s]", n.Bytes, n.Phases.Name, t.expr(n.Phase))
+		case *WaitPhase:
+			t.line("wait for phase %s of %s[%s]", t.expr(n.Parity), n.Phases.Name, t.expr(n.Phase))
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:

@@ -113,6 +113,18 @@ func (v *verifier) stmt(st Stmt) error {
 			return errors.New("products begin where threads are not told apart")
 		}
 		return nil
+	case *CopyBox:
+		if !v.threads || n.To.Space != Shared || n.To.Row == 0 || len(n.At) != len(n.Map.Dims) {
+			return fmt.Errorf("a box is copied to %s, which is not swizzled in shared memory, or where threads are not told apart", n.To.Tensor.Name)
+		}
+	case *InitPhases, *EndPhases, *Expect:
+		if !v.threads {
+			return errors.New("phases are begun, ended or told what to expect where threads are not told apart")
+		}
+	case *WaitPhase:
+		if v.threads || !v.blocks {
+			return errors.New("a phase is waited for where the threads of a block are not together")
+		}
 	case *MultiplyShared:
 		if !v.threads || n.Sum.Space != Private || n.A.Space != Shared || n.B.Space != Shared || n.A.Row == 0 || n.B.Row == 0 {
 			return errors.New("a warpgroup multiplies matrices that are not swizzled in shared memory, or its sums are not spread over registers")

@@ -38,6 +38,13 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 			n.exprs(f)
 		case *CopyAsync:
 			n.exprs(f)
+		case *CopyBox:
+			n.exprs(f)
+		case *Expect:
+			f(n.Phases.At(n.Phase))
+		case *WaitPhase:
+			f(n.Phases.At(n.Phase))
+			f(n.Parity)
 		case *MultiplyMatrices:
 			f(n.Sum.Tensor.At(n.SumIndex))
 			f(n.A.Tensor.At(n.AIndex))
@@ -95,6 +102,12 @@ func Rewrite(b Block, f func(expr.Expr) expr.Expr) Block {
 			st = &c
 		case *CopyAsync:
 			st = &CopyAsync{x.rewritten(f)}
+		case *CopyBox:
+			st = x.rewritten(f)
+		case *Expect:
+			st = &Expect{Phases: x.Phases, Phase: f(x.Phase), Bytes: x.Bytes}
+		case *WaitPhase:
+			st = &WaitPhase{Phases: x.Phases, Phase: f(x.Phase), Parity: f(x.Parity)}
 		}
 		out[k] = st
 	}
@@ -142,6 +155,12 @@ func Written(st Stmt) *Buffer {
 		return n.To
 	case *CopyAsync:
 		return n.To
+	case *CopyBox:
+		return n.To
+	case *InitPhases:
+		return n.Phases
+	case *EndPhases:
+		return n.Phases
 	case *MultiplyMatrices:
 		return n.Sum
 	case *MultiplyShared:

@@ -195,7 +195,7 @@ func (l *lowerer) attached(n *nest, pos int) (ir.Block, error) {
 			body, err := l.cutting(newNest(p, mins, extents), func() (ir.Block, error) { return l.generate(n, pos+1) })
 			return append(block, body...), err
 		}
-		body, err := l.generate(newNest(p, mins, extents), 0)
+		body, err := l.filled(p, mins, extents)
 		if err != nil {
 			return nil, err
 		}

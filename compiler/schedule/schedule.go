@@ -66,6 +66,8 @@ type Stage struct {
 	// Rounds is in how many rounds of the consumer's blocks sums are cut so that blocks have equal shares; 0 = in
 	// none.
 	Rounds int64
+	// Bulk is set for such a buffer that is filled by copies of boxes, which one thread begins.
+	Bulk bool
 	// FetchBytes is how many bytes ahead the stage's buffer is fetched when it is read; 0 = not at all.
 	FetchBytes int64
 }
@@ -239,6 +241,9 @@ func (s *Schedule) leaf(stageID, iterID int) (*Stage, *Iter, error) {
 		return nil, nil, fmt.Errorf("stage %d has no iterator %d", stageID, iterID)
 	}
 	it := g.Iters[iterID]
+	if g.Bulk {
+		return nil, nil, fmt.Errorf("stage %d is copied as boxes, and has no loops", stageID)
+	}
 	if g.LeafIndex(it) < 0 {
 		return nil, nil, fmt.Errorf("iterator %d of stage %d was already split or fused", iterID, stageID)
 	}

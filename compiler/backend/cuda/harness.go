@@ -18,8 +18,9 @@ func Harness(t *target.Target) toolchain.Build {
 	return harness.BuildFor(t, append(append(sources("driver/src"), image.Sources()...), sources("harness/src")...))
 }
 
-// DriverSources are what calls the driver: the part of its interface that is used, and what finds it.
-func DriverSources() []toolchain.File { return sources("driver/src") }
+// DriverSources are what calls the driver: the part of its interface that is used, what finds it, and what it makes
+// tensor maps of.
+func DriverSources() []toolchain.File { return append(sources("driver/src"), image.Boxes()...) }
 
 // sources are the files of an embedded folder.
 func sources(folder string) []toolchain.File { return image.Files(files, folder) }

@@ -21,10 +21,11 @@ import (
 var errOther = errors.New("another kernel is run")
 
 // orders reports whether a statement keeps what threads and their copies and products do in order: a barrier, a fence,
-// or a wait.
+// a wait, or what it waits for.
 func orders(st ir.Stmt) bool {
 	switch st.(type) {
-	case *ir.Barrier, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts:
+	case *ir.Barrier, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts,
+		*ir.InitPhases, *ir.EndPhases, *ir.Expect, *ir.WaitPhase:
 		return true
 	}
 	return false
@@ -61,7 +62,8 @@ func without(b ir.Block, at *int) ir.Block {
 }
 
 // found are the words of reports that a barrier, a fence or a wait is missing.
-var found = regexp.MustCompile("with no barrier between|nobody wrote|has not waited|have waited|has waited|it waited|no FENCE_ASYNC|no WGMMA_FENCE")
+var found = regexp.MustCompile("with no barrier between|nobody wrote|has not waited|have waited|has waited|it waited|no FENCE_ASYNC|no WGMMA_FENCE|" +
+	"is no mbarrier|which is one|are missing")
 
 // TestEveryBarrierIsMissed: a kernel with one barrier less, or one fence or wait, is found out, whichever it is.
 func TestEveryBarrierIsMissed(t *testing.T) {

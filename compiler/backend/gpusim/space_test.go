@@ -21,7 +21,10 @@ const batchSize = 24
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
 
-func played(t testing.TB) *target.Target {
+func played(t interface {
+	Helper()
+	Fatal(...any)
+}) *target.Target {
 	t.Helper()
 	on, err := Backend{}.Target(targetName, 1)
 	if err != nil {

@@ -61,12 +61,18 @@ func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for algorithm, knobs := range map[string]map[string]int64{
-		"direct":        {"tall": 16, "rows": 4, "wide": 8, "columns": 4, "depth": 16, "unroll": 4, "vector": 4, "parts": 1},
-		"F16":           {"tall": 4, "rows": 1, "wide": 1, "columns": 4, "depth": 1},
-		"warpgroup F16": {"tall": 1, "rows": 1, "wide": 1, "columns": 4, "depth": 1},
+	for _, x := range []struct {
+		algorithm string
+		knobs     map[string]int64
+		cuts      map[int64]int64 // by the stages
+	}{
+		{"direct", map[string]int64{"tall": 16, "rows": 4, "wide": 8, "columns": 4, "depth": 16, "unroll": 4, "vector": 4, "parts": 1}, map[int64]int64{1: 1, 3: 0}},
+		{"F16", map[string]int64{"tall": 4, "rows": 1, "wide": 1, "columns": 4, "depth": 1}, map[int64]int64{1: 1, 3: 0}},
+		{"warpgroup F16", map[string]int64{"tall": 1, "rows": 1, "wide": 1, "columns": 4, "depth": 1, "bulk": 0}, map[int64]int64{1: 1, 3: 0}},
+		{"warpgroup F16", map[string]int64{"tall": 1, "rows": 1, "wide": 1, "columns": 4, "depth": 1, "bulk": 1}, map[int64]int64{2: 1, 3: 0}},
 	} {
-		for stages, cut := range map[int64]int64{1: 1, 3: 0} {
+		algorithm, knobs := x.algorithm, x.knobs
+		for stages, cut := range x.cuts {
 			knobs["stages"], knobs["cut"], knobs["walkers"], knobs["band"] = stages, cut, 1, 1
 			made := scheduled(t, w, on, algorithm, knobs)
 			c := kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}

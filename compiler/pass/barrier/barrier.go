@@ -34,12 +34,13 @@ type use struct {
 }
 
 // way is that on which something is under way: a copy is nobody's to see until it is waited for, and what products
-// read is nobody's to write.
+// read is nobody's to write. Boxes are there for all who wait for their phase.
 type way uint8
 
 const (
 	done way = iota
 	copying
+	boxing
 	multiplying
 )
 
@@ -104,6 +105,17 @@ func (p pending) landed(on way) pending {
 	return all
 }
 
+// arrived is what is pending when all threads have waited for the boxes that were under way.
+func (p pending) arrived() pending {
+	rest := pending{}
+	for u, e := range p {
+		if u.underway != boxing {
+			rest[u] = e
+		}
+	}
+	return rest
+}
+
 // conflicts reports whether one of two uses writes what the other uses.
 func (e extent) conflicts(next extent) bool {
 	return e.written.meets(next.read) || e.written.meets(next.written) || e.read.meets(next.written)
@@ -145,6 +157,8 @@ func (p *placer) block(b ir.Block, before pending) (ir.Block, pending) {
 		switch st.(type) {
 		case *ir.Wait:
 			now = now.landed(copying)
+		case *ir.WaitPhase:
+			now = now.arrived()
 		case *ir.WaitProducts:
 			now = now.landed(multiplying)
 		case *ir.Barrier:
@@ -213,6 +227,8 @@ func (p *placer) uses(st ir.Stmt) pending {
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: within(n.Index, n.Elements, thread)})
 		case *ir.CopyAsync:
 			used.add(use{tensor: w.Tensor, alone: alone, underway: copying}, extent{written: within(n.Index, n.Elements, thread)})
+		case *ir.CopyBox:
+			used.add(use{tensor: w.Tensor, alone: alone, underway: boxing}, extent{written: all})
 		default:
 			used.add(use{tensor: w.Tensor, alone: alone}, extent{written: all})
 		}

@@ -27,6 +27,19 @@ func TestThreadsWaitBeforeAndBehindSharedMemory(t *testing.T) {
 	irtest.Golden(t, "after", barrier.Run(f))
 }
 
+// TestBoxesNeedNoBarrierBehindTheirPhase, and no fence: only what is copied over them waits for those who have read
+// them, and the end of their phases for those who wait.
+func TestBoxesNeedNoBarrierBehindTheirPhase(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProducts, irtest.WarpgroupLoop))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = spread.Run(pipeline.Run(wide.Run(f))); err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "boxes", barrier.Run(products.Run(tensorize.Run(f))))
+}
+
 // TestWhatProductsReadIsFenced before the barrier behind which they begin, and only where threads have written it.
 func TestWhatProductsReadIsFenced(t *testing.T) {
 	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile))

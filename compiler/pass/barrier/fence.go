@@ -77,9 +77,11 @@ func (f fencer) writes(b ir.Block) (u unfenced) {
 		if w == nil || !f[w.Tensor] {
 			return
 		}
-		if _, begun := st.(*ir.CopyAsync); begun {
+		switch st.(type) {
+		case *ir.CopyBox: // past the threads, too
+		case *ir.CopyAsync:
 			u.underway = true
-		} else {
+		default:
 			u.written = true
 		}
 	})

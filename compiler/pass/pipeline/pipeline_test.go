@@ -30,6 +30,36 @@ func TestProductsOfWarpgroupsLeaveAStepOfTheRing(t *testing.T) {
 	irtest.Golden(t, "warpgroup", pipeline.Run(wide.Run(f)))
 }
 
+// TestBoxesAreCopiedAhead: one thread begins those of a step for all, whether or not all threads copy beside them, and
+// all wait for the phase of the step's mbarrier.
+func TestBoxesAreCopiedAhead(t *testing.T) {
+	for name, trace := range map[string]string{"boxes": irtest.WarpgroupBoxes, "boxes_and_copies": irtest.WarpgroupBoxAndCopy} {
+		f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, trace))
+		if err != nil {
+			t.Fatal(err)
+		}
+		irtest.Golden(t, name, pipeline.Run(wide.Run(f)))
+	}
+}
+
+// TestBoxesOfOneStepAreWaitedForAtOnce, since there is nothing to do meanwhile.
+func TestBoxesOfOneStepAreWaitedForAtOnce(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "one_step", pipeline.Run(f))
+}
+
+// TestPhasesEndWithTheirLoop where it is run again: others begin in the same place.
+func TestPhasesEndWithTheirLoop(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.WarpgroupProducts, irtest.WarpgroupLoop))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "looped", pipeline.Run(f))
+}
+
 // TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor, so that no step begins copies.
 func TestAllIsFetchedBeforeALoopThatTheRingHasRoomFor(t *testing.T) {
 	f, err := threads.Run(irtest.Replayed(t, irtest.Product, irtest.TilesOf(2)+"pipeline 2 3\n"))
@@ -109,4 +139,15 @@ func TestStepsOfABlockAreCounted(t *testing.T) {
 			t.Errorf("of %s blocks, the next tile is fetched ahead: %v, want %v", walkers, got, want)
 		}
 	}
+}
+
+// TestPhasesGoOnFromTileToTile: of an mbarrier that one tile has used an odd number of times, the next one begins with
+// the other phase.
+func TestPhasesGoOnFromTileToTile(t *testing.T) {
+	tiles := strings.ReplaceAll(irtest.WarpgroupProduct, "[64,64]", "[256,64]")
+	f, err := threads.Run(irtest.Replayed(t, strings.Replace(tiles, "f32[64,16]", "f32[256,16]", 1), irtest.WarpgroupBoxes+"persist 0 2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "continued_boxes", pipeline.Run(f))
 }

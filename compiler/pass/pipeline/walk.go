@@ -62,10 +62,14 @@ func allocatesAhead(b ir.Block) (found bool) {
 // run is the walk with what is before it.
 func (w *walk) run() ir.Block {
 	l := w.steps
-	out := l.allocs()
+	out := l.begin()
 	first, names := w.at(w.Range.First)
 	out = append(out, names...)
-	l.tile = &expr.Var{Name: "turn", Extent: l.steps}
+	turns := l.steps
+	if l.boxes != nil {
+		turns *= 2 // phases of an mbarrier are told apart by whether they are even
+	}
+	l.tile = &expr.Var{Name: "turn", Extent: turns}
 	ahead := l.ahead()
 	for k := range ahead {
 		copies := w.moved(l.begun(expr.I(k), expr.I(k)), first)
@@ -73,7 +77,7 @@ func (w *walk) run() ir.Block {
 		copies = ir.Rewrite(copies, func(e expr.Expr) expr.Expr {
 			return expr.Simplify(expr.Substitute(e, map[*expr.Var]expr.Expr{l.tile: expr.I(0)}))
 		})
-		out = append(append(out, copies...), &ir.Commit{})
+		out = append(append(out, copies...), l.closed()...)
 	}
 	later := expr.AddE(l.Var, expr.I(ahead))
 	following, names := w.at(expr.AddE(w.Var, expr.I(w.Range.Every)))
@@ -84,7 +88,7 @@ func (w *walk) run() ir.Block {
 		Then: l.begun(later, later), Else: ir.Block{&ir.If{Cond: more, Then: next}},
 	}})
 	done := expr.MulE(expr.Bin(expr.FloorDiv, expr.SubE(w.Var, w.Range.First), expr.I(w.Range.Every)), expr.I(l.Extent))
-	body := ir.Block{&ir.Let{Var: l.tile, Value: expr.Simplify(expr.Bin(expr.FloorMod, done, expr.I(l.steps)))}}
+	body := ir.Block{&ir.Let{Var: l.tile, Value: expr.Simplify(expr.Bin(expr.FloorMod, done, expr.I(turns)))}}
 	body = append(append(body, w.before...), steps)
 	return append(out, w.With(append(body, w.behind...)))
 }

@@ -43,7 +43,8 @@ func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir st
 	d := &Driver{tc, t, dir}
 	err := tc.Build(ctx, toolchain.Build{
 		Target: t, Form: toolchain.Library, Sources: []toolchain.File{file("fake.c")},
-		Headers: append(cuda.DriverSources(), file("told.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header}),
+		Headers: append(cuda.DriverSources(), file("told.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header},
+			toolchain.File{Name: "sim_maps.h", Text: dialect.SimulatedMaps()}),
 	}, d.Library())
 	return d, err
 }
@@ -122,9 +123,11 @@ var (
 	kernel    = regexp.MustCompile(`(?m)^TILTH_KERNEL\((\w+), (\d+)\)\((.*)\) \{$`)
 	parameter = regexp.MustCompile(`GLOBAL (const )?(\w+) \*restrict (\w+)`)
 	array     = regexp.MustCompile(`GLOBAL_ARRAY\((\w+), (\d+)\);`)
+	tensorMap = regexp.MustCompile(`TENSOR_MAP \w+`)
 )
 
-// players are functions that play launches of the kernels in a text: NAME_play.
+// players are functions that play launches of the kernels in a text: NAME_play, and how many of their last parameters
+// are tensor maps: NAME_maps.
 func players(text string) string {
 	var b strings.Builder
 	for _, at := range kernel.FindAllStringSubmatchIndex(text, -1) {
@@ -136,19 +139,24 @@ func players(text string) string {
 		}
 		var outputs []string
 		values := ""
-		for k, p := range parameter.FindAllStringSubmatch(parameters, -1) {
+		pointers, maps := parameter.FindAllStringSubmatch(parameters, -1), tensorMap.FindAllString(parameters, -1)
+		for k, p := range pointers {
 			values += fmt.Sprintf(", ((void *const *)of)[%d]", k)
 			if p[1] == "" {
 				outputs = append(outputs, fmt.Sprintf("{parameters[%d], %s}", k, elements[p[3]]))
 			}
 		}
-		fmt.Fprintf(&b, `static void %[1]s_thread(struct sim_thread *sim, void *of) { %[1]s(sim%[2]s); }
+		for k := range maps {
+			values += fmt.Sprintf(", *((const struct sim_map *const *)of)[%d]", len(pointers)+k)
+		}
+		fmt.Fprintf(&b, `const int %[1]s_maps = %[6]d;
+static void %[1]s_thread(struct sim_thread *sim, void *of) { %[1]s(sim%[2]s); }
 void %[1]s_play(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks) {
   const struct sim_output outputs[] = {%[3]s};
   struct sim_launch launch = {"%[1]s", %[1]s_thread, (void *)parameters, %[4]s, outputs, %[5]d, 0};
   sim_run_launch(rt, &launch, blocks);
 }
-`, name, values, strings.Join(outputs, ", "), threads, len(outputs))
+`, name, values, strings.Join(outputs, ", "), threads, len(outputs), len(maps))
 	}
 	return b.String()
 }

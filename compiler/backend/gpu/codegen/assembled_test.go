@@ -72,6 +72,34 @@ func assemble(t testing.TB, arch, text string) (list []usage, err error) {
 	return list, nil
 }
 
+// hasInstructions fails where there are an assembler and a disassembler, and the machine code of PTX lacks
+// instructions.
+func hasInstructions(t testing.TB, arch, text string, instructions ...string) {
+	t.Helper()
+	dumper, err := exec.LookPath("cuobjdump")
+	if err != nil || !hasAssembler(arch) {
+		return
+	}
+	dir := t.TempDir()
+	source, cubin := filepath.Join(dir, "kernels.ptx"), filepath.Join(dir, "cubin")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, _ := ptxas()
+	if out, err := exec.CommandContext(t.Context(), path, "-arch="+arch, source, "-o", cubin).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	code, err := exec.CommandContext(t.Context(), dumper, "-sass", cubin).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range instructions {
+		if !bytes.Contains(code, []byte(want)) {
+			t.Errorf("there is no %s in\n%s", want, code)
+		}
+	}
+}
+
 // spillsNothing fails where there is an assembler that keeps something of a kernel's threads in memory.
 func spillsNothing(t testing.TB, arch, text string) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -26,6 +27,10 @@ type Parameter struct {
 	Arg         int
 	Prepared    bool
 	OffsetBytes int64
+	// Map is set where the parameter is no pointer, but the tensor map of what lies there.
+	Map *ir.TensorMap
+	// Type is that of the elements of such a tensor.
+	Type array.DType
 }
 
 // expression is the parameter in the function of the ABI.
@@ -83,15 +88,21 @@ type Kernel struct {
 	Blocks, Threads int64
 	// SharedBytes is the shared memory that the launch gives a block; what the kernel declares itself is not counted.
 	SharedBytes int64
-	// globals are its parameters.
+	// globals are its parameters, and maps those behind them.
 	globals []global
+	maps    []tensorMap
 }
 
-// Parameters are what the launch gives its kernel, in their order.
+// Parameters are what the launch gives its kernel, in their order: pointers, and tensor maps behind them.
 func (k Kernel) Parameters() []Parameter {
-	list := make([]Parameter, len(k.globals))
-	for i, g := range k.globals {
-		list[i] = g.place
+	list := make([]Parameter, 0, len(k.globals)+len(k.maps))
+	for _, g := range k.globals {
+		list = append(list, g.place)
+	}
+	for _, m := range k.maps {
+		place := m.of.place
+		place.Map, place.Type = m.TensorMap, m.of.Tensor.DType
+		list = append(list, place)
 	}
 	return list
 }
@@ -102,35 +113,40 @@ func Kernels(symbol string, f *ir.Func, helpers *ctext.Declarations, d ctext.Dia
 	var list []Kernel
 	for k, l := range launchesOf(f) {
 		n := Kernel{Name: fmt.Sprintf("%s_%d", symbol, k), Blocks: l.loop.Extent, Threads: l.threads, SharedBytes: l.dynamicBytes(), globals: globalsOf(l.loop, all)}
-		n.Text = kernel(n.Name, l, n.globals, helpers, d)
+		n.maps = mapsOf(l.loop, n.globals)
+		n.Text = kernel(n, l, helpers, d)
 		list = append(list, n)
 	}
 	return list
 }
 
 // kernel prints a launch as a function.
-func kernel(name string, l launch, globals []global, u *ctext.Declarations, d ctext.Dialect) string {
-	p := &printer{name: name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{},
-		aligned: map[*expr.Tensor]bool{}}
+func kernel(n Kernel, l launch, u *ctext.Declarations, d ctext.Dialect) string {
+	p := &printer{name: n.Name, launch: l, names: map[*expr.Var]string{}, buffers: map[*expr.Tensor]string{}, private: map[*expr.Tensor]bool{},
+		maps: n.maps, aligned: map[*expr.Tensor]bool{}}
 	p.scalars = &ctext.Scalars{Helpers: ctext.Helpers{Declarations: u, Dialect: d}, Var: p.variable, Load: p.load, Other: p.other}
-	params := make([]string, len(globals))
+	params := make([]string, 0, len(n.globals)+len(n.maps))
 	arrays := ""
-	for k, g := range globals {
+	for _, g := range n.globals {
 		p.buffers[g.Tensor] = g.name
 		constant := "const "
 		if g.written {
 			constant = ""
 		}
-		params[k] = fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
+		params = append(params, fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name))
 		arrays += fmt.Sprintf("  GLOBAL_ARRAY(%s, %d);\n", g.name, g.Elements())
 		if g.aligned {
 			p.aligned[g.Tensor] = true
 			arrays += fmt.Sprintf("  GLOBAL_ALIGNED(%s);\n", g.name)
 		}
 	}
+	for _, m := range n.maps {
+		arrays += fmt.Sprintf("  TENSOR_MAP_OF(%s, %s, %s, %d);\n", m.name, m.of.name, n.Name, len(params))
+		params = append(params, "TENSOR_MAP "+m.name)
+	}
 	p.indent++
 	p.line("const %s %s = BID;", d.Index, p.variable(l.loop.Var))
 	p.indent--
 	p.block(l.loop.Body)
-	return fmt.Sprintf("TILTH_KERNEL(%s, %d)(%s) {\n%s%s%s}\n", name, l.threads, strings.Join(params, ", "), arrays, p.shared.String(), p.out.String())
+	return fmt.Sprintf("TILTH_KERNEL(%s, %d)(%s) {\n%s%s%s}\n", n.Name, l.threads, strings.Join(params, ", "), arrays, p.shared.String(), p.out.String())
 }

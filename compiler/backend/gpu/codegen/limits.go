@@ -2,7 +2,9 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -24,6 +26,9 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 		return fmt.Errorf("gpu: products by warpgroups are for sm_90a, and this is %s (%s)", g.Model, g.Arch)
 	}
 	for _, l := range launchesOf(f) {
+		if err := checkBoxes(l, globals(f), g); err != nil {
+			return err
+		}
 		switch {
 		case l.loop.Extent > maxBlocks:
 			return fmt.Errorf("gpu: a launch has %d blocks, more than %d", l.loop.Extent, maxBlocks)
@@ -36,6 +41,46 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 		}
 	}
 	return nil
+}
+
+// maxMaps is the most tensor maps of a launch: what kernels take is 4096 bytes at most.
+const maxMaps = 16
+
+// checkBoxes says what keeps a launch from copying boxes of tensors, if it does.
+func checkBoxes(l launch, all []global, g *target.GPU) error {
+	var err error
+	ir.Visit(l.loop.Body, func(st ir.Stmt) {
+		c, ok := st.(*ir.CopyBox)
+		if !ok || err != nil {
+			return
+		}
+		at := slices.IndexFunc(all, func(g global) bool { return g.Tensor == c.From })
+		switch {
+		case c.Phases == nil:
+			err = fmt.Errorf("gpu: boxes of %s are copied, and nobody waits for them", c.From.Name)
+		case !g.Warpgroups():
+			err = fmt.Errorf("gpu: copies of boxes of tensors are for sm_90a, and this is %s (%s)", g.Model, g.Arch)
+		case at < 0 || !all[at].aligned:
+			err = fmt.Errorf("gpu: boxes of %s are copied, which does not lie in global memory, or may begin anywhere", c.From.Name)
+		case writes(l.loop.Body, c.From):
+			err = fmt.Errorf("gpu: boxes of %s are copied in the launch that writes it", c.From.Name)
+		}
+	})
+	if err == nil {
+		if n := len(mapsOf(l.loop, globalsOf(l.loop, all))); n > maxMaps {
+			err = fmt.Errorf("gpu: a launch copies boxes of %d tensors, more than %d", n, maxMaps)
+		}
+	}
+	return err
+}
+
+// writes reports whether a block writes to a tensor.
+func writes(b ir.Block, t *expr.Tensor) (found bool) {
+	ir.Visit(b, func(st ir.Stmt) {
+		w := ir.Written(st)
+		found = found || w != nil && w.Tensor == t
+	})
+	return found
 }
 
 // multipliesShared reports whether a program has products by warpgroups.

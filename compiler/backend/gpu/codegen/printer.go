@@ -21,6 +21,8 @@ type printer struct {
 	// buffers has the names of the buffers in scope, private which of them are a thread's own.
 	buffers map[*expr.Tensor]string
 	private map[*expr.Tensor]bool
+	// maps are the tensor maps of the launch.
+	maps []tensorMap
 	// aligned are those in global memory that are known to begin at a multiple of 16 bytes.
 	aligned map[*expr.Tensor]bool
 	// shared are the declarations of arrays in shared memory, which stand at the beginning of a kernel; sharedBytes is
@@ -127,6 +129,10 @@ func (p *printer) stmt(st ir.Stmt) {
 	case *ir.Copy, *ir.CopyAsync:
 		c, _ := p.copierOf(st)
 		c.copy()
+	case *ir.CopyBox:
+		p.copyBox(n)
+	case *ir.InitPhases, *ir.EndPhases, *ir.Expect, *ir.WaitPhase:
+		p.phases(st)
 	case *ir.Commit:
 		p.line("COPY_COMMIT();")
 	case *ir.Wait:

@@ -32,6 +32,10 @@ func thread(k Kernel) string {
 		fmt.Fprintf(&fields, " %s *%s;", ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
 		fmt.Fprintf(&values, ", of->%s", g.name)
 	}
+	for _, m := range k.maps {
+		fmt.Fprintf(&fields, " struct sim_map %s;", m.name)
+		fmt.Fprintf(&values, ", of->%s", m.name)
+	}
 	return fmt.Sprintf("struct %[1]s_arguments {%[2]s };\nstatic void %[1]s_thread(struct sim_thread *sim, void *closure) {\n"+
 		"  const struct %[1]s_arguments *const of = closure;\n  %[1]s(sim%[3]s);\n}\n", k.Name, fields.String(), values.String())
 }
@@ -45,6 +49,9 @@ func launched(k Kernel) string {
 			outputs = append(outputs, fmt.Sprintf("{%s, %d}", g.place.expression(), g.Elements()))
 		}
 	}
+	for _, m := range k.maps {
+		values = append(values, encoded(m))
+	}
 	return fmt.Sprintf(`  {
     struct %[1]s_arguments of = {%[2]s};
     const struct sim_output outputs[] = {%[3]s};
@@ -52,4 +59,17 @@ func launched(k Kernel) string {
     sim_run_launch(rt, &launch, %[6]d);
   }
 `, k.Name, strings.Join(values, ", "), strings.Join(outputs, ", "), k.Threads, len(outputs), k.Blocks)
+}
+
+// encoded is a tensor map as the simulation has it.
+func encoded(m tensorMap) string {
+	size := m.of.Tensor.DType.Bytes()
+	var last, strides, box []string
+	for _, d := range m.Dims {
+		last = append(last, fmt.Sprint(d.Extent-1))
+		strides = append(strides, fmt.Sprint(d.Stride*size))
+		box = append(box, fmt.Sprint(d.Box))
+	}
+	return fmt.Sprintf("{.address = (uintptr_t)%s, .kind = SIM_MAP, .dimensions = %d, .element_bytes = %d, .panel = %d, .last = {%s}, .strides = {%s}, .box = {%s}}",
+		m.of.place.expression(), len(m.Dims), size, m.PanelBytes, strings.Join(last, ", "), strings.Join(strides, ", "), strings.Join(box, ", "))
 }

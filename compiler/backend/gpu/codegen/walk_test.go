@@ -23,7 +23,7 @@ func TestBlocksThatWalkKeepResultsInRegisters(t *testing.T) {
 	for algorithm, want := range map[string][]string{
 		"direct":        {"fma.rn.f32", "ld.shared"},
 		"F16":           {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "cp.async.wait_group 1"},
-		"warpgroup F16": {"wgmma.mma_async", "cp.async.wait_group 1"},
+		"warpgroup F16": {"wgmma.mma_async", "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity"},
 	} {
 		s := b.Space(exprtest.ProductOf(t, array.Float16, 2048, 512, 3072), on, schedule.Strict)
 		s = s.Of(s.Algorithms()[slices.IndexFunc(s.Algorithms(), func(a space.Algorithm) bool { return a.Name == algorithm })])

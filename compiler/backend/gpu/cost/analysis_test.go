@@ -58,6 +58,19 @@ func TestAProductIsCounted(t *testing.T) {
 	}
 }
 
+// TestABoxIsOneCopy, which brings as much as those of all threads: of two operands in four steps.
+func TestABoxIsOneCopy(t *testing.T) {
+	each := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile).Launches[0]
+	boxes := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupBoxes).Launches[0]
+	if each.Copies != 4*(128+32) || boxes.Copies != 4*2 || boxes.Asynchronous != boxes.Copies || boxes.Stages != each.Stages {
+		t.Errorf("%v copies by threads and %v boxes, %v of them ahead", each.Copies, boxes.Copies, boxes.Asynchronous)
+	}
+	if boxes.Global.Bytes != each.Global.Bytes || boxes.Global.Units != each.Global.Units || boxes.Instructions() >= each.Instructions() {
+		t.Errorf("boxes bring %v bytes in %v sectors by %v instructions, threads %v in %v by %v", boxes.Global.Bytes, boxes.Global.Units,
+			boxes.Instructions(), each.Global.Bytes, each.Global.Units, each.Instructions())
+	}
+}
+
 // TestPaddingIsNotLoaded: of a row of 16 that is shifted by 8, half comes from memory.
 func TestPaddingIsNotLoaded(t *testing.T) {
 	const shifted = `input t0 f32[16]

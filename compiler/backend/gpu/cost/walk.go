@@ -52,6 +52,8 @@ func (w walker) block(b ir.Block) {
 			w.alloc(n.Buffer)
 		case *ir.Copy:
 			w.copied(n)
+		case *ir.CopyBox:
+			w.copiedBox(n)
 		case *ir.Store:
 			w.store(n)
 		}
@@ -348,6 +350,20 @@ func (w walker) copied(n *ir.Copy) {
 	w.to.Copies += copies
 	if n.To.Steps > 1 {
 		w.to.Asynchronous += copies
+	}
+	w.code(2)
+}
+
+// copiedBox counts a copy of a box, which one thread begins and none makes.
+func (w walker) copiedBox(n *ir.CopyBox) {
+	bytes := float64(n.Bytes())
+	rows := bytes / float64(n.Map.PanelBytes)
+	sectors := rows * math.Ceil(float64(n.Map.PanelBytes)/sectorBytes)
+	w.to.Global.add(Traffic{Requests: w.times, Bytes: w.times * bytes, Units: w.times * sectors})
+	w.to.Local.add(Traffic{Bytes: w.times * bytes, Units: w.times * bytes / turnBytes})
+	w.to.Copies += w.times
+	if n.To.Steps > 1 {
+		w.to.Asynchronous += w.times
 	}
 	w.code(2)
 }

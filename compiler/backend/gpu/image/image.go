@@ -76,7 +76,7 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code
 }
 
 // moduleVersion is how modules begin.
-const moduleVersion = "tilth-device-module 2\n"
+const moduleVersion = "tilth-device-module 3\n"
 
 // CodeOf is what is in a module beside its table: code, and what an assembler made of it, if one did. ok says whether
 // it is a module at all.
@@ -122,11 +122,23 @@ func tableOf(w *expr.Workload, candidates []*Printed) string {
 func parameters(k codegen.Kernel) string {
 	text := ""
 	for _, p := range k.Parameters() {
+		if p.Map != nil {
+			text += boxes(p)
+		}
 		if p.Arg < 0 {
 			text += fmt.Sprintf(" w%d", p.OffsetBytes)
 		} else {
 			text += fmt.Sprintf(" a%d", p.Arg)
 		}
+	}
+	return text
+}
+
+// boxes are those of a tensor map in a table.
+func boxes(p codegen.Parameter) string {
+	text, size := fmt.Sprintf(" m %d %d %d", abi.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims)), p.Type.Bytes()
+	for _, d := range p.Map.Dims {
+		text += fmt.Sprintf(" %d %d %d", d.Extent, d.Stride*size, d.Box)
 	}
 	return text
 }

@@ -6,11 +6,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-//go:embed src parts
+//go:embed src parts boxes
 var files embed.FS
 
 // Sources are the reader of files of candidates, for a harness.
-func Sources() []toolchain.File { return Files(files, "src") }
+func Sources() []toolchain.File { return append(Files(files, "src"), Boxes()...) }
+
+// Boxes are the header that says how boxes of a tensor are copied, which drivers make tensor maps of.
+func Boxes() []toolchain.File { return Files(files, "boxes") }
 
 // Parts are the header that says how a package has code for a device, which launch.h includes.
 func Parts() []toolchain.File { return Files(files, "parts") }

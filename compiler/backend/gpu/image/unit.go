@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -38,7 +39,8 @@ func (u *unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error
 	var run strings.Builder
 	for _, k := range p.kernels {
 		u.kernels.WriteString(k.Text)
-		fmt.Fprintf(&u.host, "static struct tilth_device_kernel %[1]s = {&unit_code, \"%[1]s\", %d, %d, %d, {0}};\n", k.Name, k.Blocks, k.Threads, k.SharedBytes)
+		fmt.Fprintf(&u.host, "%sstatic struct tilth_device_kernel %[2]s = {&unit_code, \"%[2]s\", %d, %d, %d, {0}%s};\n", maps(k), k.Name, k.Blocks, k.Threads,
+			k.SharedBytes, named(k))
 		fmt.Fprintf(&run, "  { void *const pointers[] = {%s};\n    tilth_device_launch(rt, &%s, pointers, %d); }\n", pointers(k), k.Name, len(k.Parameters()))
 	}
 	fmt.Fprintf(&u.host, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n%s}\n", symbol, run.String())
@@ -57,6 +59,42 @@ func pointers(k codegen.Kernel) string {
 		}
 	}
 	return text + "0"
+}
+
+// maps are the boxes of a launch's tensor maps in C, where it has any: its last parameters.
+func maps(k codegen.Kernel) string {
+	text := ""
+	for _, p := range k.Parameters() {
+		if p.Map == nil {
+			continue
+		}
+		var extents, strides, box []string
+		for _, d := range p.Map.Dims {
+			extents = append(extents, fmt.Sprint(d.Extent))
+			strides = append(strides, fmt.Sprint(d.Stride*p.Type.Bytes()))
+			box = append(box, fmt.Sprint(d.Box))
+		}
+		text += fmt.Sprintf("  {%d, %d, %d, {%s}, {%s}, {%s}},\n", abi.Type(p.Type), p.Map.PanelBytes, len(p.Map.Dims), strings.Join(extents, ", "),
+			strings.Join(strides, ", "), strings.Join(box, ", "))
+	}
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("static const struct tilth_boxes %s_boxes[] = {\n%s};\n", k.Name, text)
+}
+
+// named names those boxes, and says how many there are.
+func named(k codegen.Kernel) string {
+	n := 0
+	for _, p := range k.Parameters() {
+		if p.Map != nil {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s_boxes, %d", k.Name, n)
 }
 
 // device is what makes the unit's code.

@@ -16,6 +16,9 @@ int driver_open(struct driver *d, const char *library, char *message, int messag
   }
   DRIVER_FUNCTIONS(DRIVER_FIND)
 #undef DRIVER_FIND
+#define DRIVER_LOOK_FOR(name, parameters) d->name = (CUresult(*) parameters)dlsym(object, #name);
+  DRIVER_NEWER_FUNCTIONS(DRIVER_LOOK_FOR)
+#undef DRIVER_LOOK_FOR
   return 0;
 }
 

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "boxes.h"
+
 typedef int32_t CUresult, CUdevice;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
@@ -16,7 +18,9 @@ typedef struct CUgraphExec_st *CUgraphExec;
 typedef uint64_t CUdeviceptr;
 typedef struct { unsigned char bytes[16]; } CUuuid;
 
-enum { CUDA_SUCCESS = 0 };
+typedef struct { uint64_t bits[16]; } __attribute__((aligned(64))) CUtensorMap;
+
+enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NOT_SUPPORTED = 801 };
 
 enum { CU_CAPTURE_THREAD_LOCAL = 1 };
 
@@ -31,6 +35,12 @@ enum {
   CU_BLOCK_THREADS = 1, CU_WARP_THREADS = 10, CU_MULTIPROCESSORS = 16, CU_L2_BYTES = 38, CU_MULTIPROCESSOR_THREADS = 39,
   CU_COMPUTE_MAJOR = 75, CU_COMPUTE_MINOR = 76, CU_MULTIPROCESSOR_SHARED_BYTES = 81, CU_MULTIPROCESSOR_REGISTERS = 82, CU_BLOCK_SHARED_BYTES = 97
 };
+
+/* Types of elements of a tensor map, how its boxes are swizzled, and how much of them is brought into the second cache at
+ * a time. */
+enum { CU_MAP_UINT8 = 0, CU_MAP_UINT16 = 1, CU_MAP_UINT32 = 2, CU_MAP_INT32 = 3, CU_MAP_FLOAT16 = 6, CU_MAP_FLOAT32 = 7, CU_MAP_BFLOAT16 = 9 };
+enum { CU_SWIZZLE_32 = 1, CU_SWIZZLE_64 = 2, CU_SWIZZLE_128 = 3 };
+enum { CU_PROMOTE_128 = 2 };
 
 /* Every function that is used: its name in the library, the version included, and its parameters. */
 #define DRIVER_FUNCTIONS(F)                                                                                                    \
@@ -80,9 +90,15 @@ enum {
   F(cuEventElapsedTime, (float *milliseconds, CUevent begin, CUevent end))                                                     \
   F(cuGetErrorString, (CUresult result, const char **text))
 
+/* Functions that only newer drivers have, and only their cards need. */
+#define DRIVER_NEWER_FUNCTIONS(F)                                                                                              \
+  F(cuTensorMapEncodeTiled, (CUtensorMap *map, int type, uint32_t n, void *address, const uint64_t *extents, const uint64_t *strides, \
+                             const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill))
+
 #define DRIVER_MEMBER(name, parameters) CUresult(*name) parameters;
 struct driver {
   DRIVER_FUNCTIONS(DRIVER_MEMBER)
+  DRIVER_NEWER_FUNCTIONS(DRIVER_MEMBER) /* NULL where there is none */
 };
 #undef DRIVER_MEMBER
 
@@ -92,6 +108,15 @@ int driver_open(struct driver *d, const char *library, char *message, int messag
 /* Loads code: what an assembler made for this very card, where that is given and the driver takes it, or else PTX, which the driver compiles. What
  * its compiler says of code that it refuses is put into `log`, which may be NULL. */
 CUresult driver_load(const struct driver *d, CUmodule *module, const void *assembled, const char *ptx, char *log, int log_bytes);
+
+/* A tensor map of what lies at an address. */
+struct driver_map {
+  CUtensorMap map;
+  CUdeviceptr address;
+};
+
+/* Makes a tensor map, of which elements outside of the tensor are zero. */
+CUresult driver_encode(const struct driver *d, const struct tilth_boxes *boxes, CUdeviceptr address, struct driver_map *m);
 
 /* What a result means. */
 const char *driver_error(const struct driver *d, CUresult result);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "sim_maps.h"
 #include "tilth_kernel.h"
 #include "told.h"
 
@@ -24,7 +25,8 @@ enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 #define EXPORT __attribute__((visibility("default")))
 
 struct CUmod_st { void *player; int calibration; CUcontext context; };
-struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); CUcontext context; };
+/* How a kernel is played, and how many of its parameters are tensor maps: the last ones. */
+struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); CUcontext context; int maps; };
 struct CUstream_st { int unused; };
 struct CUevent_st { double seconds; };
 
@@ -34,8 +36,16 @@ static struct CUctx_st primaries[64];
 static __thread CUcontext current;
 #define WITH_CONTEXT if (!current) return INVALID_CONTEXT;
 
-/* A launch, with its pointers. */
-struct started { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); void *pointers[256]; int64_t blocks; };
+enum { MOST_MAPS = 16 };
+
+/* A launch, with its pointers and tensor maps. */
+struct started {
+  void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks);
+  void *pointers[256];
+  int64_t blocks;
+  int first_map, n_maps;
+  struct sim_map maps[MOST_MAPS];
+};
 struct CUgraph_st { struct started *all; int n; };
 struct CUgraphExec_st { struct CUgraph_st graph; };
 
@@ -209,7 +219,11 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   *function = calloc(1, sizeof **function);
   (*function)->context = current;
   *(void **)&(*function)->play = module->calibration ? (void *)nothing : dlsym(module->player, symbol);
-  return (*function)->play ? CUDA_SUCCESS : NOT_FOUND;
+  if (!(*function)->play) return NOT_FOUND;
+  snprintf(symbol, sizeof symbol, "%s_maps", name);
+  const int *maps = module->calibration ? NULL : dlsym(module->player, symbol);
+  (*function)->maps = maps ? *maps : 0;
+  return CUDA_SUCCESS;
 }
 
 /* Every kernel takes 32 registers, and spills nothing. */
@@ -248,28 +262,53 @@ static CUresult vanish(void) {
 }
 
 static CUresult play(const struct started *s) {
+  void *parameters[256];
   if (fake.sticky) return fake.sticky;
   fake.launches++;
   if (fake.launches >= told_of_card("illegal", INT64_MAX)) return fake.sticky = ILLEGAL_ADDRESS, CUDA_SUCCESS;
   if (fake.launches >= told_of_card("vanish", INT64_MAX)) return vanish();
   while (fake.launches >= told_of_card("hang", INT64_MAX)) pause();
-  s->play(&runtime, s->pointers, s->blocks);
+  memcpy(parameters, s->pointers, sizeof parameters);
+  for (int k = 0; k < s->n_maps; k++) parameters[s->first_map + k] = (void *)&s->maps[k];
+  s->play(&runtime, parameters, s->blocks);
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                                unsigned shared_bytes, CUstream stream, void **parameters, void **extra) {
   WITH_CONTEXT
-  struct started s = {function->play, {NULL}, grid_x};
+  struct started s = {function->play, {NULL}, grid_x, 0, function->maps, {{0}}};
   struct CUgraph_st *g = fake.recorded;
   (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
   if (fake.sticky) return fake.sticky;
   if (function->context != current) return INVALID_HANDLE;
   if (function->play == nothing) return nothing(NULL, NULL, 0), CUDA_SUCCESS;
-  for (int k = 0; k < 256 && parameters[k]; k++) memcpy(&s.pointers[k], parameters[k], sizeof *s.pointers);
+  while (s.first_map < 256 && parameters[s.first_map]) s.first_map++;
+  if (s.n_maps > MOST_MAPS || (s.first_map -= s.n_maps) < 0) return INVALID_VALUE;
+  for (int k = 0; k < s.first_map; k++) memcpy(&s.pointers[k], parameters[k], sizeof *s.pointers);
+  for (int k = 0; k < s.n_maps; k++) memcpy(&s.maps[k], parameters[s.first_map + k], sizeof *s.maps);
   if (!g) return play(&s);
   g->all = realloc(g->all, (g->n + 1) * sizeof *g->all);
   g->all[g->n++] = s;
+  return CUDA_SUCCESS;
+}
+
+/* A tensor map, which is what the simulation has for one. What the driver is documented to refuse is refused. */
+EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, uint32_t n, void *address, const uint64_t *extents, const uint64_t *strides,
+                                       const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int promotion, int fill) {
+  static const uint8_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4}, panels[] = {0, 32, 64, 128};
+  _Static_assert(sizeof(struct sim_map) <= sizeof *map, "it has room in a tensor map");
+  if ((uintptr_t)map % 64 || type < 0 || type > 12 || n < 1 || n > 5 || swizzle < 1 || swizzle > 3 || promotion < 0 || promotion > 3) return INVALID_VALUE;
+  if (interleave || fill) return INVALID_VALUE; /* which are not played */
+  struct sim_map m = {.address = (uintptr_t)address, .kind = SIM_MAP, .dimensions = (uint8_t)n, .element_bytes = bytes[type], .panel = panels[swizzle]};
+  for (uint32_t d = 0; d < n; d++) {
+    if (extents[d] < 1 || extents[d] > UINT64_C(1) << 32 || box[d] > SIM_MOST_BOX || steps[d] != 1) return INVALID_VALUE;
+    m.last[d] = (uint32_t)(extents[d] - 1), m.box[d] = (uint16_t)box[d];
+    if (d > 0) m.strides[d] = strides[d - 1];
+  }
+  if (sim_map_mistake(&m)) return INVALID_VALUE;
+  memset(map, 0, sizeof *map);
+  memcpy(map, &m, sizeof m);
   return CUDA_SUCCESS;
 }
 

@@ -207,13 +207,22 @@ int device_load(const struct bench *b, const struct loaded *l) {
   return bytes > 0 ? fails(gpu.api.cuMemsetD8Async(gpu.workspace, POISON, bytes, gpu.stream), "filling the workspace") : 0;
 }
 
+/* The tensor map of a parameter, which is made anew where the workspace has moved. */
+static void *map_of(struct image_parameter *p, CUdeviceptr address) {
+  struct driver_map *m = p->map;
+  if (m && m->address == address) return &m->map;
+  if (!m && !(m = p->map = aligned_alloc(_Alignof(struct driver_map), sizeof *m))) fault_report("there is no memory for a tensor map");
+  check_run(driver_encode(&gpu.api, p->boxes, address, m), "making a tensor map");
+  return &m->map;
+}
+
 static void launch(const struct image_launch *l) {
   CUdeviceptr pointers[IMAGE_PARAMETERS];
   void *parameters[IMAGE_PARAMETERS + 1] = {NULL};
   for (int32_t k = 0; k < l->n_parameters; k++) {
-    const struct image_parameter *p = &l->parameters[k];
+    struct image_parameter *p = &l->parameters[k];
     pointers[k] = p->arg >= 0 ? gpu.args[p->arg] : gpu.workspace + (uint64_t)p->offset;
-    parameters[k] = &pointers[k];
+    parameters[k] = p->boxes ? map_of(p, pointers[k]) : &pointers[k];
   }
   check_run(gpu.api.cuLaunchKernel(l->function, (unsigned)l->blocks, 1, 1, (unsigned)l->threads, 1, 1, (unsigned)l->shared_bytes, gpu.stream, parameters, NULL),
             "launching a kernel");

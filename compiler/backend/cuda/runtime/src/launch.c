@@ -2,7 +2,7 @@
 
 #include <pthread.h>
 
-enum { MOST_POINTERS = 256 };
+enum { MOST_POINTERS = 256, MOST_MAPS = 16 };
 
 /* Modules are loaded once a process and card, by the first model that is opened. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
@@ -43,6 +43,15 @@ static void describe(struct tilth_device_runtime *d, const struct tilth_device_k
   if (room > 0) l->occupancy = (double)resident * k->threads / room;
 }
 
+/* Makes the tensor maps of a launch, and puts them in the place of pointers. */
+static int encode(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, void *const *pointers, void **parameters, struct driver_map *maps) {
+  for (int b = 0; b < k->n_boxes; b++) {
+    if (went_wrong(d, driver_encode(d->driver, &k->boxes[b], (CUdeviceptr)pointers[b], &maps[b]), "making a tensor map")) return -1;
+    parameters[b] = &maps[b].map;
+  }
+  return 0;
+}
+
 static int start(struct tilth_device_runtime *d, const struct tilth_device_kernel *k, void **parameters) {
   return went_wrong(d, d->driver->cuLaunchKernel(k->functions[d->card], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->shared_bytes, d->stream,
                                                  parameters, NULL),
@@ -62,12 +71,15 @@ static void start_profiled(struct tilth_device_runtime *d, const struct tilth_de
 void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n) {
   struct tilth_device_runtime *d = (struct tilth_device_runtime *)rt;
   void *parameters[MOST_POINTERS + 1] = {NULL};
+  struct driver_map maps[MOST_MAPS];
   if (d->failed != CUDA_SUCCESS) return;
   pthread_mutex_lock(&loading);
   int bad = k->functions[d->card] ? 0 : load(d, k);
   pthread_mutex_unlock(&loading);
   if (bad) return;
   for (int i = 0; i < n; i++) parameters[i] = (void *)&pointers[i];
+  int first = n - k->n_boxes;
+  if (encode(d, k, pointers + first, parameters + first, maps)) return;
   d->launches++;
   if (d->profile)
     start_profiled(d, k, parameters);

@@ -22,6 +22,8 @@ struct tilth_device_kernel {
   int64_t blocks;
   int32_t threads, shared_bytes;
   CUfunction functions[TILTH_MOST_CARDS];
+  const struct tilth_boxes *boxes; /* of the last parameters, which are tensor maps */
+  int32_t n_boxes;
 };
 
 /* The launches of a run that is profiled, with an event before and one behind each. */
@@ -44,7 +46,7 @@ struct tilth_device_runtime {
   struct tilth_device_profile *profile; /* NULL but while a run is profiled */
 };
 
-/* Starts a kernel with pointers into the device's memory. */
+/* Starts a kernel with pointers into the device's memory, of which the last ones are where its tensor maps lie. */
 __attribute__((visibility("hidden"))) void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n);
 
 #endif

@@ -35,17 +35,67 @@ static int read_arg(struct text *t, struct tilth_arg *a) {
   return a->name && a->elements >= 0 && a->bytes >= 0 ? 0 : -1;
 }
 
-static int read_parameter(const char **line, int32_t n_args, int64_t workspace, struct image_parameter *p) {
+/* What a candidate's parameters are within: the arguments, and the bytes of its workspace. */
+struct bounds {
+  const struct tilth_arg *args;
+  int32_t n_args;
+  int64_t workspace;
+};
+
+static int read_pointer(const char **line, const struct bounds *b, struct image_parameter *p) {
   char kind;
   int64_t number;
   int used;
   if (sscanf(*line, " %c%" SCNd64 "%n", &kind, &number, &used) != 2 || number < 0) return -1;
   *line += used;
-  *p = (struct image_parameter){kind == 'a' ? (int32_t)number : -1, number};
-  return (kind == 'a' && number < n_args) || (kind == 'w' && number < workspace) ? 0 : -1;
+  p->arg = kind == 'a' ? (int32_t)number : -1, p->offset = number;
+  return (kind == 'a' && number < b->n_args) || (kind == 'w' && number < b->workspace) ? 0 : -1;
 }
 
-static int read_launch(struct text *t, int32_t n_args, int64_t workspace, struct image_launch *l) {
+/* The bytes of an element whose boxes can be copied; 0 for others. */
+static int64_t box_element(int32_t dtype) {
+  switch (dtype) {
+    case TILTH_INT8: case TILTH_UINT8: case TILTH_BOOL: return 1;
+    case TILTH_FLOAT16: case TILTH_BFLOAT16: case TILTH_INT16: case TILTH_UINT16: return 2;
+    case TILTH_FLOAT32: case TILTH_INT32: case TILTH_UINT32: return 4;
+    default: return 0;
+  }
+}
+
+/* Whether boxes are what tensor maps have, of a tensor that lies within so many bytes. */
+static int boxes_fit(const struct tilth_boxes *b, int64_t bytes) {
+  int64_t size = box_element(b->dtype);
+  if (size == 0 || (b->panel != 32 && b->panel != 64 && b->panel != 128) || b->box[0] * size != b->panel || b->strides[0] != size) return 0;
+  if ((bytes -= size) < 0) return 0;
+  for (int32_t d = 0; d < b->n; d++) {
+    if (d > 0 && (b->strides[d] < 16 || b->strides[d] % 16 || b->strides[d] >= INT64_C(1) << 40)) return 0;
+    if (b->extents[d] < 1 || b->extents[d] > INT64_C(1) << 32 || (b->extents[d] - 1) > bytes / b->strides[d]) return 0;
+    bytes -= (b->extents[d] - 1) * b->strides[d];
+  }
+  return 1;
+}
+
+static int read_boxes(const char **line, struct tilth_boxes *b) {
+  int used;
+  if (sscanf(*line, " m %" SCNd32 " %" SCNd32 " %" SCNd32 "%n", &b->dtype, &b->panel, &b->n, &used) != 3 || b->n < 1 || b->n > TILTH_BOX_DIMENSIONS) return -1;
+  *line += used;
+  for (int32_t d = 0; d < b->n; d++) {
+    if (sscanf(*line, " %" SCNd64 " %" SCNd64 " %" SCNd32 "%n", &b->extents[d], &b->strides[d], &b->box[d], &used) != 3) return -1;
+    if (b->box[d] < 1 || b->box[d] > TILTH_BOX_LENGTH) return -1;
+    *line += used;
+  }
+  return 0;
+}
+
+static int read_parameter(const char **line, const struct bounds *b, struct image_parameter *p) {
+  *p = (struct image_parameter){0};
+  if (strncmp(*line, " m ", 3) != 0) return read_pointer(line, b, p);
+  if (!(p->boxes = calloc(1, sizeof *p->boxes)) || read_boxes(line, p->boxes) || read_pointer(line, b, p)) return -1;
+  if (p->arg < 0 && p->offset % 16) return -1;
+  return boxes_fit(p->boxes, p->arg >= 0 ? b->args[p->arg].bytes : b->workspace - p->offset) ? 0 : -1;
+}
+
+static int read_launch(struct text *t, const struct bounds *b, struct image_launch *l) {
   char line[IMAGE_LINE];
   int used;
   if (!next_line(t, line) || sscanf(line, "launch %127s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd32 "%n", l->entry, &l->blocks, &l->threads, &l->shared_bytes,
@@ -57,7 +107,7 @@ static int read_launch(struct text *t, int32_t n_args, int64_t workspace, struct
   const char *rest = line + used;
   if (!(l->parameters = calloc(l->n_parameters + 1, sizeof *l->parameters))) return -1;
   for (int32_t k = 0; k < l->n_parameters; k++)
-    if (read_parameter(&rest, n_args, workspace, &l->parameters[k])) return -1;
+    if (read_parameter(&rest, b, &l->parameters[k])) return -1;
   return *rest ? -1 : 0;
 }
 
@@ -67,7 +117,7 @@ static void not_here(const struct tilth_runtime *rt, void *const *args, void *co
   abort();
 }
 
-static int read_kernel(struct text *t, int32_t n_args, struct image_kernel *k) {
+static int read_kernel(struct text *t, const struct tilth_module *m, struct image_kernel *k) {
   char line[IMAGE_LINE], id[IMAGE_NAME];
   if (!next_line(t, line) ||
       sscanf(line, "kernel %127s %" SCNd64 " %lf %" SCNd32, id, &k->kernel.workspace_bytes, &k->kernel.error_growth, &k->n_launches) != 4)
@@ -75,8 +125,9 @@ static int read_kernel(struct text *t, int32_t n_args, struct image_kernel *k) {
   k->kernel.run = not_here, k->kernel.id = strdup(id);
   if (!k->kernel.id || k->kernel.workspace_bytes < 0 || k->n_launches < 0 || k->n_launches > IMAGE_LAUNCHES) return -1;
   if (!(k->launches = calloc(k->n_launches + 1, sizeof *k->launches))) return -1;
+  const struct bounds b = {m->args, m->n_args, k->kernel.workspace_bytes};
   for (int32_t i = 0; i < k->n_launches; i++)
-    if (read_launch(t, n_args, k->kernel.workspace_bytes, &k->launches[i])) return -1;
+    if (read_launch(t, &b, &k->launches[i])) return -1;
   return 0;
 }
 
@@ -100,7 +151,7 @@ static int read_kernels(struct text *t, struct image *i) {
   m->kernels = kernels;
   if (!kernels || !i->kernels) return -1;
   for (int32_t k = 0; k < m->n_kernels; k++) {
-    if (read_kernel(t, m->n_args, &i->kernels[k])) return -1;
+    if (read_kernel(t, m, &i->kernels[k])) return -1;
     kernels[k] = i->kernels[k].kernel;
   }
   return 0;
@@ -125,7 +176,7 @@ static int read_code(struct text *t, struct image *i) {
 static int read_all(struct text *t, struct image *i) {
   char line[IMAGE_LINE];
   int version;
-  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 2) return -1;
+  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 3) return -1;
   if (!next_line(t, line) || sscanf(line, "tolerance %lf", &i->module.tolerance) != 1) return -1;
   if (read_args(t, &i->module) || read_kernels(t, i)) return -1;
   i->module.abi = TILTH_ABI;

@@ -1,6 +1,6 @@
 /* Files of candidates: a table in text, and behind it the code for the device, which only the driver reads.
  *
- *     tilth-device-module 2
+ *     tilth-device-module 3
  *     tolerance 0.0001
  *     args 2
  *     arg NAME ELEMENTS BYTES DTYPE ROLE
@@ -10,17 +10,25 @@
  *     code BYTES ASSEMBLED_BYTES
  *
  * Behind that line are so many bytes of text for the driver (PTX or OpenCL C), and of what an assembler made of it, if one did. A parameter is a
- * and the number of an argument, or w and an offset into the workspace, in bytes. */
+ * and the number of an argument, or w and an offset into the workspace, in bytes; or the tensor map of what lies there:
+ *
+ *     m DTYPE PANEL DIMENSIONS EXTENT STRIDE BOX EXTENT STRIDE BOX... a0
+ *
+ * with an extent in elements, a stride in bytes and the length of a box for each dimension, from the innermost one. */
 #ifndef TILTH_IMAGE_H
 #define TILTH_IMAGE_H
+#include "boxes.h"
 #include "tilth_kernel.h"
 
 enum { IMAGE_LAUNCHES = 256, IMAGE_PARAMETERS = 256, IMAGE_KERNELS = 4096, IMAGE_NAME = 128, IMAGE_FILES = 4096 };
 
-/* A pointer that a launch gives its kernel: argument `arg`, or, where that is -1, a place in the workspace. */
+/* A pointer that a launch gives its kernel: argument `arg`, or, where that is -1, a place in the workspace. Where there
+ * are boxes it is not the pointer that the kernel gets, but a tensor map of them. */
 struct image_parameter {
   int32_t arg;
   int64_t offset;
+  struct tilth_boxes *boxes; /* NULL for a pointer */
+  void *map;                 /* the driver's */
 };
 
 struct image_launch {

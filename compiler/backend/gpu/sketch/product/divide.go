@@ -43,7 +43,7 @@ func (p *Product) Divided(b *nest.Builder, parts int64) *Product {
 	for _, o := range p.Operands {
 		for _, l := range expr.Loads(g.Body) {
 			if l.Tensor == o.Load.Tensor {
-				d.Operands = append(d.Operands, Operand{Load: l, feed: o.feed, copied: o.copied})
+				d.Operands = append(d.Operands, Operand{Load: l, feed: o.feed, copied: o.copied, given: o.given})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/elementwise"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
@@ -19,6 +20,27 @@ type Fetching struct {
 	Skewed bool
 	// Swizzled lays operands out for the instructions of warpgroups, with terms side by side where Exchanges says so.
 	Swizzled bool
+	// Bulk has one thread begin copies of boxes of those operands that are Boxed.
+	Bulk bool
+}
+
+// phaseBytes is the shared memory of an mbarrier at most, with what aligns others.
+const phaseBytes = 16
+
+// rowBytes is what rows of a tensor are multiples of whose boxes are copied.
+const rowBytes = 16
+
+// Boxed reports whether boxes of an operand can be copied: it is a whole argument, in rows that are whole, and nothing
+// exchanges places on the way.
+func (p *Product) Boxed(o Operand) bool {
+	t, dims := o.Load.Tensor, 0
+	for _, e := range t.Shape {
+		if e > 1 {
+			dims++
+		}
+	}
+	row := t.Shape[len(t.Shape)-1] * t.DType.Bytes()
+	return o.given && t.Strides == nil && !p.Exchanges(o) && row%rowBytes == 0 && dims <= ir.MapDims
 }
 
 // exchangedBytes is the size of elements whose terms must lie side by side for warpgroups, and that asynchronous
@@ -83,6 +105,11 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 		}
 		if f.Swizzled {
 			b.Do(b.S.Swizzle(stage))
+		}
+		if f.Bulk && p.Boxed(o) {
+			b.Do(b.S.Pipeline(stage, f.Stages))
+			b.Do(b.S.Bulk(stage))
+			continue
 		}
 		how := f
 		if f.Swizzled && p.Exchanges(o) {

@@ -37,8 +37,8 @@ type Operand struct {
 	Load *expr.Load
 	// feed is the stage that computes it where only the reduction reads that; -1 for all others.
 	feed int
-	// copied is set where its elements are those of a tensor, or zero.
-	copied bool
+	// copied is set where its elements are those of a tensor, or zero, and given where it is an argument.
+	copied, given bool
 }
 
 // New is the product of a unit with a reduction, g; nil where no operand is read by several results, so that there is
@@ -89,8 +89,9 @@ func (p *Product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
 }
 
 func (p *Product) newOperand(s *schedule.Schedule, l *expr.Load) Operand {
-	o := Operand{Load: l, feed: -1, copied: true}
-	if f := s.Producer(l.Tensor); f != nil && slices.Contains(p.Unit.Feeds, f.ID) {
+	f := s.Producer(l.Tensor)
+	o := Operand{Load: l, feed: -1, copied: true, given: f == nil}
+	if f != nil && slices.Contains(p.Unit.Feeds, f.ID) {
 		_, _, whole := f.Copy()
 		o.feed, o.copied = f.ID, whole
 	}
@@ -257,11 +258,25 @@ func (p *Product) FetchedBytes(b Box) (bytes int64) {
 func (p *Product) AtOnce(b Box, f Fetching) int64 {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
-		if _, row := o.elements(b, ranges); row%f.Vector != 0 || f.Swizzled && p.Exchanges(o) {
+		if p.atOnce(o, b, f, ranges) == 1 {
 			return 1
 		}
 	}
 	return f.Vector
+}
+
+func (p *Product) atOnce(o Operand, b Box, f Fetching, ranges map[*expr.Var]int64) int64 {
+	if _, row := o.elements(b, ranges); row%f.Vector != 0 || f.Swizzled && p.Exchanges(o) {
+		return 1
+	}
+	return f.Vector
+}
+
+// Copies is how many copies of threads bring an operand of a step.
+func (p *Product) Copies(o Operand, b Box, f Fetching) int64 {
+	ranges := p.ranges(b)
+	n, _ := o.elements(b, ranges)
+	return nest.CeilDiv(n, p.atOnce(o, b, f, ranges))
 }
 
 // SharedBytes is the shared memory of a block at most. Tiles at the end of an axis that they do not divide have code,
@@ -278,6 +293,9 @@ func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 			align = 1024
 		}
 		bytes += (n*o.Load.Tensor.DType.Bytes() + align - 1) / align * align
+	}
+	if f.Bulk {
+		bytes += phaseBytes
 	}
 	steps := f.Stages
 	if p.Terms(b)%b.Depth != 0 {

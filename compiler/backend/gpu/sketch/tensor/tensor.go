@@ -60,6 +60,8 @@ type parameters struct {
 	joint int64
 	// walk is how blocks take tiles.
 	walk product.Walk
+	// bulk is 1 where one thread begins copies of boxes, which bring operands to shared memory.
+	bulk int64
 }
 
 // New is the schedules of a unit with a reduction, g, in the formats that numerics allow; nil when there is none.
@@ -99,7 +101,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 	if len(k.Variants) == 0 {
 		return nil
 	}
-	k.Open = space.Worth(open(p, least))
+	k.Open = space.Worth(append(open(p, least), bulk(k.Variants)))
 	for _, v := range k.Variants {
 		for _, q := range v.Structure.(*tile).unit().good {
 			k.Good = append(k.Good, space.Candidate[parameters]{By: v.By, Parameters: q})
@@ -130,13 +132,14 @@ func (p *tile) unit() unit {
 // evenly is a walk of blocks in bands, with equal shares of the sums of the last round.
 var evenly = product.Walk{Each: 1, Band: 8, Cut: 1}
 
-// good are tiles for products of many results, of some, and of few.
+// good are tiles for products of many results, of some, and of few, also of those with long sums.
 var good = []parameters{
 	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1},
 	{tall: 2, wide: 4, rows: 4, columns: 4, depth: 4, stages: 3, parts: 1, walk: evenly},
 	{tall: 2, wide: 2, rows: 4, columns: 8, depth: 2, stages: 4, parts: 1},
 	{tall: 2, wide: 2, rows: 2, columns: 4, depth: 4, stages: 4, parts: 1},
 	{tall: 1, wide: 4, rows: 1, columns: 2, depth: 4, stages: 4, parts: 1},
+	{tall: 2, wide: 2, rows: 1, columns: 2, depth: 8, stages: 4, parts: 4},
 }
 
 // Reconciled implements space.Reconciler: tiles shrink until no half of them is beyond the results, and steps until
@@ -159,6 +162,9 @@ func (p *tile) Reconciled(q parameters) parameters {
 		q.parts = 1
 	}
 	shrink(func() bool { return p.Terms(p.box(q))%p.box(q).Depth == 0 }, &q.depth)
+	if p.boxes(q) != nil {
+		q.bulk = 0
+	}
 	q.walk = q.walk.Reconciled(p.Product, p.box(q), p.resident(q))
 	return q
 }
@@ -220,7 +226,7 @@ func (p *tile) box(q parameters) product.Box {
 func (p *tile) fetching(q parameters) product.Fetching {
 	f := product.Fetching{Threads: q.tall * q.wide * p.unit().threads, Vector: vectorElements, Stages: q.stages, Skewed: true}
 	if p.format.Warpgroup() {
-		f.Vector, f.Skewed, f.Swizzled = 16/p.Operands[0].Load.DType().Bytes(), false, true
+		f.Vector, f.Skewed, f.Swizzled, f.Bulk = 16/p.Operands[0].Load.DType().Bytes(), false, true, q.bulk == 1
 	}
 	return f
 }
@@ -263,6 +269,9 @@ func (p *tile) Legal(q parameters) error {
 		if err := p.legalForWarpgroups(q); err != nil {
 			return err
 		}
+	}
+	if err := p.boxes(q); err != nil {
+		return err
 	}
 	return q.walk.Legal(p.Product, b, p.resident(q))
 }

@@ -11,11 +11,11 @@ import (
 
 // goodOfWarpgroups are tiles for products of many results, of some, and of few.
 var goodOfWarpgroups = []parameters{
-	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1},
-	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, walk: evenly},
-	{tall: 2, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1},
-	{tall: 1, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1},
-	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, bulk: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 32, depth: 4, stages: 4, parts: 1, walk: evenly, bulk: 1},
+	{tall: 2, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1, bulk: 1},
+	{tall: 1, wide: 1, rows: 1, columns: 16, depth: 4, stages: 4, parts: 1, bulk: 1},
+	{tall: 1, wide: 1, rows: 1, columns: 4, depth: 4, stages: 5, parts: 1, bulk: 1},
 }
 
 // fitsWarpgroups reports whether a card has warpgroups, both operands are matrices of lines and terms as they read
@@ -94,7 +94,7 @@ const productWait = 120.0
 
 // costOfWarpgroups is like that of warps, but products go on while threads fetch what follows.
 func (p *tile) costOfWarpgroups(q parameters) float64 {
-	box, f := p.box(q), p.fetching(q)
+	box := p.box(q)
 	steps, terms := p.Steps(box)
 	groups := float64(q.tall * q.wide)
 	columns := float64(q.columns * ir.MatrixColumns)
@@ -103,13 +103,13 @@ func (p *tile) costOfWarpgroups(q parameters) float64 {
 	tensor := instructions * ir.WarpgroupRows * columns * float64(p.format.Terms()) * bits / machine.GroupBits
 	fetched := float64(p.FetchedBytes(box))
 	shared := (instructions*(ir.WarpgroupRows+columns)*termBytes + fetched) / machine.GroupBytes
-	copies := fetched / float64(p.Operands[0].Load.DType().Bytes()*p.AtOnce(box, f))
+	issued, latency := p.copying(q)
 	l := p.Launch(q.walk, box, q.stages, p.resident(q))
-	work := max(tensor, shared, copies*copyOperations/machine.Lanes, p.Traffic(q.walk, box, l))
+	work := max(tensor, shared, issued, p.Traffic(q.walk, box, l)) + issued*copyShare
 	ahead, products := float64(q.stages-1), productWait
 	if q.stages > 2 {
 		ahead, products = ahead-1, 0
 	}
-	wait := max(0, machine.Latency-ahead*work) + products
+	wait := max(0, latency-ahead*work) + products
 	return l.Rounds*float64(steps)*max(work*l.Together, work+wait) + l.Begun*machine.Latency + l.After + p.AddUpCost(q.parts)
 }

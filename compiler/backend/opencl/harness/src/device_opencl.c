@@ -160,6 +160,7 @@ static cl_event start_launch(const struct image_launch *l) {
   cl_event event;
   for (int32_t k = 0; k < l->n_parameters; k++) {
     const struct image_parameter *p = &l->parameters[k];
+    if (p->boxes) fault_report("it copies boxes by tensor maps, which OpenCL has not");
     cl_mem memory = p->arg >= 0 ? gpu.args[p->arg] : gpu.workspace;
     check_run(opencl_parameter(&gpu.api, l->function, k, memory, p->arg >= 0 ? 0 : (uint64_t)p->offset), "giving a kernel its arguments");
   }

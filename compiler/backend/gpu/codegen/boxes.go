@@ -1,0 +1,68 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// tensorMap is a parameter of a kernel by which boxes of a buffer in global memory are copied.
+type tensorMap struct {
+	*ir.TensorMap
+	of   global
+	name string
+}
+
+// mapsOf are the tensor maps of a launch, one for all copies of equal boxes of a buffer, in the order of their use.
+func mapsOf(n *ir.For, globals []global) (maps []tensorMap) {
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		c, ok := st.(*ir.CopyBox)
+		if !ok || mapAmong(maps, c) != nil {
+			return
+		}
+		at := slices.IndexFunc(globals, func(g global) bool { return g.Tensor == c.From })
+		maps = append(maps, tensorMap{c.Map, globals[at], fmt.Sprintf("m%d", len(maps))})
+	})
+	return maps
+}
+
+// mapAmong is the map of a copy's boxes; nil when it is not among those.
+func mapAmong(maps []tensorMap, c *ir.CopyBox) *tensorMap {
+	for k, m := range maps {
+		if m.of.Tensor == c.From && m.PanelBytes == c.Map.PanelBytes && slices.Equal(m.Dims, c.Map.Dims) {
+			return &maps[k]
+		}
+	}
+	return nil
+}
+
+func (p *printer) copyBox(n *ir.CopyBox) {
+	at := make([]string, len(n.At))
+	for k, x := range n.At {
+		at[k] = p.index(x)
+	}
+	p.line("COPY_TENSOR_%dD(%s, %s, %s, %s, %s, %s);", len(at), p.buffers[n.To.Tensor], p.index(n.Index), mapAmong(p.maps, n).name,
+		strings.Join(at, ", "), p.buffers[n.Phases], p.index(n.Phase))
+}
+
+// phases prints what is done with mbarriers.
+func (p *printer) phases(st ir.Stmt) {
+	each := func(t *expr.Tensor, words string) {
+		for k := range t.Shape[0] {
+			p.line(words, p.buffers[t], k)
+		}
+	}
+	switch n := st.(type) {
+	case *ir.InitPhases:
+		each(n.Phases.Tensor, "MBARRIER_INIT(%s, %d, 1);")
+	case *ir.EndPhases:
+		each(n.Phases.Tensor, "MBARRIER_INVALIDATE(%s, %d);")
+	case *ir.Expect:
+		p.line("MBARRIER_EXPECT(%s, %s, %d);", p.buffers[n.Phases], p.index(n.Phase), n.Bytes)
+	case *ir.WaitPhase:
+		p.line("MBARRIER_WAIT(%s, %s, %s);", p.buffers[n.Phases], p.index(n.Phase), p.index(n.Parity))
+	}
+}

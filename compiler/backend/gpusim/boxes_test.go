@@ -1,0 +1,127 @@
+package gpusim
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/ir/irtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"pgregory.net/rapid"
+)
+
+// boxed is a random point whose operands come as boxes, of a random product that has such points.
+func boxed(t *rapid.T) kerneltest.Case {
+	on := played(t)
+	if rapid.Bool().Draw(t, "walk") {
+		on = small(on, rapid.IntRange(1, 7).Draw(t, "multiprocessors"))
+	}
+	for {
+		w := kerneltest.DrawWarpgroups(t).Merge()
+		whole := Backend{}.Space(w, on, schedule.Fast)
+		by := rapid.SampledFrom(whole.Algorithms()).Draw(t, "algorithm")
+		s, err := whole.Of(by).Restrict(map[string][]int64{"bulk": {1}})
+		if err != nil || !strings.HasPrefix(by.Name, "warpgroup") {
+			continue // both operands are parts of other tensors, or have rows that are not whole
+		}
+		p, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0)))
+		if !ok {
+			continue
+		}
+		made, err := s.Apply(p)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", s.Format(p), err, w.Text())
+		}
+		replayed, err := schedule.Replay(w, made.Trace())
+		if err != nil {
+			t.Fatalf("point %s does not replay: %v\n%s", s.Format(p), err, made.Trace())
+		}
+		return kerneltest.Case{Workload: w, Schedule: replayed, Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
+	}
+}
+
+// TestOperandsComeAsBoxes: points whose operands one thread has copied are as right as all others, and are what
+// instructions of warpgroups multiply.
+func TestOperandsComeAsBoxes(t *testing.T) {
+	on := played(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		cases := rapid.SliceOfN(rapid.Custom(boxed), 1, batchSize).Draw(rt, "cases")
+		for _, c := range cases {
+			f, err := codegen.Lower(c.Schedule, on.GPU, nil)
+			if err != nil {
+				rt.Fatalf("does not lower: %v\n%s", err, c.Text())
+			}
+			if !multiplies(f) || !copiesBoxes(f) {
+				rt.Fatalf("no boxes are copied, or matrices multiplied:\n%s\n%s", c.Text(), f.Text())
+			}
+		}
+		check(t, rt, on, cases)
+	})
+}
+
+func copiesBoxes(f *ir.Func) (found bool) {
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		_, ok := st.(*ir.CopyBox)
+		found = found || ok
+	})
+	return found
+}
+
+// boxTraces are schedules with boxes that the sketches have none of, and their workloads.
+var boxTraces = []struct {
+	name, workload, trace string
+	// needless is set where a barrier may be left out: between stores of results that are apart, which is not proved,
+	// or because another one follows.
+	needless bool
+}{
+	{"boxes", irtest.WarpgroupProduct, irtest.WarpgroupBoxes, false},
+	{"a box and copies", irtest.WarpgroupProduct, irtest.WarpgroupBoxAndCopy, false},
+	{"a box and halves", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxAndCopy, "vectorize 3 6\n", "", 1), true},
+	{"one step", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 64 0", 1), false},
+	{"two steps", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "split 1 2 16 0", "split 1 2 32 0", 1), false},
+	{"a loop", irtest.WarpgroupProducts, irtest.WarpgroupLoop, false},
+	{"one step in a loop", irtest.WarpgroupProducts, strings.Replace(irtest.WarpgroupLoop, "split 1 3 16 0", "split 1 3 64 0", 1), true},
+	{"a tensor in the workspace", irtest.WarpgroupAfterMap, irtest.WarpgroupBoxesAfterMap(), false},
+	{"boxes that threads read", irtest.WarpgroupProduct, strings.Replace(irtest.WarpgroupBoxes, "tensorize 1 18 7\n", "", 1), false},
+}
+
+func boxCase(t testing.TB, workload, trace string) kerneltest.Case {
+	t.Helper()
+	w, err := expr.Parse("tilth-workload 1\n" + workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+trace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kerneltest.Case{Workload: w, Schedule: s, Workers: 2, Args: kerneltest.Fill(w, 1)}
+}
+
+// TestSchedulesWithBoxesAreRight: rings beside those of threads, boxes that nothing is done ahead of, mbarriers that
+// are made again and again, and boxes that threads read element by element.
+func TestSchedulesWithBoxesAreRight(t *testing.T) {
+	var cases []kerneltest.Case
+	for _, c := range boxTraces {
+		cases = append(cases, boxCase(t, c.workload, c.trace))
+	}
+	check(t, t, played(t), cases)
+}
+
+// TestEveryWaitForBoxesIsMissed, and all that they need before and behind.
+func TestEveryWaitForBoxesIsMissed(t *testing.T) {
+	for _, c := range boxTraces {
+		if c.needless {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			if n := missed(t, t, played(t), boxCase(t, c.workload, c.trace)); n < 5 {
+				t.Errorf("%d statements were removed", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// panelBytes is the most that lies side by side of a row of a swizzled buffer.
+const panelBytes = 128
+
+// filled computes a part of a stage that is attached at a loop of another: by loops, or by copies of boxes.
+func (l *lowerer) filled(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
+	if g.Bulk {
+		return l.boxes(g, mins, extents)
+	}
+	return l.generate(newNest(g, mins, extents), 0)
+}
+
+// boxes copies a part of a tensor: a box for each panel of the buffer.
+func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (ir.Block, error) {
+	from, axes, err := l.s.Boxes(g)
+	if err != nil {
+		return nil, fmt.Errorf("lower: %w", err)
+	}
+	to, source := l.bindings[g.Tensor].buffer, l.bindings[from.Tensor]
+	switch {
+	case source == nil || source.pack != nil:
+		return nil, fmt.Errorf("lower: stage %d copies boxes of what is not there, or packed", g.ID)
+	case to.Row == 0 || to.Space != ir.Shared:
+		return nil, fmt.Errorf("lower: stage %d copies boxes to rows that cannot be swizzled", g.ID)
+	}
+	b := box{from: from, axes: axes, mins: mins, extents: extents}
+	m, at := b.dims()
+	panel := min(to.Row, panelBytes/to.Tensor.DType.Bytes())
+	m.Dims[0].Box, m.PanelBytes = panel, panel*to.Tensor.DType.Bytes()
+	if err := fits(m, g.ID); err != nil {
+		return nil, err
+	}
+	if m.Elements()*(to.Row/panel) != to.Elements() {
+		return nil, fmt.Errorf("lower: stage %d copies boxes that do not fill its buffer", g.ID)
+	}
+	v := &expr.Var{Name: fmt.Sprintf("x%d", g.ID), Extent: 1}
+	one := &ir.For{Var: v, Extent: 1, Kind: ir.Threads}
+	for first := int64(0); first < to.Row; first += panel {
+		c := &ir.CopyBox{To: to, Index: expr.I(first), From: source.buffer.Tensor, Map: m, At: append([]expr.Expr{}, at...)}
+		c.At[0] = expr.Simplify(expr.AddE(at[0], expr.I(first)))
+		one.Body = append(one.Body, c)
+	}
+	return ir.Block{one}, nil
+}
+
+// fits says why no tensor map has a map's dimensions, if none does.
+func fits(m *ir.TensorMap, stage int) error {
+	if len(m.Dims) > ir.MapDims {
+		return fmt.Errorf("lower: stage %d copies boxes of %d dimensions, more than %d", stage, len(m.Dims), ir.MapDims)
+	}
+	for _, d := range m.Dims {
+		if d.Box > ir.MapBox {
+			return fmt.Errorf("lower: stage %d copies boxes that are %d long, more than %d", stage, d.Box, ir.MapBox)
+		}
+	}
+	return nil
+}
+
+// box is a part of a tensor: the elements of a stage's axes from mins on, of which those of axes[d] go along dimension
+// d of the tensor.
+type box struct {
+	from    *expr.Load
+	axes    []int
+	mins    []expr.Expr
+	extents []int64
+}
+
+// dims are the dimensions of the tensor, and where the box begins in each. The stage's axes come first, from the last
+// one on, in whose order elements lie in the box; those of which nothing is to be told are left out.
+func (b box) dims() (m *ir.TensorMap, at []expr.Expr) {
+	shape := b.from.Tensor.Shape
+	strides, places := make([]int64, len(shape)), map[int]int{}
+	stride := int64(1)
+	for d := len(shape) - 1; d >= 0; d-- {
+		strides[d], stride = stride, stride*shape[d]
+		if b.axes[d] >= 0 {
+			places[b.axes[d]] = d
+		}
+	}
+	m = &ir.TensorMap{}
+	for k := len(b.extents) - 1; k >= 0; k-- {
+		if d, ok := places[k]; ok && (shape[d] > 1 || b.extents[k] > 1) {
+			m.Dims = append(m.Dims, ir.Dim{Extent: shape[d], Stride: strides[d], Box: b.extents[k]})
+			at = append(at, expr.Simplify(b.mins[k]))
+		}
+	}
+	for d, k := range b.axes {
+		if k < 0 && shape[d] > 1 {
+			m.Dims = append(m.Dims, ir.Dim{Extent: shape[d], Stride: strides[d], Box: 1})
+			at = append(at, b.from.Index[d])
+		}
+	}
+	return m, at
+}

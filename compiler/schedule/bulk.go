@@ -1,0 +1,73 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Bulk fills a swizzled buffer that is fetched ahead by copies of boxes of the tensor that it is a copy of, which one
+// thread begins for all. The tensor lies in global memory, all of it in its own, and begins where arguments do; its
+// rows are multiples of 16 bytes. The stage has no loops then.
+func (s *Schedule) Bulk(stageID int) error {
+	g, err := s.stage(stageID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("bulk: %w", err)
+	case g.Bulk:
+		return fmt.Errorf("bulk: stage %d is already copied as boxes", stageID)
+	case g.Steps == 0 || !g.Swizzled:
+		return fmt.Errorf("bulk: stage %d is not fetched ahead, or not swizzled", stageID)
+	case len(g.Iters) != len(g.Axes) || slices.ContainsFunc(g.Iters, func(it *Iter) bool { return it.Kind != Serial }):
+		return fmt.Errorf("bulk: stage %d has loops of its own", stageID)
+	}
+	if _, _, err := s.Boxes(g); err != nil {
+		return fmt.Errorf("bulk: %w", err)
+	}
+	g.Bulk = true
+	s.record("bulk", stageID)
+	return nil
+}
+
+// alignBytes is what rows of a tensor are multiples of whose boxes are copied.
+const alignBytes = 16
+
+// Boxes is what a stage reads that is a copy of boxes of a tensor, and the axis of the stage that goes along each of
+// the tensor's dimensions; -1 where none does. The error says why the stage is none.
+func (s *Schedule) Boxes(g *Stage) (from *expr.Load, axes []int, err error) {
+	from, valid, ok := g.Copy()
+	if !ok || valid != nil {
+		return nil, nil, fmt.Errorf("stage %d is no copy of all that it reads", g.ID)
+	}
+	t := from.Tensor
+	row, last := t.Shape[len(t.Shape)-1], len(g.Axes)-1
+	p := s.Producer(t)
+	switch {
+	case p != nil && (p.Consumer != nil || p.Inlined):
+		return nil, nil, fmt.Errorf("stage %d reads what lies in no tensor in global memory", g.ID)
+	case t.Strides != nil:
+		return nil, nil, fmt.Errorf("stage %d reads %s, a part of another tensor, which may begin anywhere", g.ID, t.Name)
+	case row*t.DType.Bytes()%alignBytes != 0:
+		return nil, nil, fmt.Errorf("stage %d reads %s, whose rows of %d bytes are no multiples of %d", g.ID, t.Name, row*t.DType.Bytes(), alignBytes)
+	}
+	along := map[int]bool{}
+	for d, x := range from.Index {
+		axis := slices.IndexFunc(g.Axes, func(v *expr.Var) bool { return x == expr.Expr(v) })
+		_, constant := x.(*expr.Int)
+		if axis >= 0 && (along[axis] || g.Axes[axis].Extent != t.Shape[d]) || axis < 0 && !constant {
+			return nil, nil, fmt.Errorf("stage %d reads %s by other indices than its axes", g.ID, t.Name)
+		}
+		along[axis] = true
+		axes = append(axes, axis)
+	}
+	for k, v := range g.Axes {
+		if !along[k] && v.Extent > 1 {
+			return nil, nil, fmt.Errorf("stage %d reads the same elements of %s several times", g.ID, t.Name)
+		}
+	}
+	if axes[len(axes)-1] != last {
+		return nil, nil, fmt.Errorf("stage %d has no rows of %s", g.ID, t.Name)
+	}
+	return from, axes, nil
+}
