@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// checkCuts refuses cut sums that a later primitive has moved, and stages that would be computed in only one of the two
-// launches that the tiles of such sums take.
+// checkCuts refuses cut sums that a later primitive has moved, and stages that would be computed in only one of the
+// two launches that the tiles of such sums take.
 func (l *lowerer) checkCuts() error {
 	for _, g := range l.order {
 		if g.Rounds == 0 {

@@ -26,8 +26,8 @@ func lowered(t *testing.T, workload, trace string) (*ir.Func, error) {
 	return lower.Schedule(s)
 }
 
-// TestCutSumsStayWhereTheyAre: primitives behind `streamk` cannot take a stage out of the tiles whose sums are cut, nor
-// have another one computed in just one of their launches.
+// TestCutSumsStayWhereTheyAre: primitives behind `streamk` cannot take a stage out of the tiles whose sums are cut,
+// nor have another one computed in just one of their launches.
 func TestCutSumsStayWhereTheyAre(t *testing.T) {
 	const sums = `input t0 f32[8,6]
 input t1 f32[6,8]

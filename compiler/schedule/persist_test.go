@@ -22,7 +22,7 @@ output t3
 		"persist 1 3":                                        "persist: stage 1 has no iterator on blocks",
 		bound + "persist 1 3\npersist 1 3":                   "persist: stage 1 has its blocks already",
 		bound + "persist 1 0":                                "persist: 0 blocks of stage 1 are not between 1 and",
-		bound + "persist 1 999999":                            "persist: 999999 blocks of stage 1 are not between 1 and",
+		bound + "persist 1 999999":                           "persist: 999999 blocks of stage 1 are not between 1 and",
 		bound + "persist 9 3":                                "persist: there is no stage 9",
 		"fuse 1 0 1\nbind 1 2 0\nraster 1 2":                 "",
 		bound + "raster 1 2":                                 "raster: stage 1 has no iterator on blocks that was fused of two",
