@@ -104,3 +104,16 @@ func scheduled(t *testing.T, w *expr.Workload, on *target.Target, algorithm stri
 	}
 	return made
 }
+
+// TestChangedWalksAreRightOrRefused: whatever lines a trace about walks and cut sums has, the kernel computes what the
+// evaluator does, or the error says why there is none.
+func TestChangedWalksAreRightOrRefused(t *testing.T) {
+	on := played(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		cases := rapid.SliceOfN(rapid.Custom(kerneltest.DrawTiled), 1, batchSize).Draw(rt, "cases")
+		check(t, rt, on, slices.DeleteFunc(cases, func(c kerneltest.Case) bool {
+			_, err := newUnit(on).AddWithPacks("k", "k", c.Schedule)
+			return err != nil
+		}))
+	})
+}

@@ -44,6 +44,11 @@ func FuzzReplay(f *testing.F) {
 		c := convs.Example(seed)
 		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
 	}
+	walks := rapid.Custom(kerneltest.DrawTiled)
+	for seed := range 20 {
+		c := walks.Example(seed)
+		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
+	}
 	f.Fuzz(func(t *testing.T, text, trace string) {
 		begin := time.Now()
 		compileHostile(t, text, trace, func(w *expr.Workload, s *schedule.Schedule) {

@@ -1,0 +1,45 @@
+package gpusim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"pgregory.net/rapid"
+)
+
+// hostileLimit is far longer than any trace may take, even under a race detector on a loaded machine.
+const hostileLimit = 30 * time.Second
+
+// FuzzReplay feeds workloads and traces from anywhere to the compiler for GPUs: each is refused or compiled to text, in
+// bounded time.
+func FuzzReplay(f *testing.F) {
+	on := played(f)
+	cases := rapid.Custom(func(t *rapid.T) kerneltest.Case {
+		if rapid.Bool().Draw(t, "changed") {
+			return kerneltest.DrawTiled(t)
+		}
+		return walking(t, drawWalk(t).Merge(), on)
+	})
+	for seed := range 40 {
+		c := cases.Example(seed)
+		f.Add(c.Workload.Text(), string(c.Schedule.Trace()))
+	}
+	f.Fuzz(func(t *testing.T, text, trace string) {
+		begin := time.Now()
+		w, err := expr.Parse(text)
+		if err != nil {
+			return
+		}
+		s, err := schedule.Replay(w, []byte(trace))
+		if err != nil {
+			return
+		}
+		_, _ = newUnit(on).AddWithPacks("k", "k", s)
+		if took := time.Since(begin); took > hostileLimit {
+			t.Errorf("took %v", took)
+		}
+	})
+}
