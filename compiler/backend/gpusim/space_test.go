@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	cpucodegen "github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/testkit/sketch"
@@ -72,7 +74,7 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 		rt.Fatalf("%v\n%s", err, cases[at].Text())
 	}
 	for k, c := range cases {
-		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*codegen.Growth(c.Schedule)); text != "" {
+		if text := c.Wrong(outputs[k], cpucodegen.Tolerance(c.Workload)*cpucodegen.Growth(c.Schedule)); text != "" {
 			rt.Fatalf("%s\n%s", text, c.Text())
 		}
 	}
@@ -84,16 +86,84 @@ func narrow(t *testing.T) func(*rapid.T) *expr.Workload {
 	return func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") }
 }
 
-// TestEveryPointIsRight: whatever the workload and the point, the kernel is free of races, stays within its arrays,
-// and computes what the evaluator does.
-func TestEveryPointIsRight(t *testing.T) {
-	on := played(t)
-	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
+// families draw workloads of all kinds.
+func families(t *testing.T) map[string]func(*rapid.T) *expr.Workload {
+	return map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
 		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
 		"windows": kerneltest.DrawWindows, "groups": kerneltest.DrawGroups, "narrow": narrow(t),
-	} {
+	}
+}
+
+// TestEveryAlgorithmHasPoints: its default and random ones are legal, and become programs that the card has room for.
+func TestEveryAlgorithmHasPoints(t *testing.T) {
+	on := played(t)
+	for name, draw := range families(t) {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				w := draw(rt).Merge()
+				s := Backend{}.Space(w, on, schedule.Fast)
+				for _, by := range s.Algorithms() {
+					of := s.Of(by)
+					points := []space.Point{of.Default()}
+					if p, ok := of.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "point"), 0))); ok {
+						points = append(points, p)
+					}
+					for _, p := range points {
+						made, err := of.Apply(p)
+						if err != nil {
+							rt.Fatalf("%s, %s: %v\n%s", by.Name, of.Format(p), err, w.Text())
+						}
+						if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+							rt.Fatalf("%s, %s: %v\n%s%s", by.Name, of.Format(p), err, w.Text(), made.Trace())
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// kept is a convolution whose sums with a bias are a result, and what an activation makes of them another one.
+const kept = `tilth-workload 1
+input t0 f32[3,5,32]
+constant t1 f32[32,32]
+constant t2 f32[32]
+sum t3 f32[3,5,32] over 32 = (mul [t0 i0 i1 r0] [t1 r0 i2])
+map t4 f32[3,5,32] = (add [t3 i0 i1 i2] [t2 i2])
+map t5 f32[3,5,32] = (max [t4 i0 i1 i2] 0x0p+00:f32)
+output t4 t5
+`
+
+// TestPositionsOfTwoResultsAreNotJoined: the first keeps its axes.
+func TestPositionsOfTwoResultsAreNotJoined(t *testing.T) {
+	w, err := expr.Parse(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := played(t)
+	s := Backend{}.Space(w, on, schedule.Fast)
+	for seed := range uint64(300) {
+		p, ok := s.Random(rand.New(rand.NewPCG(seed, 0)))
+		if !ok {
+			t.Fatal("there is no point")
+		}
+		made, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := codegen.Lower(made, on.GPU, nil); err != nil {
+			t.Fatalf("%s: %v", s.Format(p), err)
+		}
+	}
+}
+
+// TestEveryPointIsRight: whatever the workload and the point, the kernel is free of races, stays within its arrays,
+// and computes what the evaluator does.
+func TestEveryPointIsRight(t *testing.T) {
+	on := played(t)
+	for name, draw := range families(t) {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })
 			rapid.Check(t, func(rt *rapid.T) {

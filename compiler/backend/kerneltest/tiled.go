@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tiled is how blocks of a GPU compute a map of sums in tiles; of the sums, so many terms are a step. The last stage has
-// number %[1]d.
+// tiled is how blocks of a GPU compute a map of sums in tiles; of the sums, so many terms are a step. The last stage
+// has number %[1]d.
 const tiled = `split %[1]d 0 %[2]d %[3]d
 split %[1]d 1 %[4]d %[3]d
 reorder %[1]d 2 4 3 5
@@ -72,8 +72,8 @@ func DrawTiled(t *rapid.T) Case {
 	return Case{Workload: w, Schedule: g.changed(w, strings.Split(strings.TrimSpace(trace), "\n")), Workers: 1, Args: Fill(w, 1)}
 }
 
-// sums draws a product of matrices of a multiple of so many terms, with zeros around them or not, alone, or before one or
-// two maps, or beside another one.
+// sums draws a product of matrices of a multiple of so many terms, with zeros around them or not, alone, or before one
+// or two maps, or beside another one.
 func (g *dag) sums(step int64) *expr.Workload {
 	m, n, k := g.int("rows", 1, 24), g.int("columns", 1, 24), step*g.int("steps", 1, 6)
 	around := g.int("around", 0, min(2, (k-1)/2))

@@ -75,7 +75,7 @@ func New(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics) *nest.Wh
 	for _, x := range instructions {
 		b := *a
 		b.matrices, b.format, b.terms = true, x.Format, x.Format.Terms()
-		if a.D%b.terms == 0 && a.N >= b.terms && x.Format.Takes(s.Stages[found.Exp].Tensor.DType) {
+		if a.D%b.terms == 0 && b.fits(k.Fixed) && x.Format.Takes(s.Stages[found.Exp].Tensor.DType) {
 			k.Variants = append(k.Variants, space.Variant[parameters]{By: x.By, Structure: &b})
 		}
 	}

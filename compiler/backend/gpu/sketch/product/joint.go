@@ -8,10 +8,10 @@ import (
 )
 
 // Joined is the product whose rows are the positions of two axes, such as those of an image; nil where they are not
-// neighbours, or no operand has both.
+// neighbours, no operand has both, or something beside the results is computed of sums, which keeps its own axes.
 func (p *Product) Joined() *Product {
 	before := p.Rows - 1
-	if before < 0 || p.Extents[before] < 2 {
+	if before < 0 || p.Extents[before] < 2 || len(p.Unit.Also) > 0 {
 		return nil
 	}
 	for _, o := range p.Operands {
