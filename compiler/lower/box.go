@@ -27,6 +27,8 @@ func (l *lowerer) boxes(g *schedule.Stage, mins []expr.Expr, extents []int64) (i
 	}
 	to, source := l.bindings[g.Tensor].buffer, l.bindings[from.Tensor]
 	switch {
+	case l.around.threads:
+		return nil, fmt.Errorf("lower: stage %d copies boxes inside of a loop on threads, of which one would do", g.ID)
 	case source == nil || source.pack != nil:
 		return nil, fmt.Errorf("lower: stage %d copies boxes of what is not there, or packed", g.ID)
 	case to.Row == 0 || to.Space != ir.Shared:

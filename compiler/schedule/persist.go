@@ -13,9 +13,9 @@ const (
 	maxRounds  = 64
 )
 
-// Persist has so many blocks compute all tiles of a stage: block b has tile b, that so many behind it, and so on. A
-// card that holds all of them at once begins each block just once. Of more blocks than tiles, as many as there are
-// tiles begin.
+// Persist makes blocks persistent: so many of them compute all tiles of a stage. Block b has tile b, then each one
+// that is a multiple of so many behind it. A card that holds all blocks at once begins each of them just once. Of more
+// blocks than tiles, as many as there are tiles begin.
 func (s *Schedule) Persist(stageID int, blocks int64) error {
 	g, err := s.stage(stageID)
 	switch {
@@ -33,8 +33,8 @@ func (s *Schedule) Persist(stageID int, blocks int64) error {
 	return nil
 }
 
-// Raster has the blocks of a stage take its tiles in bands: the iterator on blocks is fused of two, and so many
-// iterations of the outer one take turns before the inner one goes on. Blocks that run at the same time then have
+// Raster rasterises the tiles of a stage: blocks take them in bands of so many rows, column by column within a band.
+// The leaf on blocks is fused of the two iterators over rows and columns. Blocks that run at the same time then have
 // tiles that share operands along both, not along one alone.
 func (s *Schedule) Raster(stageID int, width int64) error {
 	g, err := s.stage(stageID)
@@ -53,12 +53,13 @@ func (s *Schedule) Raster(stageID int, width int64) error {
 	return nil
 }
 
-// StreamK cuts the sums of a stage where that makes the work of blocks even. It is computed in the tiles of another
-// stage, over which persistent blocks walk in rounds. In the last so many rounds, the incomplete one among them, the
-// steps of all sums follow one another, and each block has as many of them: all of a sum, or the end of one and the
-// beginning of the next. Where a sum is cut, its parts go to memory, and a second launch adds them up, always in the
-// same order. A step is an iteration of the outermost loop of the reduction. Every combiner is associative and
-// commutative, so this is always legal; sums of floating point numbers are rounded in another order.
+// StreamK divides the sums of a stage evenly among blocks (Osama et al., "Stream-K: Work-centric Parallel
+// Decomposition for Dense Matrix-Matrix Multiplication on the GPU", 2023). The stage is computed in the tiles of
+// another one, whose blocks are persistent. In the last so many rounds, the incomplete one among them, the steps of
+// all sums follow one another, and each block has as many of them: all of a sum, or the end of one and the beginning
+// of the next. Where two or more blocks share a sum, its parts go to memory, and a second launch, the fix-up, adds
+// them up in the order of the blocks. A step is an iteration of the outermost loop of the reduction. Every combiner is
+// associative and commutative, so this is always legal; sums of floating point numbers are rounded in another order.
 func (s *Schedule) StreamK(stageID int, rounds int64) error {
 	g, err := s.stage(stageID)
 	switch {
