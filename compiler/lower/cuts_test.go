@@ -108,3 +108,24 @@ output t2
 		t.Errorf("parts of %v elements in %d launches:\n%s", parts, launches, f.Text())
 	}
 }
+
+// TestCountingSharesIsWork: shares of many blocks are counted block by block, and no trace can have that done for each
+// of many versions of a nest.
+func TestCountingSharesIsWork(t *testing.T) {
+	const deep = `input t0 f32[9,9,9,9,9,9,130000,2]
+sum t1 f32[9,9,9,9,9,9,130000] over 2 = [t0 i0 i1 i2 i3 i4 i5 i6 r0]
+map t2 f32[9,9,9,9,9,9,130000] = (neg [t1 i0 i1 i2 i3 i4 i5 i6])
+output t2
+`
+	const blocks = "bind 1 6 0\ncompute-at 0 1 6\npersist 1 65535\nstreamk 0 1\n"
+	var splits strings.Builder
+	for k := range 6 {
+		fmt.Fprintf(&splits, "split 1 %d 4 0\n", k)
+	}
+	if _, err := lowered(t, deep, blocks); err != nil {
+		t.Error(err)
+	}
+	if _, err := lowered(t, deep, splits.String()+blocks); err == nil || !strings.Contains(err.Error(), "steps to lower") {
+		t.Error(err)
+	}
+}
