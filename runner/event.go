@@ -15,7 +15,7 @@ import (
 type event struct {
 	// Event is ready, workload, load, module, calibration, start, ran, outcome, fault, too-large, error or done.
 	Event string `json:"event"`
-	// Args and Tolerance are the workload's.
+	// Args are the workload's. Harnesses of older builders tell one Tolerance for all of them.
 	Args      []answer.Arg `json:"args"`
 	Tolerance float64      `json:"tolerance"`
 	// Kernels are the ids of the kernels loaded, Modules the numbers of the objects that they are in.

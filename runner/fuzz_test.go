@@ -14,7 +14,7 @@ import (
 
 // dialogue is what a harness says of two kernels, line by line.
 const dialogue = `{"event":"start","index":-1}
-{"event":"workload","tolerance":0.001,"args":[{"name":"y","elements":2,"bytes":8,"dtype":1,"role":2}]}
+{"event":"workload","args":[{"name":"y","elements":2,"bytes":8,"dtype":1,"role":2,"tolerance":0.001,"rounding":0}]}
 {"event":"calibration","seconds":0.0006,"patience_seconds":0.25}
 {"event":"load","index":0}
 {"event":"module","kernels":["a","b"],"modules":[0,0]}
@@ -63,8 +63,8 @@ func says(t *testing.T, text []byte) *process {
 // follows has a measurement of one object follow what a process says.
 func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	t.Helper()
-	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: answer.Workload{Tolerance: 1e-3,
-		Args: []answer.Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: answer.Output}}}}, free: func() error { return nil }}
+	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: answer.Workload{
+		Args: []answer.Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: answer.Output, Tolerance: 1e-3}}}}, free: func() error { return nil }}
 	r.slots = make([]byte, r.SlotBytes()*(practiceSets+1))
 	j, err := newJudge(r, 1)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestAReportIsFollowed(t *testing.T) {
 // FuzzResults reads files of results: what is read has every set, and the rest is as if it were not there.
 func FuzzResults(f *testing.F) {
 	good := append([]byte(nil), resultsMagic...)
-	header := `{"args":[{"name":"y","elements":1,"bytes":4,"dtype":1,"role":2}],"tolerance":0,"seed":1,"reference":"r","exams":1,"group":1}`
+	header := `{"args":[{"name":"y","elements":1,"bytes":4,"dtype":1,"role":2,"tolerance":0,"rounding":0}],"seed":1,"reference":"r","exams":1,"group":1}`
 	good = append(append(good, byte(len(header)), 0, 0, 0, 0, 0, 0, 0), header...)
 	good = append(good, make([]byte, -len(good)&(resultsAlign-1)+4*64)...)
 	f.Add(good)

@@ -102,7 +102,7 @@ func openResults(ctx context.Context, p Plan) (*results, error) {
 	return r, err
 }
 
-var resultsMagic = []byte("tilth-results 3\n")
+var resultsMagic = []byte("tilth-results 4\n")
 
 // resultsAlign is how a file's parts are aligned: its beginning with the header's length, and the outputs.
 const resultsAlign = 64

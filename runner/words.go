@@ -57,7 +57,10 @@ func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
 			return nil, err
 		case e.Event == "start" && e.Index == -1:
 		case e.Event == "workload":
-			return &answer.Workload{Args: e.Args, Tolerance: e.Tolerance}, nil
+			for k := range e.Args {
+				e.Args[k].Tolerance = max(e.Args[k].Tolerance, e.Tolerance)
+			}
+			return &answer.Workload{Args: e.Args}, nil
 		case e.Event == "error", e.Event == "fault":
 			return nil, &infraError{e.Message}
 		default:

@@ -49,7 +49,7 @@ var lies = slices.Concat(
 	in("runner/answer", []mutation{
 		{
 			name: "a kernel's tolerance has no bound", file: "arg.go",
-			from: "w.Tolerance * min(max(growth, 1), mostGrowth)", to: "w.Tolerance * min(max(growth, 1), mostGrowth*mostGrowth)",
+			from: "a.allowed(growth)", to: "a.Tolerance*max(growth, 1) + a.Rounding",
 			test: "TestJudgeTellsRightFromWrong",
 		},
 		{

@@ -4,11 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // Bound is how far outputs of a program may be from those of one in float32 with direct sums, relative to the largest
@@ -52,12 +51,18 @@ func ofKernel(s *schedule.Schedule) float64 {
 	w := s.Workload
 	square := 0.0
 	for _, t := range slices.Concat(w.Constants, w.Stages) {
-		u := map[array.DType]float64{array.Float16: 0x1p-11, array.BFloat16: 0x1p-8}[t.DType]
-		square += u * u
+		u := tolerance.Roundoff(t.DType)
+		if t.Role == expr.Constant && t.DType.IsFloat() && t.DType.Bytes() == 2 || t.Role == expr.Computed && tolerance.Rounds(t) {
+			square += u * u
+		}
 	}
 	sum := sigmas * math.Sqrt(square)
 	if s.Numerics() == schedule.Fast {
-		sum = math.Hypot(sum, codegen.Tolerance(w)*codegen.Growth(s))
+		worst := 0.0
+		for _, o := range tolerance.Of(w) {
+			worst = max(worst, o.Sums*s.ErrorGrowth())
+		}
+		sum = math.Hypot(sum, worst)
 	}
 	return sum
 }

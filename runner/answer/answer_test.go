@@ -67,8 +67,8 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := int64(len(c.want))
-			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: c.dtype}, {Name: "y", Elements: n / elementBytes[c.dtype], Bytes: n, DType: c.dtype, Role: Output}},
-				Tolerance: 1e-3}
+			w := &Workload{Args: []Arg{{Name: "x", Role: Input, DType: c.dtype}, {Name: "y", Elements: n / elementBytes[c.dtype], Bytes: n, DType: c.dtype, Role: Output,
+				Tolerance: 1e-3}}}
 			if err := w.Check(); err != nil {
 				t.Fatal(err)
 			}
@@ -93,6 +93,39 @@ func TestEachOutputIsJudged(t *testing.T) {
 	}
 }
 
+// TestEachOutputHasItsTolerance: what one of 16 bits may be off by is wrong in one of float32, and no algorithm rounds
+// results more often.
+func TestEachOutputHasItsTolerance(t *testing.T) {
+	half := func(tolerance, rounding float64) Arg {
+		return Arg{Name: "a", Elements: 1, Bytes: 2, DType: bfloat16Type, Role: Output, Tolerance: tolerance, Rounding: rounding}
+	}
+	w := &Workload{Args: []Arg{half(1e-6, 0x1p-6), {Name: "b", Elements: 1, Bytes: 4, DType: float32Type, Role: Output, Tolerance: 1e-6}}}
+	slot := func(half uint16, full float32) []byte {
+		b := append(halves(half), make([]byte, 62)...)
+		return append(append(b, floats(full)...), make([]byte, 60)...)
+	}
+	for name, c := range map[string]struct {
+		got     []byte
+		growth  float64
+		message string
+	}{
+		"equal":                           {slot(0x3F80, 1), 1, ""},
+		"a neighbour in 16 bits":          {slot(0x3F81, 1), 1, ""},
+		"as far off in float32":           {slot(0x3F80, 1.0078125), 1, "b[0] is 1.0078125"},
+		"where an algorithm loses that":   {slot(0x3F80, 1.003), 1 << 12, ""},
+		"which claims more than any does": {slot(0x3F80, 1.0078125), 1 << 13, "b[0] is 1.0078125"},
+		"results are rounded once":        {slot(0x3F84, 1), 1 << 12, "a[0] is 1.03125"},
+	} {
+		if _, message := w.Judge(c.got, slot(0x3F80, 1), c.growth); (message == "") != (c.message == "") || !strings.HasPrefix(message, c.message) {
+			t.Errorf("%s: got %q, want %q", name, message, c.message)
+		}
+	}
+	w.Args[0] = half(1e6, 1e6)
+	if _, message := w.Judge(slot(0, 1), slot(0x3F80, 1), 1); message == "" {
+		t.Error("zero is right where a harness says that all is")
+	}
+}
+
 // TestAWorkloadIsCheckedBeforeMemoryIsAskedFor: a harness may say anything of it.
 func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	good := Arg{Name: "y", Elements: 2, Bytes: 8, DType: float32Type, Role: Output}
@@ -110,8 +143,8 @@ func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 		"negative":       {Args: edit(func(a *Arg) { a.Elements, a.Bytes = -1, -4 })},
 		"huge":           {Args: edit(func(a *Arg) { a.Elements, a.Bytes = 1<<61, 1<<63-4 })},
 		"other size":     {Args: edit(func(a *Arg) { a.Bytes = 4 })},
-		"no tolerance":   {Args: []Arg{good}, Tolerance: math.NaN()},
-		"less than none": {Args: []Arg{good}, Tolerance: -1},
+		"no tolerance":   {Args: edit(func(a *Arg) { a.Tolerance = math.NaN() })},
+		"less than none": {Args: edit(func(a *Arg) { a.Rounding = -1 })},
 	} {
 		if err := w.Check(); err == nil {
 			t.Errorf("%s: passes", name)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // Roles of arguments, as in compiler/backend/cpu/codegen/abi.
@@ -21,13 +23,19 @@ type Arg struct {
 	Bytes    int64 `json:"bytes"`
 	DType    int32 `json:"dtype"`
 	Role     int32 `json:"role"`
+	// Tolerance and Rounding are the parts of the tolerance of an output, see tolerance.Output.
+	Tolerance float64 `json:"tolerance"`
+	Rounding  float64 `json:"rounding"`
+}
+
+// allowed is how far a kernel's output may be from the reference's.
+func (a *Arg) allowed(growth float64) float64 {
+	return tolerance.Output{Sums: a.Tolerance, Rounding: a.Rounding}.Times(growth)
 }
 
 // Workload is what kernels of a workload have in common.
 type Workload struct {
 	Args []Arg `json:"args"`
-	// Tolerance is the largest difference allowed, relative to the largest element of the output.
-	Tolerance float64 `json:"tolerance"`
 }
 
 const (
@@ -44,15 +52,14 @@ func (w *Workload) Check() error {
 	if len(w.Args) < 1 || len(w.Args) > mostArgs {
 		return fmt.Errorf("the workload has %d arguments, not 1 to %d", len(w.Args), mostArgs)
 	}
-	if !(w.Tolerance >= 0) || math.IsInf(w.Tolerance, 1) {
-		return fmt.Errorf("the workload has the tolerance %v", w.Tolerance)
-	}
 	for _, a := range w.Args {
 		switch {
 		case a.Role < Input || a.Role > Output, a.DType < 1 || int(a.DType) >= len(elementBytes):
 			return fmt.Errorf("argument %q has role %d and type %d", a.Name, a.Role, a.DType)
 		case a.Elements < 0 || a.Elements > mostArgBytes || a.Bytes != a.Elements*elementBytes[a.DType] || a.Bytes > mostArgBytes:
 			return fmt.Errorf("argument %q has %d elements in %d bytes", a.Name, a.Elements, a.Bytes)
+		case !(a.Tolerance >= 0) || math.IsInf(a.Tolerance, 1), !(a.Rounding >= 0) || math.IsInf(a.Rounding, 1):
+			return fmt.Errorf("argument %q has the tolerances %v and %v", a.Name, a.Tolerance, a.Rounding)
 		}
 	}
 	if w.SlotBytes() == 0 {
@@ -73,22 +80,19 @@ func (w *Workload) SlotBytes() (bytes int64) {
 	return bytes
 }
 
-// mostGrowth bounds how many times the tolerance a kernel's algorithm may claim to need.
-const mostGrowth = 1e3
-
 // Judge compares two slots. The relative error is the largest of all outputs; the message is empty when they agree,
-// but for the tolerance times growth.
+// but for what each output is allowed where the kernel's algorithm needs growth times the tolerance, as it says.
 func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, message string) {
-	tolerance := w.Tolerance * min(max(growth, 1), mostGrowth)
 	for _, a := range w.Args {
 		if a.Role != Output {
 			continue
 		}
-		d := compare(got[:a.Bytes], want[:a.Bytes], a.DType, tolerance)
+		allowed := a.allowed(growth)
+		d := compare(got[:a.Bytes], want[:a.Bytes], a.DType, allowed)
 		relative = max(relative, d.relative)
-		if !(d.relative <= tolerance) {
+		if !(d.relative <= allowed) {
 			return relative, fmt.Sprintf("%s[%d] is %.9g, the reference says %.9g (relative error %.3g, allowed %.3g)",
-				a.Name, d.at, d.got, d.want, d.relative, tolerance)
+				a.Name, d.at, d.got, d.want, d.relative, allowed)
 		}
 		got, want = got[padded(a.Bytes):], want[padded(a.Bytes):]
 	}

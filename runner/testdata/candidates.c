@@ -145,4 +145,4 @@ static const struct tilth_pack *const more_packs[] = {&twice};
 /* Asks for more scratch memory than any machine has. */
 #define GREEDY {"greedy", 1, packs, good, (int64_t)1 << 50, 64}
 static const struct tilth_kernel kernels[] = {KERNELS};
-const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels, 1e-5};
+const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels};

@@ -333,4 +333,4 @@ static const struct tilth_pack packed = {4 * INNER, pack};
 static const struct tilth_pack *const packs[] = {&packed};
 #define K(name) {#name, 1, packs, name, 128, 64}
 static const struct tilth_kernel kernels[] = {KERNELS};
-const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels, 1e-5};
+const struct tilth_module tilth_module = {TILTH_ABI, 3, args, sizeof kernels / sizeof *kernels, kernels};

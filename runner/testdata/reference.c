@@ -16,7 +16,7 @@ static void run(const struct tilth_runtime *rt, void *const *args, void *const *
 static const struct tilth_arg args[] = {
     {"x", ROWS * INNER, 4 * ROWS * INNER, TILTH_FLOAT32, TILTH_INPUT},
     {"w", INNER, 4 * INNER, TILTH_FLOAT32, TILTH_CONSTANT},
-    {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT},
+    {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT, 1e-5},
 };
 static const struct tilth_kernel kernels[] = {{"reference", 0, 0, run, 0, 0}};
-const struct tilth_module tilth_module = {TILTH_ABI, 3, args, 1, kernels, 1e-5};
+const struct tilth_module tilth_module = {TILTH_ABI, 3, args, 1, kernels};

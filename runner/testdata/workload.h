@@ -27,5 +27,5 @@ KERNEL(good) {
 static const struct tilth_arg args[] = {
     {"x", ROWS * INNER, 4 * ROWS * INNER, TILTH_FLOAT32, TILTH_INPUT},
     {"w", INNER, 4 * INNER, TILTH_FLOAT32, TILTH_CONSTANT},
-    {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT},
+    {"y", ROWS, 4 * ROWS, TILTH_FLOAT32, TILTH_OUTPUT, 1e-5},
 };

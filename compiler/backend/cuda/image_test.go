@@ -95,7 +95,7 @@ func TestModulesHaveCodeForTheirCard(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "tilth-device-module 3\n", "tilth-device-module 3\ncode 9 0\nshort", "tilth-device-module 3\ncode 2 -2\n12", "tilth-device-module 2\ncode 2 0\n12"} {
+	for _, text := range []string{"", "tilth-device-module 4\n", "tilth-device-module 4\ncode 9 0\nshort", "tilth-device-module 4\ncode 2 -2\n12", "tilth-device-module 3\ncode 2 0\n12"} {
 		if _, _, ok := image.CodeOf([]byte(text)); ok {
 			t.Errorf("%q is a module", text)
 		}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	cpucodegen "github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -74,7 +73,7 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 		rt.Fatalf("%v\n%s", err, cases[at].Text())
 	}
 	for k, c := range cases {
-		if text := c.Wrong(outputs[k], cpucodegen.Tolerance(c.Workload)*cpucodegen.Growth(c.Schedule)); text != "" {
+		if text := c.Wrong(outputs[k]); text != "" {
 			rt.Fatalf("%s\n%s", text, c.Text())
 		}
 	}

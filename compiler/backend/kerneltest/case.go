@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // Case is a schedule with the data to run it on.
@@ -48,14 +49,15 @@ func ReadCase(file string) (Case, error) {
 	return c, err
 }
 
-// Wrong says what differs from the evaluator's answer by more than a tolerance; empty when nothing does.
-func (c Case) Wrong(got []*array.Array, tolerance float64) string {
+// Wrong says what differs from the evaluator's answer by more than the schedule may; empty when nothing does.
+func (c Case) Wrong(got []*array.Array) string {
 	want, err := expr.Evaluate(c.Workload, c.Args)
 	if err != nil {
 		return fmt.Sprintf("the evaluator fails: %v", err)
 	}
+	allowed := tolerance.Of(c.Workload)
 	for k, o := range want {
-		if text := Difference(got[k], o, tolerance); text != "" {
+		if text := Difference(got[k], o, allowed[k].Times(c.Schedule.ErrorGrowth())); text != "" {
 			return fmt.Sprintf("output %d: %s", k, text)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
@@ -86,7 +85,7 @@ func (p *player) check(t testing.TB, cases []kerneltest.Case) {
 		t.Fatalf("%v\n%s", err, cases[at].Text())
 	}
 	for k, c := range cases {
-		if text := c.Wrong(outputs[k], codegen.Tolerance(c.Workload)*codegen.Growth(c.Schedule)); text != "" {
+		if text := c.Wrong(outputs[k]); text != "" {
 			t.Fatalf("%s\n%s", text, c.Text())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 )
 
 // Printed is a kernel in C before it is known which others it shares a module with.
@@ -76,12 +77,13 @@ func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (strin
 func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
+	allowed := tolerance.OfArgs(w)
 	for i, t := range w.Args() {
-		n := t.SpanElements()
-		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role]))
+		n, float := t.SpanElements(), func(v float64) string { return ctext.FloatLiteral(v, array.Float64) }
+		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
+			float(allowed[i].Sums), float(allowed[i].Rounding)))
 	}
 	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))
 	fmt.Fprintf(&u.code, "static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  "))
-	fmt.Fprintf(&u.code, "const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels, %s};\n",
-		len(args), len(kernels), ctext.FloatLiteral(Tolerance(w), array.Float64))
+	fmt.Fprintf(&u.code, "const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels};\n", len(args), len(kernels))
 }

@@ -51,15 +51,12 @@ func checkCases(t testing.TB, f failer, m mode, cases []kerneltest.Case) {
 		if refused[k] != nil {
 			continue
 		}
-		if text := c.Wrong(outputs[k], tolerance(c)); text != "" {
+		if text := c.Wrong(outputs[k]); text != "" {
 			f.Fatalf("%s\n%s", text, c.Text())
 		}
 	}
 	f.Logf("%d of %d schedules ran", len(cases)-len(refused), len(cases))
 }
-
-// tolerance is how far a case's outputs may be from the evaluator's.
-func tolerance(c kerneltest.Case) float64 { return Tolerance(c.Workload) * c.Schedule.ErrorGrowth() }
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
 

@@ -126,13 +126,13 @@ func (k printed) fields(id, packs string) string {
 func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 	if u.printing != nil {
 		info, err := u.printing(u, symbol, s)
-		return printed{info, symbol, Growth(s)}, err
+		return printed{info, symbol, s.ErrorGrowth()}, err
 	}
 	f, err := lowered(s, u.kernelPasses(), observe)
 	if err != nil {
 		return printed{}, err
 	}
-	return printed{u.functions(symbol, f, ""), symbol, Growth(s)}, nil
+	return printed{u.functions(symbol, f, ""), symbol, s.ErrorGrowth()}, nil
 }
 
 // functions prints the functions that run a program, with attributes of C.

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	cpucode "github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -38,7 +38,7 @@ func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) 
 	if len(f.Prepared) > 0 {
 		return nil, fmt.Errorf("candidate %.12s: it packs constants, which kernels for GPUs read as they are", k.ID)
 	}
-	p := &Printed{id: k.ID, workspaceBytes: f.WorkspaceBytes, growth: cpucode.Growth(k.Schedule)}
+	p := &Printed{id: k.ID, workspaceBytes: f.WorkspaceBytes, growth: k.Schedule.ErrorGrowth()}
 	p.kernels = codegen.Kernels(symbol, f, &p.helpers, dialect.Text)
 	return p, nil
 }
@@ -76,7 +76,7 @@ func Module(w *expr.Workload, candidates []*Printed, t *target.Target, code Code
 }
 
 // moduleVersion is how modules begin.
-const moduleVersion = "tilth-device-module 3\n"
+const moduleVersion = "tilth-device-module 4\n"
 
 // CodeOf is what is in a module beside its table: code, and what an assembler made of it, if one did. ok says whether
 // it is a module at all.
@@ -103,10 +103,11 @@ var roles = map[expr.Role]int{expr.Input: 0, expr.Constant: 1, expr.Computed: 2}
 
 func tableOf(w *expr.Workload, candidates []*Printed) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%stolerance %g\nargs %d\n", moduleVersion, cpucode.Tolerance(w), len(w.Args()))
+	fmt.Fprintf(&b, "%sargs %d\n", moduleVersion, len(w.Args()))
+	allowed := tolerance.OfArgs(w)
 	for k, t := range w.Args() {
 		n := t.SpanElements()
-		fmt.Fprintf(&b, "arg t%d %d %d %d %d\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role])
+		fmt.Fprintf(&b, "arg t%d %d %d %d %d %g %g\n", k, n, n*t.DType.Bytes(), abi.Type(t.DType), roles[t.Role], allowed[k].Sums, allowed[k].Rounding)
 	}
 	fmt.Fprintf(&b, "kernels %d\n", len(candidates))
 	for _, p := range candidates {

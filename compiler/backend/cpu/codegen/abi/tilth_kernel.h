@@ -6,7 +6,7 @@
 #define TILTH_KERNEL_H
 #include <stdint.h>
 
-#define TILTH_ABI 4
+#define TILTH_ABI 5
 
 /* A parallel loop's body: runs iterations begin <= i < end as worker number `worker`, 0 <= worker < workers. */
 typedef void (*tilth_body)(void *closure, int64_t begin, int64_t end, int32_t worker);
@@ -30,6 +30,9 @@ struct tilth_arg {
   int64_t elements, bytes; /* of memory: with the gaps of an argument that has strides */
   int32_t dtype; /* enum tilth_dtype */
   int32_t role;  /* enum tilth_role */
+  /* Of an output: the largest |answer - reference| allowed, relative to its largest |reference|. The first is for sums, which a kernel's
+   * algorithm may need a multiple of; the second for elements that are rounded to 16 bits. */
+  double tolerance, rounding;
 };
 
 /* A constant in the layout that kernels read. Kernels that want the same layout of a constant name the same pack. */
@@ -45,7 +48,7 @@ struct tilth_kernel {
   void (*run)(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace);
   int64_t workspace_bytes; /* scratch shared by all workers */
   int64_t worker_bytes;    /* scratch of each worker, behind the shared part */
-  double error_growth;     /* how many times the module's tolerance its algorithm needs; less than 1 means 1 */
+  double error_growth;     /* how many times the tolerance of outputs its algorithm needs; less than 1 means 1 */
 };
 
 struct tilth_module {
@@ -54,7 +57,6 @@ struct tilth_module {
   const struct tilth_arg *args;
   int32_t n_kernels;
   const struct tilth_kernel *kernels;
-  double tolerance; /* largest |answer - reference| allowed, relative to the largest |reference| of the output */
 };
 
 /* Exported by every object of candidates and every reference object. */

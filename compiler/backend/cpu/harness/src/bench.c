@@ -36,7 +36,7 @@ static int open_arg(struct bench *b, int32_t k) {
 }
 
 int bench_open(struct bench *b, const struct options *o, const struct tilth_runtime *rt, const struct tilth_module *reference) {
-  b->options = o, b->runtime = rt, b->n_args = reference->n_args, b->tolerance = reference->tolerance;
+  b->options = o, b->runtime = rt, b->n_args = reference->n_args;
   if (b->n_args < 1 || b->n_args > MOST_ARGS || reference->n_kernels != 1) {
     report_error("the reference has %d arguments and %d kernels", reference->n_args, reference->n_kernels);
     return -1;

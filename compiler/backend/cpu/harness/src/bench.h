@@ -19,7 +19,6 @@ struct bench {
   uint64_t filled;    /* the seed of the inputs' data */
   uint64_t disturbed; /* chooses the elements that were spoilt last */
   unsigned char spoilt[MOST_ARGS][8]; /* what they became */
-  double tolerance;
 };
 
 /* A place for a packed constant, one after the other. They share it as kernels do their scratch memory; besides, new memory takes

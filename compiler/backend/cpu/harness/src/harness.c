@@ -121,7 +121,7 @@ static int run(const struct options *o, const struct tilth_runtime *rt) {
   if (!reference || bench_open(&bench, o, rt, reference)) return -1;
   fault_watch(-1, NULL);
   fault_catch(&bench);
-  report_workload(bench.args, bench.n_args, bench.tolerance);
+  report_workload(bench.args, bench.n_args);
   judge_wait(&bench);
   if (judge_share(&bench)) return -1;
   if (o->compute ? compute(&bench, reference) : o->examine ? examine_one(&bench, o) : measure_candidates(&bench, o, rt)) return -1;

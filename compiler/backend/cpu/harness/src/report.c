@@ -72,12 +72,14 @@ void report_load(int32_t module) {
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"load\",\"index\":%d}\n", report_word, module));
 }
 
-void report_workload(const struct tilth_arg *args, int32_t n, double tolerance) {
+void report_workload(const struct tilth_arg *args, int32_t n) {
   char line[LINE_BYTES], name[TEXT_BYTES];
-  put(line, snprintf(line, sizeof line, "%s{\"event\":\"workload\",\"tolerance\":%.9g,\"args\":[", report_word, tolerance));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"workload\",\"args\":[", report_word));
   for (int32_t k = 0; k < n; k++)
-    put(line, snprintf(line, sizeof line, "%s{\"name\":\"%.64s\",\"elements\":%lld,\"bytes\":%lld,\"dtype\":%d,\"role\":%d}", k ? "," : "",
-                       escape(name, args[k].name), (long long)args[k].elements, (long long)args[k].bytes, args[k].dtype, args[k].role));
+    put(line, snprintf(line, sizeof line,
+                       "%s{\"name\":\"%.64s\",\"elements\":%lld,\"bytes\":%lld,\"dtype\":%d,\"role\":%d,\"tolerance\":%.9g,\"rounding\":%.9g}",
+                       k ? "," : "", escape(name, args[k].name), (long long)args[k].elements, (long long)args[k].bytes, args[k].dtype, args[k].role,
+                       args[k].tolerance, args[k].rounding));
   put_text("]}\n");
 }
 

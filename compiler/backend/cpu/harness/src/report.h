@@ -17,7 +17,7 @@ void report_module(const struct tilth_kernel *const *kernels, const int32_t *mod
 void report_ready(void);
 
 /* What the workload's arguments are; the judge wants to know before it answers anything. */
-void report_workload(const struct tilth_arg *args, int32_t n, double tolerance);
+void report_workload(const struct tilth_arg *args, int32_t n);
 
 /* Kernel `index` ran, and its outputs are handed in. Its algorithm needs `growth` times the tolerance, it says. */
 void report_ran(int32_t index, double growth);

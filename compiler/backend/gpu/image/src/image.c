@@ -29,7 +29,8 @@ static int next_line(struct text *t, char *line) {
 
 static int read_arg(struct text *t, struct tilth_arg *a) {
   char line[IMAGE_LINE], name[IMAGE_NAME];
-  if (!next_line(t, line) || sscanf(line, "arg %127s %" SCNd64 " %" SCNd64 " %" SCNd32 " %" SCNd32, name, &a->elements, &a->bytes, &a->dtype, &a->role) != 5)
+  if (!next_line(t, line) || sscanf(line, "arg %127s %" SCNd64 " %" SCNd64 " %" SCNd32 " %" SCNd32 " %lf %lf", name, &a->elements, &a->bytes, &a->dtype,
+                                    &a->role, &a->tolerance, &a->rounding) != 7)
     return -1;
   a->name = strdup(name);
   return a->name && a->elements >= 0 && a->bytes >= 0 ? 0 : -1;
@@ -176,8 +177,7 @@ static int read_code(struct text *t, struct image *i) {
 static int read_all(struct text *t, struct image *i) {
   char line[IMAGE_LINE];
   int version;
-  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 3) return -1;
-  if (!next_line(t, line) || sscanf(line, "tolerance %lf", &i->module.tolerance) != 1) return -1;
+  if (!next_line(t, line) || sscanf(line, "tilth-device-module %d", &version) != 1 || version != 4) return -1;
   if (read_args(t, &i->module) || read_kernels(t, i)) return -1;
   i->module.abi = TILTH_ABI;
   return read_code(t, i);

@@ -1,9 +1,8 @@
 /* Files of candidates: a table in text, and behind it the code for the device, which only the driver reads.
  *
- *     tilth-device-module 3
- *     tolerance 0.0001
+ *     tilth-device-module 4
  *     args 2
- *     arg NAME ELEMENTS BYTES DTYPE ROLE
+ *     arg NAME ELEMENTS BYTES DTYPE ROLE TOLERANCE ROUNDING
  *     kernels 1
  *     kernel ID WORKSPACE_BYTES ERROR_GROWTH LAUNCHES
  *     launch ENTRY BLOCKS THREADS SHARED_BYTES PARAMETERS PARAMETER...

@@ -1,0 +1,102 @@
+package tolerance
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Output is how far elements of an output may be from the reference's, relative to the largest of these.
+type Output struct {
+	// Sums is for what float32 and float64 round, in sums above all. It is larger for schedules with other algorithms
+	// than direct sums.
+	Sums float64
+	// Rounding is for elements that are rounded to 16 bits, by the candidate and by the reference: where what they
+	// round differs in its last bits, that may be to neighbours.
+	Rounding float64
+}
+
+const (
+	// Largest is the largest error that is allowed to any candidate, whatever it says of its algorithm: zeros in place
+	// of outputs, which have an error of 1, are never right.
+	Largest = 0.25
+	// MostGrowth bounds how many times the tolerance of direct sums an algorithm may claim to need. Products of
+	// elements in bfloat16 need as much.
+	MostGrowth = 1 << 12
+)
+
+// Times is the tolerance of a candidate whose algorithms have errors so many times as large as direct sums have, see
+// schedule.Schedule.ErrorGrowth.
+func (o Output) Times(growth float64) float64 {
+	return min(o.Sums*min(max(growth, 1), MostGrowth)+o.Rounding, Largest)
+}
+
+// Of is the tolerance of each output of a workload. Rounding errors of a sum grow with the square root of its length,
+// so the tolerance does too.
+func Of(w *expr.Workload) []Output {
+	list := make([]Output, len(w.Outputs))
+	for k, t := range w.Outputs {
+		list[k] = of(t)
+	}
+	return list
+}
+
+// OfArgs is the tolerance of each argument of a workload; of those that are no outputs, none.
+func OfArgs(w *expr.Workload) []Output {
+	return append(make([]Output, len(w.Inputs)+len(w.Constants)), Of(w)...)
+}
+
+const (
+	// neighbours is how far apart results of 16 bits may be, by the rounding error of one: one unit in the last place
+	// is two of those, and there is another for results that differ by more than a rest.
+	neighbours = 4
+	// handedOn is the same for results that depend on such an element: sums of many take errors as they take terms,
+	// and what they are of may be larger than they.
+	handedOn = 4 * neighbours
+)
+
+// of looks at the stages that an output is made of.
+func of(out *expr.Tensor) Output {
+	terms, unit, stores, squares := 1.0, 0.0, 0.0, 0.0
+	for _, t := range stagesOf(out) {
+		n := 1.0
+		for _, r := range t.Reduce {
+			n *= float64(r.Extent)
+		}
+		terms, unit = max(terms, n), max(unit, unitOf(t))
+		count, u := roundings(t.Body)
+		if here := stored(t.Body); t == out && here > 0 {
+			count, stores = count-here, neighbours*Roundoff(t.DType)
+		}
+		squares += float64(count) * u * u
+	}
+	return Output{Sums: unit * (64 + 4*math.Sqrt(terms)), Rounding: stores + handedOn*math.Sqrt(squares)}
+}
+
+// unitOf is the rounding error of what a stage computes: of each step where it adds in 16 bits, and otherwise that of
+// float32, from which results are rounded once.
+func unitOf(t *expr.Tensor) float64 {
+	if isNarrow(t.DType) && !adds(t) {
+		return Roundoff(array.Float32)
+	}
+	return Roundoff(t.DType)
+}
+
+// stagesOf are an output and the stages that it is computed from.
+func stagesOf(out *expr.Tensor) (list []*expr.Tensor) {
+	seen := map[*expr.Tensor]bool{}
+	var visit func(t *expr.Tensor)
+	visit = func(t *expr.Tensor) {
+		if seen[t] || t.Role != expr.Computed {
+			return
+		}
+		seen[t] = true
+		list = append(list, t)
+		for _, l := range expr.Loads(t.Body) {
+			visit(l.Tensor)
+		}
+	}
+	visit(out)
+	return list
+}
