@@ -37,6 +37,8 @@ type narrowing struct {
 	readers map[*graph.Value][]*graph.Node
 	members map[*graph.Value][]*graph.Value
 	chosen  map[*graph.Value]bool
+	// order is that in which they were chosen: nothing depends on the order of a map.
+	order []*graph.Value
 }
 
 func (n *narrowing) run() {
@@ -54,7 +56,7 @@ func (n *narrowing) run() {
 			n.choose(root)
 		}
 	}
-	for root := range n.chosen {
+	for _, root := range n.order {
 		if root.Const != nil {
 			n.Budget.Bytes(root.Const.Len() * n.to.Bytes())
 			root.Const, root.Stored = root.Const.As(n.to), n.to
@@ -81,7 +83,9 @@ func (n *narrowing) choose(v *graph.Value) {
 		n.IsOutput(root) || anyOutput(n.Graph, n.members[root]) {
 		return
 	}
-	n.chosen[root] = true
+	if !n.chosen[root] {
+		n.chosen[root], n.order = true, append(n.order, root)
+	}
 }
 
 // onlyMoved reports whether what reads a value's memory moves elements, or takes maxima, into memory that is chosen:
