@@ -20,21 +20,23 @@ import (
 // accuracyFlags ask how far a package's outputs are from those of strict numerics.
 type accuracyFlags struct {
 	inputs string
-	// most is the largest error that is allowed; 0 = any.
-	most float64
+	// most is the largest error that is allowed, where limited says that there is one.
+	most    float64
+	limited func() bool
 }
 
 func (f *accuracyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.inputs, "check", "", "`.npz` file of inputs by name on which to measure the package's error, against strict numerics on this processor")
 	c.Flags().Float64Var(&f.most, "max-error", 0, "with --check: refuse to write a package whose error, relative to an output's largest value, exceeds this `number`")
+	f.limited = func() bool { return c.Flags().Changed("max-error") }
 }
 
 // check says what is wrong with the flags.
 func (f *accuracyFlags) check(model string) error {
 	switch {
-	case f.most < 0 || math.IsNaN(f.most):
+	case f.limited() && !(f.most > 0):
 		return usagef("--max-error %g: want a positive number", f.most)
-	case f.most > 0 && f.inputs == "":
+	case f.limited() && f.inputs == "":
 		return usagef("--max-error %g needs --check INPUTS.npz, on which errors are measured", f.most)
 	case f.inputs == stdio && model == stdio:
 		return usagef("standard input is the model or the inputs of --check: name a file for one of them")
@@ -42,9 +44,9 @@ func (f *accuracyFlags) check(model string) error {
 	return nil
 }
 
-// measure is what compiles a package to have its error measured on the inputs of a file, for a target that this
-// machine must have; nil when nobody asked. The outputs to compare with are those of plain, a program in the model's
-// own types.
+// measure returns the function that measures a package's error on the inputs of a file; nil when nobody asked. This
+// machine must have the target. The package's outputs are compared with those of plain, a program in the model's own
+// types.
 func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain func() (*program.Program, error)) (func(*aot.Model) (*aot.Accuracy, error), error) {
 	if k.accuracy.inputs == "" {
 		return nil, nil
@@ -105,9 +107,11 @@ func (k *compileCommand) judged(got, want map[string]*array.Array) (*aot.Accurac
 	output, worst := a.Worst()
 	const remedy = "use more accurate --numerics"
 	switch {
+	case math.IsInf(worst, 1) && accuracy.Zeros(want[output]):
+		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so errors are relative to nothing: name other inputs", output)
 	case math.IsInf(worst, 1):
-		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones, or zeros only: %s", output, remedy)
-	case k.accuracy.most > 0 && worst > k.accuracy.most:
+		return nil, fmt.Errorf("output %q has values that are not finite where strict numerics have finite ones: %s", output, remedy)
+	case k.accuracy.limited() && worst > k.accuracy.most:
 		return nil, fmt.Errorf("output %q differs from that of strict numerics by %.3g of its largest value, and --max-error allows %g: %s, or allow more",
 			output, worst, k.accuracy.most, remedy)
 	}

@@ -111,6 +111,9 @@ func TestAPackageWithTooLargeAnErrorIsRefused(t *testing.T) {
 			t.Errorf("it says %s where %q is due", said, part)
 		}
 	}
+	if said := c.refused("--max-error", "0"); !strings.Contains(said, "--max-error 0: want a positive number") {
+		t.Errorf("with no error allowed it says %s", said)
+	}
 	if said := c.refused("--target", "sm_90a"); !strings.Contains(said, "--check runs the package") {
 		t.Errorf("without the device it says %s", said)
 	}

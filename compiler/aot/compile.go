@@ -2,6 +2,7 @@ package aot
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -114,8 +115,8 @@ func (c *compilation) check(l *layout, object []byte) (a *Accuracy, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "package.tar")
-	if _, err := c.write(path, l, object); err != nil {
-		return nil, err
+	if err := c.writeCopy(path, l, object); err != nil {
+		return nil, fmt.Errorf("the package to be checked: %w (TMPDIR names another folder for it)", err)
 	}
 	m, err := Load(path)
 	if err != nil {
@@ -123,6 +124,17 @@ func (c *compilation) check(l *layout, object []byte) (a *Accuracy, err error) {
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	return c.options.Check(m)
+}
+
+// writeCopy writes the package to where it need not outlive this process.
+func (c *compilation) writeCopy(path string, l *layout, object []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(f)
+	_, err = c.writeMembers(out, l, object)
+	return errors.Join(err, out.Flush(), f.Close())
 }
 
 // units is how many translation units the kernels are printed into.
