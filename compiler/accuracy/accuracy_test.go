@@ -85,3 +85,40 @@ func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
 		t.Errorf("the bound of products that instructions round is %g", b)
 	}
 }
+
+// TestBoundsOfModelsAreTight: those of products add up along the model, and nothing is counted for what only moves
+// elements, such as padding, or for residuals that lie beside one another.
+func TestBoundsOfModelsAreTight(t *testing.T) {
+	direct := func(w *expr.Workload) (*schedule.Schedule, error) { return schedule.New(w), nil }
+	bound := func(m sketch.Model) float64 {
+		p, err := frontend.Import(m.Output("y"), frontend.Options{Storage: array.BFloat16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := accuracy.Bound(p, direct)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	const one = 4 * 0x1p-8 // of a rounding
+	image := func() sketch.Model {
+		return sketch.New().Input("x", 1, 8, 6, 6).Node("r = Erf x").Constant("w", 8, 8, 3, 3)
+	}
+	for name, c := range map[string]struct {
+		model sketch.Model
+		want  float64
+	}{
+		"two factors":         {image().Node("y = Conv r w"), math.Sqrt2},
+		"padding":             {image().Node("y = Conv r w", sketch.Same3x3), math.Sqrt2},
+		"a sum of both":       {image().Node("c = Conv r w", sketch.Same3x3).Node("y = Add c r"), math.Sqrt2},
+		"one after another":   {image().Node("c = Conv r w").Node("d = Relu c").Constant("v", 8, 8, 3, 3).Node("y = Conv d v"), 2},
+		"the same, squared":   {image().Node("c = Conv r w").Node("y = Mul c c"), 2},
+		"more than a tenth":   {image().Node("c = Conv r w").Node("d = Mul c c").Node("e = Mul d d").Node("f = Mul e e").Node("g = Mul f f").Node("y = Mul g g"), accuracy.Largest / one},
+		"nothing is a factor": {image().Node("y = Relu r"), 0},
+	} {
+		if got := bound(c.model) / one; math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %g roundings, want %g", name, got, c.want)
+		}
+	}
+}

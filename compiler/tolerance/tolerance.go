@@ -24,6 +24,9 @@ const (
 	// MostGrowth bounds how many times the tolerance of direct sums an algorithm may claim to need. Products of
 	// elements in bfloat16 need as much.
 	MostGrowth = 1 << 12
+	// OfFactors is what the tolerance of a sum in float32 has for its terms, however many: errors of factors that an
+	// algorithm rounds are so large, times its growth.
+	OfFactors = 64 * 0x1p-24
 )
 
 // Times is the tolerance of a candidate whose algorithms have errors so many times as large as direct sums have, see
