@@ -42,6 +42,7 @@ type checkCommand struct {
 	limit            time.Duration
 	asJSON           bool
 	numerics         numericsFlag
+	storage          storageFlag
 }
 
 func newCheck(a *app) *cobra.Command {
@@ -64,6 +65,7 @@ func (k *checkCommand) targetFlags(c *cobra.Command) {
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a package runs on (default the physical cores)")
 	compilerFlag(c, &k.compiler)
 	k.numerics.add(c)
+	k.storage.add(c)
 }
 
 func (k *checkCommand) run(ctx context.Context, dirs []string) error {
@@ -71,6 +73,9 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
 	}
 	if err := k.numerics.check(); err != nil {
+		return err
+	}
+	if err := k.storage.check(k.numerics.level); err != nil {
 		return err
 	}
 	if err := k.possible(ctx); err != nil {
@@ -89,7 +94,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		jobs = runtime.NumCPU()
 	}
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text)
+		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text, "--storage", k.storage.text)
 	}}
 	var summary conformance.Summary
 	err = pool.Run(ctx, cases, func(r conformance.Result) {
@@ -157,6 +162,10 @@ func newCheckServer(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level}, k.stdin, k.stdout)
+		storage, err := k.storage.on(machine, k.numerics.level)
+		if err != nil {
+			return err
+		}
+		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level, Storage: storage}, k.stdin, k.stdout)
 	})
 }

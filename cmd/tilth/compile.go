@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -50,6 +49,7 @@ type compileCommand struct {
 	tracker                  trackerFlags
 	untuned, asJSON, noCache bool
 	numerics                 numericsFlag
+	storage                  storageFlag
 	accuracy                 accuracyFlags
 	costModel                costModelFlag
 	log                      logFlag
@@ -96,6 +96,7 @@ func newCompile(a *app) *cobra.Command {
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
 	k.numerics.add(c)
+	k.storage.add(c)
 	k.accuracy.add(c)
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
@@ -116,6 +117,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.numerics.check(); err != nil {
 		return err
 	}
+	if err := k.storage.check(k.numerics.level); err != nil {
+		return err
+	}
 	if err := k.accuracy.check(path); err != nil {
 		return err
 	}
@@ -123,7 +127,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	storage, err := registry.Storage(machine, k.numerics.level)
+	storage, err := k.storage.on(machine, k.numerics.level)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,10 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // numericsFlag bounds the algorithms that a command may use.
@@ -24,4 +27,41 @@ func (f *numericsFlag) check() (err error) {
 		return usagef("--numerics %s: want strict, default or fast", f.text)
 	}
 	return nil
+}
+
+// storageFlag says in which type programs store factors of products in float32, where fast numerics allow another one.
+type storageFlag struct{ text string }
+
+func (f *storageFlag) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.text, "storage", "",
+		"with --numerics fast on a GPU: type in which weights and activations are stored, bfloat16, float16 (three bits more, but activations beyond 65504 overflow) or float32 (default bfloat16)")
+}
+
+// storages are the types that the flag names; Invalid leaves them in float32.
+var storages = map[string]array.DType{"bfloat16": array.BFloat16, "float16": array.Float16, "float32": array.Invalid}
+
+// check refuses what is no type, or has no effect.
+func (f *storageFlag) check(numerics schedule.Numerics) error {
+	if f.text == "" {
+		return nil
+	}
+	if _, known := storages[f.text]; !known {
+		return usagef("--storage %s: want bfloat16, float16 or float32", f.text)
+	}
+	if numerics < schedule.Fast {
+		return usagef("--storage needs --numerics fast: other numerics keep float32")
+	}
+	return nil
+}
+
+// on is the type for a target: what its backend prefers, unless the flag says otherwise.
+func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.DType, error) {
+	usual, err := registry.Storage(t, numerics)
+	if err != nil || f.text == "" {
+		return usual, err
+	}
+	if usual == array.Invalid {
+		return usual, usagef("--storage %s: programs for %s store float32; GPUs with instructions for matrices store other types", f.text, t.Fingerprint())
+	}
+	return storages[f.text], nil
 }

@@ -23,6 +23,7 @@ type dumpFlags struct {
 	what, task, schedule, target string
 	threads                      int
 	numerics                     numericsFlag
+	stored                       storageFlag
 }
 
 const (
@@ -40,6 +41,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.target, "target", "native", "what to dump for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
 	d.numerics.add(c)
+	d.stored.add(c)
 }
 
 // storage is the type in which programs for the target store factors.
@@ -51,12 +53,15 @@ func (d *dumpFlags) storage() (array.DType, error) {
 	if err != nil {
 		return array.Invalid, err
 	}
-	return registry.Storage(on, d.numerics.level)
+	return d.stored.on(on, d.numerics.level)
 }
 
 // check refuses flags that ask for nothing, or for what there is not.
 func (d *dumpFlags) check(c *cobra.Command) error {
 	if err := d.numerics.check(); err != nil {
+		return err
+	}
+	if err := d.stored.check(d.numerics.level); err != nil {
 		return err
 	}
 	device := []string{"target", "threads"}

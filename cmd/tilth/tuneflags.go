@@ -13,7 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -35,6 +34,7 @@ type tuneFlags struct {
 	seed       uint64
 	noTransfer bool
 	numerics   numericsFlag
+	storage    storageFlag
 	device     string
 	priority   int
 }
@@ -49,6 +49,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records, and measure again what they have")
 	f.numerics.add(c)
+	f.storage.add(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
 		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
@@ -76,7 +77,10 @@ func (f *tuneFlags) check(models int) error {
 	if err := f.objective.check(models); err != nil {
 		return err
 	}
-	return f.numerics.check()
+	if err := f.numerics.check(); err != nil {
+		return err
+	}
+	return f.storage.check(f.numerics.level)
 }
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
@@ -91,7 +95,7 @@ func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.J
 
 // loadFor is an objective for a target, whose programs may store factors of products in another type.
 func (f *tuneFlags) loadFor(paths []string, t *target.Target, o objective) (objective, error) {
-	storage, err := registry.Storage(t, f.numerics.level)
+	storage, err := f.storage.on(t, f.numerics.level)
 	if err != nil || storage == o.storage {
 		return o, err
 	}

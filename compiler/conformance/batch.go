@@ -25,6 +25,8 @@ type Runner struct {
 	Objects *toolchain.Objects
 	// Numerics bound the algorithms; with those that round factors of products, outputs may be further off.
 	Numerics schedule.Numerics
+	// Storage is the type in which factors of products in float32 are stored; Invalid = float32.
+	Storage array.DType
 }
 
 // Run returns the results of the cases, in their order, from one package that has all of them. The error says why
@@ -32,12 +34,8 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, cases []Location) ([]Result, error) {
 	results := make([]Result, len(cases))
 	var parts []part
-	storage, err := registry.Storage(r.Target, r.Numerics)
-	if err != nil {
-		return nil, err
-	}
 	for k, c := range cases {
-		jobs, err := prepare(c.Dir, storage)
+		jobs, err := prepare(c.Dir, r.Storage)
 		if err != nil {
 			results[k] = *refused(c.Name, err)
 			continue

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -81,7 +82,7 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 
 // narrow draws tasks of models in float32 whose factors have 16 bits.
 func narrow(t *testing.T) func(*rapid.T) *expr.Workload {
-	tasks := sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast))
+	tasks := append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
 	return func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") }
 }
 

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -16,8 +17,8 @@ import (
 //     other convolutions slide over, which is read many times;
 //   - what is only moved, or of which maxima are taken, before it becomes such an operand.
 //
-// All readers of a value read the rounded one. Inputs and outputs of the model stay as they are, and so does all that
-// no product reads.
+// Constants with elements beyond the type's range stay as they are. All readers of a value read the rounded one.
+// Inputs and outputs of the model stay as they are, and so does all that no product reads.
 func Narrow(to array.DType) graph.Pass {
 	return graph.Pass{Name: "store-as-" + to.String(), Run: func(g *graph.Graph) error {
 		narrowing := &narrowing{Graph: g, to: to, readers: g.Users(), members: map[*graph.Value][]*graph.Value{}, chosen: map[*graph.Value]bool{}}
@@ -83,9 +84,25 @@ func (n *narrowing) choose(v *graph.Value) {
 		n.IsOutput(root) || anyOutput(n.Graph, n.members[root]) {
 		return
 	}
+	if root.Const != nil && !fits(root.Const, n.to) {
+		return
+	}
 	if !n.chosen[root] {
 		n.chosen[root], n.order = true, append(n.order, root)
 	}
+}
+
+// mostFloat16 is the largest finite value of float16.
+const mostFloat16 = 65504
+
+// fits reports whether a type has the range of all elements of a constant.
+func fits(c *array.Array, to array.DType) bool {
+	for k := int64(0); to == array.Float16 && k < c.Len(); k++ {
+		if math.Abs(c.Float(k)) > mostFloat16 {
+			return false
+		}
+	}
+	return true
 }
 
 // onlyMoved reports whether what reads a value's memory moves elements, or takes maxima, into memory that is chosen:

@@ -15,7 +15,12 @@ import (
 // narrow imports a model with factors of products in bfloat16.
 func narrow(t *testing.T, m *onnx.Model) *program.Program {
 	t.Helper()
-	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.BFloat16})
+	return narrowAs(t, m, array.BFloat16)
+}
+
+func narrowAs(t *testing.T, m *onnx.Model, storage array.DType) *program.Program {
+	t.Helper()
+	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: storage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,10 +28,10 @@ func narrow(t *testing.T, m *onnx.Model) *program.Program {
 	return p
 }
 
-// storedNarrow names the values that a program stores in bfloat16 and lie in no other's memory, in alphabetical order.
+// storedNarrow names the values that a program stores in 16 bits and lie in no other's memory, in alphabetical order.
 func storedNarrow(p *program.Program) (names []string) {
 	for _, v := range p.Values {
-		if v.DType == array.BFloat16 && v.Alias < 0 {
+		if (v.DType == array.BFloat16 || v.DType == array.Float16) && v.Alias < 0 {
 			names = append(names, v.Name)
 		}
 	}
@@ -107,12 +112,26 @@ func TestNarrowFactorsLoseLittle(t *testing.T) {
 	m := sketch.New().Input("x", 1, 8, 9, 9).Known("w", sketch.Wave(0, 1, 32, 8, 3, 3)).Node("c = Conv x w", sketch.Same3x3).Node("r = Relu c").
 		Node("p = MaxPool r", sketch.Ints("kernel_shape", 2, 2)).Known("v", sketch.Wave(0, 1, 16, 32, 1, 1)).Node("d = Conv p v").
 		Node("f = Flatten d").Known("u", sketch.Wave(0, 1, 1024, 10)).Node("y = Gemm f u").Output("y")
-	got, want := sketch.Run(t, narrow(t, m))["y"], sketch.Run(t, sketch.Import(t, m))["y"]
-	largest, worst := 0.0, 0.0
-	for i := range want.Len() {
-		largest, worst = max(largest, math.Abs(want.Float(i))), max(worst, math.Abs(got.Float(i)-want.Float(i)))
+	want := sketch.Run(t, sketch.Import(t, m))["y"]
+	for storage, unit := range map[array.DType]float64{array.BFloat16: 0x1p-9, array.Float16: 0x1p-12} {
+		got := sketch.Run(t, narrowAs(t, m, storage))["y"]
+		largest, worst := 0.0, 0.0
+		for i := range want.Len() {
+			largest, worst = max(largest, math.Abs(want.Float(i))), max(worst, math.Abs(got.Float(i)-want.Float(i)))
+		}
+		if got.DType != array.Float32 || worst == 0 || worst > 8*unit*largest {
+			t.Errorf("stored as %v, outputs in %v are off by %g of %g", storage, got.DType, worst, largest)
+		}
 	}
-	if got.DType != array.Float32 || worst == 0 || worst > 8*0x1p-9*largest {
-		t.Errorf("outputs in %v are off by %g of %g", got.DType, worst, largest)
+}
+
+// TestConstantsBeyondATypeStayAsTheyAre: float16 ends at 65504.
+func TestConstantsBeyondATypeStayAsTheyAre(t *testing.T) {
+	m := sketch.New().Input("x", 4, 32).Known("w", sketch.Wave(0, 1e5, 32, 32)).Node("a = MatMul x w").Node("b = Relu a").
+		Known("v", sketch.Wave(0, 6e4, 32, 8)).Node("y = MatMul b v").Output("y")
+	for storage, want := range map[array.DType][]string{array.Float16: {"b", "v"}, array.BFloat16: {"b", "v", "w"}} {
+		if got := storedNarrow(narrowAs(t, m, storage)); !slices.Equal(got, want) {
+			t.Errorf("as %v are stored %q, want %q", storage, got, want)
+		}
 	}
 }

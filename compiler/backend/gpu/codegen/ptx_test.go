@@ -78,7 +78,7 @@ func chips(text string) []string {
 func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	tasks := sketch.NarrowTasks(t, b.Storage(on, schedule.Fast))
+	tasks := append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
 		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
