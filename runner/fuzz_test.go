@@ -85,6 +85,15 @@ func TestAHarnessThatDoesNotListenIsGarbled(t *testing.T) {
 	}
 }
 
+// TestAHarnessOfAnOlderBuilderTellsOneTolerance, which holds for all outputs.
+func TestAHarnessOfAnOlderBuilderTellsOneTolerance(t *testing.T) {
+	older := `{"event":"workload","tolerance":0.001,"args":[{"name":"y","elements":2,"bytes":8,"dtype":1,"role":2}]}` + "\n"
+	w, err := says(t, []byte(older)).workload(time.Minute)
+	if err != nil || len(w.Args) != 1 || w.Args[0].Tolerance != 1e-3 || w.Args[0].Rounding != 0 {
+		t.Errorf("the workload is %+v, %v", w, err)
+	}
+}
+
 // FuzzReport reads the report of a harness that says anything in any order: there is a verdict behind every candidate
 // that is right.
 func FuzzReport(f *testing.F) {

@@ -1,9 +1,12 @@
 package gpusim
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -48,5 +51,26 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 	}
 	if costs[array.BFloat16] > 0.9*costs[array.Invalid] {
 		t.Errorf("the default schedule costs %g, in float32 %g", costs[array.BFloat16], costs[array.Invalid])
+	}
+}
+
+// TestZerosAreWrongInPlaceOfNarrowTasks: what compares outputs of these tasks finds that nothing was computed.
+func TestZerosAreWrongInPlaceOfNarrowTasks(t *testing.T) {
+	for _, w := range sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast)) {
+		c := kerneltest.Case{Workload: w, Schedule: schedule.New(w), Workers: 1, Args: kerneltest.Fill(w, 1)}
+		right, err := expr.Evaluate(w, c.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := c.Wrong(right); text != "" {
+			t.Errorf("%s:\n%s", text, w.Text())
+		}
+		for k, a := range right {
+			given := slices.Clone(right)
+			given[k] = array.New(a.DType, a.Shape...)
+			if c.Wrong(given) == "" {
+				t.Errorf("zeros are right in place of output %d of\n%s", k, w.Text())
+			}
+		}
 	}
 }
