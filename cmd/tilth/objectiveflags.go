@@ -23,7 +23,7 @@ type objectiveFlags struct {
 	listed []byte
 }
 
-// objective is what a job is to bring down.
+// objective is what a job minimises: the latency of the tasks of some models together.
 type objective struct {
 	// name is that of the models.
 	name  string
