@@ -22,7 +22,7 @@ const (
 	OtherHistory
 	// MissingArtifact is when an artifact is to be uploaded.
 	MissingArtifact
-	// Overloaded is when the bound named Of is reached for now; the same request may be repeated.
+	// Overloaded is when the bound named Of is reached; the same request may be repeated later.
 	Overloaded
 	// OverQuota is when the owner has as much as it may have of Of.
 	OverQuota
