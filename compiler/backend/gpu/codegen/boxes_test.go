@@ -6,10 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -21,35 +18,11 @@ func TestOneThreadHasBoxesCopied(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for _, d := range []array.DType{array.BFloat16, array.Float16} {
-		s, err := b.Space(exprtest.ProductOf(t, d, 1000, 1024, 1000), on, schedule.Fast).Restrict(map[string][]int64{"bulk": {1}, "parts": {1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := s.Apply(s.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := codegen.Lower(made, on.GPU, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var helpers ctext.Declarations
-		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-		text, err := ptx(t, "sm_90a", helpers.Text()+kernels[0].Text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity", "mbarrier.arrive.expect_tx", "wgmma.mma_async", ".param .align 64 .b8 product_0_param_4[128]"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%v, %s: there is no %s in\n%s", d, s.Format(s.Default()), want, kernels[0].Text)
-			}
-		}
-		for _, not := range []string{".local", "cp.async.cg"} {
-			if strings.Contains(text, not) {
-				t.Errorf("%v, %s: there is %s in\n%s", d, s.Format(s.Default()), not, kernels[0].Text)
-			}
-		}
-		spillsNothing(t, "sm_90a", text)
+		s := restricted(t, b.Space(exprtest.ProductOf(t, d, 1000, 1024, 1000), on, schedule.Fast), map[string]int64{"bulk": 1, "parts": 1})
+		k := printPoint(t, s, s.Default(), on)
+		text := k.ptx(t)
+		k.has(t, text, "cp.async.bulk.tensor.2d", "mbarrier.try_wait.parity", "mbarrier.arrive.expect_tx", "wgmma.mma_async", ".param .align 64 .b8 k_0_param_4[128]")
+		k.lacks(t, text, "cp.async.cg")
 		hasInstructions(t, "sm_90a", text, "UTMALDG", "SYNCS", "HGMMA")
 	}
 }
@@ -68,11 +41,7 @@ func TestBoxesThatCannotBeCopiedAreRefused(t *testing.T) {
 		{"sm_90a", irtest.WarpgroupAfterMap, irtest.WarpgroupBoxesAfterMap(), ""},
 		{"sm_90a", strings.ReplaceAll(irtest.WarpgroupAfterMap, "128,", "64,"), irtest.WarpgroupBoxesAfterMap(), "gpu: boxes of s0 are copied in the launch that writes it"},
 	} {
-		w, err := expr.Parse("tilth-workload 1\n" + c.workload)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := schedule.Replay(w, []byte("tilth-trace 1\n"+c.trace))
+		s, err := schedule.Replay(parsed(t, c.workload), []byte("tilth-trace 1\n"+c.trace))
 		if err != nil {
 			t.Fatal(err)
 		}

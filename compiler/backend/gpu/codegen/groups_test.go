@@ -1,22 +1,14 @@
 package codegen_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/compiler/space"
 )
 
 // grouped is a convolution of 32 groups with 8 channels each.
-const grouped = `tilth-workload 1
-input t0 f32[1,28,28,256]
+const grouped = `input t0 f32[1,28,28,256]
 constant t1 f32[3,3,8,256]
 map t2 f32[1,30,30,256] = (select (and (and (le 1 i1) (lt i1 29)) (and (le 1 i2) (lt i2 29))) [t0 i0 (sub i1 1) (sub i2 1) i3] 0x0p+00:f32)
 sum t3 f32[1,28,28,256] over 3,3,8 = (mul [t2 i0 (add i1 r0) (add i2 r1) (add (mul (floordiv i3 8) 8) r2)] [t1 r0 r1 r2 i3])
@@ -28,10 +20,6 @@ output t3
 func TestGroupsShareABlock(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	w, err := expr.Parse(grouped)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for algorithm, c := range map[string]struct {
 		knobs         map[string]int64
 		blocks        int64
@@ -42,29 +30,13 @@ func TestGroupsShareABlock(t *testing.T) {
 		// 784 positions, 64 at a time.
 		"TF32": {map[string]int64{"tall": 2, "rows": 2, "wide": 4, "columns": 1, "joint": 1, "stages": 1}, 13 * 8, "mma.sync.aligned.m16n8k8.row.col.f32.tf32", "fma.rn.f32"},
 	} {
-		s := b.Space(w, on, schedule.Fast)
-		s = s.Of(s.Algorithms()[slices.IndexFunc(s.Algorithms(), func(a space.Algorithm) bool { return a.Name == algorithm })])
-		p := pointWith(s, c.knobs)
-		if err := s.Legal(p); err != nil {
-			t.Fatalf("%s: %v", s.Format(p), err)
-		}
-		made, err := s.Apply(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := codegen.Lower(made, on.GPU, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var helpers ctext.Declarations
-		kernel := codegen.Kernels("conv", f, &helpers, dialect.Text)[0]
-		text, err := ptx(t, "sm_80", helpers.Text()+kernel.Text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		spillsNothing(t, "sm_80", text)
-		if kernel.Blocks != c.blocks || !strings.Contains(text, c.want) || strings.Contains(text, c.without) || strings.Contains(text, ".local") || !strings.Contains(text, "st.shared") {
-			t.Errorf("%d blocks, by %s:\n%s", kernel.Blocks, s.Format(p), kernel.Text)
+		s := by(t, b.Space(parsed(t, grouped), on, schedule.Fast), algorithm)
+		k := printPoint(t, s, pointWith(t, s, c.knobs), on)
+		made := k.ptx(t)
+		k.has(t, made, c.want, "st.shared")
+		k.lacks(t, made, c.without)
+		if blocks := k.kernels[0].Blocks; blocks != c.blocks {
+			t.Errorf("%d blocks, by %s:\n%s", blocks, k.point, k.text())
 		}
 	}
 }

@@ -145,36 +145,12 @@ func TestATileLiesInRegisters(t *testing.T) {
 	on := card(t, b)
 	whole := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
 	for stages, fetch := range map[int64][]string{1: {"st.shared"}, 3: {"cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group 1"}} {
-		s, err := whole.Restrict(map[string][]int64{"stages": {stages}, "parts": {1}, "cut": {0}})
-		if err != nil {
-			t.Fatal(err)
+		s := restricted(t, whole, map[string]int64{"stages": stages, "parts": 1, "cut": 0})
+		k := printPoint(t, s, s.Default(), on)
+		if len(k.kernels) != 1 {
+			t.Fatalf("%d launches", len(k.kernels))
 		}
-		made, err := s.Apply(s.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := codegen.Lower(made, on.GPU, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var helpers ctext.Declarations
-		kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-		if len(kernels) != 1 {
-			t.Fatalf("%d launches", len(kernels))
-		}
-		text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(text, ".local") {
-			t.Errorf("%s keeps results in memory:\n%s", s.Format(s.Default()), kernels[0].Text)
-		}
-		spillsNothing(t, "sm_80", text)
-		for _, want := range append(fetch, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", kernels[0].Threads)) {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: there is no %s in\n%s", s.Format(s.Default()), want, text)
-			}
-		}
+		k.has(t, k.ptx(t), append(fetch, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", k.kernels[0].Threads))...)
 	}
 }
 
@@ -210,21 +186,12 @@ func TestALaunchGivesMuchSharedMemory(t *testing.T) {
 		if !ok {
 			continue
 		}
-		made, err := s.Apply(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := codegen.Lower(made, on.GPU, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var helpers ctext.Declarations
-		for _, k := range codegen.Kernels("product", f, &helpers, dialect.Text) {
+		for _, k := range printPoint(t, s, p, on).kernels {
 			if k.SharedBytes == 0 {
 				continue
 			}
 			found++
-			text, err := ptx(t, "sm_80", helpers.Text()+k.Text)
+			text, err := ptx(t, "sm_80", k.Text)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,11 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
-	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
@@ -19,37 +15,19 @@ import (
 func TestPatchesLieInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	w, err := expr.Parse(`tilth-workload 1
-input t0 f32[58,58,144]
+	w := parsed(t, `input t0 f32[58,58,144]
 constant t1 f32[3,3,144]
 sum t2 f32[56,56,144] over 3,3 = (mul [t0 (add i0 r0) (add i1 r1) i2] [t1 r0 r1 i2])
 output t2
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := b.Space(w, on, schedule.Strict).Restrict(map[string][]int64{"tall": {2}, "wide": {4}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := s.Apply(s.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := codegen.Lower(made, on.GPU, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var helpers ctext.Declarations
-	text := codegen.Kernels("depthwise", f, &helpers, dialect.Text)[0].Text
-	made80, err := ptx(t, "sm_80", helpers.Text()+text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := restricted(t, b.Space(w, on, schedule.Strict), map[string]int64{"tall": 2, "wide": 4})
+	k := printPoint(t, s, s.Default(), on)
+	made := k.ptx(t)
 	// A patch of 4 by 6 elements, and 9 weights.
-	if n := strings.Count(made80, "ld.global"); n != 24+9 || strings.Contains(made80, ".local") || strings.Contains(made80, "shared") {
-		t.Errorf("a thread reads %d elements:\n%s", n, text)
+	if n := strings.Count(made, "ld.global"); n != 24+9 {
+		t.Errorf("a thread reads %d elements:\n%s", n, k.text())
 	}
+	k.lacks(t, made, "shared")
 }
 
 // TestRowsAreCombinedInRegisters: threads exchange their sums, and what a row's stages leave to the next ones is all
@@ -57,34 +35,17 @@ output t2
 func TestRowsAreCombinedInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
-	w, err := expr.Parse(`tilth-workload 1
-input t0 f32[512,256]
+	w := parsed(t, `input t0 f32[512,256]
 max t1 f32[512] over 256 = [t0 i0 r0]
 map t2 f32[512,256] = (exp (sub [t0 i0 i1] [t1 i0]))
 sum t3 f32[512] over 256 = [t2 i0 r0]
 map t4 f32[512,256] = (div [t2 i0 i1] [t3 i0])
 output t4
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := b.Space(w, on, schedule.Strict)
-	made, err := s.Apply(s.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := codegen.Lower(made, on.GPU, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var helpers ctext.Declarations
-	text := codegen.Kernels("softmax", f, &helpers, dialect.Text)[0].Text
-	made80, err := ptx(t, "sm_80", helpers.Text()+text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(made80, "shfl.sync.bfly"); n < 6 || strings.Contains(made80, ".local") {
-		t.Errorf("%s exchanges registers %d times:\n%s", s.Format(s.Default()), n, text)
+	k := printPoint(t, s, s.Default(), on)
+	if n := strings.Count(k.ptx(t), "shfl.sync.bfly"); n < 6 {
+		t.Errorf("%s exchanges registers %d times:\n%s", k.point, n, k.text())
 	}
 }
 
@@ -96,26 +57,16 @@ func TestFewResultsFillTheCard(t *testing.T) {
 	for _, m := range []int64{1, 8, 16} {
 		for _, numerics := range []schedule.Numerics{schedule.Strict, schedule.Fast} {
 			s := b.Space(exprtest.Product(t, m, 4096, 1024).Merge(), on, numerics)
-			made, err := s.Apply(s.Default())
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, err := codegen.Lower(made, on.GPU, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var helpers ctext.Declarations
-			kernels := codegen.Kernels("product", f, &helpers, dialect.Text)
-			if len(kernels) != 2 || kernels[0].Blocks < int64(on.GPU.Multiprocessors)/2 {
-				t.Errorf("%d rows: %d launches, the first of %d blocks, by %s", m, len(kernels), kernels[0].Blocks, s.Format(s.Default()))
+			k := printPoint(t, s, s.Default(), on)
+			if len(k.kernels) != 2 || k.kernels[0].Blocks < int64(on.GPU.Multiprocessors)/2 {
+				t.Errorf("%d rows: %d launches, the first of %d blocks, by %s", m, len(k.kernels), k.kernels[0].Blocks, k.point)
 			}
 		}
 	}
 }
 
 // attention is of eight heads, whose scores are scaled and masked.
-const attention = `tilth-workload 1
-input t0 f32[8,256,64]
+const attention = `input t0 f32[8,256,64]
 input t1 f32[8,%[1]d,64]
 input t2 bool[256,%[1]d]
 input t3 f32[8,%[1]d,64]
@@ -138,32 +89,11 @@ func TestAttentionIsOneLaunch(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	for _, keys := range []int{128, 197, 4096} {
-		w, err := expr.Parse(fmt.Sprintf(attention, keys))
-		if err != nil {
-			t.Fatal(err)
+		s := b.Space(parsed(t, fmt.Sprintf(attention, keys)), on, schedule.Default)
+		k := printPoint(t, s, s.Default(), on)
+		if len(k.kernels) != 1 {
+			t.Errorf("%d launches for %d keys, by %s", len(k.kernels), keys, k.point)
 		}
-		s := b.Space(w, on, schedule.Default)
-		made, err := s.Apply(s.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := codegen.Lower(made, on.GPU, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var helpers ctext.Declarations
-		kernels := codegen.Kernels("attention", f, &helpers, dialect.Text)
-		if len(kernels) != 1 {
-			t.Errorf("%d launches for %d keys, by %s", len(kernels), keys, s.Format(s.Default()))
-		}
-		text, err := ptx(t, "sm_80", helpers.Text()+kernels[0].Text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{"mma.sync", "shfl.sync.bfly"} {
-			if strings.Contains(text, ".local") || !strings.Contains(text, want) {
-				t.Errorf("%d keys, by %s: there is no %s, or results lie in memory:\n%s", keys, s.Format(s.Default()), want, kernels[0].Text)
-			}
-		}
+		k.has(t, k.ptx(t), "mma.sync", "shfl.sync.bfly")
 	}
 }
