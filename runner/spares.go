@@ -53,9 +53,7 @@ func (s *Spares) begin(p Plan) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.idle != nil {
-		s.idle.Stop()
-	}
+	s.idle = nil
 	if kind := p.kind(); kind != s.kind {
 		s.dismiss()
 		s.kind = kind
@@ -90,21 +88,29 @@ func newSpare(p Plan) (*spare, error) {
 	return &spare{process: proc, memory: memory}, nil
 }
 
-// settle waits until all spare processes are ready, so that they disturb nothing that is timed.
+// settle waits until all spare processes are ready, so that they disturb nothing that is timed. Who closes the spares
+// meanwhile does not wait for that.
 func (s *Spares) settle(ctx context.Context) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	waiting, kind := s.waiting, s.kind
+	s.waiting = nil
+	s.mu.Unlock()
 	deadline := time.Now().Add(becomeReady)
-	s.waiting = slices.DeleteFunc(s.waiting, func(one *spare) bool {
+	waiting = slices.DeleteFunc(waiting, func(one *spare) bool {
 		if !one.ready && !one.becomesReady(ctx, time.Until(deadline)) {
 			one.end()
 			return true
 		}
 		return false
 	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting = append(s.waiting, waiting...); s.kind != kind { // closed
+		s.dismiss()
+	}
 }
 
 // becomesReady waits for that; false when the process fails, takes too long, or ctx ends.
@@ -138,9 +144,18 @@ func (s *Spares) rest() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) > 0 {
-		s.idle = time.AfterFunc(cmp.Or(s.Idle, defaultIdle), s.Close)
+	if len(s.waiting) == 0 {
+		return
 	}
+	var timer *time.Timer
+	timer = time.AfterFunc(cmp.Or(s.Idle, defaultIdle), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.idle == timer { // no plan has begun since
+			s.dismiss()
+		}
+	})
+	s.idle = timer
 }
 
 // Close ends all spare processes.

@@ -126,6 +126,34 @@ func TestASpareProcessThatDiedIsNotUsed(t *testing.T) {
 	}
 }
 
+// TestSparesAreClosedWhileTheyBecomeReady: who closes them does not wait for that, and none is left.
+func TestSparesAreClosedWhileTheyBecomeReady(t *testing.T) {
+	b, s := newSpareBench(t)
+	s.begin(b.plan)
+	stopped := s.waiting[0]
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		s.settle(t.Context())
+	}()
+	for taken := false; !taken; {
+		s.mu.Lock()
+		taken = len(s.waiting) == 0
+		s.mu.Unlock()
+	}
+	s.Close()
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	<-settled
+	if len(s.waiting) > 0 {
+		t.Errorf("%d processes wait", len(s.waiting))
+	}
+}
+
 // TestSpareProcessesDoNotWaitForEver: they take memory of the card.
 func TestSpareProcessesDoNotWaitForEver(t *testing.T) {
 	b, s := newSpareBench(t)

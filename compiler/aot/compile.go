@@ -1,13 +1,9 @@
 package aot
 
 import (
-	"archive/tar"
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,7 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/trap"
 )
 
@@ -98,43 +93,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.options.Check == nil {
-		return c.write(c.options.Output, l, object)
-	}
-	if c.accuracy, err = c.check(l, object); err != nil {
-		return nil, err
-	}
-	return c.write(c.options.Output, l, object)
-}
-
-// check measures the package where nobody sees it.
-func (c *compilation) check(l *layout, object []byte) (a *Accuracy, err error) {
-	dir, err := os.MkdirTemp("", "tilth-check-*")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "package.tar")
-	if err := c.writeCopy(path, l, object); err != nil {
-		return nil, fmt.Errorf("the package to be checked: %w (TMPDIR names another folder for it)", err)
-	}
-	m, err := Load(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	return c.options.Check(m)
-}
-
-// writeCopy writes the package to where it need not outlive this process.
-func (c *compilation) writeCopy(path string, l *layout, object []byte) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriter(f)
-	_, err = c.writeMembers(out, l, object)
-	return errors.Join(err, out.Flush(), f.Close())
+	return c.write(l, object)
 }
 
 // units is how many translation units the kernels are printed into.
@@ -200,42 +159,6 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 		return nil, err
 	}
 	return os.ReadFile(path)
-}
-
-// write makes the package; it appears under its name only when all of it is on the disk.
-func (c *compilation) write(path string, l *layout, object []byte) (manifest *Manifest, err error) {
-	err = atomicfile.Write(path, func(out io.Writer) error {
-		manifest, err = c.writeMembers(out, l, object)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("package: %w", err)
-	}
-	return manifest, nil
-}
-
-func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*Manifest, error) {
-	w := &archiveWriter{tar: tar.NewWriter(out)}
-	err := w.addBytes(objectName, object)
-	if err == nil {
-		err = w.addBytes(headerName, []byte(c.runtime.Interface.Text))
-	}
-	if err == nil {
-		err = w.add(weightsName, l.weightsBytes, func(out io.Writer) error { return l.writeWeights(out) })
-	}
-	if err != nil {
-		return nil, err
-	}
-	manifest := c.manifest(l)
-	manifest.Members = w.members
-	data, err := json.MarshalIndent(manifest, "", " ")
-	if err != nil {
-		return nil, err
-	}
-	if err := w.addBytes(manifestName, append(data, '\n')); err != nil {
-		return nil, err
-	}
-	return manifest, w.tar.Close()
 }
 
 func (c *compilation) manifest(l *layout) *Manifest {

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/jitlink"
@@ -31,28 +32,34 @@ type assembler struct {
 
 var assemblerVersion = regexp.MustCompile(`(?m)\bV(\d+\.\d+(?:\.\d+)?)\b`)
 
-// findAssembler is the one that override names, or else the ptxas on PATH, or else the library where it is installed;
-// nil when there is none. cc compiles for this machine.
-func findAssembler(ctx context.Context, cc, override string) (*assembler, error) {
-	if override == "off" {
+// findAssembler returns what finds the assembler: the one that override names, or else one that is installed, which is
+// looked for when it is first wanted. That may be nil. cc compiles for this machine.
+func findAssembler(ctx context.Context, cc, override string) (func() *assembler, error) {
+	switch override {
+	case "off":
 		return nil, nil
+	case "":
+		ctx = context.WithoutCancel(ctx)
+		return sync.OnceValue(func() *assembler { return installedAssembler(ctx, cc) }), nil
 	}
+	a, err := assemblerAt(ctx, cc, override)
+	if err != nil {
+		return nil, &Error{Kind: Infra, Step: "finding an assembler", Message: fmt.Sprintf("%s: %v; unset or correct %s, or set it to off", override, err, AssemblerVariable)}
+	}
+	return func() *assembler { return a }, nil
+}
+
+// installedAssembler is the ptxas on PATH, or else the library where it is installed; nil when none of them works:
+// nobody asked for it.
+func installedAssembler(ctx context.Context, cc string) *assembler {
 	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
-	if override != "" {
-		a, err := assemblerAt(ctx, cc, override)
-		if err != nil {
-			return nil, &Error{Kind: Infra, Step: "finding an assembler", Message: fmt.Sprintf("%s: %v; unset or correct %s, or set it to off", override, err, AssemblerVariable)}
-		}
-		return a, nil
-	}
-	// Nobody asked for what is installed, which need not work.
 	for _, path := range append([]string{"ptxas"}, jitlink.Find(gnuArches[runtime.GOARCH])...) {
 		if a, err := assemblerAt(ctx, cc, path); err == nil {
-			return a, nil
+			return a
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // gnuArches are GNU's names of the architectures of machines with cards.
@@ -102,13 +109,24 @@ func (p program) version(ctx context.Context) (string, error) {
 	return m[1], nil
 }
 
+// assemblerFor is the assembler that makes code for a target; nil when none does. Only cards have one looked for.
+func (tc *Toolchain) assemblerFor(t *target.Target) *assembler {
+	if tc.assembler == nil || !t.Assembled() {
+		return nil
+	}
+	if a := tc.assembler(); a != nil && t.Assembles(a.version) {
+		return a
+	}
+	return nil
+}
+
 // For is the name of what makes code for a target, by which its records are kept: the compiler's, and behind it the
 // assembler's where it is used.
 func (tc *Toolchain) For(t *target.Target) string {
-	if tc.assembler == nil || !t.Assembles(tc.assembler.version) {
-		return tc.Name
+	if a := tc.assemblerFor(t); a != nil {
+		return tc.Name + behind + a.name
 	}
-	return tc.Name + behind + tc.assembler.name
+	return tc.Name
 }
 
 // behind stands between the names of a compiler and of the assembler behind it.
@@ -116,10 +134,12 @@ const behind = "+"
 
 // Names are those that For gives, for any target.
 func (tc *Toolchain) Names() []string {
-	if tc.assembler == nil {
-		return []string{tc.Name}
+	if tc.assembler != nil {
+		if a := tc.assembler(); a != nil {
+			return []string{tc.Name, tc.Name + behind + a.name}
+		}
 	}
-	return []string{tc.Name, tc.Name + behind + tc.assembler.name}
+	return []string{tc.Name}
 }
 
 // As is the toolchain of a name: this one, or the same without its assembler. The error says that it is another.
@@ -150,11 +170,12 @@ const assembly = "assembly"
 
 // assemble makes code of what is in a file of the folder; nil where the toolchain has no assembler for the target.
 func (tc *Toolchain) assemble(ctx context.Context, b Build, dir, source string) ([]byte, error) {
-	if len(b.Assemble) == 0 || tc.For(b.Target) == tc.Name {
+	a := tc.assemblerFor(b.Target)
+	if len(b.Assemble) == 0 || a == nil {
 		return nil, nil
 	}
-	step := fmt.Sprintf("assembling %s with %s", b.Sources[0].Name, tc.assembler.name)
-	p := tc.assembler.program
+	step := fmt.Sprintf("assembling %s with %s", b.Sources[0].Name, a.name)
+	p := a.program
 	p.dir, p.box, p.args = dir, tc.box, slices.Concat(p.args, b.Assemble, []string{source, "-o", assembly})
 	if err := b.Limits.run(ctx, step, p); err != nil {
 		return nil, err

@@ -165,6 +165,30 @@ func TestALibraryAssembles(t *testing.T) {
 	}
 }
 
+// TestOnlyCardsHaveAnAssemblerLookedFor: others need not wait for it to tell its version.
+func TestOnlyCardsHaveAnAssemblerLookedFor(t *testing.T) {
+	asked := filepath.Join(t.TempDir(), "asked")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ptxas"), []byte("#!/bin/sh\n: >"+asked+"\n"+copies), 0o700); err != nil { // a command
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv(AssemblerVariable, "")
+	tc, err := Find(t.Context(), os.Getenv(Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name := tc.For(mustNative(t)); name != tc.Name {
+		t.Errorf("of the host it is %s", name)
+	}
+	if _, err := os.Stat(asked); err == nil {
+		t.Error("it was asked")
+	}
+	if name := tc.For(onCard(t, "sm_80")); name != tc.Name+"+ptxas-11.8.89" {
+		t.Errorf("of a card it is %s", name)
+	}
+}
+
 // TestALibraryThatDoesNotWork is an error where it was named.
 func TestALibraryThatDoesNotWork(t *testing.T) {
 	dir := t.TempDir()

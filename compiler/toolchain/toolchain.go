@@ -28,8 +28,8 @@ type Toolchain struct {
 	path string
 	// family is clang or gcc.
 	family string
-	// assembler is for NVIDIA's cards; nil = there is none.
-	assembler *assembler
+	// assembler finds that for NVIDIA's cards; nil = there is none.
+	assembler func() *assembler
 	// box is what compilers and linkers run in.
 	box *sandbox.Sandbox
 	// servers have the compiler in memory; nil = it is loaded for each run.
