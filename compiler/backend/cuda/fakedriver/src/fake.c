@@ -1,9 +1,12 @@
-/* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this library: NAME.so plays it.
- * What goes wrong is told by files of that folder, each of which has a number: `devices`, how many there are; `slices`, of how many parts the first
- * one consists (MIG), if it is cut; `memory`, MiB of each; `used`, those that other programs have; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is taken; `illegal`, `hang` and `vanish`, the launch from which
- * on that happens, counted in this process from 1. A name with a point and the number of a card behind it is of that card alone: `vanish.1`. As
- * with the driver, an error of a launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file,
- * `vanished.1`, while which is there no other process finds that card. A file `begun` has a byte for each process that began with the driver. */
+/* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this
+ * library: NAME.so plays it. What goes wrong is told by files of that folder, each of which has a number: `devices`,
+ * how many there are; `slices`, of how many parts the first one consists (MIG), if it is cut; `memory`, MiB of each;
+ * `used`, those that other programs have; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is
+ * taken; `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. A name
+ * with a point and the number of a card behind it is of that card alone: `vanish.1`. As with the driver, an error of a
+ * launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file, `vanished.1`,
+ * while which is there no other process finds that card. A file `begun` has a byte for each process that began with
+ * the driver. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
