@@ -41,6 +41,9 @@ func (s *Schedule) Boxes(g *Stage) (from *expr.Load, axes []int, err error) {
 		return nil, nil, fmt.Errorf("stage %d is no copy of all that it reads", g.ID)
 	}
 	t := from.Tensor
+	if len(t.Shape) == 0 || len(g.Axes) == 0 {
+		return nil, nil, fmt.Errorf("stage %d has no rows of %s", g.ID, t.Name)
+	}
 	row, last := t.Shape[len(t.Shape)-1], len(g.Axes)-1
 	p := s.Producer(t)
 	switch {

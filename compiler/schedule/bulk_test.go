@@ -25,6 +25,9 @@ func TestBoxesAreOfTensorsThatLieAsMapsTell(t *testing.T) {
 			"bulk: stage 1 reads t0, whose rows of 120 bytes are no multiples of 16"},
 		{"a part of another tensor", strings.Replace(matrices, "f16[64,64]", "f16[64,64]@[128,1]", 1), ahead + "bulk 1\n",
 			"bulk: stage 1 reads t0, a part of another tensor, which may begin anywhere"},
+		{"one element", "input t0 f16[]\ninput t1 f16[64,24]\nmap t2 f16[64,64] = [t0]\n" +
+			"sum t3 f32[64,24] over 64 = (mul (cast f32 [t2 i0 r0]) (cast f32 [t1 r0 i1]))\noutput t3\n",
+			"split 1 2 16 0\ncompute-at 0 1 3\nscope 0 1\nswizzle 0\npipeline 0 3\nbulk 0\n", "bulk: stage 0 has no rows of t0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, err := expr.Parse("tilth-workload 1\n" + c.workload)
