@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,12 +142,17 @@ func TestSparesAreClosedWhileTheyBecomeReady(t *testing.T) {
 		s.settle(t.Context())
 	}()
 	for taken := false; !taken; {
-		s.mu.Lock()
-		taken = len(s.waiting) == 0
-		s.mu.Unlock()
+		select {
+		case <-settled: // it was ready before it was stopped
+			taken = true
+		default:
+			s.mu.Lock()
+			taken = len(s.waiting) == 0
+			s.mu.Unlock()
+		}
 	}
 	s.Close()
-	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+	if err := stopped.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
 	<-settled
