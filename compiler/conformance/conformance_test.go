@@ -144,6 +144,34 @@ func TestEveryCaseHasOneResult(t *testing.T) {
 	}
 }
 
+func TestABadCaseIsFoundInParts(t *testing.T) {
+	dir := t.TempDir()
+	var cases []Location
+	for k := range 20 {
+		name := fmt.Sprintf("case%02d", k)
+		if k == 7 {
+			name += "-crashing"
+		}
+		writeCase(t, filepath.Join(dir, name), "Add", 6)
+		cases = append(cases, Location{name, filepath.Join(dir, name)})
+	}
+	p, started, bad := pool(), 0, 0
+	p.Jobs = 1
+	start := p.Start
+	p.Start = func(ctx context.Context) *exec.Cmd { started++; return start(ctx) }
+	err := p.Run(t.Context(), cases, func(r Result) {
+		if want := strings.Contains(r.Case, "crashing"); (r.Status == Fail) != want {
+			t.Errorf("got %v", r)
+		}
+		if r.Status == Fail {
+			bad++
+		}
+	})
+	if err != nil || bad != 1 || started != 4 {
+		t.Errorf("%d cases failed, %d processes were started: %v; want 1 and 4", bad, started, err)
+	}
+}
+
 func TestAHangingCaseCostsItself(t *testing.T) {
 	dir := t.TempDir()
 	writeCase(t, filepath.Join(dir, "hanging"), "Add", 6)

@@ -3,7 +3,9 @@ package conformance
 import (
 	"context"
 	"errors"
+	"math"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,14 +16,17 @@ type Pool struct {
 	Start func(context.Context) *exec.Cmd
 	// Jobs is how many processes run at once; 0 means 1.
 	Jobs int
-	// Limit is how long a batch, and then each of its cases, may take; 0 means two minutes.
+	// Limit is how long a batch may take, and then each part of it, and each of its cases; 0 means two minutes.
 	Limit time.Duration
 }
 
 const (
-	// batchCases is how many cases share a package. Compiling one of 24 takes about as long as five of one.
-	batchCases   = 24
+	// batchCases is how many cases share a package, and with it the time that a compiler takes to begin. With 24 all
+	// cases took half as long again.
+	batchCases   = 120
 	defaultLimit = 2 * time.Minute
+	// fewCases are so few that they are run one by one when together they end badly.
+	fewCases = 16
 )
 
 // Run calls report with the result of each case, in their order, as soon as those before are known. The error is of
@@ -71,7 +76,8 @@ func (p *Pool) work(ctx context.Context, batches <-chan batch, o *ordered) {
 	}
 }
 
-// runBatch runs the cases together, and one by one when that ends badly.
+// runBatch runs the cases together. When that ends badly it runs them in parts, 11 of 120, and the cases of bad parts one
+// by one.
 func runBatch(ctx context.Context, child *process, cases []Location) []Result {
 	results, err := child.ask(ctx, cases)
 	if err == nil {
@@ -83,14 +89,22 @@ func runBatch(ctx context.Context, child *process, cases []Location) []Result {
 	if len(cases) == 1 {
 		return []Result{failed(cases[0].Name, err)}
 	}
-	alone := []Result{}
-	for _, c := range cases {
-		alone = append(alone, runBatch(ctx, child, []Location{c})...)
+	apart := []Result{}
+	for part := range slices.Chunk(cases, partCases(len(cases))) {
+		apart = append(apart, runBatch(ctx, child, part)...)
 	}
-	if !anyFailed(alone) && !errors.Is(err, errHung) { // a bug that shows in company only must not be lost; a busy machine is none
-		alone[0] = failed(cases[0].Name, errors.New("together with the cases after it: "+err.Error()))
+	if !anyFailed(apart) && !errors.Is(err, errHung) { // a bug that shows in company only must not be lost; a busy machine is none
+		apart[0] = failed(cases[0].Name, errors.New("together with the cases after it: "+err.Error()))
 	}
-	return alone
+	return apart
+}
+
+// partCases is how many cases are run together of so many that could not be.
+func partCases(cases int) int {
+	if cases <= fewCases {
+		return 1
+	}
+	return int(math.Ceil(math.Sqrt(float64(cases))))
 }
 
 func anyFailed(results []Result) bool {
