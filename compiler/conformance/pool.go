@@ -76,8 +76,8 @@ func (p *Pool) work(ctx context.Context, batches <-chan batch, o *ordered) {
 	}
 }
 
-// runBatch runs the cases together. When that ends badly it runs them in parts, 11 of 120, and the cases of bad parts one
-// by one.
+// runBatch runs the cases together. When that ends badly it runs them in parts, 11 of 120, and the cases of bad parts
+// one by one.
 func runBatch(ctx context.Context, child *process, cases []Location) []Result {
 	results, err := child.ask(ctx, cases)
 	if err == nil {

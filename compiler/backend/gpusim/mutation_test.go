@@ -3,13 +3,13 @@ package gpusim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -24,7 +24,7 @@ var errOther = errors.New("another kernel is run")
 // a wait, or what it waits for.
 func orders(st ir.Stmt) bool {
 	switch st.(type) {
-	case *ir.Barrier, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts,
+	case *ir.Barrier, *ir.Commit, *ir.Wait, *ir.FenceAsync, *ir.FenceRegisters, *ir.CommitProducts, *ir.WaitProducts,
 		*ir.InitPhases, *ir.EndPhases, *ir.Expect, *ir.WaitPhase:
 		return true
 	}
@@ -69,11 +69,12 @@ var found = regexp.MustCompile("with no barrier between|nobody wrote|has not wai
 func TestEveryBarrierIsMissed(t *testing.T) {
 	on := played(t)
 	removed := 0
+	families := kerneltest.Families(narrow(t))
+	families["attention"] = kerneltest.DrawWholeAttention
+	delete(families, "any") // whether threads share an element may depend on an index in the data
+	kinds := slices.Sorted(maps.Keys(families))
 	rapid.Check(t, func(rt *rapid.T) {
-		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{
-			kerneltest.DrawProduct, kerneltest.DrawMatrices, kerneltest.DrawWarpgroups, kerneltest.DrawRows, kerneltest.DrawWholeAttention,
-			kerneltest.DrawGroups,
-		}).Draw(rt, "kind")
+		draw := families[rapid.SampledFrom(kinds).Draw(rt, "kind")]
 		c := drawn(rt, draw(rt).Merge(), on)
 		if walks(c.Schedule) {
 			rt.Skip("whether one tile needs a barrier behind another depends on their slots")

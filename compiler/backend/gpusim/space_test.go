@@ -1,6 +1,7 @@
 package gpusim
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -19,7 +20,7 @@ import (
 )
 
 // batchSize is how many kernels are compiled together.
-const batchSize = 24
+const batchSize = 12
 
 func TestMain(m *testing.M) { kerneltest.Main(m, 4) }
 
@@ -80,26 +81,15 @@ func check(t testing.TB, rt rapid.TB, on *target.Target, cases []kerneltest.Case
 	}
 }
 
-// narrow draws tasks of models in float32 whose factors have 16 bits.
-func narrow(t *testing.T) func(*rapid.T) *expr.Workload {
-	tasks := append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
-	return func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") }
-}
-
-// families draw workloads of all kinds.
-func families(t *testing.T) map[string]func(*rapid.T) *expr.Workload {
-	return map[string]func(*rapid.T) *expr.Workload{
-		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
-		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
-		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
-		"windows": kerneltest.DrawWindows, "groups": kerneltest.DrawGroups, "narrow": narrow(t),
-	}
+// narrow are tasks of models in float32 whose factors have 16 bits.
+func narrow(t *testing.T) []*expr.Workload {
+	return append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
 }
 
 // TestEveryAlgorithmHasPoints: its default and random ones are legal, and become programs that the card has room for.
 func TestEveryAlgorithmHasPoints(t *testing.T) {
 	on := played(t)
-	for name, draw := range families(t) {
+	for name, draw := range kerneltest.Families(narrow(t)) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				w := draw(rt).Merge()
@@ -159,18 +149,39 @@ func TestPositionsOfTwoResultsAreNotJoined(t *testing.T) {
 	}
 }
 
+// pairs is how many pairs of a workload and a point are to be right.
+var pairs = flag.Int("pairs", 0, "try at least so many pairs of a workload and a point, in place of -rapid.checks batches of each kind")
+
 // TestEveryPointIsRight: whatever the workload and the point, the kernel is free of races, stays within its arrays,
 // and computes what the evaluator does.
 func TestEveryPointIsRight(t *testing.T) {
 	on := played(t)
-	for name, draw := range families(t) {
+	families := kerneltest.Families(narrow(t))
+	if each := len(families) * batchSize; *pairs > 0 {
+		setFlag(t, "rapid.checks", fmt.Sprint((*pairs+each-1)/each))
+	}
+	right := 0
+	for name, draw := range families {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawn(t, draw(t).Merge(), on) })
 			rapid.Check(t, func(rt *rapid.T) {
-				check(t, rt, on, rapid.SliceOfN(one, 1, batchSize).Draw(rt, "cases"))
+				check(t, rt, on, rapid.SliceOfN(one, batchSize, batchSize).Draw(rt, "cases"))
+				right += batchSize
 			})
 		})
 	}
+	t.Logf("%d pairs of a workload and a point are right; the seed is %s", right, flag.Lookup("rapid.seed").Value)
+}
+
+// setFlag sets a flag for the rest of a test.
+func setFlag(t *testing.T, name, value string) {
+	t.Helper()
+	f := flag.Lookup(name)
+	before := f.Value.String()
+	if err := f.Value.Set(value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(before) }) // it was its value
 }
 
 // TestKnownSchedules replays the schedules of testdata/schedules, each of which once made wrong code. A file has a

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
@@ -15,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/testkit/sketch"
 	"pgregory.net/rapid"
 )
 
@@ -109,11 +111,9 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 // computes what the evaluator does.
 func TestEveryPointIsRight(t *testing.T) {
 	p := newPlayer(t)
-	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
-		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
-		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
-		"attention": kerneltest.DrawAttention,
-	} {
+	families := kerneltest.Families(append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...))
+	delete(families, "warpgroups") // products of these sizes are among matrices
+	for name, draw := range families {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(rt *rapid.T) kerneltest.Case { return drawn(rt, draw(rt).Merge(), p.on) })
 			rapid.Check(t, func(rt *rapid.T) { p.check(t, rapid.SliceOfN(one, batchSize, batchSize).Draw(rt, "cases")) })

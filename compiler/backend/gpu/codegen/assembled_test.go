@@ -72,12 +72,26 @@ func assemble(t testing.TB, arch, text string) (list []usage, err error) {
 	return list, nil
 }
 
+// assembles is hasAssembler, and a word in the test's log where there is none.
+func assembles(t testing.TB, arch string) bool {
+	t.Helper()
+	has := hasAssembler(arch)
+	if !has {
+		t.Logf("there is no ptxas for %s: nothing is assembled", arch)
+	}
+	return has
+}
+
 // hasInstructions fails where there are an assembler and a disassembler, and the machine code of PTX lacks
 // instructions.
 func hasInstructions(t testing.TB, arch, text string, instructions ...string) {
 	t.Helper()
+	if !assembles(t, arch) {
+		return
+	}
 	dumper, err := exec.LookPath("cuobjdump")
-	if err != nil || !hasAssembler(arch) {
+	if err != nil {
+		t.Log("there is no cuobjdump: nothing is disassembled")
 		return
 	}
 	dir := t.TempDir()
@@ -103,7 +117,7 @@ func hasInstructions(t testing.TB, arch, text string, instructions ...string) {
 // spillsNothing fails where there is an assembler that keeps something of a kernel's threads in memory.
 func spillsNothing(t testing.TB, arch, text string) {
 	t.Helper()
-	if !hasAssembler(arch) {
+	if !assembles(t, arch) {
 		return
 	}
 	list, err := assemble(t, arch, text)

@@ -18,7 +18,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -79,13 +78,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	tasks := append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
-	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
-		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv,
-		"integers": kerneltest.DrawIntegerProduct, "rows": kerneltest.DrawRows, "matrices": kerneltest.DrawMatrices,
-		"attention": kerneltest.DrawAttention, "warpgroups": kerneltest.DrawWarpgroups, "sums": kerneltest.DrawSums,
-		"windows": kerneltest.DrawWindows, "groups": kerneltest.DrawGroups,
-		"narrow": func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(tasks).Draw(t, "task") },
-	} {
+	for name, draw := range kerneltest.Families(tasks) {
 		t.Run(name, func(t *testing.T) {
 			var spilled []usage
 			kernels := 0
@@ -131,9 +124,11 @@ func TestEveryPointIsPTX(t *testing.T) {
 				kernels += want
 				spilled = append(spilled, slices.DeleteFunc(list, func(u usage) bool { return u.spilled == 0 })...)
 			})
-			if kernels > 0 {
-				t.Logf("%d of %d kernels spill: %v", len(spilled), kernels, spilled)
+			if kernels == 0 {
+				t.Log("there is no ptxas for these chips: nothing is assembled")
+				return
 			}
+			t.Logf("%d of %d kernels spill: %v", len(spilled), kernels, spilled)
 		})
 	}
 }
