@@ -3,7 +3,7 @@
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test test-deploy race soak mutate fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo test test-deploy race soak mutate conformance fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -39,8 +39,19 @@ mutate: ## break one promise after the other, and see whether its test notices; 
 	@scripts/packages.sh test
 	$(GO) run ./chaos/mutate $(MUTATE)
 
-GRAPHS ?= 2000
 SEED ?= 1
+OPENCL ?= 1
+conformance: ## all ONNX backend test cases on the simulated GPU; on OpenCL one of OPENCL=1, which SEED=1 chooses
+	@scripts/packages.sh test
+	@$(MAKE) --no-print-directory build
+	@scripts/conformance.sh $(OPENCL) $(SEED)
+
+PAIRS ?= 10000
+fuzz-kernels: ## random workloads with random schedules on the simulated GPU; PAIRS=10000 SEED=1
+	@scripts/packages.sh test
+	$(GO) test ./compiler/backend/gpusim -run '^TestEveryPointIsRight$$' -count=1 -timeout 0 -v -pairs $(PAIRS) -rapid.seed=$(SEED)
+
+GRAPHS ?= 2000
 fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS=2000 SEED=1
 	@scripts/packages.sh test bench
 	@scripts/ort.sh
