@@ -55,7 +55,7 @@ func newBenchModel(a *app) *cobra.Command {
 		Example: "  tilth bench model sets\n  tilth bench model survey --xgboost /usr/bin/python3\n  tilth bench model survey -o model.txt",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	c.Flags().StringVar(&f.target, "target", "native", "target whose exported records are read: native, a preset, or a JSON `file`")
+	targetFlag(c, &f.target, "target whose exported records are read")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of that target")
 	c.Flags().IntVar(&f.folds, "folds", 5, "number of folds")
 	c.Flags().StringVar(&f.loss, "loss", "", "`mixed`, latency, throughput or order (default: compare all; -o takes mixed, as searches do)")

@@ -51,7 +51,7 @@ func newBenchRecord(a *app) *cobra.Command {
 	f.choice.add(c)
 	f.numerics.add(c)
 	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
-	c.Flags().StringVar(&f.target, "target", "native", "what to record for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
+	targetFlag(c, &f.target, "what to record for")
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads a kernel runs on")
 	c.Flags().IntVar(&f.fewest, "fewest", 2000, "least number of schedules of a set, where the space has as many")
 	c.Flags().IntVar(&f.most, "most", 2600, "greatest number of schedules of a set")

@@ -61,7 +61,7 @@ func newCheck(a *app) *cobra.Command {
 }
 
 func (k *checkCommand) targetFlags(c *cobra.Command) {
-	c.Flags().StringVar(&k.target, "target", "native", "what to compile for, which this machine must be able to run: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
+	targetFlag(c, &k.target, "what to compile for, which this machine must be able to run")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a package runs on (default the physical cores)")
 	compilerFlag(c, &k.compiler)
 	k.numerics.add(c)

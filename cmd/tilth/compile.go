@@ -89,7 +89,7 @@ func newCompile(a *app) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	k.model.add(c)
-	c.Flags().StringVar(&k.target, "target", "native", "what to compile for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
+	targetFlag(c, &k.target, "what to compile for")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads the package runs on (default the physical cores)")
 	recordsFlag(c, &k.records)
 	k.tracker.add(c, "")

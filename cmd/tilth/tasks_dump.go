@@ -38,7 +38,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.what, "dump", "", "print, for debugging, the `graph` after each pass, or the program of each task: ir after each pass, or its source")
 	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
-	c.Flags().StringVar(&d.target, "target", "native", "what to dump for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
+	targetFlag(c, &d.target, "what to dump for")
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
 	d.numerics.add(c)
 	d.stored.add(c)

@@ -63,7 +63,7 @@ func newTune(a *app) *cobra.Command {
 	t.tuneFlags.add(c)
 	t.followFlags.add(c)
 	t.level.add(c, slog.LevelWarn)
-	c.Flags().StringVar(&t.target, "target", "native", "what to tune for: native, a preset such as x86-64-v3, reference (plain C), or a JSON `file`")
+	targetFlag(c, &t.target, "what to tune for")
 	recordsFlag(c, &t.records)
 	t.tracker.add(c, "")
 	t.wait.add(c)

@@ -82,7 +82,8 @@ func choose(device string, threads int) (*target.Target, error) {
 		return nil, err
 	}
 	if t.GPU, err = choice(t, device); err != nil {
-		return nil, fmt.Errorf("target: describing the GPU of this machine: %w; name a chip to compile for one elsewhere: %s", err, strings.Join(targets()[1:], ", "))
+		return nil, fmt.Errorf("target: describing the GPU of this machine: %w; for a card elsewhere, compile for its chip (%s), or tune on a farm with --tracker",
+			err, strings.Join(targets()[1:], ", "))
 	}
 	return t, t.Check()
 }

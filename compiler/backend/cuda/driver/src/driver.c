@@ -6,7 +6,7 @@
 int driver_open(struct driver *d, const char *library, char *message, int message_bytes) {
   void *object = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (!object) {
-    snprintf(message, message_bytes, "no driver of NVIDIA's GPUs: %s", dlerror());
+    snprintf(message, message_bytes, "no driver of NVIDIA's GPUs: %s; install it, or set TILTH_CUDA_DRIVER to its library", dlerror());
     return -1;
   }
 #define DRIVER_FIND(name, parameters)                                                         \
