@@ -261,14 +261,17 @@ type Peak struct {
 	// those, two operations each.
 	IntegersPerSecond float64 `json:"integers_per_second,omitempty"`
 	// Matrices are the operations a second of a device's instructions for products of matrices, by their format as a
-	// manifest's tasks name it.
+	// manifest's tasks name it; those that could not be measured are left out.
 	Matrices map[string]float64 `json:"matrices,omitempty"`
 	// BytesPerSecond is of reading from memory; on a device, of reading and writing.
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
 // matrices are the formats of the interface in C.
-var matrices = []schedule.Format{schedule.TF32, schedule.BF16, schedule.F16, schedule.I8}
+var matrices = []schedule.Format{
+	schedule.TF32, schedule.BF16, schedule.F16, schedule.I8,
+	schedule.WarpgroupTF32, schedule.WarpgroupBF16, schedule.WarpgroupF16, schedule.WarpgroupI8,
+}
 
 // Peak measures what this machine can do at best. It takes a tenth of a second or so, and 128 MiB of memory.
 func (m *Model) Peak() (p Peak) {
@@ -281,10 +284,14 @@ func (m *Model) Peak() (p Peak) {
 	}
 	p.Matrices = map[string]float64{}
 	for k, format := range matrices {
-		p.Matrices[format.String()] = m.api.matricesPeak(m.handle, int32(k))
+		if rate := m.api.matricesPeak(m.handle, int32(k)); rate > 0 { // an older package knows fewer formats
+			p.Matrices[format.String()] = rate
+		}
 	}
 	const products = 3 // of the pieces of its factors
-	p.Matrices[schedule.TF32Compensated.String()] = p.Matrices[schedule.TF32.String()] / products
+	if rate, known := p.Matrices[schedule.TF32.String()]; known {
+		p.Matrices[schedule.TF32Compensated.String()] = rate / products
+	}
 	return p
 }
 

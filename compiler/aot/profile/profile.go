@@ -72,15 +72,18 @@ type Work struct {
 	// IntegerOps is the operations in sums of integers.
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	// ArithmeticSeconds is the least time for both at the machine's rates, with the multiplications of the algorithms
-	// that the schedule uses; 0 where these, or a rate that matters, are not known.
+	// that the schedule uses; 0 where there are none. PeakUnknown is set where these multiplications, or a rate that
+	// matters, are not known; of a total, where a call's are not.
 	ArithmeticSeconds float64 `json:"arithmetic_seconds"`
-	// PeakShare is ArithmeticSeconds over the time taken.
+	PeakUnknown       bool    `json:"peak_unknown,omitempty"`
+	// PeakShare is ArithmeticSeconds over the time taken; 0 where the peak is unknown.
 	PeakShare float64 `json:"peak_share"`
 	// Bytes is the least that is read and written; what comes from caches may exceed the memory's rate.
 	Bytes          int64   `json:"bytes"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
-	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, BoundBy which of the two
-	// it is; of a total, which of the two most of the limit is.
+	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, as far as they are
+	// known, BoundBy which of the two it is; of a total, which of the two most of the limit is. It is empty where the
+	// peak is unknown.
 	LimitSeconds float64 `json:"limit_seconds"`
 	BoundBy      string  `json:"bound_by,omitempty"`
 }
@@ -157,12 +160,13 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 		p.Total.Flop += call.Flop
 		p.Total.IntegerOps += call.IntegerOps
 		p.Total.ArithmeticSeconds += call.ArithmeticSeconds
+		p.Total.PeakUnknown = p.Total.PeakUnknown || call.PeakUnknown
 		p.Total.Bytes += call.Bytes
 		p.Total.LimitSeconds += call.LimitSeconds
 		limits[call.BoundBy] += call.LimitSeconds
 	}
 	p.Total.rate(p.Total.Seconds)
-	if p.Total.LimitSeconds > 0 {
+	if p.Total.LimitSeconds > 0 && !p.Total.PeakUnknown {
 		p.Total.BoundBy = ByArithmetic
 		if limits[ByMemory] > limits[ByArithmetic] {
 			p.Total.BoundBy = ByMemory
@@ -178,22 +182,37 @@ func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profil
 // work is the limit of a task's operations and bytes.
 func work(task aot.TaskInfo, peak aot.Peak) Work {
 	w := Work{Flop: task.Flop, IntegerOps: task.IntegerOps, Bytes: task.Bytes}
-	share, known := multiplications(task)
-	if task.Matrices != "" {
-		w.ArithmeticSeconds = ratio(task.Flop+task.IntegerOps, peak.Matrices[task.Matrices])
-	} else if known && (task.IntegerOps == 0 || peak.IntegersPerSecond > 0) {
-		w.ArithmeticSeconds = share * (ratio(task.Flop, peak.FlopsPerSecond) + ratio(task.IntegerOps, peak.IntegersPerSecond))
-	}
+	seconds, known := arithmetic(task, peak)
+	w.ArithmeticSeconds, w.PeakUnknown = seconds, !known
 	memory := ratio(float64(task.Bytes), peak.BytesPerSecond)
 	w.LimitSeconds = max(w.ArithmeticSeconds, memory)
 	switch {
-	case w.LimitSeconds == 0:
+	case w.LimitSeconds == 0 || w.PeakUnknown:
 	case w.ArithmeticSeconds >= memory:
 		w.BoundBy = ByArithmetic
 	default:
 		w.BoundBy = ByMemory
 	}
 	return w
+}
+
+// arithmetic is the least time for a task's operations, unless it is not known.
+func arithmetic(task aot.TaskInfo, peak aot.Peak) (seconds float64, known bool) {
+	if task.Matrices != "" {
+		return atRate(task.Flop+task.IntegerOps, peak.Matrices[task.Matrices])
+	}
+	share, known := multiplications(task)
+	floats, knowsFloats := atRate(task.Flop, peak.FlopsPerSecond)
+	integers, knowsIntegers := atRate(task.IntegerOps, peak.IntegersPerSecond)
+	if !known || !knowsFloats || !knowsIntegers {
+		return 0, false
+	}
+	return share * (floats + integers), true
+}
+
+// atRate is the time of operations at a rate, which is 0 where it is not known.
+func atRate(operations, rate float64) (seconds float64, known bool) {
+	return ratio(operations, rate), operations == 0 || rate > 0
 }
 
 // multiplications are those of the task's algorithms, as a share of those of direct sums. A package of an older
@@ -207,11 +226,11 @@ func multiplications(task aot.TaskInfo) (share float64, known bool) {
 
 // fromCache takes the memory's rate off the limits of what took less than that: its bytes came from a cache.
 func (w *Work) fromCache(seconds float64) {
-	if w.BoundBy != ByMemory || w.LimitSeconds <= measuredTwice*seconds {
+	if w.LimitSeconds == w.ArithmeticSeconds || w.LimitSeconds <= measuredTwice*seconds {
 		return
 	}
 	w.LimitSeconds, w.BoundBy = w.ArithmeticSeconds, ByArithmetic
-	if w.ArithmeticSeconds == 0 {
+	if w.ArithmeticSeconds == 0 || w.PeakUnknown {
 		w.BoundBy = ""
 	}
 }
@@ -222,7 +241,9 @@ const measuredTwice = 1.1
 func (w *Work) rate(seconds float64) {
 	w.FlopsPerSecond = ratio(w.Flop, seconds)
 	w.BytesPerSecond = ratio(float64(w.Bytes), seconds)
-	w.PeakShare = ratio(w.ArithmeticSeconds, seconds)
+	if !w.PeakUnknown {
+		w.PeakShare = ratio(w.ArithmeticSeconds, seconds)
+	}
 }
 
 // ratio is 0 where what it is compared with is not known.

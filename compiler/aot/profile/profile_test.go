@@ -80,7 +80,7 @@ func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
 		Tasks:  []aot.TaskInfo{{Name: "qconv", Origin: "default", Flop: 1e6, IntegerOps: 4e9, Bytes: 1e6}},
 		Calls:  []aot.CallInfo{{Name: "a"}},
 	}
-	for rate, want := range map[float64]string{400e9: "20.0 ms 100.0 % 200 50.0 %", 0: "20.0 ms 100.0 % 200 -"} {
+	for rate, want := range map[float64]string{400e9: "20.0 ms 100.0 % 200 50.0 %", 0: "20.0 ms 100.0 % 200 unknown"} {
 		var out strings.Builder
 		p := summarize(quantised, []float64{0.020}, aot.Peak{FlopsPerSecond: 100e9, IntegersPerSecond: rate, BytesPerSecond: 10e9})
 		if err := p.Write(&out); err != nil {
@@ -99,7 +99,8 @@ func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
 func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
 	p := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, aot.Peak{})
 	var out strings.Builder
-	if err := p.Write(&out); err != nil || p.Total.LimitSeconds != 0 || p.Total.BoundBy != "" || strings.Contains(out.String(), "NaN") {
+	if err := p.Write(&out); err != nil || p.Total.LimitSeconds != 0 || p.Total.BoundBy != "" || strings.Contains(out.String(), "NaN") ||
+		!strings.Contains(out.String(), "71.5 GFLOP/s, the peak is unknown; at the machine's limits that are known -") {
 		t.Errorf("%v %+v\n%s", err, p.Total, out.String())
 	}
 }
@@ -112,7 +113,7 @@ func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	older.Tasks[0].Multiplications = 0
 	p := summarize(&older, []float64{0.001, 0.010, 0.002, 0}, peak)
 	conv := p.Calls[0]
-	if conv.Call != "b" || conv.PeakShare != 0 || conv.BoundBy != ByMemory || conv.LimitSeconds > conv.Seconds {
+	if conv.Call != "b" || conv.PeakShare != 0 || conv.BoundBy != "" || !conv.PeakUnknown || conv.LimitSeconds > conv.Seconds {
 		t.Errorf("%+v", conv)
 	}
 }
@@ -122,6 +123,43 @@ func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
 	relu := summarize(manifest, []float64{0.0001, 0.025, 0.0001, 0}, peak).Calls[1]
 	if relu.Task != "relu" || relu.BoundBy != ByArithmetic || relu.LimitSeconds != 1e6/100e9 {
 		t.Errorf("%+v", relu)
+	}
+}
+
+// TestARateThatIsUnknownIsCalledSo: a product of a format that could not be measured has no share of the peak, and is
+// not bound by memory for that.
+func TestARateThatIsUnknownIsCalledSo(t *testing.T) {
+	on := &aot.Manifest{
+		Target: &target.Target{CPU: &target.CPU{Threads: 1}},
+		Tasks:  []aot.TaskInfo{{Name: "dense", Origin: "tuned", Flop: 4e9, Bytes: 20e6, Matrices: "warpgroup bf16"}},
+		Calls:  []aot.CallInfo{{Name: "a", Task: 0}},
+	}
+	for rate, want := range map[float64][]string{
+		0: {
+			"20.0 µs 80.0 % 200 unknown 1000 25.0 %", "kernels: 200 TFLOP/s, the peak is unknown; at the device's limits that are known 5.00 µs",
+			"device: 50.0 TFLOP/s of fused multiply-adds, unknown of products of matrices in warpgroup bf16, 4000 GB/s",
+		},
+		800e12: {
+			"20.0 µs 80.0 % 200 25.0 % 1000 25.0 %", "kernels: 200 TFLOP/s, 25.0 % of the peak; at the device's limits 5.00 µs",
+			"device: 50.0 TFLOP/s of fused multiply-adds, 800 of products of matrices in warpgroup bf16, 4000 GB/s",
+		},
+	} {
+		device := aot.Peak{FlopsPerSecond: 50e12, BytesPerSecond: 4e12, Matrices: map[string]float64{"bf16": 400e12, "warpgroup bf16": rate}}
+		p := summarize(on, []float64{20e-6}, device)
+		p.onDevice(on, []aot.Launch{{Kernel: "k0", Seconds: 20e-6, Threads: 128, Registers: 90, Occupancy: 0.5}}, 25e-6, 30e-6)
+		if c := p.Calls[0]; (c.BoundBy == ByArithmetic) != (rate > 0) || c.PeakUnknown != (rate == 0) {
+			t.Errorf("with a rate of %g it is bound by %q", rate, c.BoundBy)
+		}
+		var out strings.Builder
+		if err := p.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(out.String()), " ")
+		for _, line := range want {
+			if !strings.Contains(text, line) {
+				t.Errorf("with a rate of %g there is no %q in\n%s", rate, line, out.String())
+			}
+		}
 	}
 }
 

@@ -22,9 +22,9 @@ func (p *Profile) Write(w io.Writer) error {
 		return err
 	}
 	t := p.Total
-	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls: %s %s, %s of the peak; at the machine's limits %s\n"+
+	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls: %s %s, %s; at the machine's %s %s\n"+
 		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds%s, %s GB/s from memory\n",
-		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.peakShare(), show.Seconds(t.LimitSeconds),
+		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.ofThePeak(), t.limits(), show.Seconds(t.LimitSeconds),
 		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), p.integers(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
 }
@@ -59,17 +59,42 @@ func (w *Work) bound() string {
 	case ByMemory:
 		return fmt.Sprintf("memory, %s GB/s", show.GFLOPS(float64(w.Bytes), float64(w.Bytes)/w.BytesPerSecond))
 	case "":
+		if w.PeakUnknown {
+			return unknown
+		}
 		return show.Missing
 	}
 	return w.BoundBy
 }
 
-// peakShare is missing where there is no arithmetic, or its peak is not known.
+// unknown stands for what is compared with a rate that could not be measured.
+const unknown = "unknown"
+
+// peakShare is missing where there is no arithmetic.
 func (w *Work) peakShare() string {
-	if w.PeakShare == 0 {
+	switch {
+	case w.PeakUnknown:
+		return unknown
+	case w.PeakShare == 0:
 		return show.Missing
 	}
 	return percent(w.PeakShare)
+}
+
+// ofThePeak is the share of a total.
+func (w *Work) ofThePeak() string {
+	if w.PeakUnknown {
+		return "the peak is " + unknown
+	}
+	return w.peakShare() + " of the peak"
+}
+
+// limits says which of them the limit of a total is made of.
+func (w *Work) limits() string {
+	if w.PeakUnknown {
+		return "limits that are known"
+	}
+	return "limits"
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

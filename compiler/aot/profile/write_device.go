@@ -23,10 +23,10 @@ func (p *Profile) writeDevice(w io.Writer) error {
 	}
 	t := p.Total
 	_, err := fmt.Fprintf(w, "\ntotal %s on the device: kernels %s in %d calls, launches and gaps %s; copies of inputs and outputs %s beside that\n"+
-		"kernels: %s %s, %s of the peak; at the device's limits %s\n"+
+		"kernels: %s %s, %s; at the device's %s %s\n"+
 		"device: %s TFLOP/s of fused multiply-adds%s, %s GB/s from and to memory\n",
 		show.Seconds(d.Seconds), show.Seconds(t.Seconds), len(p.Calls), show.Seconds(d.GapSeconds), show.Seconds(d.CopySeconds),
-		show.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.deviceUnit(), t.peakShare(), show.Seconds(t.LimitSeconds),
+		show.TFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.deviceUnit(), t.ofThePeak(), t.limits(), show.Seconds(t.LimitSeconds),
 		show.TFLOPS(p.Peak.FlopsPerSecond, 1), p.matrices(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
 }
@@ -43,7 +43,11 @@ func (p *Profile) deviceUnit() string {
 func (p *Profile) matrices() string {
 	text := ""
 	for _, format := range p.Device.Matrices {
-		text += fmt.Sprintf(", %s of products of matrices in %s", show.TFLOPS(p.Peak.Matrices[format], 1), format)
+		rate := unknown
+		if known := p.Peak.Matrices[format]; known > 0 {
+			rate = show.TFLOPS(known, 1)
+		}
+		text += fmt.Sprintf(", %s of products of matrices in %s", rate, format)
 	}
 	return text
 }

@@ -93,9 +93,9 @@ int main(int argc, char **argv) {
   for (int k = 0; k < launches; k++)
     if (l[k].seconds <= 0 || l[k].call < 0 || l[k].call >= CALL(tilth_call_count)() || !l[k].kernel || l[k].registers <= 0 || l[k].occupancy <= 0 || l[k].occupancy > 1)
       return 7;
-  for (int k = 0; k < 4; k++)
+  for (int k = 0; k < 8; k++)
     if (CALL(tilth_matrices_peak)(m, k) <= 0) return 8;
-  if (CALL(tilth_matrices_peak)(m, 4) != 0) return 8;
+  if (CALL(tilth_matrices_peak)(m, 8) != 0) return 8;
   double flops, bytes;
   CALL(tilth_peak)(m, &flops, &bytes);
   if (flops <= 0 || bytes <= 0) return 5;

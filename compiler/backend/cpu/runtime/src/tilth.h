@@ -83,7 +83,7 @@ int tilth_run_on_device(struct tilth_model *model, const void *const *inputs, vo
 double tilth_device_seconds(struct tilth_model *model);
 
 /* In packages for GPUs only: the operations a second of the GPU's instructions for products of matrices, in a format: 0 TF32, 1 bfloat16, 2
- * float16, 3 int8. 0 where there are none. */
+ * float16, 3 int8, of a warp; 4 to 7 the same of a warpgroup. 0 where there are none, or their rate could not be measured. */
 double tilth_matrices_peak(struct tilth_model *model, int32_t format);
 
 /* What a launch of a kernel took of a GPU. */

@@ -3,20 +3,27 @@
 #define TILTH_MATRICES_H
 #include <stdio.h>
 
-/* A format: the instruction, what it adds up in, and its operations, a multiplication and an addition counting as two. */
+/* A format: the instruction, what it adds up in, its operations, a multiplication and an addition counting as two, and how many warps have one
+ * instruction together. */
 struct matrices {
   const char *instruction, *sum;
   double operations;
+  int warps;
 };
 
-enum { MATRICES_STEPS = 2048, MATRICES_UNROLLED = 4, MATRICES_FORMATS = 4, MATRICES_CODE = 4096 };
+enum { MATRICES_STEPS = 2048, MATRICES_UNROLLED = 4, MATRICES_FORMATS = 8, MATRICES_CODE = 8192 };
 
-static const struct matrices matrices[MATRICES_FORMATS] = {{"m16n8k8.row.col.f32.tf32.tf32.f32", "f32", 2.0 * 16 * 8 * 8},
-                                                           {"m16n8k16.row.col.f32.bf16.bf16.f32", "f32", 2.0 * 16 * 8 * 16},
-                                                           {"m16n8k16.row.col.f32.f16.f16.f32", "f32", 2.0 * 16 * 8 * 16},
-                                                           {"m16n8k32.row.col.s32.s8.s8.s32", "s32", 2.0 * 16 * 8 * 32}};
+/* In the order of tilth_matrices_peak: those of a warp, then those of a warpgroup. */
+static const struct matrices matrices[MATRICES_FORMATS] = {{"m16n8k8.row.col.f32.tf32.tf32.f32", "f32", 2.0 * 16 * 8 * 8, 1},
+                                                           {"m16n8k16.row.col.f32.bf16.bf16.f32", "f32", 2.0 * 16 * 8 * 16, 1},
+                                                           {"m16n8k16.row.col.f32.f16.f16.f32", "f32", 2.0 * 16 * 8 * 16, 1},
+                                                           {"m16n8k32.row.col.s32.s8.s8.s32", "s32", 2.0 * 16 * 8 * 32, 1},
+                                                           {"m64n256k8.f32.tf32.tf32", "f32", 2.0 * 64 * 256 * 8, 4},
+                                                           {"m64n256k16.f32.bf16.bf16", "f32", 2.0 * 64 * 256 * 16, 4},
+                                                           {"m64n256k16.f32.f16.f16", "f32", 2.0 * 64 * 256 * 16, 4},
+                                                           {"m64n256k32.s32.s8.s8", "s32", 2.0 * 64 * 256 * 32, 4}};
 
-/* Writes the PTX of tilth_calibration_matrices, which takes what tilth_calibration does. Factors are no zeros: those cost less power. */
+/* Writes the PTX of tilth_calibration_matrices for a format of a warp. It takes what tilth_calibration does. Factors are no zeros: those cost less power. */
 static inline void matrices_code(const struct matrices *m, char code[MATRICES_CODE]) {
   int n = snprintf(code, MATRICES_CODE,
                    ".version 7.0\n.target sm_80\n.address_size 64\n"

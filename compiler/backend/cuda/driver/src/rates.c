@@ -2,6 +2,7 @@
 
 #include "calibration.h"
 #include "matrices.h"
+#include "warpgroups.h"
 
 enum { RATE_RUNS = 3, RATE_COPIES = 8 };
 
@@ -103,11 +104,13 @@ double driver_matrices(const struct driver *d, CUstream stream, int format) {
   struct timed_work w = {0};
   char code[MATRICES_CODE];
   if (format < 0 || format >= MATRICES_FORMATS) return 0;
-  matrices_code(&matrices[format], code);
+  const struct matrices *m = &matrices[format];
+  int steps = m->warps == 1 ? MATRICES_STEPS : GROUP_STEPS;
+  (m->warps == 1 ? matrices_code : warpgroups_code)(m, code);
   double seconds = open_kernel(d, code, "tilth_calibration_matrices", &w) ? 0 : least_seconds(d, stream, &w);
-  double warps = (double)w.blocks * CALIBRATION_THREADS / 32;
+  double chains = (double)w.blocks * CALIBRATION_THREADS / (32 * m->warps);
   close_work(d, &w);
-  return seconds > 0 ? matrices[format].operations * MATRICES_UNROLLED * MATRICES_STEPS * warps / seconds : 0;
+  return seconds > 0 ? m->operations * MATRICES_UNROLLED * steps * chains / seconds : 0;
 }
 
 double driver_copies(const struct driver *d, CUstream stream, int64_t bytes) {

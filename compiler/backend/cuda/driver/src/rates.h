@@ -6,8 +6,8 @@
 /* Operations a second of fused multiply-adds in float32, each counting as two; 0 when they could not be measured. */
 double driver_flops(const struct driver *d, CUstream stream);
 
-/* Operations a second of products of matrices, by one warp each, in a format: 0 TF32, 1 bfloat16, 2 float16, 3 int8. 0 when they could not be
- * measured, as on a card that has no such instructions. */
+/* Operations a second of products of matrices in a format: 0 TF32, 1 bfloat16, 2 float16, 3 int8, by one warp each; 4 to 7 the same by a
+ * warpgroup each. 0 when they could not be measured, as on a card that has no such instructions. */
 double driver_matrices(const struct driver *d, CUstream stream, int format);
 
 /* Bytes a second that are read and written, both counted, by copies of so many bytes; 0 when they could not be measured. */
