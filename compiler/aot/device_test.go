@@ -97,7 +97,7 @@ func TestPackagesRunOnADevice(t *testing.T) {
 }
 
 // TestAPackageRunsOnSeveralCardsOfAProcess, each of which has its own code and memory, and leaves the thread the card
-// that it used.
+// that it used. A card is given up with the last model that is open there, and may be used again.
 func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 	p := residual(t)
 	dir, driver := onDevice(t, p)
@@ -114,7 +114,7 @@ func TestAPackageRunsOnSeveralCardsOfAProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := len(out) / 3; len(out) > 0; out = out[n:] { // of the second card, of the first, of the second again
+	for n := len(out) / 5; len(out) > 0; out = out[n:] { // of the second card, three times of the first, of the second again
 		compare(t, outputsOf(p, out[:n]), want)
 	}
 }
@@ -164,9 +164,25 @@ func TestPackagesMakeTensorMaps(t *testing.T) {
 	}
 	compare(t, ran(t, p, userCommand(dir), input.Data), want)
 	compare(t, ran(t, p, deviceCommand(dir, driver), input.Data), want)
+	refusedByLaterChips(t, dir, driver)
 }
 
-// TestPackagesHaveCubins for their chip, and PTX for others, which is used where the driver takes no cubin.
+// refusedByLaterChips: products of warpgroups belong to one chip. The message has what the driver's compiler says,
+// too.
+func refusedByLaterChips(t *testing.T, dir string, driver *fakedriver.Driver) {
+	t.Helper()
+	if err := driver.Tell("capability", 120); err != nil {
+		t.Fatal(err)
+	}
+	want := "loading kernels: no kernel image is available for execution on the device; they are for sm_90a, that chip alone, and this GPU is sm_120: " +
+		"compile the model for it. this code is for other chips\n"
+	if text := complaint(t, userCommand(dir)); text != want {
+		t.Errorf("on another chip it says %q, want %q", text, want)
+	}
+}
+
+// TestPackagesHaveCubins for their chip, and PTX for later ones, which is used where the driver takes no cubin. An
+// older chip is told that there is nothing for it.
 func TestPackagesHaveCubins(t *testing.T) {
 	assembler := filepath.Join(t.TempDir(), "ptxas")
 	if err := fakedriver.WriteAssembler(assembler); err != nil {
@@ -187,11 +203,22 @@ func TestPackagesHaveCubins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for refuse := range 2 {
-		if err := driver.Tell("refuse", refuse); err != nil {
+	tell := func(what string, number int) {
+		t.Helper()
+		if err := driver.Tell(what, number); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for refuse := range 2 {
+		tell("refuse", refuse)
 		compare(t, ran(t, p, userCommand(dir), input.Data), want)
+	}
+	tell("refuse", 0)
+	tell("capability", 120)
+	compare(t, ran(t, p, userCommand(dir), input.Data), want)
+	tell("capability", 86)
+	if text := complaint(t, userCommand(dir)); !strings.Contains(text, "they are for sm_90, that chip and later ones, and this GPU is sm_86: compile") {
+		t.Errorf("on an older chip it says %q", text)
 	}
 }
 

@@ -1,6 +1,6 @@
 /* Opens a package on two cards of a process: on the second because this thread uses it, and on the first because the
- * environment says so; and runs both. Arguments: the driver's library, the package's object, the weights. It reads inputs
- * once, and writes the outputs of both. */
+ * environment says so; and runs both. The first is closed, which gives up the card, and opened once more. Arguments: the
+ * driver's library, the package's object, the weights. It reads inputs once, and writes the outputs of all runs. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +27,15 @@ static void runs(struct tilth_model *m, char *const *inputs) {
   for (int k = 0; k < CALL(tilth_output_count)(); k++) fwrite(CALL(tilth_output)(m, k), CALL(tilth_output_tensor)(k)->bytes, 1, stdout);
 }
 
+/* Whether anybody in this process uses the first card. */
+static int is_used(const char *library) {
+  CUresult (*state)(CUdevice device, unsigned *flags, int *active) = dlsym(dlopen(library, RTLD_NOW), "cuDevicePrimaryCtxGetState");
+  unsigned flags;
+  int active = 0;
+  if (!state || state(0, &flags, &active)) exit(2);
+  return active;
+}
+
 int main(int argc, char **argv) {
   char message[256], *inputs[8];
   CUdevice second;
@@ -42,7 +51,14 @@ int main(int argc, char **argv) {
   setenv("TILTH_DEVICE", "0", 1);
   struct tilth_model *here = opened(argv[3]);
   runs(there, inputs);
+  struct tilth_model *other = opened(argv[3]);
   runs(here, inputs);
+  CALL(tilth_close)(here);
+  if (!is_used(argv[1])) return fprintf(stderr, "one of two models has given up the card\n"), 1;
+  runs(other, inputs);
+  CALL(tilth_close)(other);
+  if (is_used(argv[1])) return fprintf(stderr, "the card is used, and no model is open there\n"), 1;
+  runs(here = opened(argv[3]), inputs);
   CALL(tilth_close)(here);
   runs(there, inputs);
   CALL(tilth_close)(there);

@@ -108,3 +108,25 @@ func TestTheFirstCardIsDescribed(t *testing.T) {
 		t.Errorf("without a card the error is %v", err)
 	}
 }
+
+// TestCardsOfOtherGenerations: a later one is what its driver says, and an older one is refused, but not those beside
+// it.
+func TestCardsOfOtherGenerations(t *testing.T) {
+	driver := fake(t)
+	tell(t, driver, "devices", 2)
+	tell(t, driver, "capability.0", 75)
+	tell(t, driver, "capability.1", 120)
+	_, err := cuda.Backend{}.Target("cuda", 1)
+	want := "target: Fake GPU 0: its instruction set is sm_75, and kernels are made for those from sm_80 on; choose another card (cuda:NUMBER), or name a chip"
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("of an older card it says %v, want %s", err, want)
+	}
+	on, err := cuda.Backend{}.Choose("cuda", "1", 1)
+	if err != nil || on.GPU.Arch != "sm_120" || on.GPU.Warpgroups() || on.Assembled() {
+		t.Fatalf("a later card is %+v, %v", on, err)
+	}
+	on.GPU.Arch = "sm_75"
+	if err := (cuda.Backend{}).Check(on); err == nil || !strings.Contains(err.Error(), "from sm_80 on") {
+		t.Errorf("of a description of an older card it says %v", err)
+	}
+}

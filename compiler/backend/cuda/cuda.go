@@ -62,12 +62,12 @@ func (Backend) Present(t *target.Target) error {
 	return nil
 }
 
-// Check implements backend.Devices.
+// Check implements backend.Devices: there must be a card that kernels can be made for.
 func (Backend) Check(t *target.Target) error {
 	if t.GPU == nil {
 		return fmt.Errorf("the description of a target of backend %s has no GPU; name the target %s, or a chip, instead", name, name)
 	}
-	return nil
+	return checkArch(t.GPU)
 }
 
 // Measure implements backend.Devices.

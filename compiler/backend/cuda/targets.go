@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/dialect"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -85,6 +86,9 @@ func choose(device string, threads int) (*target.Target, error) {
 		return nil, fmt.Errorf("target: describing the GPU of this machine: %w; for a card elsewhere, compile for its chip (%s), or tune on a farm with --tracker",
 			err, strings.Join(targets()[1:], ", "))
 	}
+	if err := checkArch(t.GPU); err != nil {
+		return nil, fmt.Errorf("target: %w; choose another card (%s:NUMBER), or name a chip to compile for one elsewhere: %s", err, name, strings.Join(targets()[1:], ", "))
+	}
 	return t, t.Check()
 }
 
@@ -94,6 +98,14 @@ func driver() string {
 		return path
 	}
 	return usualDriver
+}
+
+// checkArch says why no kernels can be made for a card, if so.
+func checkArch(g *target.GPU) error {
+	if err := dialect.CheckNVPTX(g.Arch); err != nil {
+		return fmt.Errorf("%s: %w", g.Model, err)
+	}
+	return nil
 }
 
 // archOf is the instruction set of a compute capability. That of Hopper has instructions that later chips lack.

@@ -52,6 +52,7 @@ enum { CU_PROMOTE_128 = 2 };
   F(cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice device))                                                                       \
   F(cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                                                        \
   F(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                                                           \
+  F(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                                                           \
   F(cuCtxGetDevice, (CUdevice *device))                                                                                        \
   F(cuCtxGetCurrent, (CUcontext *context))                                                                                     \
   F(cuCtxSetCurrent, (CUcontext context))                                                                                      \

@@ -2,7 +2,7 @@
  * library: NAME.so plays it. What goes wrong is told by files of that folder, each of which has a number: `devices`,
  * how many there are; `slices`, of how many parts the first one consists (MIG), if it is cut; `memory`, MiB of each;
  * `used`, those that other programs have; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is
- * taken; `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. A name
+ * taken; `capability`, what it is, 90 for that of sm_90: code for other chips is refused as drivers do; `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. A name
  * with a point and the number of a card behind it is of that card alone: `vanish.1`. As with the driver, an error of a
  * launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file, `vanished.1`,
  * while which is there no other process finds that card. A file `begun` has a byte for each process that began with
@@ -27,17 +27,18 @@ enum { MULTIPROCESSORS = 4, MOST_ALLOCATIONS = 4096 };
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct CUmod_st { void *player; int calibration; CUcontext context; };
+struct CUmod_st { void *player; int calibration; CUcontext context; unsigned life; };
 /* How a kernel is played, and how many of its parameters are tensor maps: the last ones. */
-struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); CUcontext context; int maps; };
+struct CUfunc_st { void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks); CUcontext context; unsigned life; int maps; };
 struct CUstream_st { int unused; };
 struct CUevent_st { double seconds; };
 
-struct CUctx_st { int card; };
+/* A card's own context. It ends when nobody uses it any more, and all that was loaded in that life of it. */
+struct CUctx_st { int card, users; unsigned life; };
 static struct CUctx_st primaries[64];
 /* What the thread has chosen. As with the driver, it can do nothing before. */
 static __thread CUcontext current;
-#define WITH_CONTEXT if (!current) return INVALID_CONTEXT;
+#define WITH_CONTEXT if (!current || current->users == 0) return INVALID_CONTEXT;
 
 enum { MOST_MAPS = 16 };
 
@@ -156,18 +157,36 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+/* The number of a file of a card, or else of all. */
+static int64_t told_of(CUdevice device, const char *name, int64_t otherwise) {
+  char own[64];
+  snprintf(own, sizeof own, "%s.%d", name, shown.all[device].number);
+  return told(own, told(name, otherwise));
+}
+
+static int capability(CUdevice device) { return (int)told_of(device, "capability", 90); }
+
 EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
   static const struct { int attribute, value; } known[] = {
       {CU_BLOCK_THREADS, 1024}, {CU_WARP_THREADS, 32}, {CU_MULTIPROCESSORS, MULTIPROCESSORS}, {CU_L2_BYTES, 1 << 20},
-      {CU_MULTIPROCESSOR_THREADS, 2048}, {CU_COMPUTE_MAJOR, 9}, {CU_COMPUTE_MINOR, 0}, {CU_MULTIPROCESSOR_SHARED_BYTES, 228 << 10},
+      {CU_MULTIPROCESSOR_THREADS, 2048}, {CU_MULTIPROCESSOR_SHARED_BYTES, 228 << 10},
       {CU_MULTIPROCESSOR_REGISTERS, 64 << 10}, {CU_BLOCK_SHARED_BYTES, 227 << 10}};
-  (void)device;
+  if (attribute == CU_COMPUTE_MAJOR) return *value = capability(device) / 10, CUDA_SUCCESS;
+  if (attribute == CU_COMPUTE_MINOR) return *value = capability(device) % 10, CUDA_SUCCESS;
   for (size_t k = 0; k < sizeof known / sizeof *known; k++)
     if (known[k].attribute == attribute) return *value = known[k].value, CUDA_SUCCESS;
   return INVALID_VALUE;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) { return *context = &primaries[device], primaries[device].card = device, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+  CUcontext c = *context = &primaries[device];
+  c->card = device;
+  if (c->users++ == 0) c->life++;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) { return primaries[device].users > 0 ? primaries[device].users--, CUDA_SUCCESS : INVALID_CONTEXT; }
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) { return *flags = 0, *active = primaries[device].users > 0, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxGetDevice(CUdevice *device) { WITH_CONTEXT return *device = current->card, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxGetCurrent(CUcontext *context) { return *context = current, CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return current = context, CUDA_SUCCESS; }
@@ -180,17 +199,37 @@ static uint64_t digest(const char *text) {
 
 static const char elf[] = {0x7f, 'E', 'L', 'F'};
 
+/* Whether code is for chips that this one is none of. Cubins are for their chip, and for later ones of the generation; PTX for all later ones;
+ * and what has an `a` behind its number is for that chip alone. */
+static int is_for_others(const char *image, int cubin) {
+  static const char word[] = ".target sm_";
+  const char *at = strstr(image, word);
+  char *end;
+  if (!at) return 0;
+  long chip = strtol(at + strlen(word), &end, 10), own = capability(current->card);
+  if (*end == 'a') return chip != own;
+  return chip > own || (cubin && chip / 10 != own / 10);
+}
+
+/* Puts what a compiler would say where it is wanted. */
+static void complain(unsigned n, const int *options, void *const *values, const char *text) {
+  for (unsigned k = 0; k < n; k++)
+    if (options[k] == CU_JIT_ERROR_LOG) strcpy(values[k], text);
+}
+
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned n, int *options, void **values) {
   WITH_CONTEXT
   char path[4200];
   if (fake.sticky) return fake.sticky;
   if (memcmp(image, elf, sizeof elf) == 0) { /* PTX that the fake assembler has passed on */
-    if (told("refuse", 0)) return NO_BINARY;
     image = (const char *)image + sizeof elf;
+    if (told("refuse", 0) || is_for_others(image, 1)) return NO_BINARY;
+  } else if (is_for_others(image, 0)) {
+    return complain(n, options, values, "this code is for other chips"), NO_BINARY;
   }
   if (fake.modules >= told("modules", INT64_MAX)) return OUT_OF_MEMORY;
   *module = calloc(1, sizeof **module);
-  (*module)->context = current;
+  (*module)->context = current, (*module)->life = current->life;
   fake.modules++;
   if (((*module)->calibration = strstr(image, "tilth_calibration") != NULL)) return CUDA_SUCCESS;
   const char *player = strstr(image, "// player ");
@@ -199,8 +238,7 @@ EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned
   else
     snprintf(path, sizeof path, "%s/%016llx.so", folder(), (unsigned long long)digest(image));
   if (((*module)->player = dlopen(path, RTLD_NOW | RTLD_LOCAL))) return CUDA_SUCCESS;
-  for (unsigned k = 0; k < n; k++)
-    if (options[k] == CU_JIT_ERROR_LOG) strcpy(values[k], "this code has no player");
+  complain(n, options, values, "this code has no player");
   return INVALID_IMAGE;
 }
 
@@ -218,9 +256,9 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
   WITH_CONTEXT
   char symbol[256];
   snprintf(symbol, sizeof symbol, "%s_play", name);
-  if (module->context != current) return INVALID_HANDLE;
+  if (module->context != current || module->life != current->life) return INVALID_HANDLE;
   *function = calloc(1, sizeof **function);
-  (*function)->context = current;
+  (*function)->context = current, (*function)->life = current->life;
   *(void **)&(*function)->play = module->calibration ? (void *)nothing : dlsym(module->player, symbol);
   if (!(*function)->play) return NOT_FOUND;
   snprintf(symbol, sizeof symbol, "%s_maps", name);
@@ -250,12 +288,8 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value
   return (void)function, attribute == CU_FUNC_MAX_DYNAMIC_SHARED_BYTES && value <= 227 << 10 ? CUDA_SUCCESS : INVALID_VALUE;
 }
 
-/* The number of a file of the card that this process uses, or else of all. */
-static int64_t told_of_card(const char *name, int64_t otherwise) {
-  char own[64];
-  snprintf(own, sizeof own, "%s.%d", name, shown.all[current->card].number);
-  return told(own, told(name, otherwise));
-}
+/* That of the card that this process uses. */
+static int64_t told_of_card(const char *name, int64_t otherwise) { return told_of(current->card, name, otherwise); }
 
 static CUresult vanish(void) {
   char path[4200];
@@ -284,7 +318,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
   struct CUgraph_st *g = fake.recorded;
   (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
   if (fake.sticky) return fake.sticky;
-  if (function->context != current) return INVALID_HANDLE;
+  if (function->context != current || function->life != current->life) return INVALID_HANDLE;
   if (function->play == nothing) return nothing(NULL, NULL, 0), CUDA_SUCCESS;
   while (s.first_map < 256 && parameters[s.first_map]) s.first_map++;
   if (s.n_maps > MOST_MAPS || (s.first_map -= s.n_maps) < 0) return INVALID_VALUE;
@@ -440,6 +474,7 @@ EXPORT CUresult cuGetErrorString(CUresult result, const char **text) {
     case INVALID_DEVICE: *text = "invalid device ordinal"; break;
     case NO_DEVICE: *text = "no CUDA-capable device is detected"; break;
     case INVALID_IMAGE: *text = "device kernel image is invalid"; break;
+    case NO_BINARY: *text = "no kernel image is available for execution on the device"; break;
     case NOT_FOUND: *text = "named symbol not found"; break;
     case INVALID_HANDLE: *text = "invalid resource handle"; break;
     case ILLEGAL_ADDRESS: *text = "an illegal memory access was encountered"; break;

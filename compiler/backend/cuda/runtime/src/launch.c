@@ -1,11 +1,15 @@
 #include "launch.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { MOST_POINTERS = 256, MOST_MAPS = 16 };
 
-/* Modules are loaded once a process and card, by the first model that is opened. */
+/* Modules are loaded once a process and card, by the first model that is opened there, and stay until the last one is closed. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+/* The kernels that were loaded on some card. */
+static struct tilth_device_kernel *listed;
 
 static int went_wrong(struct tilth_device_runtime *d, CUresult result, const char *step) {
   if (result == CUDA_SUCCESS) return 0;
@@ -13,12 +17,45 @@ static int went_wrong(struct tilth_device_runtime *d, CUresult result, const cha
   return -1;
 }
 
-static CUresult load_module(const struct tilth_device_runtime *d, struct tilth_device_code *c) {
-  return driver_load(d->driver, &c->modules[d->card], tilth_device_assembled(c->parts), tilth_device_text(c->parts), NULL, 0);
+/* The chip that PTX is for, such as sm_80. */
+static void chip_of(const char *ptx, char chip[16]) {
+  static const char word[] = "\n.target ";
+  const char *at = strstr(ptx, word);
+  snprintf(chip, 16, "%.*s", at ? (int)strcspn(at + strlen(word), ",\r\n") : 0, at ? at + strlen(word) : "");
+}
+
+/* Says which chips code that was refused is for, and which one this is, where these are not the same; and what the driver's compiler says. */
+static void explain(struct tilth_device_runtime *d, const char *ptx, const char *log) {
+  CUdevice device;
+  char chip[16], own[16] = "";
+  int major = 0, minor = 0, n = 0;
+  chip_of(ptx, chip);
+  if (d->driver->cuCtxGetDevice(&device) == CUDA_SUCCESS && d->driver->cuDeviceGetAttribute(&major, CU_COMPUTE_MAJOR, device) == CUDA_SUCCESS &&
+      d->driver->cuDeviceGetAttribute(&minor, CU_COMPUTE_MINOR, device) == CUDA_SUCCESS)
+    snprintf(own, sizeof own, "sm_%d%d", major, minor);
+  if (own[0] && chip[0] && strncmp(chip, own, strlen(own)) != 0) {
+    const char *only = chip[strlen(chip) - 1] == 'a' ? "that chip alone" : "that chip and later ones";
+    n = snprintf(d->refused, sizeof d->refused, "; they are for %s, %s, and this GPU is %s: compile the model for it", chip, only, own);
+  }
+  if (log[0]) snprintf(d->refused + n, sizeof d->refused - n, ". %s", log);
+}
+
+static CUresult load_module(struct tilth_device_runtime *d, struct tilth_device_code *c) {
+  char log[2048] = "";
+  const char *ptx = tilth_device_text(c->parts);
+  CUresult result = driver_load(d->driver, &c->modules[d->card], tilth_device_assembled(c->parts), ptx, log, sizeof log);
+  if (result != CUDA_SUCCESS) explain(d, ptx, log);
+  return result;
+}
+
+static void list(struct tilth_device_kernel *k) {
+  if (k->is_listed) return;
+  k->is_listed = 1, k->next = listed, listed = k;
 }
 
 static int load(struct tilth_device_runtime *d, struct tilth_device_kernel *k) {
   CUfunction function;
+  list(k);
   if (!k->code->modules[d->card] && went_wrong(d, load_module(d, k->code), "loading kernels")) return -1;
   if (went_wrong(d, d->driver->cuModuleGetFunction(&function, k->code->modules[d->card], k->name), "finding a kernel")) return -1;
   if (k->shared_bytes > 0 && went_wrong(d, d->driver->cuFuncSetAttribute(function, CU_FUNC_MAX_DYNAMIC_SHARED_BYTES, k->shared_bytes), "asking for shared memory"))
@@ -85,4 +122,14 @@ void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_ker
     start_profiled(d, k, parameters);
   else
     start(d, k, parameters);
+}
+
+void tilth_device_unload(const struct driver *d, int card) {
+  pthread_mutex_lock(&loading);
+  for (struct tilth_device_kernel *k = listed; k; k = k->next) {
+    CUmodule *module = &k->code->modules[card];
+    if (*module) d->cuModuleUnload(*module);
+    *module = NULL, k->functions[card] = NULL;
+  }
+  pthread_mutex_unlock(&loading);
 }

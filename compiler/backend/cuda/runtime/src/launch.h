@@ -24,6 +24,8 @@ struct tilth_device_kernel {
   CUfunction functions[TILTH_MOST_CARDS];
   const struct tilth_boxes *boxes; /* of the last parameters, which are tensor maps */
   int32_t n_boxes;
+  int32_t is_listed; /* among those that were loaded on some card */
+  struct tilth_device_kernel *next; /* in that list */
 };
 
 /* The launches of a run that is profiled, with an event before and one behind each. */
@@ -42,11 +44,15 @@ struct tilth_device_runtime {
   CUstream stream;
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */
+  char refused[384]; /* what more is known of code that the driver refuses */
   int32_t launches; /* of a run so far */
   struct tilth_device_profile *profile; /* NULL but while a run is profiled */
 };
 
 /* Starts a kernel with pointers into the device's memory, of which the last ones are where its tensor maps lie. */
 __attribute__((visibility("hidden"))) void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n);
+
+/* Takes all kernels off a card, whose context is the one that the thread uses. */
+__attribute__((visibility("hidden"))) void tilth_device_unload(const struct driver *d, int card);
 
 #endif

@@ -64,12 +64,31 @@ static int choose_card(void) {
   return card;
 }
 
+/* The models that are open on each card. They share its primary context, and the code there. */
+static int users[TILTH_MOST_CARDS];
+static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult retain(struct tilth_model *m, CUdevice device) {
+  pthread_mutex_lock(&using);
+  CUresult result = driver.cuDevicePrimaryCtxRetain(&m->context, device);
+  if (result == CUDA_SUCCESS) users[m->device.card]++;
+  pthread_mutex_unlock(&using);
+  return result;
+}
+
+/* The last model takes the code off the card, of which the context may end with it. The thread uses that context. */
+static void let_go(const struct tilth_model *m) {
+  pthread_mutex_lock(&using);
+  if (--users[m->device.card] == 0) tilth_device_unload(&driver, m->device.card);
+  pthread_mutex_unlock(&using);
+}
+
 static int open_context(struct tilth_model *m) {
   CUdevice device;
   int card = m->device.card = choose_card();
   if (fails(driver.cuDeviceGet(&device, card), "choosing a GPU")) return -1;
   if (card >= TILTH_MOST_CARDS) return tilth_fail("choosing a GPU: a process may use the first %d; CUDA_VISIBLE_DEVICES says which they are", TILTH_MOST_CARDS);
-  return fails(driver.cuDevicePrimaryCtxRetain(&m->context, device), "opening the GPU");
+  return fails(retain(m, device), "opening the GPU");
 }
 
 static int open_device(struct tilth_model *m) {
@@ -132,7 +151,8 @@ static int between(CUevent begin, CUevent end, double *seconds) {
 static int start(struct tilth_model *m, double *seconds) {
   m->device.launches = 0;
   tilth_plan.run(&m->device.runtime, (char *)m->arena, (char *)m->weights, seconds);
-  return fails(m->device.failed, m->device.step);
+  CUresult failed = m->device.failed;
+  return failed == CUDA_SUCCESS ? 0 : tilth_fail("%s: %s%s", m->device.step, driver_error(&driver, failed), m->device.refused);
 }
 
 /* Kernels are loaded by a run, which must come before the one that is recorded. */
@@ -202,10 +222,13 @@ static void close_all(struct tilth_model *m) {
 /* What cannot be freed, because the card is gone, is gone as well. */
 API void tilth_close(struct tilth_model *m) {
   CUcontext before = NULL;
+  CUdevice device;
   if (m && m->context && driver.cuCtxGetCurrent(&before) == CUDA_SUCCESS) {
     driver.cuCtxSetCurrent(m->context);
     close_all(m);
+    let_go(m);
     leave(before);
+    if (driver.cuDeviceGet(&device, m->device.card) == CUDA_SUCCESS) driver.cuDevicePrimaryCtxRelease_v2(device);
   }
   free(m);
 }
