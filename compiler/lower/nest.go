@@ -68,6 +68,8 @@ func (n *nest) extent(it *schedule.Iter) int64 {
 		return min(parent, f)
 	case it.Fused != nil:
 		return n.extent(it.Fused.A) * n.extent(it.Fused.B)
+	case it.Axis < 0:
+		return 1
 	default:
 		return n.extents[it.Axis]
 	}

@@ -72,19 +72,20 @@ type Stage struct {
 	FetchBytes int64
 }
 
-// Iter is one iterator: an axis of the stage, or derived by split or fuse.
+// Iter is one iterator: an axis of the stage, derived by split or fuse, or of a single iteration, which belongs to no
+// axis.
 type Iter struct {
 	ID     int
 	Reduce bool
 	Kind   Kind
 	// Format is that of a leaf whose terms are multiplied as matrices.
 	Format Format
-	// Axis is the index in Axes followed by Reduce; -1 for derived iterators.
+	// Axis is the index in Axes followed by Reduce; -1 for others.
 	Axis int
 	// Split is set when this iterator was split, Fuse when it was fused with another; a leaf has neither.
 	Split *Split
 	Fuse  *Fuse
-	// Parent is the split this iterator came from, Fused the fusion; an axis has neither.
+	// Parent is the split this iterator came from, Fused the fusion; an axis has neither, nor a unit loop.
 	Parent *Split
 	Fused  *Fuse
 	// paths is the number of ways in which it derives from axes.

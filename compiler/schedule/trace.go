@@ -125,6 +125,7 @@ var primitives = map[string]primitive{
 	"bulk":        {1, func(s *Schedule, a []int) error { return s.Bulk(a[0]) }},
 	"persist":     {2, func(s *Schedule, a []int) error { return s.Persist(a[0], int64(a[1])) }},
 	"raster":      {2, func(s *Schedule, a []int) error { return s.Raster(a[0], int64(a[1])) }},
+	"unit-loop":   {1, func(s *Schedule, a []int) error { _, err := s.UnitLoop(a[0]); return err }},
 	"streamk":     {2, func(s *Schedule, a []int) error { return s.StreamK(a[0], int64(a[1])) }},
 	"pipeline":    {2, func(s *Schedule, a []int) error { return s.Pipeline(a[0], int64(a[1])) }},
 }

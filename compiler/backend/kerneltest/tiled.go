@@ -124,7 +124,7 @@ func (g *dag) changed(w *expr.Workload, lines []string) *schedule.Schedule {
 func (g *dag) change(lines []string) []string {
 	at := g.int("line", 0, int64(len(lines)-1))
 	stage, number := g.int("stage", 0, 3), g.int("number", 0, 12)
-	switch kind := rapid.IntRange(0, 7).Draw(g.t, "change"); kind {
+	switch kind := rapid.IntRange(0, 8).Draw(g.t, "change"); kind {
 	case 0:
 		return append(lines[:at:at], lines[at+1:]...)
 	case 1:
@@ -139,6 +139,7 @@ func (g *dag) change(lines []string) []string {
 		added := []string{
 			fmt.Sprintf("compute-at %d %d %d", stage, g.int("consumer", 0, 3), number), fmt.Sprintf("persist %d %d", stage, number),
 			fmt.Sprintf("raster %d %d", stage, number), fmt.Sprintf("streamk %d %d", stage, number), fmt.Sprintf("unroll %d %d", stage, number),
+			fmt.Sprintf("unit-loop %d", stage),
 		}[kind-3]
 		return append(append(lines[:at+1:at+1], added), lines[at+1:]...)
 	}

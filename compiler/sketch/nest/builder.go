@@ -44,6 +44,26 @@ func (b *Builder) Fuse(stage int, iters []int) int {
 	return f
 }
 
+// UnitLoop puts a loop of one iteration around a stage's nest.
+func (b *Builder) UnitLoop(stage int) (iter int) {
+	if b.Err == nil {
+		iter, b.Err = b.S.UnitLoop(stage)
+	}
+	return iter
+}
+
+// FuseAxes makes one iterator of the first so many axes of a stage: for none, a loop of one iteration.
+func (b *Builder) FuseAxes(stage, axes int) int {
+	if axes == 0 {
+		return b.UnitLoop(stage)
+	}
+	all := make([]int, axes)
+	for k := range all {
+		all[k] = k
+	}
+	return b.Fuse(stage, all)
+}
+
 // Mark applies a primitive to iterators of a stage, one after the other.
 func (b *Builder) Mark(apply func(stage, iter int) error, stage int, iters ...int) {
 	for _, it := range iters {

@@ -15,7 +15,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.dot}
+	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.dot}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -54,6 +54,10 @@ func (p *primitives) split() {
 	g := p.stage()
 	tail := rapid.SampledFrom([]schedule.Tail{schedule.Peel, schedule.Shift}).Draw(p.t, "tail")
 	_, _, _ = p.s.Split(g.ID, p.leaf(g), rapid.SampledFrom([]int64{1, 2, 3, 4, 5, 7, 8, 16, 32}).Draw(p.t, "factor"), tail)
+}
+
+func (p *primitives) unitLoop() {
+	_, _ = p.s.UnitLoop(p.stage().ID)
 }
 
 func (p *primitives) fuse() {

@@ -40,6 +40,8 @@ func (n *Nest) fit(room *arena) {
 			n.extent[k] = n.Axes[it.Axis]
 		case it.Fused != nil:
 			n.extent[k] = n.extent[it.Fused.A.ID] * n.extent[it.Fused.B.ID]
+		case it.Parent == nil:
+			n.extent[k] = 1
 		case it == it.Parent.Outer:
 			n.extent[k] = math.Ceil(n.extent[it.Parent.Parent.ID] / float64(it.Parent.Factor))
 		default:
@@ -152,13 +154,16 @@ func (n *Nest) splitSpan(it *schedule.Iter, span []float64) float64 {
 	return min(n.extent[it.ID], (outer-1)*float64(it.Split.Factor)+inner)
 }
 
-// axisOf is the axis that a leaf runs along, the innermost one of a fusion.
+// axisOf is the axis that a leaf runs along, the innermost one of a fusion; -1 for a unit loop.
 func axisOf(it *schedule.Iter) int {
 	for it.Axis < 0 {
-		if it.Fused != nil {
+		switch {
+		case it.Fused != nil:
 			it = it.Fused.B
-		} else {
+		case it.Parent != nil:
 			it = it.Parent.Parent
+		default:
+			return -1
 		}
 	}
 	return it.Axis

@@ -42,8 +42,9 @@ func (a *Analysis) tile(x *Statement) Tile {
 	for _, it := range g.Leaves {
 		switch it.Kind {
 		case schedule.Vectorized:
-			w.Vector = axisOf(it)
-			w.Lanes = lanes(float64(g.AxisVar(w.Vector).Extent), n.extent[it.ID], a.LanesOf(g))
+			if w.Vector = axisOf(it); w.Vector >= 0 {
+				w.Lanes = lanes(float64(g.AxisVar(w.Vector).Extent), n.extent[it.ID], a.LanesOf(g))
+			}
 		case schedule.Dotted:
 			terms = n.extent[it.ID]
 		}
