@@ -12,8 +12,8 @@ const warpThreads = 32
 
 // Run replaces a buffer of partial results by a register of each thread, where thread t computes element t, and a loop
 // marked for it combines those of neighbouring threads: as many as a power of two, of one warp. They exchange what
-// they have until each has the result, and the first one stores it. What does not fit becomes plain loops, which
-// compute the same.
+// they have until each has the result, and the first one stores it; of a single result it goes on with what stands
+// behind. What does not fit becomes plain loops, which compute the same.
 func Run(f *ir.Func) *ir.Func { return launches(f, match) }
 
 // Plain makes plain loops of all, for devices whose threads exchange no registers.
@@ -70,6 +70,8 @@ type partials struct {
 	lanes int64
 	op    expr.BinaryOp
 	to    *ir.Store
+	// rest is what the thread of a single result does with it.
+	rest ir.Block
 }
 
 // match finds the loops that belong to the buffer that statement k of a block allocates.
@@ -138,7 +140,7 @@ func valueAt(e expr.Expr, v *expr.Var, at int64) (int64, bool) {
 // combines takes the loop apart that combines what neighbouring threads have, each of so many the next result.
 func (p *partials) combines() bool {
 	n := p.combine
-	if len(n.Body) != 2 {
+	if len(n.Body) < 2 || !p.singles(n.Body[2:]) {
 		return false
 	}
 	first, okFirst := n.Body[0].(*ir.Store)
@@ -155,6 +157,15 @@ func (p *partials) combines() bool {
 	p.lanes, p.op, p.to = loop.Extent, op, store
 	return ok && isLoad && load.Tensor == p.buffer.Tensor && p.lanes <= warpThreads && p.lanes&(p.lanes-1) == 0 &&
 		p.lanes*n.Extent == p.compute.Extent && p.inOrder(load.Index[0], loop.Var)
+}
+
+// singles reports whether a block behind the loop is what the thread of a single result may do: nothing, or what does
+// not use its number.
+func (p *partials) singles(rest ir.Block) bool {
+	p.rest = rest
+	ok := len(rest) == 0 || p.combine.Extent == 1 && !ir.Uses(rest, p.buffer.Tensor)
+	ir.VisitExprs(rest, func(e expr.Expr) { ok = ok && !expr.Uses(e, p.combine.Var) })
+	return ok
 }
 
 // inOrder reports whether thread u combines the elements from u*lanes on.
@@ -182,7 +193,8 @@ func (p *partials) run() *ir.For {
 	result := map[*expr.Var]expr.Expr{p.combine.Var: expr.Bin(expr.FloorDiv, t, expr.I(p.lanes))}
 	index := expr.Simplify(expr.Substitute(p.to.Index, result))
 	first := expr.Simplify(expr.Bin(expr.Eq, expr.Bin(expr.FloorMod, t, expr.I(p.lanes)), expr.I(0)))
-	body = append(body, &ir.If{Cond: first, Then: ir.Block{&ir.Store{Buffer: p.to.Buffer, Index: index, Value: mine}}})
+	then := append(ir.Block{&ir.Store{Buffer: p.to.Buffer, Index: index, Value: mine}}, p.rest...)
+	body = append(body, &ir.If{Cond: first, Then: then})
 	return p.compute.With(body)
 }
 

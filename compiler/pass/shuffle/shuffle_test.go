@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass/shuffle"
+	"github.com/tilth-dev/tilth/compiler/pass/threads"
 )
 
 // rows is sums of sixteen rows, eight in a block, of which four threads add up each: a quarter of its elements, and
@@ -25,6 +26,17 @@ func TestPartialResultsStayInRegisters(t *testing.T) {
 	f := irtest.Replayed(t, rows, onBlocks(four))
 	irtest.Golden(t, "before", f)
 	irtest.Golden(t, "after", shuffle.Run(f))
+}
+
+// TestTheThreadOfASingleResultGoesOn: behind the exchange it computes what is made of the result.
+func TestTheThreadOfASingleResultGoesOn(t *testing.T) {
+	const total = "input t0 f32[64]\nsum t1 f32[] over 64 = [t0 r0]\nmap t2 f32[] = (add [t1] [t1])\noutput t2\n"
+	f, err := threads.Run(irtest.Replayed(t, total, "rfactor 0 0 32 0\nbind 2 0 1\nshuffle 0 0\nunit-loop 1\nbind 1 0 0\n"+
+		"compute-at 0 1 0\nscope 0 1\ncompute-at 2 1 0\nscope 2 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "single", shuffle.Run(f))
 }
 
 // TestWhatDoesNotFitGoesThroughSharedMemory: threads that are no power of two, or not in the order of rows.
