@@ -39,6 +39,7 @@ func TestOclgrindFindsNoRace(t *testing.T) {
 	p, log := newInterpreter(t)
 	for name, draw := range map[string]func(*rapid.T) *expr.Workload{
 		"any": kerneltest.DrawWorkload, "product": kerneltest.DrawProduct, "convolution": kerneltest.DrawConv, "rows": kerneltest.DrawRows,
+		"totals": kerneltest.DrawTotals,
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(rt *rapid.T) kerneltest.Case { return drawn(rt, draw(rt).Merge(), p.on) })

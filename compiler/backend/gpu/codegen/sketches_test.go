@@ -49,6 +49,81 @@ output t4
 	}
 }
 
+// TestASingleRowIsOneLaunch, which combines it in registers, whether its stages have axes of one or none.
+func TestASingleRowIsOneLaunch(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	for name, text := range map[string]string{
+		"softmax": `input t0 f32[1000]
+max t1 f32[] over 1000 = [t0 r0]
+map t2 f32[1000] = (exp (sub [t0 i0] [t1]))
+sum t3 f32[] over 1000 = [t2 r0]
+map t4 f32[1000] = (div [t2 i0] [t3])
+output t4
+`,
+		"batch of one": `input t0 f32[1,1000]
+max t1 f32[1] over 1000 = [t0 i0 r0]
+map t2 f32[1,1000] = (exp (sub [t0 i0 i1] [t1 i0]))
+sum t3 f32[1] over 1000 = [t2 i0 r0]
+map t4 f32[1,1000] = (div [t2 i0 i1] [t3 i0])
+output t4
+`,
+		"root of mean square": `input t0 f32[1,768]
+sum t1 f32[1] over 768 = (mul [t0 i0 r0] [t0 i0 r0])
+map t2 f32[1] = (rsqrt [t1 i0])
+map t3 f32[1,768] = (mul [t0 i0 i1] [t2 i0])
+output t3
+`,
+	} {
+		w := parsed(t, text)
+		s := b.Space(w, on, schedule.Strict)
+		k := printPoint(t, s, s.Default(), on)
+		if len(k.kernels) != 1 || k.kernels[0].Threads < 64 {
+			t.Errorf("%s, %s: %d launches, the first of %d threads:\n%s", name, k.point, len(k.kernels), k.kernels[0].Threads, k.text())
+		}
+		k.has(t, k.ptx(t), "shfl.sync.bfly")
+	}
+}
+
+// TestASumOfAllHasManyThreads, and where it is long many blocks, whose sums a second launch adds up in registers.
+func TestASumOfAllHasManyThreads(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	for _, c := range []struct {
+		results, text    string
+		launches, blocks int
+	}{
+		{"no axes", "input t0 f32[1000]\nsum t1 f32[] over 1000 = [t0 r0]\nmap t2 f32[] = (mul [t1] 0x1p-10:f32)\noutput t2\n", 1, 1},
+		{"one", "input t0 f32[1,1000]\nmax t1 f32[1] over 1000 = [t0 i0 r0]\noutput t1\n", 1, 1},
+		{"no axes, long", "input t0 f32[6400000]\nsum t1 f32[] over 6400000 = [t0 r0]\noutput t1\n", 2, 100},
+		{"one, undivided", "input t0 f32[1,1000003]\nmin t1 f32[1] over 1000003 = [t0 i0 r0]\noutput t1\n", 2, 100},
+		{"three", "input t0 f32[3,1000003]\nsum t1 f32[3] over 1000003 = [t0 i0 r0]\noutput t1\n", 2, 100},
+		{"no axes, threes with gaps", "input t0 f32[1000003,3]@[4,1]\nsum t1 f32[] over 1000003,3 = [t0 r0 r1]\noutput t1\n", 2, 100},
+		{"no axes, every other", "input t0 f32[1000003]@[2]\nsum t1 f32[] over 1000003 = [t0 r0]\noutput t1\n", 2, 100},
+		{"three columns", "input t0 f32[1000003,3]\nsum t1 f32[3] over 1000003 = [t0 r0 i0]\noutput t1\n", 2, 100},
+	} {
+		s := b.Space(parsed(t, c.text), on, schedule.Strict)
+		k := printPoint(t, s, s.Default(), on)
+		if len(k.kernels) != c.launches || k.kernels[0].Blocks < int64(c.blocks) || k.kernels[0].Threads < 32 {
+			t.Errorf("%s, %s: %d launches, the first of %d blocks of %d threads:\n%s", c.results, k.point, len(k.kernels), k.kernels[0].Blocks, k.kernels[0].Threads, k.text())
+		}
+		k.has(t, k.ptx(t), "shfl.sync.bfly")
+	}
+}
+
+// TestFewTermsAreAddedInARegister, by the one thread that there is.
+func TestFewTermsAreAddedInARegister(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	s := b.Space(parsed(t, "input t0 f32[16]\nsum t1 f32[] over 16 = [t0 r0]\nmap t2 f32[] = (mul [t1] [t1])\noutput t2\n"), on, schedule.Strict)
+	k := printPoint(t, s, s.Default(), on)
+	made := k.ptx(t)
+	if n := strings.Count(made, "st.global"); len(k.kernels) != 1 || n != 1 {
+		t.Errorf("%d launches store %d times:\n%s", len(k.kernels), n, k.text())
+	}
+	k.lacks(t, made, "shared")
+}
+
 // TestFewResultsFillTheCard: where there are less tiles of results than multiprocessors, sums are divided into parts,
 // which a second launch adds up.
 func TestFewResultsFillTheCard(t *testing.T) {

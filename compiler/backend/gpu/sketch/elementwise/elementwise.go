@@ -19,7 +19,7 @@ type flat struct {
 	// results is how many there are, work what one takes, in operations and loads.
 	results int64
 	work    float64
-	// row is the extent of the last axis.
+	// row is the extent of the last axis, 1 where there is none.
 	row int64
 }
 
@@ -32,7 +32,7 @@ type parameters struct {
 // New is the schedules of a unit: of a map, or of a reduction each of whose results is the sum of one thread.
 func New(s *schedule.Schedule, u nest.Unit, g *target.GPU) space.Family {
 	out := s.Stages[u.Out]
-	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: nest.Product(out.Tensor.Shape), work: work(s, u)}
+	f := &flat{unit: u, gpu: g, axes: len(out.Axes), results: nest.Product(out.Tensor.Shape), row: 1, work: work(s, u)}
 	if f.axes > 0 {
 		f.row = out.Tensor.Shape[f.axes-1]
 	}
@@ -105,14 +105,16 @@ func (f *flat) Apply(s *schedule.Schedule, p parameters) error {
 // Results has each thread compute a few results of a unit with so many axes, and the sums that it needs for them.
 func Results(b *nest.Builder, u nest.Unit, axes int, threads, items int64) {
 	thread := Spread(b, u.Out, axes, threads, items)
-	if axes == 0 {
-		return
-	}
-	for _, o := range slices.Backward(u.Also) {
-		b.ComputeAt(o, u.Out, thread)
-	}
+	within := slices.Clone(u.Also)
 	if u.Acc >= 0 {
-		b.ComputeAt(u.Acc, u.Out, thread)
+		within = append([]int{u.Acc}, within...)
+	}
+	single := nest.Product(b.S.Stages[u.Out].Tensor.Shape) == 1
+	for _, id := range slices.Backward(within) {
+		b.ComputeAt(id, u.Out, thread)
+		if single && b.Err == nil { // no loop on threads is left that says so
+			b.Do(b.S.SetScope(id, schedule.Registers))
+		}
 	}
 }
 
@@ -122,14 +124,7 @@ func Alone(b *nest.Builder, stage int) { Spread(b, stage, len(b.S.Stages[stage].
 // Spread cuts all axes of a stage, as one, into blocks of threads with a few results each, and returns the loop on
 // threads.
 func Spread(b *nest.Builder, stage, axes int, threads, items int64) (thread int) {
-	if axes == 0 {
-		return 0
-	}
-	all := make([]int, axes)
-	for k := range all {
-		all[k] = k
-	}
-	rest := b.Fuse(stage, all)
+	rest := b.FuseAxes(stage, axes)
 	if items > 1 {
 		var own int
 		rest, own = b.Split(stage, rest, items, schedule.Peel)

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -17,11 +18,11 @@ import (
 // sketch is the structure: a block computes some rows, stage after stage. A row's threads each sum what lies as many
 // elements apart as there are of them, and add up these partial results by passing them between the registers of a
 // warp; of more than a warp, one thread adds up what warps have. What stages leave to the next ones lies in shared
-// memory.
+// memory. Of a single row, blocks and results are loops of one iteration.
 type sketch struct {
 	*rows.Rows
 	gpu *target.GPU
-	// side is the rows that lie side by side: along the last of the shared axes.
+	// side is the rows that lie side by side: along the last of the shared axes, if there is one.
 	side int64
 }
 
@@ -35,10 +36,15 @@ type parameters struct {
 // each thread has one.
 func New(w *expr.Workload, g *target.GPU) *nest.Whole {
 	m := rows.Match(w)
-	if m == nil || m.Across || len(m.Shared) == 0 || m.Length < shortest {
+	if m == nil || m.Across || m.Length < shortest {
 		return nil
 	}
-	s := &sketch{m, g, schedule.New(w).Stages[m.Out].Axes[m.Shared[len(m.Shared)-1]].Extent}
+	s, all := &sketch{m, g, 1}, schedule.New(w).Stages
+	if len(m.Shared) > 0 {
+		s.side = all[m.Out].Axes[m.Shared[len(m.Shared)-1]].Extent
+	} else if !single(m, all) {
+		return nil
+	}
 	if s.sharedBytes(parameters{rows: 1}) > g.BlockSharedBytes {
 		return nil
 	}
@@ -52,6 +58,18 @@ func New(w *expr.Workload, g *target.GPU) *nest.Whole {
 		Variants: []space.Variant[parameters]{{By: space.Direct, Structure: s}},
 	}
 	return &nest.Whole{Out: m.Out, Inline: m.Inline, Family: family}
+}
+
+// single reports whether stages that share no axis have a single row, which they need in common. A sum alone needs
+// nothing but its terms, which more than a block can share.
+func single(m *rows.Rows, all []*schedule.Stage) bool {
+	one := func(stage int) bool { return array.Elements(all[stage].Tensor.Shape) == 1 }
+	for reduction := range m.Contiguous {
+		if !one(reduction) {
+			return false
+		}
+	}
+	return len(m.Contiguous) > 1 || !one(m.Out)
 }
 
 const (
@@ -126,8 +144,12 @@ func (s *sketch) Apply(sch *schedule.Schedule, p parameters) error {
 	if b.Err != nil {
 		return b.Err
 	}
-	b.Do(sch.Reorder(s.Out, leavesFirst(sch.Stages[s.Out], s.Shared)...))
-	block, row := b.Fuse(s.Out, s.Shared), -1
+	shared := s.rowLoops(b, s.Out, s.Out)
+	if b.Err != nil {
+		return b.Err
+	}
+	b.Do(sch.Reorder(s.Out, leavesFirst(sch.Stages[s.Out], shared)...))
+	block, row := b.Fuse(s.Out, shared), -1
 	if p.rows > 1 {
 		block, row = b.Split(s.Out, block, p.rows, schedule.Peel)
 	}
@@ -141,7 +163,7 @@ func (s *sketch) Apply(sch *schedule.Schedule, p parameters) error {
 			break
 		}
 		partials := s.combined(b, id, p)
-		dims := s.Dims[id]
+		dims := s.rowLoops(b, id, id)
 		s.nestOf(b, id, dims[:len(dims)-1], dims[len(dims)-1], p)
 		s.inRows(b, append([]int{id}, partials...), block)
 	}
@@ -240,13 +262,25 @@ func (s *sketch) factor(b *nest.Builder, id, k int, threads int64, part schedule
 		return 0
 	}
 	g := b.S.Stages[partial]
-	dims, lane := s.Dims[id], len(g.Axes)-1
+	dims, lane := s.rowLoops(b, partial, id), len(g.Axes)-1
+	if b.Err != nil {
+		return 0
+	}
 	b.Do(b.S.Reorder(partial, leavesFirst(g, append(slices.Clone(dims), lane))...))
 	thread := b.Fuse(partial, []int{dims[len(dims)-1], lane})
 	if b.Err == nil {
 		b.Do(b.S.Bind(partial, thread, schedule.ThreadLevel))
 	}
 	return partial
+}
+
+// rowLoops are the loops of a stage over rows, which has the axes of another one: of a single row, a loop of one
+// iteration.
+func (s *sketch) rowLoops(b *nest.Builder, stage, like int) []int {
+	if len(s.Shared) == 0 {
+		return []int{b.UnitLoop(stage)}
+	}
+	return s.Dims[like]
 }
 
 // leavesFirst is an order of all leaves with the given ones first.

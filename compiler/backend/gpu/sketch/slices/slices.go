@@ -2,9 +2,9 @@ package slices
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/gpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -18,8 +18,8 @@ import (
 type sums struct {
 	unit nest.Unit
 	gpu  *target.GPU
-	// extents are those of the results, last is the last axis that is longer than one. Step is the reduction axis that
-	// is cut, by its place among the reduction's, and extent its own.
+	// extents are those of the results, last is the last axis that is longer than one; -1 where there is no axis. Step
+	// is the reduction axis that is cut, by its place among the reduction's, and extent its own.
 	extents []int64
 	last    int
 	step    int
@@ -31,6 +31,9 @@ type sums struct {
 	wide int64
 	// along is set where terms lie side by side.
 	along bool
+	// few is set where blocks with a result each leave multiprocessors without work: blocks are larger then, and sums
+	// are divided into more parts, which need not be equal.
+	few bool
 }
 
 // parameters are the numbers that the sketch leaves open.
@@ -49,14 +52,19 @@ const (
 	warp     = 32
 	// leastTerms is how many a part of a sum has at least.
 	leastTerms = 16
+	// mostParts is in how many parts few sums are divided at most: a block adds them up, a thread for each.
+	mostParts = 512
+	// ahead is how many parts a thread that adds them up reads at once.
+	ahead = 8
 )
 
 // New is the schedules of a unit with a reduction, g; nil where sums are short.
 func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) space.Family {
-	if len(g.Axes) == 0 || len(g.Reduce) == 0 {
+	if len(g.Reduce) == 0 {
 		return nil
 	}
-	p := &sums{unit: u, gpu: gpu, extents: g.Tensor.Shape, others: 1, wide: g.Tensor.DType.Bytes()}
+	p := &sums{unit: u, gpu: gpu, extents: g.Tensor.Shape, last: min(0, len(g.Axes)-1), others: 1, wide: g.Tensor.DType.Bytes()}
+	p.few = nest.Product(p.extents) < int64(gpu.Multiprocessors)
 	for k, e := range p.extents {
 		if e > 1 {
 			p.last = k
@@ -68,8 +76,8 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	}
 	return &space.Sketch[parameters]{
 		Open: space.Worth([]space.Parameter[parameters]{
-			nest.Knob("side", func(p *parameters) *int64 { return &p.side }, nest.AtMost(p.extents[p.last], 1, 2, 4, 8, 16, 32, 64, 128)...),
-			nest.Knob("across", func(p *parameters) *int64 { return &p.across }, nest.AtMost(p.extent, 1, 2, 4, 8, 16, 32)...),
+			nest.Knob("side", func(p *parameters) *int64 { return &p.side }, nest.AtMost(p.row(), 1, 2, 4, 8, 16, 32, 64, 128)...),
+			nest.Knob("across", func(p *parameters) *int64 { return &p.across }, p.sharers()...),
 			nest.Knob("parts", func(p *parameters) *int64 { return &p.parts }, p.divisions()...),
 			nest.Unrolling(nest.Knob("unroll", func(p *parameters) *int64 { return &p.unroll }, 1, 4, 8)),
 		}),
@@ -78,7 +86,9 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	}
 }
 
-// findStep finds the axis to cut: that along which most of what is read lies side by side, or else the longest.
+// findStep finds the axis to cut: that along which most of what is read lies side by side, or else the longest. Of few
+// results it is the longest where the other has less than a warp of terms, and the terms of a single result have no
+// other neighbours.
 func (p *sums) findStep(g *schedule.Stage) {
 	var heaviest *expr.Load
 	for _, l := range expr.Loads(g.Body) {
@@ -92,11 +102,16 @@ func (p *sums) findStep(g *schedule.Stage) {
 			p.step = k
 		}
 	}
+	longest := p.step
 	for k, v := range g.Reduce {
 		if heaviest != nil && v.Extent > 1 && nest.Adjacent(heaviest, v) {
 			p.step, p.along = k, true
 		}
 	}
+	if p.few && g.Reduce[p.step].Extent < warp {
+		p.step = longest
+	}
+	p.along = p.along || nest.Product(p.extents) == 1
 	if heaviest != nil {
 		p.element = heaviest.DType().Bytes()
 	}
@@ -108,11 +123,28 @@ func (p *sums) findStep(g *schedule.Stage) {
 	}
 }
 
+// row is how many results lie along the last axis.
+func (p *sums) row() int64 {
+	if p.last < 0 {
+		return 1
+	}
+	return p.extents[p.last]
+}
+
+// sharers are the numbers of threads that a sum can have: a warp at most, or whole ones.
+func (p *sums) sharers() []int64 {
+	list := nest.AtMost(p.extent, 1, 2, 4, 8, 16, warp)
+	if p.few && p.along {
+		list = append(list, nest.Below(p.extent+1, 2*warp, 4*warp, 8*warp, 16*warp)...)
+	}
+	return list
+}
+
 // divisions are the numbers of parts that sums can be divided into.
 func (p *sums) divisions() []int64 {
 	list := []int64{1}
-	for _, n := range []int64{2, 4, 8, 16, 32, 64} {
-		if p.extent%n == 0 && p.extent/n >= leastTerms {
+	for n := int64(2); n <= mostParts && p.extent/n >= leastTerms; n *= 2 {
+		if p.few || n <= 64 && p.extent%n == 0 {
 			list = append(list, n)
 		}
 	}
@@ -130,41 +162,10 @@ func (p *sums) Legal(q parameters) error {
 	return nil
 }
 
-// What threads wait for, in cycles.
-const (
-	loadWait    = 500.0
-	barrierWait = 60.0
-	// addWait is what a thread takes to add up a part.
-	addWait = 30.0
-	// blockStart is what beginning a block takes a multiprocessor.
-	blockStart = 40.0
-)
-
-// Cost implements space.Structure: operations, memory, and the time in which a thread's loads come one after another,
-// but for those that are written out.
-func (p *sums) Cost(q parameters) float64 {
-	const sector = 32
-	terms := float64(nest.CeilDiv(p.extent/q.parts, q.across) * p.others)
-	threads := float64(max(warp, nest.CeilDiv(q.side*q.across, warp)*warp))
-	row := p.extents[p.last]
-	blocks := nest.Product(p.extents) / row * nest.CeilDiv(row, q.side) * q.parts
-	work := terms * (1.5 + float64(p.loads)) * threads / machine.Lanes
-	neighbours := q.side
-	if p.along {
-		neighbours = q.across
+// adders is how many threads add up so many parts of a sum.
+func (p *sums) adders(parts int64) int64 {
+	if !p.few || parts < warp {
+		return 1
 	}
-	apart := max(1, float64(sector)/float64(max(1, neighbours*p.element)))
-	memory := terms * float64(q.side*q.across*p.element) * apart / machine.GlobalBytes
-	wait := terms/float64(min(q.unroll, int64(terms)+1))*loadWait + loadWait
-	if q.across > 1 {
-		wait += 2*barrierWait + 30*float64(q.across)
-	}
-	resident := max(1, min(int64(p.gpu.MultiprocessorThreads)/int64(threads), 32))
-	together := float64(min(resident, nest.CeilDiv(blocks, int64(p.gpu.Multiprocessors))))
-	waves := float64(nest.CeilDiv(blocks, resident*int64(p.gpu.Multiprocessors)))
-	cost := waves*max(max(work, memory)*together, wait) + blockStart*float64(blocks)/float64(p.gpu.Multiprocessors)
-	if q.parts > 1 {
-		cost += machine.Launch + addWait*float64(q.parts) + float64(2*q.parts*nest.Product(p.extents)*p.wide)/machine.GlobalBytes/float64(p.gpu.Multiprocessors)
-	}
-	return cost
+	return 1 << (bits.Len64(uint64(parts)) - 1)
 }
