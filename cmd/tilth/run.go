@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +25,8 @@ import (
 const runLong = `Run a package once on the inputs of an .npz file, and time it if asked.
 
 Without --inputs the model runs on random data: the same pseudo-random numbers in
-[-1, 1) every time, and zeros for inputs that are not float32. That is enough to time
-it, and to compare the outputs of two packages of one model.
+[-1, 1) every time, and zeros for inputs whose type is not a floating point one. That is
+enough to time it, and to compare the outputs of two packages of one model.
 
 --profile compares each kernel call with two limits of this machine, measured on the
 package's threads: the rate of multiply-adds in registers (of float32 or, for sums of
@@ -59,7 +60,10 @@ type runResult struct {
 	Device  string       `json:"device,omitempty"`
 	Job     string       `json:"job,omitempty"`
 	Outputs []aot.Tensor `json:"outputs"`
-	Time    *timeResult  `json:"time_ms,omitempty"`
+	// LoadSeconds is the time from the package to a model that can run, FirstSeconds that of its first execution.
+	LoadSeconds  float64     `json:"load_s,omitempty"`
+	FirstSeconds float64     `json:"first_run_s,omitempty"`
+	Time         *timeResult `json:"time_ms,omitempty"`
 	// OnDevice is the time of a device alone, without copies of inputs and outputs.
 	OnDevice *timeResult      `json:"device_time_ms,omitempty"`
 	Profile  *profile.Profile `json:"profile,omitempty"`
@@ -118,25 +122,29 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	defer done()
+	began := time.Now()
 	m, err := aot.Load(file)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	loaded := time.Since(began)
 	inputs, err := r.read(m.Manifest())
 	if err != nil {
 		return err
 	}
+	began = time.Now()
 	outputs, err := m.Run(inputs)
 	if err != nil {
 		return err
 	}
+	first := time.Since(began)
 	if r.outputs != "" {
 		if err := r.writeFile(r.outputs, func(w io.Writer) error { return npz.Write(w, outputs) }); err != nil {
 			return err
 		}
 	}
-	result := runResult{Package: path, Outputs: m.Manifest().Outputs}
+	result := runResult{Package: path, Outputs: m.Manifest().Outputs, LoadSeconds: loaded.Seconds(), FirstSeconds: first.Seconds()}
 	if r.printTime || r.profile {
 		if err := r.measure(ctx, m, &result); err != nil {
 			return err
