@@ -1,14 +1,35 @@
 #!/bin/bash
-# All that wants a machine with an NVIDIA GPU, in one run of at most nine minutes: conformance cases, checkers, the
-# card's rates, tuning, and comparisons with PyTorch where python3 has it. Results are lines of
-# bench/results/card/results.jsonl. What was done with this version is not done again, so that another run goes on.
+# All that wants a machine with an NVIDIA GPU, in one run of at most nine minutes: conformance cases, random points,
+# checkers, the card's rates, tuning, and comparisons with PyTorch where python3 has it. Results are lines of
+# bench/results/card/results.jsonl, and records lie beside them; commit both. What was done with this version is not
+# done again, so that another run goes on, on another machine, too. What lies in bench/results or docs changes no version.
 #
-# usage: scripts/gpu.sh [FLAGS]     what 'go run ./bench/card -help' lists, such as -only machine,product
+# usage: scripts/gpu.sh [FLAGS]     what 'go run ./bench/card -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there
+#        scripts/gpu.sh version     prints the version that results are of
+#        scripts/gpu.sh table       writes the results into docs/performance.md
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packed=.tools/gpu
+# Where a packed compiler is unpacked: walls around compilers let /usr/lib through. Its programs look for libraries in
+# $ORIGIN/../lib, which they do not find where there is no /proc; so this name has as many letters, and replaces that.
+home=/usr/lib/tlgpu
+origin=\$ORIGIN/../lib
+
+# The newest commit of what is measured, and a digest of changes that were not committed.
+version() {
+	local measured=(. ':!bench/results' ':!docs' ':!*.md')
+	if ! git rev-parse -q --verify HEAD >/dev/null; then
+		echo "scripts/gpu.sh: a version is a commit of git, and there is none here" >&2
+		return 1
+	fi
+	git log -1 --format=%h -- "${measured[@]}" | tr -d '\n'
+	if ! git diff --quiet HEAD -- "${measured[@]}"; then
+		git diff HEAD -- "${measured[@]}" | sha256sum | cut -c1-8 | sed 's/^/+/' | tr -d '\n'
+	fi
+	echo
+}
 
 build() { # FOLDER
 	mkdir -p "$1"
@@ -17,9 +38,9 @@ build() { # FOLDER
 }
 
 # A library with the symbols that LLVM has of another, which it calls for nothing that is done here.
-stub() { # SONAME FOLDER PREFIX
+stub() { # SONAME FOLDER PATTERN
 	local llvm=/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1
-	objdump -T $llvm | awk -v prefix="$3" '/\*UND\*/ && $NF ~ "^" prefix {
+	objdump -T $llvm | awk -v pattern="^($3)" '/\*UND\*/ && $NF ~ pattern {
 		v = $(NF - 1); gsub(/[()]/, "", v); print (v ~ /^LIB/ ? v : "-"), $NF }' >"$2/symbols"
 	awk '{ printf "void %s(void) { __builtin_trap(); }\n", $2 }' "$2/symbols" >"$2/stub.c"
 	awk '$1 != "-" { names[$1] = names[$1] $2 ";" } END { for (v in names) printf "%s { global: %s };\n", v, names[v] }' \
@@ -30,53 +51,71 @@ stub() { # SONAME FOLDER PREFIX
 	rm "$2/symbols" "$2/stub.c" "$2/versions"
 }
 
-# The compiler with the libraries that other systems lack, without what compiles for other languages and machines: all
-# of it in some 55 MB.
-pack() {
-	local llvm=/usr/lib/llvm-19 dir=$packed/llvm library
-	rm -rf "$packed"
-	mkdir -p "$dir/bin" "$dir/lib/clang/19/lib/linux"
-	cp -L $llvm/bin/clang "$dir/bin/clang-19"
-	cp -L $llvm/bin/lld "$dir/bin/lld"
-	ln -s lld "$dir/bin/ld.lld"
-	cp -r $llvm/lib/clang/19/include "$dir/lib/clang/19/"
-	cp $llvm/lib/clang/19/lib/linux/libclang_rt.builtins-x86_64.a "$dir/lib/clang/19/lib/linux/"
-	for library in libLLVM.so.19.1 libclang-cpp.so.19.1 libffi.so.8 libedit.so.2 libzstd.so.1 libtinfo.so.6 libbsd.so.0 libmd.so.0; do
-		cp -L "$(ldconfig -p | awk -v name=$library '$1 == name { print $NF; exit }')" "$dir/lib/"
+# The compiler with the libraries that other systems lack, without what compiles for other languages and machines.
+pack_compiler() { # FOLDER
+	local llvm=/usr/lib/llvm-19 library
+	mkdir -p "$1/bin" "$1/lib/clang/19/lib/linux"
+	cp -L $llvm/bin/clang "$1/bin/clang-19"
+	cp -L $llvm/bin/lld "$1/bin/lld"
+	ln -s lld "$1/bin/ld.lld"
+	cp -r $llvm/lib/clang/19/include "$1/lib/clang/19/"
+	cp $llvm/lib/clang/19/lib/linux/libclang_rt.builtins-x86_64.a "$1/lib/clang/19/lib/linux/"
+	for library in libLLVM.so.19.1 libclang-cpp.so.19.1 libffi.so.8 libz.so.1 libzstd.so.1 libtinfo.so.6; do
+		cp -L "$(ldconfig -p | awk -v name=$library '$1 == name { print $NF; exit }')" "$1/"
 	done
-	stub libz3.so.4 "$dir/lib" Z3_
-	stub libxml2.so.2 "$dir/lib" xml
-	tar -C "$packed" -c llvm | xz -9 -T1 >"$packed/llvm.tar.xz"
-	rm -rf "$dir"
-	build "$packed/bin"
-	cp -r /usr/share/libonnx-testdata/data/node "$packed/cases"
-	git describe --always --dirty >"$packed/version"
-	tar -C "$packed" -c bin cases version | xz -9 >"$packed/tilth.tar.xz"
-	rm -rf "$packed/bin" "$packed/cases" "$packed/version"
+	stub libz3.so.4 "$1" Z3_
+	stub libxml2.so.2 "$1" xml
+	stub libedit.so.2 "$1" 'el_|history'
+	sed -i "s#\\\$ORIGIN/\\.\\./lib#$home#" "$1"/bin/clang-19 "$1"/bin/lld "$1"/libLLVM.so.19.1 "$1"/libclang-cpp.so.19.1
+}
+
+pack() {
+	[ ${#home} = ${#origin} ]
+	rm -rf "$packed"
+	mkdir -p "$packed"
+	pack_compiler "$packed/llvm"
+	tar -C "$packed/llvm" -c . | xz -9 -T1 >"$packed/llvm.tar.xz"
+	build "$packed/tilth/bin"
+	cp -r /usr/share/libonnx-testdata/data/node "$packed/tilth/cases"
+	version >"$packed/tilth/version"
+	tar -C "$packed/tilth" -c . | xz -9 -T1 >"$packed/tilth.tar.xz"
+	rm -rf "$packed/llvm" "$packed/tilth"
 	du -sh "$packed"
 }
 
-# Unpacks all of it where the sandbox around compilers sees it.
-unpack() { # FOLDER
-	mkdir -p "$1"
+# Unpacks what was packed, unless that was done: beside its place, so that it is there as a whole or not at all.
+unpack() {
+	local sum
+	sum=$(cat "$packed"/*.tar.xz | sha256sum)
+	[ "$(cat $home/sum 2>/dev/null)" != "$sum" ] || return 0
+	rm -rf $home.new
+	mkdir -p $home.new
 	for part in llvm tilth; do
-		tar -C "$1" -xJf "$packed/$part.tar.xz"
+		tar -C $home.new -xJf "$packed/$part.tar.xz"
 	done
-	if ! command -v clang-19 >/dev/null; then
-		echo "$1/llvm/lib" >/etc/ld.so.conf.d/tilth-gpu.conf
-		ldconfig
-	fi
+	echo "$sum" >$home.new/sum
+	rm -rf $home
+	mv $home.new $home
 }
 
-if [ "${1:-}" = pack ]; then
-	pack
+case ${1:-} in
+pack | version)
+	"$1"
 	exit
-fi
+	;;
+table)
+	exec go run ./bench/card table -into docs/performance.md
+	;;
+esac
 if [ -e "$packed/tilth.tar.xz" ]; then
-	dir=/usr/local/lib/tilth-gpu
-	[ -e $dir ] || unpack $dir
-	command -v clang-19 >/dev/null || export TILTH_CC=$dir/llvm/bin/clang-19
-	exec $dir/bin/card -tilth $dir/bin/tilth -version "$(cat $dir/version)" -cases $dir/cases "$@"
+	unpack
+	command -v clang-19 >/dev/null || export TILTH_CC=$home/bin/clang-19
+	exec $home/bin/card -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases "$@"
 fi
+if ! command -v go >/dev/null; then
+	echo "scripts/gpu.sh: there is neither Go nor $packed: run 'scripts/gpu.sh pack' on a machine with Go and clang 19, and carry $packed here" >&2
+	exit 1
+fi
+v=$(version)
 build .tools/card
-exec .tools/card/card -tilth .tools/card/tilth -version "$(git describe --always --dirty)" "$@"
+exec .tools/card/card -tilth .tools/card/tilth -version "$v" "$@"

@@ -18,8 +18,9 @@ import (
 type bench struct {
 	options
 	// card is the GPU with its driver.
-	card  string
-	peers *peers
+	card   string
+	ledger *ledger
+	peers  *peers
 }
 
 func (b *bench) close() {
@@ -31,14 +32,14 @@ func (b *bench) close() {
 // path is a file in the working folder.
 func (b *bench) path(name string) string { return filepath.Join(b.work, name) }
 
-// run runs the program and returns what it prints. The error has the end of its complaint.
-func (b *bench) run(ctx context.Context, args ...string) ([]byte, error) {
-	return command(ctx, b.tilth, args...)
+// call runs the program and returns what it prints. The error has the end of its complaint.
+func (b *bench) call(ctx context.Context, args ...string) ([]byte, error) {
+	return execute(ctx, b.tilth, args...)
 }
 
 // ask runs the program and reads the JSON that it prints.
 func (b *bench) ask(ctx context.Context, into any, args ...string) error {
-	out, err := b.run(ctx, append(args, "--json")...)
+	out, err := b.call(ctx, append(args, "--json")...)
 	if err != nil {
 		return err
 	}
@@ -48,8 +49,8 @@ func (b *bench) ask(ctx context.Context, into any, args ...string) error {
 // complaintBytes is how much of a program's complaint is kept.
 const complaintBytes = 1000
 
-// command runs a program.
-func command(ctx context.Context, name string, args ...string) ([]byte, error) {
+// execute runs a program.
+func execute(ctx context.Context, name string, args ...string) ([]byte, error) {
 	var complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stderr, cmd.WaitDelay = &complaint, time.Second
@@ -61,9 +62,18 @@ func command(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
+// exitStatus is that of a program that has failed; -1 where it has none.
+func exitStatus(err error) int {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return -1
+	}
+	return exit.ExitCode()
+}
+
 // describeCard is the first GPU's name with its driver.
 func describeCard(ctx context.Context) (string, error) {
-	out, err := command(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0")
+	out, err := execute(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=0")
 	if err != nil {
 		return "", fmt.Errorf("this wants a machine with an NVIDIA GPU: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/bench/jsonlines"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
@@ -31,6 +30,12 @@ func script(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+const (
+	// withPeers and withoutPeers are what a Python does that has PyTorch and a GPU, and one that has not.
+	withPeers    = `while read line; do echo 'a library says hello'; echo '{"seconds": 0.001, "ready": true, "versions": "PyTorch 2"}'; done` + "\n"
+	withoutPeers = `while read line; do echo '{"missing": "No module named torch"}'; done` + "\n"
+)
 
 // fakeMachine has the program, a GPU whose driver is a fake, and a Python whose answers are made up.
 func fakeMachine(t *testing.T) options {
@@ -64,7 +69,7 @@ func fakeMachine(t *testing.T) options {
 		t.Fatal(err)
 	}
 	script(t, filepath.Join(dir, "nvidia-smi"), "echo 'Fake GPU, 580.1'\n")
-	script(t, filepath.Join(dir, "python3"), `while read line; do echo 'a library says hello'; echo '{"seconds": 0.001}'; done`+"\n")
+	script(t, filepath.Join(dir, "python3"), withPeers)
 	for name, value := range map[string]string{
 		"PATH": dir + ":" + os.Getenv("PATH"), cuda.DriverVariable: driver.Library(), toolchain.Variable: filepath.Join(dir, "clang"),
 		"XDG_DATA_HOME": filepath.Join(dir, "data"), "XDG_CACHE_HOME": filepath.Join(dir, "cache"),
@@ -74,9 +79,16 @@ func fakeMachine(t *testing.T) options {
 	return options{tilth: tilth, python: filepath.Join(dir, "python3"), version: "v1", out: dir, work: dir, sandbox: "off", limit: time.Hour}
 }
 
-// TestStepsAreDoneOnce: the smallest of them, with results that are kept. They are done again by another version.
-func TestStepsAreDoneOnce(t *testing.T) {
+// TestOnAFakeCard is the smallest of all kinds of steps, one after the other on one machine.
+func TestOnAFakeCard(t *testing.T) {
 	o := fakeMachine(t)
+	t.Run("steps are done once", o.stepsAreDoneOnce)
+	t.Run("a product is compared in turns", o.aProductIsCompared)
+	t.Run("rows without a peer are done again", o.rowsWithoutAPeer)
+}
+
+// stepsAreDoneOnce: results are kept, and another version does the steps again.
+func (o options) stepsAreDoneOnce(t *testing.T) {
 	cases := filepath.Join(o.work, "cases")
 	if err := os.Mkdir(cases, 0o700); err != nil {
 		t.Fatal(err)
@@ -85,50 +97,101 @@ func TestStepsAreDoneOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := func(version string) []result {
-		if err := run(t.Context(), []string{"-tilth", o.tilth, "-python", o.python, "-version", version, "-out", o.out, "-work", o.work,
-			"-cases", cases, "-only", "machine,memory"}); err != nil {
+		if err := command(t.Context(), []string{"-tilth", o.tilth, "-python", o.python, "-version", version, "-out", o.out, "-work", o.work,
+			"-cases", cases, "-sandbox", "off", "-only", "machine,sandbox,memory"}); err != nil {
 			t.Fatal(err)
 		}
-		rows, err := jsonlines.Read[result](filepath.Join(o.out, resultsName))
+		l, err := openLedger(o.out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rows
+		return l.rows
 	}
 	rows := once("v1")
-	if len(rows) != 2 || rows[0].Card != "Fake GPU, driver 580.1" || rows[0].Values["load_and_run_once_s"] <= 0 || rows[0].Values["copies_gbps"] <= 0 {
+	if len(rows) != 3 || rows[0].Card != "Fake GPU, driver 580.1" || rows[0].Notes["peers"] != "PyTorch 2" || rows[1].Notes["mode"] != "off" {
 		t.Fatalf("the rows are %v", rows)
 	}
-	if len(once("v1")) != 2 || len(once("v2")) != 4 {
+	for _, name := range []string{"load_s", "first_s", copyRate, "matrices_bf16_tflops"} {
+		if rows[0].Values[name] <= 0 {
+			t.Errorf("%s is %v", name, rows[0].Values[name])
+		}
+	}
+	if len(once("v1")) != 3 || len(once("v2")) != 6 {
 		t.Error("steps were done again, or not")
 	}
 }
 
-// TestAProductIsComparedInTurns, tuned and untuned, with what the peer answers.
-func TestAProductIsComparedInTurns(t *testing.T) {
-	b := &bench{options: fakeMachine(t)}
-	defer b.close()
-	r := result{Values: map[string]float64{}, Notes: map[string]string{}}
-	if err := b.product(t.Context(), product{16, 32, 16, array.Float32, "fast", true}, &r); err != nil {
+// small is a comparison that takes a fake card little time.
+func (b *bench) small(t *testing.T, p product) comparison {
+	t.Helper()
+	model := b.path("small.onnx")
+	if err := os.WriteFile(model, p.encoded(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"trial_s", "tuned_s", "untuned_s", "peer_s", "of_peer", "tuned_tflops", "peer_tflops"} {
+	return comparison{model, []string{"--numerics", p.numerics}, 4, time.Minute, p.contenders()}
+}
+
+// smallStep is what the tests' comparisons are called.
+const smallStep = "product small"
+
+func newResult() result {
+	return result{Step: smallStep, Version: "v1", Card: "Fake GPU", Values: map[string]float64{}, Notes: map[string]string{}}
+}
+
+// aProductIsCompared tuned and untuned, with what peers answer.
+func (o options) aProductIsCompared(t *testing.T) {
+	b := &bench{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(o.out, resultsName)}}
+	defer b.close()
+	r := newResult()
+	if err := b.compared(t.Context(), b.small(t, product{16, 32, 16, array.Float32, "fast"}), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"trials", "trial_s", "tuned_s", "untuned_s", "peer_s", "triton_s", "of_peer", "of_triton", "of_untuned",
+		"untuned_of_peer", "load_s", "first_s", "tasks", "tuned_tasks"} {
 		if r.Values[name] <= 0 {
 			t.Errorf("%s is %v", name, r.Values[name])
 		}
 	}
-	if len(r.Notes) > 0 {
-		t.Errorf("the notes are %v", r.Notes)
+	if len(r.Notes) > 0 || r.Undone != "" {
+		t.Errorf("it is %v", r)
 	}
 }
 
-// TestCasesAreCounted, and the first failure is kept.
-func TestCasesAreCounted(t *testing.T) {
-	counts, failure := counted([]byte(`{"case":"a","status":"pass"}
-{"case":"b","status":"fail","reason":"0.5 off"}
-{"case":"c","status":"fail","reason":"crash"}
-`))
-	if counts["pass"] != 1 || counts["fail"] != 2 || failure != "b: 0.5 off" {
-		t.Errorf("%v, %q", counts, failure)
+// rowsWithoutAPeer are marked, and done again once there is one: from records that another machine has left, without
+// another search.
+func (o options) rowsWithoutAPeer(t *testing.T) {
+	script(t, o.python, withoutPeers)
+	b := &bench{options: o, card: "Fake GPU", ledger: &ledger{path: filepath.Join(t.TempDir(), resultsName)}}
+	defer b.close()
+	first := newResult()
+	p := product{16, 16, 16, array.Float32, "strict"}
+	if err := b.compared(t.Context(), b.small(t, p), &first); err != nil {
+		t.Fatal(err)
+	}
+	if first.Undone != "no triton: No module named torch" || first.Values["tuned_s"] <= 0 || first.Values["of_peer"] != 0 {
+		t.Fatalf("without a peer it is %v", first)
+	}
+	if err := b.ledger.add(first); err != nil {
+		t.Fatal(err)
+	}
+	if !b.done(t.Context(), smallStep) {
+		t.Error("a row is undone although there is no peer")
+	}
+	b.close()
+	b.peers, b.work = nil, t.TempDir()
+	script(t, o.python, withPeers)
+	if b.done(t.Context(), smallStep) {
+		t.Error("a row is done although there is a peer now")
+	}
+	if err := b.importRecords(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c, again := b.small(t, p), newResult()
+	c.trials = 0 // a search would be refused
+	if err := b.compared(t.Context(), c, &again); err != nil {
+		t.Fatal(err)
+	}
+	if again.Undone != "" || again.Values["of_peer"] <= 0 || again.Values["trials"] != first.Values["trials"] {
+		t.Errorf("with a peer it is %v", again)
 	}
 }

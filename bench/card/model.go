@@ -12,34 +12,58 @@ type model struct {
 	name, peer string
 	batch      int64
 	numerics   string
-	takes      time.Duration
 }
 
-// models are those that are compared with torch.compile.
-func models() (list []model) {
-	for _, m := range []model{
-		{name: "resnet-50", peer: "resnet50"}, {name: "mobilenet-v2", peer: "mobilenet_v2"}, {name: "vit-b-16", peer: "vit_b_16"},
-		{name: "bert-base", peer: "bert"}, {name: "gpt-small", peer: "gpt2"},
-	} {
-		m.batch, m.numerics, m.takes = 1, "fast", 100*time.Second
-		list = append(list, m)
+// models are those that are compared with torch.compile, those of the most different kinds first.
+func models(numerics string, batch int64) []model {
+	return []model{
+		{"resnet-50", "resnet50", batch, numerics}, {"bert-base", "bert", batch, numerics}, {"vit-b-16", "vit_b_16", batch, numerics},
+		{"gpt-small", "gpt2", batch, numerics}, {"mobilenet-v2", "mobilenet_v2", batch, numerics},
+	}
+}
+
+// allModels are all that are compared.
+func allModels() (list []model) {
+	for _, numerics := range []string{"fast", "default"} {
+		for _, batch := range []int64{1, 32} {
+			list = append(list, models(numerics, batch)...)
+		}
 	}
 	return list
 }
 
 func (m model) String() string { return fmt.Sprintf("%s batch %d %s", m.name, m.batch, m.numerics) }
 
-// modelTrials is how many candidates of a model are measured, over all of its tasks.
-const modelTrials = 400
+func (m model) step() string { return "model " + m.String() }
 
+// modelTrials is how many candidates of a model are measured over all of its tasks, if there is time.
+const modelTrials = 600
+
+// tuningTime bounds the search. The reference has as much more to compute as the batch is larger.
+func (m model) tuningTime() time.Duration {
+	if m.batch > 1 {
+		return 70 * time.Second
+	}
+	return 40 * time.Second
+}
+
+// takes has a minute for PyTorch's compiler, and the comparison.
+func (m model) takes() time.Duration { return m.tuningTime() + 80*time.Second }
+
+// contenders is torch.compile. What fast numerics make of float32 on a card is bfloat16.
+func (m model) contenders() []contender {
+	dtype := "float32"
+	if m.numerics == "fast" {
+		dtype = "bfloat16"
+	}
+	return []contender{{"peer", question{What: "model", Name: m.peer, Batch: m.batch, DType: dtype}}}
+}
+
+// model tunes a network and compares it with torch.compile.
 func (b *bench) model(ctx context.Context, m model, r *result) error {
 	path := b.path(m.name + ".onnx")
-	if _, err := b.run(ctx, "model", m.name, "--batch", strconv.FormatInt(m.batch, 10), "-o", path); err != nil {
+	if _, err := b.call(ctx, "model", m.name, "--batch", strconv.FormatInt(m.batch, 10), "-o", path); err != nil {
 		return err
 	}
-	// What fast numerics make of float32 on a card is bfloat16.
-	peer := func(ctx context.Context) (float64, error) {
-		return b.peer(ctx, question{What: "model", Name: m.peer, Batch: m.batch, DType: "bfloat16"})
-	}
-	return b.compared(ctx, tuning{path, []string{"--numerics", m.numerics}, modelTrials}, peer, r)
+	return b.compared(ctx, comparison{path, []string{"--numerics", m.numerics}, modelTrials, m.tuningTime(), m.contenders()}, r)
 }

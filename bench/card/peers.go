@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed" // for the program
 	"encoding/json"
@@ -16,9 +17,10 @@ import (
 //go:embed peers.py
 var peersProgram string
 
-// question is what peers are asked for: seconds of a product, or of a model.
+// question is what peers are asked for: seconds of a product or of a model, or that they are ready to time it.
 type question struct {
 	What  string `json:"what"`
+	Ready bool   `json:"ready,omitempty"`
 	M     int64  `json:"m,omitempty"`
 	K     int64  `json:"k,omitempty"`
 	N     int64  `json:"n,omitempty"`
@@ -35,24 +37,43 @@ type peers struct {
 	out *bufio.Scanner
 }
 
-// peer asks for seconds; the process is started by the first question.
-func (b *bench) peer(ctx context.Context, q question) (float64, error) {
+// answer asks the peers; their process is started by the first question.
+func (b *bench) answer(ctx context.Context, q question) (reply, error) {
+	if b.python == "" {
+		return reply{}, errors.New("nothing was to be compared with")
+	}
 	if b.peers == nil {
 		p, err := startPeers(b.python)
 		if err != nil {
-			return 0, err
+			return reply{}, err
 		}
 		b.peers = p
 	}
-	stop := context.AfterFunc(ctx, func() { _ = b.peers.cmd.Process.Kill() })
+	p := b.peers
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
 	defer stop()
-	seconds, err := b.peers.ask(q)
-	var refused *refusal
-	if err != nil && !errors.As(err, &refused) {
-		b.peers.close()
+	said, err := p.ask(q)
+	if err != nil {
+		p.close()
 		b.peers = nil
+		return reply{}, err
 	}
-	return seconds, err
+	return said, said.refusal()
+}
+
+// peer is the seconds that a peer takes.
+func (b *bench) peer(ctx context.Context, q question) (float64, error) {
+	said, err := b.answer(ctx, q)
+	return said.Seconds, err
+}
+
+// versions are those of the peers; empty where there are none.
+func (b *bench) versions(ctx context.Context) string {
+	said, err := b.answer(ctx, question{What: "versions"})
+	if err != nil {
+		return ""
+	}
+	return said.Versions
 }
 
 func startPeers(python string) (*peers, error) {
@@ -72,34 +93,39 @@ func startPeers(python string) (*peers, error) {
 	return &peers{cmd, in, bufio.NewScanner(out)}, nil
 }
 
-// refusal is an answer without seconds.
-type refusal struct{ message string }
+// reply is an answer.
+type reply struct {
+	Seconds  float64 `json:"seconds"`
+	Ready    bool    `json:"ready"`
+	Versions string  `json:"versions"`
+	// Missing is why there are no peers, Error why there is no answer to a question.
+	Missing string `json:"missing"`
+	Error   string `json:"error"`
+}
 
-func (r *refusal) Error() string { return r.message }
+func (r reply) refusal() error {
+	if text := cmp.Or(r.Missing, r.Error); text != "" {
+		return errors.New(text)
+	}
+	return nil
+}
 
-func (p *peers) ask(q question) (float64, error) {
+func (p *peers) ask(q question) (said reply, err error) {
 	line, err := json.Marshal(q)
 	if err != nil {
-		return 0, err
+		return said, err
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return 0, fmt.Errorf("PyTorch has ended: %w", err)
+		return said, fmt.Errorf("PyTorch has ended: %w", err)
 	}
 	for p.out.Scan() {
-		var answer struct {
-			Seconds float64 `json:"seconds"`
-			Error   string  `json:"error"`
-		}
 		// Libraries print lines of their own.
-		if json.Unmarshal(p.out.Bytes(), &answer) != nil || answer.Seconds == 0 && answer.Error == "" {
-			continue
+		if json.Unmarshal(p.out.Bytes(), &said) == nil && said != (reply{}) {
+			return said, nil
 		}
-		if answer.Error != "" {
-			return 0, &refusal{answer.Error}
-		}
-		return answer.Seconds, nil
+		said = reply{}
 	}
-	return 0, errors.New("PyTorch has ended")
+	return said, errors.New("PyTorch has ended")
 }
 
 func (p *peers) close() {

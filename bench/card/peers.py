@@ -1,17 +1,32 @@
-"""Times products by cuBLAS and models by torch.compile, as PyTorch has them: a line of JSON with a question on standard
-input, one with the median seconds on standard output. What is compiled is kept for the next time."""
+"""Times products by cuBLAS and by Triton, and models by torch.compile, as PyTorch has them: a line of JSON with a
+question on standard input, one with the answer on standard output. What is compiled is kept for the next question."""
 
 import json
+import os
 import sys
 
-import torch
+try:
+    import torch
+except ImportError as problem:
+    torch, missing = None, str(problem)
+else:
+    missing = "" if torch.cuda.is_available() else f"PyTorch {torch.__version__} sees no GPU"
+
+# Tests look at all but the times on a processor.
+device = os.environ.get("TILTH_PEERS_DEVICE", "cuda")
+if torch is not None and device != "cuda":
+    missing = ""
 
 SAMPLES = 50
+# So many cycles of the card are some 0.2 ms, in which the host puts what is timed into the queue.
+HEAD_START = 400_000
+TOKENS = 128
+# What is being timed, and the ways to do it by what was asked for.
 made = {}
 
 
 def input_of(shape, dtype):
-    return torch.randn(shape, device="cuda").to(dtype)
+    return torch.randn(shape, device=device).to(dtype)
 
 
 def product(q, dtype):
@@ -19,18 +34,27 @@ def product(q, dtype):
     return lambda: a @ b
 
 
+def triton_product(q, dtype):
+    """The product by Triton alone: Inductor's kernel of it, with the best of its points."""
+    a, b = input_of((q["m"], q["k"]), dtype), input_of((q["k"], q["n"]), dtype)
+    torch._dynamo.reset()
+    options = {"max_autotune": True, "max_autotune_gemm_backends": "TRITON"}
+    multiply = torch.compile(lambda x, y: x @ y, options=options)
+    return lambda: multiply(a, b)
+
+
 def network(name):
     """A model with random weights, and a function that makes its inputs."""
     if name == "bert":
         from transformers import BertConfig, BertModel
 
-        model = BertModel(BertConfig())
-        return model, lambda batch, _: torch.randint(0, 30000, (batch, 128), device="cuda")
+        config = BertConfig()
+        return BertModel(config), lambda batch, _: torch.randint(0, config.vocab_size, (batch, TOKENS), device=device)
     if name == "gpt2":
         from transformers import GPT2Config, GPT2LMHeadModel
 
-        model = GPT2LMHeadModel(GPT2Config(use_cache=False))
-        return model, lambda batch, _: torch.randint(0, 50000, (batch, 128), device="cuda")
+        config = GPT2Config(use_cache=False)
+        return GPT2LMHeadModel(config), lambda batch, _: torch.randint(0, config.vocab_size, (batch, TOKENS), device=device)
     import torchvision
 
     model = getattr(torchvision.models, name)(weights=None)
@@ -38,16 +62,19 @@ def network(name):
 
 
 def compiled(q, dtype):
+    """The model as max-autotune makes it, whose launches become a graph here: PyTorch's own graphs do more each time."""
     model, inputs = network(q["name"])
-    model = torch.compile(model.eval().to("cuda", dtype), mode="max-autotune")
+    torch._dynamo.reset()
+    model = torch.compile(model.eval().to(device, dtype), mode="max-autotune-no-cudagraphs")
     x = inputs(q["batch"], dtype)
     return lambda: model(x)
 
 
+MAKERS = {"product": product, "triton": triton_product, "model": compiled}
+
+
 def graphed(work):
     """The work as one graph of launches, whose inputs stay where they are."""
-    for _ in range(5):
-        work()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -55,12 +82,35 @@ def graphed(work):
     return graph.replay
 
 
-def seconds(work):
+def warm(work):
     for _ in range(5):
         work()
+
+
+def prepared(q):
+    """The ways to do the work, of which the fastest counts: launch by launch, and as a graph where it can be one."""
+    precision = "high" if q["tf32"] else "highest"
+    torch.set_float32_matmul_precision(precision)
+    torch.backends.cudnn.allow_tf32 = q["tf32"]
+    work = MAKERS[q["what"]](q, getattr(torch, q["dtype"]))
+    warm(work)
+    ways = [work]
+    if device == "cuda":
+        try:
+            ways.append(graphed(work))
+        except Exception as problem:
+            torch.cuda.synchronize()
+            print(f"no graph: {problem}", file=sys.stderr)
+    return ways
+
+
+def seconds(work):
+    """The median of what the card takes, with the host ahead of it where it can be."""
+    warm(work)
     times = []
     for _ in range(SAMPLES):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(HEAD_START)
         begin.record()
         work()
         end.record()
@@ -69,24 +119,45 @@ def seconds(work):
     return sorted(times)[len(times) // 2]
 
 
+def versions():
+    text = f"PyTorch {torch.__version__}"
+    try:
+        import triton
+    except ImportError:
+        return text + " without Triton"
+    return f"{text}, Triton {triton.__version__}"
+
+
 def answer(line):
+    if missing:
+        return {"missing": missing}
     q = json.loads(line)
-    precision = "high" if q["tf32"] else "highest"
-    torch.set_float32_matmul_precision(precision)
-    torch.backends.cudnn.allow_tf32 = q["tf32"]
-    if line not in made:
-        made.clear()  # one at a time is kept in the card's memory
-        torch.cuda.empty_cache()
-        dtype = getattr(torch, q["dtype"])
-        # max-autotune makes graphs itself.
-        made[line] = graphed(product(q, dtype)) if q["what"] == "product" else compiled(q, dtype)
-    return seconds(made[line])
+    if q["what"] == "versions":
+        return {"versions": versions()}
+    subject = {name: q[name] for name in q if name not in ("what", "ready")}
+    if made.get("subject") != subject:  # the card's memory is for one at a time
+        made.clear()
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        made["subject"] = subject
+    if q["what"] not in made:
+        made[q["what"]] = prepared(q)
+    if q.get("ready"):
+        return {"ready": True}
+    return {"seconds": min(seconds(work) for work in made[q["what"]])}
 
 
-with torch.no_grad():
+def serve():
     for line in sys.stdin:
         try:
-            said = {"seconds": answer(line.strip())}
+            said = answer(line.strip())
         except Exception as problem:  # the next question may have an answer
             said = {"error": f"{type(problem).__name__}: {problem}"[:500]}
         print(json.dumps(said), flush=True)
+
+
+if torch is None:
+    serve()
+else:
+    with torch.no_grad():
+        serve()

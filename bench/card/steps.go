@@ -3,102 +3,89 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/tilth-dev/tilth/compiler/array"
 )
 
 // step is a part of the run.
 type step struct {
 	name string
-	// takes is how long it is expected to take, at most.
+	// takes is how long it is assumed to take, until it was done once.
 	takes time.Duration
 	run   func(ctx context.Context, b *bench, r *result) error
 }
 
-// steps are all, in the order in which they are done: what is needed to trust the others first.
+// steps are all, in the order in which they are done: what the others need, a few of each kind, and then what says
+// most about the limits for its time.
 func steps() []step {
-	list := []step{
-		{"machine", 20 * time.Second, machine},
-		{"cases", 90 * time.Second, cases},
-		{"memory checker", 40 * time.Second, memoryChecker},
+	bf16, tf32, fp32 := large(4096)[0], large(4096)[1], large(4096)[2]
+	return slices.Concat(
+		[]step{{machineStep, 30 * time.Second, machine}, {sandboxStep, 30 * time.Second, probeSandbox}, caseStep(0, "default")},
+		productSteps(bf16, skinny(1, 4096, 14336)), modelSteps("fast", 1)[:2],
+		[]step{pointStep(1, "fast"), {"memory checker", time.Minute, memoryChecker}},
+		productSteps(tf32, fp32, skinny(8, 4096, 14336), skinny(16, 4096, 14336)), modelSteps("fast", 1)[2:],
+		modelSteps("fast", 32), []step{caseStep(0, "fast"), pointStep(2, "default")},
+		productSteps(large(8192)...), modelSteps("default", 1),
+		productSteps(skinny(1, 14336, 4096), skinny(8, 14336, 4096), skinny(16, 14336, 4096)),
+		modelSteps("default", 32),
+		[]step{pointStep(3, "fast"), pointStep(4, "strict"), caseStep(1, "default"), caseStep(2, "default"), caseStep(3, "default"), caseStep(4, "default")},
+		productSteps(compensated(4096), compensated(8192)),
+	)
+}
+
+func productSteps(list ...product) []step {
+	var made []step
+	for _, p := range list {
+		made = append(made, step{p.step(), p.takes(), func(ctx context.Context, b *bench, r *result) error { return b.product(ctx, p, r) }})
 	}
-	for _, p := range products() {
-		list = append(list, step{"product " + p.String(), p.takes(), func(ctx context.Context, b *bench, r *result) error { return b.product(ctx, p, r) }})
+	return made
+}
+
+func modelSteps(numerics string, batch int64) []step {
+	var made []step
+	for _, m := range models(numerics, batch) {
+		made = append(made, step{m.step(), m.takes(), func(ctx context.Context, b *bench, r *result) error { return b.model(ctx, m, r) }})
 	}
-	for _, m := range models() {
-		list = append(list, step{"model " + m.String(), m.takes, func(ctx context.Context, b *bench, r *result) error { return b.model(ctx, m, r) }})
+	return made
+}
+
+func caseStep(part int, numerics string) step {
+	return step{caseName(part, numerics), 60 * time.Second, func(ctx context.Context, b *bench, r *result) error { return b.cases(ctx, part, numerics, r) }}
+}
+
+func pointStep(part int, numerics string) step {
+	return step{pointName(part, numerics), pointTime + 15*time.Second, func(ctx context.Context, b *bench, r *result) error {
+		return b.points(ctx, part, numerics, r)
+	}}
+}
+
+func caseName(part int, numerics string) string {
+	return fmt.Sprintf("cases %d of %d %s", part+1, caseParts, numerics)
+}
+
+func pointName(part int, numerics string) string { return fmt.Sprintf("points %d %s", part, numerics) }
+
+// large are the products of matrices of one size that are compared with cuBLAS: in bfloat16, and of float32 rounded to
+// TF32 and not rounded.
+func large(size int64) []product {
+	return []product{
+		{size, size, size, array.BFloat16, "strict"}, {size, size, size, array.Float32, "fast"}, {size, size, size, array.Float32, "strict"},
+	}
+}
+
+// compensated is the product of float32 by error-compensated TF32.
+func compensated(size int64) product { return product{size, size, size, array.Float32, "default"} }
+
+// skinny is a product of few rows, in bfloat16.
+func skinny(m, k, n int64) product { return product{m, k, n, array.BFloat16, "strict"} }
+
+// products are all that are compared.
+func products() []product {
+	list := slices.Concat(large(4096), large(8192), []product{compensated(4096), compensated(8192)})
+	for _, m := range []int64{1, 8, 16} {
+		list = append(list, skinny(m, 4096, 14336), skinny(m, 14336, 4096))
 	}
 	return list
-}
-
-// profiled is what 'tilth run --profile --json' says.
-type profiled struct {
-	Profile struct {
-		Peak struct {
-			FlopsPerSecond float64 `json:"flops_per_second"`
-			BytesPerSecond float64 `json:"bytes_per_second"`
-		} `json:"peak"`
-		Calls []struct {
-			Task    string  `json:"task"`
-			Seconds float64 `json:"seconds"`
-		} `json:"calls"`
-	} `json:"profile"`
-}
-
-// machine measures the card's rates, by way of the smallest model's profile, and how long a package takes to be opened
-// and to run once.
-func machine(ctx context.Context, b *bench, r *result) error {
-	model, pkg := b.path("mlp.onnx"), b.path("mlp.tar")
-	if _, err := b.run(ctx, "model", "mlp", "-o", model); err != nil {
-		return err
-	}
-	if _, err := b.run(ctx, "compile", model, "--target", "cuda", "--untuned", "-o", pkg); err != nil {
-		return err
-	}
-	begin := time.Now()
-	if _, err := b.run(ctx, "run", pkg); err != nil {
-		return err
-	}
-	r.Values["load_and_run_once_s"] = time.Since(begin).Seconds()
-	var p profiled
-	if err := b.ask(ctx, &p, "run", pkg, "--profile"); err != nil {
-		return err
-	}
-	r.Values["fma_tflops"], r.Values["copies_gbps"] = p.Profile.Peak.FlopsPerSecond/1e12, p.Profile.Peak.BytesPerSecond/1e9
-	return nil
-}
-
-// caseStep is every how manyth conformance case is run.
-const caseStep = 5
-
-// cases runs conformance cases with default schedules.
-func cases(ctx context.Context, b *bench, r *result) error {
-	folders, err := every(b.cases, caseStep)
-	if err != nil {
-		return err
-	}
-	out, err := b.run(ctx, append(append([]string{"check"}, folders...), "--target", "cuda", "--json")...)
-	counts, complaint := counted(out)
-	for status, n := range counts {
-		r.Values[status] = float64(n)
-	}
-	if complaint != "" {
-		r.Notes["first failure"] = complaint
-	}
-	return err
-}
-
-// memoryChecker runs a package under the checkers of memory, races and barriers of NVIDIA's, where they are installed.
-func memoryChecker(ctx context.Context, b *bench, r *result) error {
-	checker := "compute-sanitizer"
-	if _, err := command(ctx, checker, "--version"); err != nil {
-		r.Notes["skipped"] = "compute-sanitizer is not installed"
-		return nil
-	}
-	for _, tool := range []string{"memcheck", "racecheck", "synccheck"} {
-		if _, err := command(ctx, checker, "--tool", tool, "--error-exitcode", "9", b.tilth, "run", b.path("mlp.tar")); err != nil {
-			return fmt.Errorf("%s: %w", tool, err)
-		}
-		r.Notes[tool] = "nothing found"
-	}
-	return nil
 }

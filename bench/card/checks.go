@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// caseParts is how many parts the conformance cases are run in: each has every so manyth case.
+const caseParts = 5
+
+// every is each nth folder of a folder, from one on.
+func every(dir string, n, from int) (folders []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for k, e := range entries {
+		if k%n == from && e.IsDir() {
+			folders = append(folders, filepath.Join(dir, e.Name()))
+		}
+	}
+	return folders, err
+}
+
+// counted is how many cases came to what, of the lines of 'tilth check --json', and the first that failed.
+func counted(lines []byte) (counts map[string]int, failure string) {
+	counts = map[string]int{}
+	scanner := bufio.NewScanner(bytes.NewReader(lines))
+	for scanner.Scan() {
+		var line struct{ Case, Status, Reason string }
+		if json.Unmarshal(scanner.Bytes(), &line) != nil || line.Case == "" {
+			continue
+		}
+		counts[line.Status]++
+		if line.Status == "fail" && failure == "" {
+			failure = line.Case + ": " + line.Reason
+		}
+	}
+	return counts, failure
+}
+
+// cases runs a part of the conformance cases with default schedules. That some fail is a finding; the step has failed
+// where none was run.
+func (b *bench) cases(ctx context.Context, part int, numerics string, r *result) error {
+	folders, err := every(b.options.cases, caseParts, part)
+	if err != nil {
+		return err
+	}
+	out, err := b.call(ctx, append(append([]string{"check"}, folders...), "--target", "cuda", "--numerics", numerics, "--json")...)
+	counts, failure := counted(out)
+	for status, n := range counts {
+		r.Values[status] = float64(n)
+	}
+	if failure != "" {
+		r.Notes["first failure"] = failure
+	}
+	if counts["fail"] > 0 {
+		return nil
+	}
+	return err
+}
+
+// checkedPackages are what the checkers of memory look at: products by plain arithmetic, and by instructions for
+// matrices beside normalisation and attention.
+var checkedPackages = []struct{ model, numerics string }{{"mlp", "default"}, {"bert-tiny", "fast"}}
+
+// checkerFound is the exit status of a checker that has found something, and of nothing else.
+const checkerFound = 86
+
+// memoryChecker runs packages under the checkers of memory, races and barriers of NVIDIA's, where they are installed
+// and know the card.
+func memoryChecker(ctx context.Context, b *bench, r *result) error {
+	if _, err := execute(ctx, checker, "--version"); err != nil {
+		r.Notes["skipped"] = checker + " is not installed"
+		return nil
+	}
+	for _, c := range checkedPackages {
+		pkg, err := b.untunedPackage(ctx, c.model, c.numerics)
+		if err != nil {
+			return err
+		}
+		for _, tool := range []string{"memcheck", "racecheck", "synccheck"} {
+			found, err := b.checkMemory(ctx, tool, pkg)
+			if err != nil {
+				return err
+			}
+			r.Notes[c.model+" "+c.numerics+" "+tool] = found
+		}
+	}
+	return nil
+}
+
+const checker = "compute-sanitizer"
+
+// checkMemory runs a package under one of the checkers and returns what it found.
+func (b *bench) checkMemory(ctx context.Context, tool, pkg string) (string, error) {
+	out, err := execute(ctx, checker, "--tool", tool, "--error-exitcode", fmt.Sprint(checkerFound), b.tilth, "run", pkg)
+	// It speaks on standard output, beside the program.
+	text := strings.TrimSpace(string(out))
+	switch {
+	case strings.Contains(text, "Device not supported"):
+		return "skipped: it does not support the device", nil
+	case err == nil:
+		return "nothing found", nil
+	case exitStatus(err) == checkerFound:
+		return "FOUND: " + text[:min(len(text), complaintBytes)], nil
+	}
+	return "", fmt.Errorf("%s: %w: %s", tool, err, text[max(0, len(text)-complaintBytes):])
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// contender is what a model is compared with.
+type contender struct {
+	name string
+	question
+}
+
+// comparison is a model that is tuned and compared.
+type comparison struct {
+	model string
+	// flags are for tuning and compiling.
+	flags []string
+	// trials and time bound the search.
+	trials     int
+	time       time.Duration
+	contenders []contender
+}
+
+// rounds is how often ours and peers take turns.
+const rounds = 3
+
+func (c comparison) args(command string, more ...string) []string {
+	return slices.Concat([]string{command, c.model, "--target", "cuda"}, c.flags, more)
+}
+
+// compared tunes a model, and times its packages in turns with peers.
+func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
+	untuned, tuned := b.path("untuned.tar"), b.path("tuned.tar")
+	// Peers use the card to choose, and this compilation only processors; tuning has both for itself.
+	var wait sync.WaitGroup
+	wait.Go(func() { b.prepare(ctx, c.contenders, r) })
+	_, err := b.call(ctx, c.args("compile", "--untuned", "-o", untuned)...)
+	wait.Wait()
+	if err != nil {
+		return err
+	}
+	if !b.searched(ctx, c, tuned, r) {
+		if err := b.search(ctx, c, r); err != nil {
+			return err
+		}
+		if err := b.compileTuned(ctx, c, tuned, r); err != nil {
+			return err
+		}
+	}
+	return b.inTurns(ctx, []contest{{"untuned", untuned}, {"tuned", tuned}}, c.contenders, r)
+}
+
+// contest is one of our packages, by its name in the results.
+type contest struct{ name, file string }
+
+// timed is what 'tilth run --print-time --json' says.
+type timed struct {
+	Load   float64 `json:"load_s"`
+	First  float64 `json:"first_run_s"`
+	Device struct {
+		Median float64 `json:"median"`
+	} `json:"device_time_ms"`
+}
+
+// inTurns times packages and peers, and keeps the medians of all rounds.
+func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []contender, r *result) error {
+	samples := map[string][]float64{}
+	keep := func(name string, seconds float64) { samples[name] = append(samples[name], seconds) }
+	for range rounds {
+		for _, p := range packages {
+			var took timed
+			if err := b.ask(ctx, &took, "run", p.file, "--print-time", "--repeat", "50"); err != nil {
+				return err
+			}
+			keep(p.name+"_s", took.Device.Median/1e3)
+			keep("load_s", took.Load)
+			keep("first_s", took.First)
+		}
+		for _, c := range contenders {
+			if seconds, err := b.peer(ctx, c.question); err != nil {
+				r.lacks(c.name, err)
+			} else {
+				keep(c.name+"_s", seconds)
+			}
+		}
+	}
+	for name, list := range samples {
+		r.Values[name] = median(list)
+	}
+	r.ratio("of_untuned", "untuned_s", "tuned_s")
+	r.ratio("of_peer", "peer_s", "tuned_s")
+	r.ratio("untuned_of_peer", "peer_s", "untuned_s")
+	r.ratio("of_triton", "triton_s", "tuned_s")
+	return nil
+}
+
+// ratio keeps the quotient of two times where both are known.
+func (r *result) ratio(name, of, by string) {
+	if r.Values[of] > 0 && r.Values[by] > 0 {
+		r.Values[name] = r.Values[of] / r.Values[by]
+	}
+}
+
+// lacks marks a comparison that could not be made.
+func (r *result) lacks(name string, why error) { r.Undone = "no " + name + ": " + why.Error() }
+
+// prepare has peers compile what they are compared with. Those that cannot are asked again when it is their turn.
+func (b *bench) prepare(ctx context.Context, contenders []contender, r *result) {
+	begin := time.Now()
+	for _, c := range contenders {
+		q := c.question
+		q.Ready = true
+		if _, err := b.answer(ctx, q); err != nil {
+			return
+		}
+	}
+	r.Values["peers_compile_s"] = time.Since(begin).Seconds()
+}
+
+// summary is what 'tilth tune --json' says.
+type summary struct {
+	Trials       int      `json:"trials"`
+	TrialSeconds *float64 `json:"trial_s"`
+	Tasks        []struct {
+		Errors   map[string]int    `json:"errors"`
+		Messages map[string]string `json:"messages"`
+	} `json:"tasks"`
+}
+
+// errorsPrefix is before the class of errors of a figure that counts them.
+const errorsPrefix = "errors "
+
+// failures keeps how many trials failed of which errors, and a message of each.
+func (s *summary) failures(r *result) {
+	for _, task := range s.Tasks {
+		for class, n := range task.Errors {
+			r.Values[errorsPrefix+class] += float64(n)
+			r.Notes[class] = task.Messages[class]
+		}
+	}
+}
+
+// searched compiles with the records of an earlier try of this step, which lacked a peer only. It reports whether there
+// was one, and whether its records are still there.
+func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *result) bool {
+	earlier := b.ledger.last(r.Step, b.own)
+	if earlier == nil || earlier.Values["trials"] == 0 || b.compileTuned(ctx, c, tuned, r) != nil {
+		return false
+	}
+	if r.Values["tuned_tasks"] < max(earlier.Values["tuned_tasks"], 1) {
+		return false
+	}
+	for name, value := range earlier.Values {
+		if name == "trials" || name == "trial_s" || strings.HasPrefix(name, errorsPrefix) {
+			r.Values[name] = value
+		}
+	}
+	return true
+}
+
+// compileTuned makes the package of the best records.
+func (b *bench) compileTuned(ctx context.Context, c comparison, tuned string, r *result) error {
+	var compiled struct{ Tasks, Tuned int }
+	if err := b.ask(ctx, &compiled, c.args("compile", "--records", b.records(), "-o", tuned)...); err != nil {
+		return err
+	}
+	r.Values["tasks"], r.Values["tuned_tasks"] = float64(compiled.Tasks), float64(compiled.Tuned)
+	return nil
+}
+
+// search tunes, and keeps what was measured.
+func (b *bench) search(ctx context.Context, c comparison, r *result) error {
+	var s summary
+	if err := b.ask(ctx, &s, b.tuning(c, "--trials", strconv.Itoa(c.trials), "--time", c.time.String())...); err != nil {
+		return err
+	}
+	r.Values["trials"] = float64(s.Trials)
+	if s.TrialSeconds != nil {
+		r.Values["trial_s"] = *s.TrialSeconds
+	}
+	s.failures(r)
+	return b.exportRecords(ctx)
+}
+
+// tuning is a search whose records are kept.
+func (b *bench) tuning(c comparison, more ...string) []string {
+	return c.args("tune", slices.Concat([]string{"--records", b.records(), "--sandbox", b.isolation(), "--quiet"}, more)...)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+)
+
+// profiled is what 'tilth run --profile --json' says.
+type profiled struct {
+	timed
+	Profile struct {
+		Peak struct {
+			FlopsPerSecond float64            `json:"flops_per_second"`
+			BytesPerSecond float64            `json:"bytes_per_second"`
+			Matrices       map[string]float64 `json:"matrices"`
+		} `json:"peak"`
+	} `json:"profile"`
+}
+
+// untunedPackage makes a package of a model that 'tilth model' knows, with default schedules.
+func (b *bench) untunedPackage(ctx context.Context, name, numerics string) (file string, err error) {
+	model, file := b.path(name+".onnx"), b.path(name+".tar")
+	if _, err := b.call(ctx, "model", name, "-o", model); err != nil {
+		return "", err
+	}
+	_, err = b.call(ctx, "compile", model, "--target", "cuda", "--numerics", numerics, "--untuned", "-o", file)
+	return file, err
+}
+
+const (
+	machineStep = "machine"
+	fmaRate     = "fma_tflops"
+	copyRate    = "copies_gbps"
+	matrixRate  = "matrices_%s_tflops"
+)
+
+// machine measures the card's rates, by way of the smallest model's profile.
+func machine(ctx context.Context, b *bench, r *result) error {
+	pkg, err := b.untunedPackage(ctx, "mlp", "default")
+	if err != nil {
+		return err
+	}
+	var p profiled
+	if err := b.ask(ctx, &p, "run", pkg, "--profile"); err != nil {
+		return err
+	}
+	r.Values["load_s"], r.Values["first_s"] = p.Load, p.First
+	peak := p.Profile.Peak
+	r.Values[fmaRate], r.Values[copyRate] = peak.FlopsPerSecond/1e12, peak.BytesPerSecond/1e9
+	for format, rate := range peak.Matrices {
+		r.Values[fmt.Sprintf(matrixRate, strings.ReplaceAll(format, " ", "_"))] = rate / 1e12
+	}
+	r.Notes["peers"] = cmp.Or(b.versions(ctx), "none")
+	return nil
+}
+
+const (
+	sandboxStep = "sandbox"
+	// probeTrials tell whether candidates can be measured at all.
+	probeTrials = "8"
+)
+
+// probeSandbox tunes the smallest model inside the sandbox. Where that fails, and does not without one, later steps go
+// on without: a card's driver may want what the sandbox forbids.
+func probeSandbox(ctx context.Context, b *bench, r *result) error {
+	if _, err := b.untunedPackage(ctx, "mlp", "default"); err != nil {
+		return err
+	}
+	first := b.probe(ctx, b.sandbox)
+	if r.Notes["mode"] = b.sandbox; first == nil {
+		return nil
+	}
+	if err := b.probe(ctx, "off"); err != nil {
+		return err
+	}
+	r.Notes["mode"], r.Notes["why"] = "off", first.Error()
+	return nil
+}
+
+// probe tunes in a sandbox; that no candidate can be measured is an error, too.
+func (b *bench) probe(ctx context.Context, sandbox string) error {
+	var s summary
+	err := b.ask(ctx, &s, "tune", b.path("mlp.onnx"), "--target", "cuda", "--records", b.path("probe.db"), "--no-transfer",
+		"--sandbox", sandbox, "--quiet", "--trials", probeTrials, "--time", "20s")
+	if err != nil {
+		return err
+	}
+	failed, message := 0, "nothing was measured"
+	for _, task := range s.Tasks {
+		for class, n := range task.Errors {
+			failed, message = failed+n, class+": "+task.Messages[class]
+		}
+	}
+	if failed >= s.Trials {
+		return fmt.Errorf("all %d candidates fail: %s", s.Trials, message)
+	}
+	return nil
+}
+
+// isolation is the sandbox in which candidates can be measured on this card.
+func (b *bench) isolation() string {
+	if r := b.ledger.last(sandboxStep, b.own); r != nil {
+		return r.Notes["mode"]
+	}
+	return b.sandbox
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options are what the command line asks for.
+type options struct {
+	// tilth is the program, python that with PyTorch; empty for none.
+	tilth, python string
+	// version is that of the tree.
+	version string
+	// out keeps results, work what is made on the way.
+	out, work string
+	// cases has ONNX's conformance cases.
+	cases string
+	// sandbox is the isolation of what is tuned.
+	sandbox string
+	limit   time.Duration
+	only    []string
+	// plan only lists the steps.
+	plan bool
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("card", flag.ContinueOnError)
+	flags.StringVar(&o.tilth, "tilth", "bin/tilth", "the program")
+	flags.StringVar(&o.python, "python", "python3", "a Python that has PyTorch; '' compares with nothing")
+	flags.StringVar(&o.version, "version", "unknown", "version of the tree; steps that it did are not done again")
+	flags.StringVar(&o.out, "out", resultsFolder, "folder that keeps results and records")
+	flags.StringVar(&o.work, "work", ".tools/card", "folder of models, records and packages")
+	flags.StringVar(&o.cases, "cases", "/usr/share/libonnx-testdata/data/node", "folder of ONNX's conformance cases")
+	flags.StringVar(&o.sandbox, "sandbox", "best-effort", "isolation of candidates: required, best-effort or off; off is used where this one fails")
+	flags.DurationVar(&o.limit, "limit", 9*time.Minute, "begin no step that is not expected to end within this time")
+	flags.BoolVar(&o.plan, "plan", false, "list the steps that are left and what they are expected to take, without a card")
+	only := flags.String("only", "", "steps whose names begin so, separated by commas (default all)")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q is no flag", flags.Arg(0))
+	}
+	o.only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
+	return o, nil
+}
+
+// wants reports whether a step was asked for.
+func (o options) wants(step string) bool {
+	return len(o.only) == 0 || slices.ContainsFunc(o.only, func(p string) bool { return strings.HasPrefix(step, p) })
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// pending are the steps that were asked for and are left to do: first those that this version never tried on this
+// card, then those that failed or lacked a peer.
+func (b *bench) pending(ctx context.Context) []step {
+	var fresh, again []step
+	for _, s := range steps() {
+		switch {
+		case !b.wants(s.name):
+		case !b.tried(s.name):
+			fresh = append(fresh, s)
+		case !b.done(ctx, s.name):
+			again = append(again, s)
+		}
+	}
+	return append(fresh, again...)
+}
+
+// own reports whether a result is of this version and card.
+func (b *bench) own(r *result) bool {
+	return r.Version == b.version && (b.card == "" || r.Card == b.card)
+}
+
+// tried reports whether this version began a step on this card.
+func (b *bench) tried(step string) bool {
+	for k := range b.ledger.rows {
+		if r := &b.ledger.rows[k]; r.Step == step && b.own(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// done reports whether this version did a step on this card with all that can be had: a step that lacked a peer is
+// done as long as there is none.
+func (b *bench) done(ctx context.Context, step string) bool {
+	return b.whole(step) || b.ledger.last(step, b.own) != nil && b.versions(ctx) == ""
+}
+
+// whole reports whether this version did a step on this card, with a peer.
+func (b *bench) whole(step string) bool {
+	return b.ledger.last(step, func(r *result) bool { return b.own(r) && r.Undone == "" }) != nil
+}
+
+// expected is how long a step takes: what it took at last on this card, and a quarter more; otherwise what is assumed.
+func (b *bench) expected(s step) time.Duration {
+	r := b.ledger.last(s.name, func(r *result) bool { return r.Card == b.card && r.Undone == "" })
+	if r == nil {
+		return s.takes
+	}
+	return time.Duration(1.25 * r.TookSeconds * float64(time.Second))
+}
+
+// showPlan lists what this version has not done on any card, and adds up what it takes.
+func (b *bench) showPlan(w io.Writer) {
+	var sum time.Duration
+	table := show.NewTable(">expected", ">until then", "step")
+	for _, s := range steps() {
+		if b.wants(s.name) && !b.whole(s.name) {
+			sum += b.expected(s)
+			table.Row(b.expected(s).Round(time.Second).String(), sum.Round(time.Second).String(), s.name)
+		}
+	}
+	if err := table.Write(w); err == nil {
+		runs := (sum + b.limit - 1) / b.limit
+		fmt.Fprintf(w, "%s in all, at least %d runs of %s\n", sum.Round(time.Second), runs, b.limit)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+	"time"
+)
+
+const (
+	// pointTime bounds a part, pointTrials says how many points it has if there is time.
+	pointTime   = 45 * time.Second
+	pointTrials = 600
+)
+
+// points measures random points of random workloads, each of which the judge verifies against the processor's
+// reference. Conformance cases are too small for much of what schedules can do.
+func (b *bench) points(ctx context.Context, part int, numerics string, r *result) error {
+	seed := seedOf(b.version, part)
+	path := b.path("points.onnx")
+	if err := os.WriteFile(path, randomModel(seed).Encode(), 0o600); err != nil {
+		return err
+	}
+	c := comparison{model: path, flags: []string{"--numerics", numerics}}
+	var s summary
+	err := b.ask(ctx, &s, b.tuning(c, "--tuner", "random", "--no-transfer", "--seed", strconv.FormatUint(seed, 10),
+		"--trials", strconv.Itoa(pointTrials), "--time", pointTime.String())...)
+	if err != nil {
+		return err
+	}
+	r.Values["points"], r.Values["workloads"] = float64(s.Trials), float64(len(s.Tasks))
+	r.Notes["seed"] = strconv.FormatUint(seed, 10)
+	s.failures(r)
+	return b.exportRecords(ctx)
+}
+
+// seedOf differs between versions, so that each draws workloads of its own.
+func seedOf(version string, part int) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", version, part)
+	return h.Sum64() >> 1
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+)
+
+// recordsName keeps all records beside the results, so that a later machine goes on from them and a cost model can be
+// trained on them.
+const recordsName = "records.jsonl.gz"
+
+// records is the store that searches write to.
+func (b *bench) records() string { return b.path("records.db") }
+
+// importRecords fills a new store with what earlier machines have measured.
+func (b *bench) importRecords(ctx context.Context) error {
+	if _, err := os.Stat(b.records()); err == nil {
+		return nil
+	}
+	name := filepath.Join(b.out, recordsName)
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines, err := gzip.NewReader(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	cmd := exec.CommandContext(ctx, b.tilth, "records", "import", "-", "--records", b.records())
+	cmd.Stdin = lines
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("records of %s: %w: %s", name, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// exportRecords keeps all records of the store.
+func (b *bench) exportRecords(ctx context.Context) error {
+	lines, err := b.call(ctx, "records", "export", "--records", b.records())
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(b.out, recordsName), func(w io.Writer) error {
+		z := gzip.NewWriter(w)
+		_, err := z.Write(lines)
+		return errors.Join(err, z.Close())
+	})
+}
