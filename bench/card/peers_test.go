@@ -1,7 +1,10 @@
 package main
 
 import (
+	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,6 +31,80 @@ func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
 		if _, err := b.peer(t.Context(), question{What: "product", M: 1, K: 1, N: 1, DType: "float32"}); err == nil || strings.Contains(err.Error(), "ended") {
 			t.Errorf("the error is %v", err)
 		}
+	}
+}
+
+// fakePyTorch is a bench whose Python has a fake PyTorch, which writes to a file what it is asked for.
+func fakePyTorch(t *testing.T) (b *bench, log string) {
+	t.Helper()
+	b = &bench{options: options{python: python(t)}}
+	t.Cleanup(b.close)
+	dir, err := filepath.Abs("testdata/torch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = filepath.Join(t.TempDir(), "log")
+	t.Setenv("PYTHONPATH", dir)
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	t.Setenv("FAKE_TORCH_LOG", log)
+	return b, log
+}
+
+// TestAllPeersAnswer, those of all steps, and the fastest way counts: a graph where there can be one.
+func TestAllPeersAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		graphs              string
+		peer, triton, model float64
+	}{
+		"with graphs": {"", 0.002, 0.002, 0.002}, "without graphs": {"1", 0.004, 0.003, 0.006},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := fakePyTorch(t)
+			t.Setenv("FAKE_TORCH_NO_GRAPHS", c.graphs)
+			if v := b.versions(t.Context()); v != "PyTorch fake without Triton" {
+				t.Fatalf("the versions are %q", v)
+			}
+			ask := func(q question, want float64) {
+				if got, err := b.peer(t.Context(), q); err != nil || math.Abs(got-want) > 1e-6 {
+					t.Errorf("%v: %v s, want %v: %v", q, got, want, err)
+				}
+			}
+			for _, p := range products() {
+				ask(p.contenders()[0].question, c.peer)
+				ask(p.contenders()[1].question, c.triton)
+			}
+			for _, m := range allModels() {
+				ask(m.contenders()[0].question, c.model)
+			}
+		})
+	}
+}
+
+// TestPeersAreCompiledOnce, when they are asked to be ready; and rounding to TF32 is what the product says.
+func TestPeersAreCompiledOnce(t *testing.T) {
+	b, log := fakePyTorch(t)
+	exact, rounded := large(4096)[2], large(4096)[1]
+	r := newResult()
+	for _, p := range []product{exact, rounded} {
+		b.prepare(t.Context(), p.contenders(), &r)
+		for range 2 {
+			for _, c := range p.contenders() {
+				if _, err := b.peer(t.Context(), c.question); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	said, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(precision string) string {
+		return `["empty"]` + strings.Repeat("\n"+`["precision", "`+precision+`"]`, 2) +
+			"\n" + `["compile", null, {"max_autotune": true, "max_autotune_gemm_backends": "TRITON"}]` + "\n"
+	}
+	if want := one("highest") + one("high"); string(said) != want {
+		t.Errorf("PyTorch was asked for\n%swant\n%s", said, want)
 	}
 }
 
