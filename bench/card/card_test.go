@@ -11,8 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/costmodel"
 )
 
 // TestMain lets this binary be the compiler whose kernels the fake driver plays.
@@ -85,6 +87,7 @@ func TestOnAFakeCard(t *testing.T) {
 	t.Run("steps are done once", o.stepsAreDoneOnce)
 	t.Run("a product is compared in turns", o.aProductIsCompared)
 	t.Run("rows without a peer are done again", o.rowsWithoutAPeer)
+	t.Run("a cost model is learnt", o.aModelIsLearnt)
 }
 
 // stepsAreDoneOnce: results are kept, and another version does the steps again.
@@ -96,9 +99,9 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 	if err := os.Symlink("/usr/share/libonnx-testdata/data/node/test_relu", filepath.Join(cases, "test_relu")); err != nil {
 		t.Fatal(err)
 	}
-	once := func(version string) []result {
+	once := func(version, only string) []result {
 		if err := command(t.Context(), []string{"-tilth", o.tilth, "-python", o.python, "-version", version, "-out", o.out, "-work", o.work,
-			"-cases", cases, "-sandbox", "off", "-only", "machine,sandbox,memory"}); err != nil {
+			"-cases", cases, "-sandbox", "off", "-only", only}); err != nil {
 			t.Fatal(err)
 		}
 		l, err := openLedger(o.out)
@@ -107,7 +110,7 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 		}
 		return l.rows
 	}
-	rows := once("v1")
+	rows := once("v1", "machine,sandbox,memory")
 	if len(rows) != 3 || rows[0].Card != "Fake GPU, driver 580.1" || rows[0].Notes["peers"] != "PyTorch 2" || rows[1].Notes["mode"] != "off" {
 		t.Fatalf("the rows are %v", rows)
 	}
@@ -116,7 +119,7 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 			t.Errorf("%s is %v", name, rows[0].Values[name])
 		}
 	}
-	if len(once("v1")) != 3 || len(once("v2")) != 6 {
+	if len(once("v1", "machine,sandbox,memory")) != 3 || len(once("v2", "memory")) != 4 {
 		t.Error("steps were done again, or not")
 	}
 }
@@ -193,5 +196,16 @@ func (o options) rowsWithoutAPeer(t *testing.T) {
 	}
 	if again.Undone != "" || again.Values["of_peer"] <= 0 || again.Values["trials"] != first.Values["trials"] {
 		t.Errorf("with a peer it is %v", again)
+	}
+}
+
+// aModelIsLearnt from the records of the other tests, which are those of this card.
+func (o options) aModelIsLearnt(t *testing.T) {
+	b := &bench{options: o}
+	if err := b.learn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := costmodel.ReadFile(filepath.Join(o.out, modelName), registry.FeatureSets()...); err != nil {
+		t.Error(err)
 	}
 }

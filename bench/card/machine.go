@@ -59,7 +59,7 @@ func machine(ctx context.Context, b *bench, r *result) error {
 const (
 	sandboxStep = "sandbox"
 	// probeTrials tell whether candidates can be measured at all.
-	probeTrials = "8"
+	probeTrials = "4"
 )
 
 // probeSandbox tunes the smallest model inside the sandbox. Where that fails, and does not without one, later steps go

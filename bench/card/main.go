@@ -72,6 +72,9 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := b.learn(ctx); err != nil {
+		fmt.Printf("no cost model: %v\n", err)
+	}
 	if len(left) > 0 {
 		fmt.Printf("left for another run: %s\n", strings.Join(left, ", "))
 	}

@@ -37,7 +37,7 @@ const (
 	trials = 200
 	// referenceRuns is how often the reference runs on the processor, at referenceRate operations a second or more.
 	referenceRuns = 7
-	referenceRate = 150e9
+	referenceRate = 80e9
 	// peersTake is the time for compiling and comparing products.
 	peersTake = 25 * time.Second
 )
