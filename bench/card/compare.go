@@ -145,8 +145,8 @@ func (s *summary) failures(r *result) {
 	}
 }
 
-// searched compiles with the records of an earlier try of this step, which lacked a peer only. It reports whether there
-// was one, and whether its records are still there.
+// searched compiles with the records of an earlier try of this step, which lacked a peer only. It reports whether
+// there was one, and whether its records are still there.
 func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *result) bool {
 	earlier := b.ledger.last(r.Step, b.own)
 	if earlier == nil || earlier.Values["trials"] == 0 || b.compileTuned(ctx, c, tuned, r) != nil {

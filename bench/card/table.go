@@ -145,19 +145,27 @@ func (p page) writeModels(out *strings.Builder) {
 	}
 }
 
-// writeChecks lists what the other steps found, what was not compared, and what failed.
+const checkColumns = `
+| step | | tree |
+|---|---|---|
+`
+
+// writeChecks is a table of what the other steps found, what was not compared, and what failed.
 func (p page) writeChecks(out *strings.Builder) {
-	out.WriteString("\n")
+	out.WriteString(checkColumns)
+	row := func(step, text, version string) {
+		fmt.Fprintf(out, "| %s | %s | %s |\n", step, strings.ReplaceAll(text, "|", "\\|"), version)
+	}
 	for _, s := range steps() {
 		r := p.of(s.name)
 		if r != nil && !compares(s.name) {
-			fmt.Fprintf(out, "- %s (%s): %s\n", s.name, r.Version, r.found())
+			row(s.name, r.found(), r.Version)
 		}
 		if r != nil && r.Undone != "" {
-			fmt.Fprintf(out, "- not compared: %s (%s): %s\n", s.name, r.Version, r.Undone)
+			row(s.name, "not compared: "+oneLine(r.Undone), r.Version)
 		}
 		if e := p.newest(s.name); e != nil && e.Error != "" {
-			fmt.Fprintf(out, "- failed: %s (%s): %s\n", s.name, e.Version, oneLine(e.Error))
+			row(s.name, "**failed**: "+oneLine(e.Error), e.Version)
 		}
 	}
 }

@@ -95,15 +95,15 @@ func TestRowsWithAPeerStay(t *testing.T) {
 		{Step: p, Card: "a card", Version: "v1", Values: values(1, 2, 1)},
 		{Step: p, Card: "a card", Version: "v2", Values: values(0, 3, 1), Undone: "no peer: no PyTorch"},
 		{Step: m, Card: "a card", Version: "v2", Values: values(0, 3, 1), Undone: "no peer: no PyTorch"},
-		{Step: "sandbox", Card: "a card", Version: "v2", Error: "no\nway"},
+		{Step: "sandbox", Card: "a card", Version: "v2", Error: "no |\nway"},
 		{Step: caseName(0, "default"), Card: "a card", Version: "v2", Values: map[string]float64{"pass": 5}, Notes: map[string]string{"first failure": "a: b"}},
 	}}
 	text := l.table()
 	for _, want := range []string{
 		"| 4096 × 4096 × 4096 | bf16 | strict | 2.00 s | 1.00 s | 1.00 s | – | **1.00** | – | 2.00 |",
 		"| resnet-50 | 1 | fast | 3.00 s | 1.00 s | – | **–** | – | 3.00 | 1 of 1 | 300 ms | 100 ms | 200 | 20.0 ms | v2 |",
-		"- not compared: " + m + " (v2): no peer: no PyTorch\n", "- failed: sandbox (v2): no way\n",
-		"- cases 1 of 5 default (v2): pass 5, first failure: a: b\n",
+		"| " + m + " | not compared: no peer: no PyTorch | v2 |\n", "| sandbox | **failed**: no \\| way | v2 |\n",
+		"| cases 1 of 5 default | pass 5, first failure: a: b | v2 |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in\n%s", want, text)
@@ -126,7 +126,7 @@ func TestTheTableGoesIntoADocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(text), "old") || !strings.Contains(string(text), "- machine (v1): fma_tflops 50\n") {
+	if err != nil || strings.Contains(string(text), "old") || !strings.Contains(string(text), "| machine | fma_tflops 50 | v1 |\n") {
 		t.Errorf("%v:\n%s", err, text)
 	}
 }
