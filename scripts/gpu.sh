@@ -11,6 +11,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Seconds of a run, with what is built or unpacked before.
+limit=540
 packed=.tools/gpu
 # Where a packed compiler is unpacked: walls around compilers let /usr/lib through. Its programs look for libraries in
 # $ORIGIN/../lib, which they do not find where there is no /proc; so this name has as many letters, and replaces that.
@@ -110,7 +112,7 @@ esac
 if [ -e "$packed/tilth.tar.xz" ]; then
 	unpack
 	command -v clang-19 >/dev/null || export TILTH_CC=$home/bin/clang-19
-	exec $home/bin/card -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases "$@"
+	exec $home/bin/card -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases -limit $((limit - SECONDS))s "$@"
 fi
 if ! command -v go >/dev/null; then
 	echo "scripts/gpu.sh: there is neither Go nor $packed: run 'scripts/gpu.sh pack' on a machine with Go and clang 19, and carry $packed here" >&2
@@ -118,4 +120,4 @@ if ! command -v go >/dev/null; then
 fi
 v=$(version)
 build .tools/card
-exec .tools/card/card -tilth .tools/card/tilth -version "$v" "$@"
+exec .tools/card/card -tilth .tools/card/tilth -version "$v" -limit $((limit - SECONDS))s "$@"

@@ -26,8 +26,11 @@ type comparison struct {
 	contenders []contender
 }
 
-// rounds is how often ours and peers take turns.
-const rounds = 3
+const (
+	// rounds is how often ours and peers take turns, repeats how many samples of ours there are in a round.
+	rounds  = 3
+	repeats = "20"
+)
 
 func (c comparison) args(command string, more ...string) []string {
 	return slices.Concat([]string{command, c.model, "--target", "cuda"}, c.flags, more)
@@ -38,7 +41,8 @@ func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
 	untuned, tuned := b.path("untuned.tar"), b.path("tuned.tar")
 	// Peers use the card to choose, and this compilation only processors; tuning has both for itself.
 	var wait sync.WaitGroup
-	wait.Go(func() { b.prepare(ctx, c.contenders, r) })
+	var ready []contender
+	wait.Go(func() { ready = b.prepare(ctx, c.contenders, r) })
 	_, err := b.call(ctx, c.args("compile", "--untuned", "-o", untuned)...)
 	wait.Wait()
 	if err != nil {
@@ -52,7 +56,10 @@ func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
 			return err
 		}
 	}
-	return b.inTurns(ctx, []contest{{"untuned", untuned}, {"tuned", tuned}}, c.contenders, r)
+	if err := b.inTurns(ctx, []contest{{"untuned", untuned}, {"tuned", tuned}}, ready, r); err != nil {
+		return err
+	}
+	return b.explain(ctx, tuned, r)
 }
 
 // contest is one of our packages, by its name in the results.
@@ -74,7 +81,7 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 	for range rounds {
 		for _, p := range packages {
 			var took timed
-			if err := b.ask(ctx, &took, "run", p.file, "--print-time", "--repeat", "50"); err != nil {
+			if err := b.ask(ctx, &took, "run", p.file, "--print-time", "--repeat", repeats); err != nil {
 				return err
 			}
 			keep(p.name+"_s", took.Device.Median/1e3)
@@ -109,17 +116,20 @@ func (r *result) ratio(name, of, by string) {
 // lacks marks a comparison that could not be made.
 func (r *result) lacks(name string, why error) { r.Undone = "no " + name + ": " + why.Error() }
 
-// prepare has peers compile what they are compared with. Those that cannot are asked again when it is their turn.
-func (b *bench) prepare(ctx context.Context, contenders []contender, r *result) {
+// prepare has peers compile what they are compared with, and returns those that could.
+func (b *bench) prepare(ctx context.Context, contenders []contender, r *result) (ready []contender) {
 	begin := time.Now()
 	for _, c := range contenders {
 		q := c.question
 		q.Ready = true
 		if _, err := b.answer(ctx, q); err != nil {
-			return
+			r.lacks(c.name, err)
+		} else {
+			ready = append(ready, c)
 		}
 	}
 	r.Values["peers_compile_s"] = time.Since(begin).Seconds()
+	return ready
 }
 
 // summary is what 'tilth tune --json' says.
@@ -148,8 +158,8 @@ func (s *summary) failures(r *result) {
 // searched compiles with the records of an earlier try of this step, which lacked a peer only. It reports whether
 // there was one, and whether its records are still there.
 func (b *bench) searched(ctx context.Context, c comparison, tuned string, r *result) bool {
-	earlier := b.ledger.last(r.Step, b.own)
-	if earlier == nil || earlier.Values["trials"] == 0 || b.compileTuned(ctx, c, tuned, r) != nil {
+	earlier := b.ledger.newest(r.Step, func(r *result) bool { return b.own(r) && r.Values["trials"] > 0 })
+	if earlier == nil || b.compileTuned(ctx, c, tuned, r) != nil {
 		return false
 	}
 	if r.Values["tuned_tasks"] < max(earlier.Values["tuned_tasks"], 1) {

@@ -7,18 +7,6 @@ import (
 	"strings"
 )
 
-// profiled is what 'tilth run --profile --json' says.
-type profiled struct {
-	timed
-	Profile struct {
-		Peak struct {
-			FlopsPerSecond float64            `json:"flops_per_second"`
-			BytesPerSecond float64            `json:"bytes_per_second"`
-			Matrices       map[string]float64 `json:"matrices"`
-		} `json:"peak"`
-	} `json:"profile"`
-}
-
 // untunedPackage makes a package of a model that 'tilth model' knows, with default schedules.
 func (b *bench) untunedPackage(ctx context.Context, name, numerics string) (file string, err error) {
 	model, file := b.path(name+".onnx"), b.path(name+".tar")

@@ -40,6 +40,9 @@ func command(ctx context.Context, args []string) error {
 	return b.run(ctx)
 }
 
+// keepingShare of the time is for records and the cost model, behind all steps.
+const keepingShare = 25
+
 // run does the steps for which there is time.
 func (b *bench) run(ctx context.Context) error {
 	for _, dir := range []string{b.out, b.work} {
@@ -47,9 +50,12 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
-	deadline := time.Now().Add(b.limit)
-	ctx, cancel := context.WithDeadline(ctx, deadline)
+	end := time.Now().Add(b.limit)
+	whole, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
+	deadline := end.Add(-b.limit / keepingShare)
+	ctx, cancelSteps := context.WithDeadline(whole, deadline)
+	defer cancelSteps()
 	var err error
 	if b.card, err = describeCard(ctx); err != nil {
 		return err
@@ -72,7 +78,7 @@ func (b *bench) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.learn(ctx); err != nil {
+	if err := b.learn(whole); err != nil {
 		fmt.Printf("no cost model: %v\n", err)
 	}
 	if len(left) > 0 {

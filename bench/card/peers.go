@@ -43,7 +43,7 @@ func (b *bench) answer(ctx context.Context, q question) (reply, error) {
 		return reply{}, errors.New("nothing was to be compared with")
 	}
 	if b.peers == nil {
-		p, err := startPeers(b.python)
+		p, err := startPeers(b.python, b.path("peers.log"))
 		if err != nil {
 			return reply{}, err
 		}
@@ -76,9 +76,15 @@ func (b *bench) versions(ctx context.Context) string {
 	return said.Versions
 }
 
-func startPeers(python string) (*peers, error) {
+// startPeers keeps what PyTorch's compiler says of its search in a file: it says much.
+func startPeers(python, log string) (*peers, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
 	cmd := exec.Command(python, "-u", "-c", peersProgram)
-	cmd.Stderr, cmd.WaitDelay = os.Stderr, time.Second
+	cmd.Stderr, cmd.WaitDelay = file, time.Second
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

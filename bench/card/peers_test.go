@@ -21,7 +21,7 @@ func python(t *testing.T) string {
 
 // TestAPythonWithoutAGPUIsNoPeer, whether it lacks PyTorch or a GPU for it: questions have answers all the same.
 func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
-	b := &bench{options: options{python: python(t)}}
+	b := &bench{options: options{python: python(t), work: t.TempDir()}}
 	defer b.close()
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	if v := b.versions(t.Context()); v != "" {
@@ -37,7 +37,7 @@ func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
 // fakePyTorch is a bench whose Python has a fake PyTorch, which writes to a file what it is asked for.
 func fakePyTorch(t *testing.T) (b *bench, log string) {
 	t.Helper()
-	b = &bench{options: options{python: python(t)}}
+	b = &bench{options: options{python: python(t), work: t.TempDir()}}
 	t.Cleanup(b.close)
 	dir, err := filepath.Abs("testdata/torch")
 	if err != nil {

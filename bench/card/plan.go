@@ -31,14 +31,7 @@ func (b *bench) own(r *result) bool {
 }
 
 // tried reports whether this version began a step on this card.
-func (b *bench) tried(step string) bool {
-	for k := range b.ledger.rows {
-		if r := &b.ledger.rows[k]; r.Step == step && b.own(r) {
-			return true
-		}
-	}
-	return false
-}
+func (b *bench) tried(step string) bool { return b.ledger.newest(step, b.own) != nil }
 
 // done reports whether this version did a step on this card with all that can be had: a step that lacked a peer is
 // done as long as there is none.

@@ -38,8 +38,10 @@ const (
 	// referenceRuns is how often the reference runs on the processor, at referenceRate operations a second or more.
 	referenceRuns = 7
 	referenceRate = 80e9
-	// peersTake is the time for compiling and comparing products.
-	peersTake = 25 * time.Second
+	// peersTake is the time for compiling and comparing products, and comparedRate how many operations a second are
+	// compared beyond that.
+	peersTake    = 25 * time.Second
+	comparedRate = 50e9
 )
 
 // tuningTime bounds the search.
@@ -47,7 +49,9 @@ func (p product) tuningTime() time.Duration {
 	return 20*time.Second + time.Duration(referenceRuns*p.flop()/referenceRate*float64(time.Second))
 }
 
-func (p product) takes() time.Duration { return p.tuningTime() + peersTake }
+func (p product) takes() time.Duration {
+	return p.tuningTime() + peersTake + time.Duration(p.flop()/comparedRate*float64(time.Second))
+}
 
 // encoded is the product as a model, both of whose factors are inputs.
 func (p product) encoded() []byte {

@@ -70,12 +70,17 @@ func (l *ledger) add(r result) error {
 	return jsonlines.Append(l.path, []result{r})
 }
 
-// last is the newest result of a step that did not fail and that a test admits; nil when there is none.
-func (l *ledger) last(step string, admits func(*result) bool) *result {
+// newest is the newest result of a step that a test admits; nil when there is none.
+func (l *ledger) newest(step string, admits func(*result) bool) *result {
 	for k := len(l.rows) - 1; k >= 0; k-- {
-		if r := &l.rows[k]; r.Step == step && r.Error == "" && admits(r) {
+		if r := &l.rows[k]; r.Step == step && admits(r) {
 			return r
 		}
 	}
 	return nil
+}
+
+// last is the newest one of those that did not fail.
+func (l *ledger) last(step string, admits func(*result) bool) *result {
+	return l.newest(step, func(r *result) bool { return r.Error == "" && admits(r) })
 }

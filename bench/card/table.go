@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -71,11 +72,14 @@ type page struct {
 
 // of is the newest result of a step, if there is one with peers the newest of these; nil when there is none.
 func (p page) of(step string) *result {
-	if r := p.last(step, func(r *result) bool { return r.Card == p.card && r.Undone == "" }); r != nil {
+	if r := p.last(step, func(r *result) bool { return p.own(r) && r.Undone == "" }); r != nil {
 		return r
 	}
-	return p.last(step, func(r *result) bool { return r.Card == p.card })
+	return p.last(step, p.own)
 }
+
+// own reports whether a result is this card's.
+func (p page) own(r *result) bool { return r.Card == p.card }
 
 // copies is the rate of the card's memory in GB/s, or 0.
 func (p page) copies() float64 {
@@ -98,8 +102,8 @@ func (p page) writeLimits(out *strings.Builder) {
 }
 
 const productColumns = `
-| product | type | numerics | untuned | tuned | cuBLAS | Triton | × cuBLAS | × Triton | × untuned | TFLOP/s | GB/s | of memory | trials | a trial | tree |
-|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+| product | type | numerics | matrices in | untuned | tuned | cuBLAS | Triton | × cuBLAS | × Triton | × untuned | TFLOP/s | GB/s | of memory | trials | a trial | tree |
+|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 `
 
 func (p page) writeProducts(out *strings.Builder) {
@@ -114,8 +118,8 @@ func (p page) writeProducts(out *strings.Builder) {
 			out.WriteString(productColumns)
 		}
 		v := r.Values
-		fmt.Fprintf(out, "| %d × %d × %d | %v | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s |\n",
-			x.m, x.k, x.n, x.dtype, x.numerics, seconds(v["untuned_s"]), seconds(v["tuned_s"]), seconds(v["peer_s"]), seconds(v["triton_s"]),
+		fmt.Fprintf(out, "| %d × %d × %d | %v | %s | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s |\n",
+			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], "–"), seconds(v["untuned_s"]), seconds(v["tuned_s"]), seconds(v["peer_s"]), seconds(v["triton_s"]),
 			known(v["of_peer"], times), known(v["of_triton"], times), known(v["of_untuned"], times), v["tuned_tflops"], v["tuned_gbps"],
 			known(ratioOf(v["tuned_gbps"], p.copies()), percent), v["trials"], seconds(v["trial_s"]), r.Version)
 	}
@@ -164,7 +168,7 @@ func (p page) writeChecks(out *strings.Builder) {
 		if r != nil && r.Undone != "" {
 			row(s.name, "not compared: "+oneLine(r.Undone), r.Version)
 		}
-		if e := p.newest(s.name); e != nil && e.Error != "" {
+		if e := p.newest(s.name, p.own); e != nil && e.Error != "" {
 			row(s.name, "**failed**: "+oneLine(e.Error), e.Version)
 		}
 	}
@@ -173,16 +177,6 @@ func (p page) writeChecks(out *strings.Builder) {
 // compares reports whether a step's figures are in tables of their own.
 func compares(step string) bool {
 	return strings.HasPrefix(step, "product ") || strings.HasPrefix(step, "model ")
-}
-
-// newest is the newest result of a step, whatever came of it.
-func (p page) newest(step string) *result {
-	for k := len(p.rows) - 1; k >= 0; k-- {
-		if r := &p.rows[k]; r.Step == step && r.Card == p.card {
-			return r
-		}
-	}
-	return nil
 }
 
 // found is figures and notes in a line.

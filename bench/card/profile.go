@@ -1,0 +1,58 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// profiled is what 'tilth run --profile --json' says.
+type profiled struct {
+	timed
+	Profile struct {
+		Peak struct {
+			FlopsPerSecond float64            `json:"flops_per_second"`
+			BytesPerSecond float64            `json:"bytes_per_second"`
+			Matrices       map[string]float64 `json:"matrices"`
+		} `json:"peak"`
+		Calls  []call `json:"calls"`
+		Device struct {
+			Launches   int      `json:"launches"`
+			Matrices   []string `json:"matrices"`
+			GapSeconds float64  `json:"gap_seconds"`
+		} `json:"device"`
+	} `json:"profile"`
+}
+
+// call is a kernel's, the slowest first.
+type call struct {
+	Task    string  `json:"task"`
+	Seconds float64 `json:"seconds"`
+	Flop    float64 `json:"flop"`
+}
+
+const (
+	// slowest is how many calls a result names.
+	slowest = 3
+	// matricesNote has the formats of what instructions for matrices multiply.
+	matricesNote = "matrices"
+)
+
+// explain keeps where the time of a package goes, and in which formats it multiplies matrices.
+func (b *bench) explain(ctx context.Context, pkg string, r *result) error {
+	var p profiled
+	if err := b.ask(ctx, &p, "run", pkg, "--profile"); err != nil {
+		return err
+	}
+	r.Values["launches"], r.Values["gap_s"] = float64(p.Profile.Device.Launches), p.Profile.Device.GapSeconds
+	r.Notes[matricesNote] = cmp.Or(strings.Join(p.Profile.Device.Matrices, ", "), "none")
+	var calls []string
+	for _, c := range p.Profile.Calls[:min(slowest, len(p.Profile.Calls))] {
+		calls = append(calls, fmt.Sprintf("%s %s (%s TFLOP/s)", c.Task, show.Seconds(c.Seconds), show.TFLOPS(c.Flop, c.Seconds)))
+	}
+	r.Notes["slowest"] = strings.Join(calls, "; ")
+	return nil
+}
