@@ -26,6 +26,7 @@ import (
 // options are what the command line asks for.
 type options struct {
 	model, filter string
+	set           string
 	operators     []string
 	batches       []int64
 	target        string
@@ -136,7 +137,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 
 func (o options) workloads() ([]workload, error) {
 	if o.model == "" {
-		return operators(o.operators, o.batches)
+		return operators(o.set, o.operators, o.batches)
 	}
 	list, err := modelTasks(o.model)
 	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, o.filter) }), err

@@ -36,7 +36,8 @@ func run(ctx context.Context, args []string) error {
 func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("operators", flag.ContinueOnError)
 	flags.StringVar(&o.filter, "task", "", "measure only tasks whose name has this text")
-	flags.StringVar(&o.model, "model", "", "ONNX file, or the name of a built-in model, whose tasks to measure in place of Ansor's set")
+	flags.StringVar(&o.model, "model", "", "ONNX file, or the name of a built-in model, whose tasks to measure in place of a set")
+	flags.StringVar(&o.set, "set", "ansor", "the set to measure: ansor or grouped")
 	names := flags.String("operators", "", "the operators of the set to measure, separated by commas (default all)")
 	batches := flags.String("batch", "1,16", "batch sizes of the set")
 	threads := flags.String("threads", "1,2", "numbers of threads")

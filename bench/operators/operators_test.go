@@ -17,36 +17,38 @@ import (
 )
 
 func TestTheSetHasFourShapesOfEachOperatorAndBatch(t *testing.T) {
-	list, err := operators(nil, []int64{1, 16})
+	list, err := operators("ansor", nil, []int64{1, 16})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := len(families) * 4 * 2; len(list) != want {
 		t.Errorf("%d workloads, want %d", len(list), want)
 	}
-	if _, err := operators([]string{"C4D"}, []int64{1}); err == nil {
+	if _, err := operators("ansor", []string{"C4D"}, []int64{1}); err == nil {
 		t.Error("an unknown operator is accepted")
 	}
 }
 
 func TestEveryOperatorHasADefaultSchedule(t *testing.T) {
-	list, err := operators(nil, []int64{1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {
-		machine, err := target.Parse(name, 2)
+	for set := range sets {
+		list, err := operators(set, nil, []int64{1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range list {
-			s := backendtest.Space(t, w.Workload, machine, schedule.Default)
-			applied, err := s.Apply(s.Default())
-			if err == nil {
-				_, err = lower.Schedule(applied)
-			}
+		for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {
+			machine, err := target.Parse(name, 2)
 			if err != nil {
-				t.Errorf("%s (%s) on %s: %v", w.name, w.shape, name, err)
+				t.Fatal(err)
+			}
+			for _, w := range list {
+				s := backendtest.Space(t, w.Workload, machine, schedule.Default)
+				applied, err := s.Apply(s.Default())
+				if err == nil {
+					_, err = lower.Schedule(applied)
+				}
+				if err != nil {
+					t.Errorf("%s (%s) on %s: %v", w.name, w.shape, name, err)
+				}
 			}
 		}
 	}

@@ -98,10 +98,10 @@ func (r *rows) latest() []row {
 	return list
 }
 
-// place is the position of a row's workload in the set; tasks of models come last.
+// place is the position of a row's workload in the sets; tasks of models come last.
 func place(r row) int {
 	at := 0
-	for _, f := range families {
+	for _, f := range slices.Concat(families, grouped) {
 		for _, shape := range f.shapes {
 			if r.Operator == f.name && r.Shape == shapeText(shape) {
 				return at

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -45,10 +47,17 @@ var families = []family{
 	{"TBG", transposedProduct, [][]int64{{128, 12, 64}, {128, 16, 64}, {64, 12, 128}, {128, 12, 128}}},
 }
 
-// operators are the workloads of the named families (all when there are none) at each batch size.
-func operators(names []string, batches []int64) ([]workload, error) {
+// sets are the families by the name of their set.
+var sets = map[string][]family{"ansor": families, "grouped": grouped}
+
+// operators are the workloads of the named families of a set (all when there are none) at each batch size.
+func operators(set string, names []string, batches []int64) ([]workload, error) {
+	among, ok := sets[set]
+	if !ok {
+		return nil, fmt.Errorf("-set %s: there are %s", set, strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+	}
 	var list []workload
-	for _, f := range families {
+	for _, f := range among {
 		if !wanted(names, f.name) {
 			continue
 		}
@@ -64,7 +73,7 @@ func operators(names []string, batches []int64) ([]workload, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no operator is named %s; there are %s", strings.Join(names, ", "), familyNames())
+		return nil, fmt.Errorf("no operator is named %s; there are %s", strings.Join(names, ", "), familyNames(among))
 	}
 	return list, nil
 }
@@ -86,9 +95,9 @@ func wanted(names []string, name string) bool {
 	return false
 }
 
-func familyNames() string {
+func familyNames(list []family) string {
 	var names []string
-	for _, f := range families {
+	for _, f := range list {
 		names = append(names, f.name)
 	}
 	return strings.Join(names, ", ")

@@ -304,6 +304,8 @@ func (t *texter) operand(e expr.Expr, within int) string {
 			values[k] = t.expr(x)
 		}
 		return "lanes(" + strings.Join(values, ", ") + ")"
+	case *Picked:
+		return t.picked(n)
 	case *Fragment:
 		return t.fragment(n)
 	case *Shuffled:
@@ -313,4 +315,14 @@ func (t *texter) operand(e expr.Expr, within int) string {
 	default:
 		return fmt.Sprintf("%T", e)
 	}
+}
+
+// picked tells the vectors by their first elements, and the places in them lane by lane.
+func (t *texter) picked(n *Picked) string {
+	from := make([]string, len(n.From))
+	for k, l := range n.From {
+		from[k] = t.load(l)
+	}
+	picks := strings.Trim(fmt.Sprint(n.Picks), "[]")
+	return fmt.Sprintf("pick(%d from %s: %s)", n.Width, strings.Join(from, ", "), picks)
 }

@@ -150,6 +150,8 @@ func (c *eliminator) value(e expr.Expr) expr.Expr {
 	switch n := e.(type) {
 	case *ir.Lanes:
 		return c.lanes(n)
+	case *ir.Picked:
+		return c.picked(n)
 	case *expr.Load:
 		return c.load(n)
 	case *expr.Select:
@@ -166,6 +168,26 @@ func (c *eliminator) lanes(n *ir.Lanes) expr.Expr {
 	c.lane = nil
 	defer func() { c.lane = lane }()
 	return n.Map(c.scalar)
+}
+
+// picked keeps the vectors that lanes are picked from, and what is picked: other steps of a sum pick other lanes of the
+// same vectors, and other positions of a window the same lanes.
+func (c *eliminator) picked(n *ir.Picked) expr.Expr {
+	if c.guards > 0 {
+		return n
+	}
+	from := make([]*expr.Tensor, len(n.From))
+	for k, l := range n.From {
+		from[k] = l.Tensor
+	}
+	lane, kept := c.lane, *n
+	c.lane, kept.From = &expr.Var{Name: "k", Extent: n.Width}, slices.Clone(n.From)
+	for k := range n.From {
+		source := c.load(n.Source(k, c.lane)).(*expr.Load)
+		kept.From[k] = &expr.Load{Tensor: source.Tensor, Index: []expr.Expr{expr.I(0)}}
+	}
+	c.lane = lane
+	return c.keep(&kept, from)
 }
 
 // scalar rewrites a value that has no lanes.

@@ -55,3 +55,24 @@ output t1
 `, "")
 	irtest.Golden(t, "guarded", cse.Run(f))
 }
+
+// TestWhatLanesArePickedFromIsLoadedOnce: both channels of each group are in the same vector, and what is picked of it
+// serves all rows of a window.
+func TestWhatLanesArePickedFromIsLoadedOnce(t *testing.T) {
+	f := program(t, `input t0 f32[5,8]
+sum t1 f32[4,8] over 2,2 = [t0 (add i0 r0) (add (mul (floordiv i1 2) 2) r1)]
+map t2 f32[4,8] = (max [t1 i0 i1] 0x0p+00:f32)
+output t2
+`, `split 1 0 2 0
+reorder 1 2 3 1
+unroll 1 3
+vectorize 1 1
+compute-at 0 1 2
+reorder 0 3 2 0 1
+unroll 0 3
+unroll 0 2
+unroll 0 0
+vectorize 0 1
+`)
+	irtest.Golden(t, "picked", cse.Run(f))
+}

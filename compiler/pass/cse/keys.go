@@ -46,6 +46,11 @@ func (k *keys) expr(e expr.Expr, lane *expr.Var) {
 	case *ir.Spread:
 		k.text = append(k.text, 's')
 		k.expr(n.Tensor.At(n.First), lane)
+	case *ir.Picked:
+		k.text = fmt.Appendf(k.text, "p%d %v", n.Width, n.Picks)
+		for _, l := range n.From {
+			k.expr(l, lane)
+		}
 	case *expr.Binary:
 		k.text = fmt.Appendf(k.text, "(%d ", n.Op)
 		k.expr(n.A, lane)

@@ -81,6 +81,9 @@ func (l *loop) value(e expr.Expr) expr.Expr {
 		if l.sideBySide(n) {
 			return n
 		}
+		if near := l.near(n); near != nil {
+			return near
+		}
 	case *expr.Select:
 		if first, uniform := Uniform(n.Cond, l.lane); uniform {
 			sides := []expr.Expr{first, l.value(n.A), l.value(n.B)}

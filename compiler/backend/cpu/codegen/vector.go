@@ -18,6 +18,8 @@ func (p *printer) vector(e expr.Expr) string {
 		return p.lanewise(n)
 	case *ir.Spread:
 		return p.spread(n)
+	case *ir.Picked:
+		return p.picked(n)
 	}
 	if !expr.Uses(e, p.lane) {
 		return p.broadcast(e)
@@ -90,6 +92,20 @@ func (p *printer) vectorLoad(n *expr.Load) string {
 	}
 	t := p.unit.vector(n.Tensor.DType, p.lanes)
 	return fmt.Sprintf("*(const %s_mem *)&%s", t, p.element(n.Tensor, at))
+}
+
+// picked picks lanes from vectors that are loaded whole, or lie in registers.
+func (p *printer) picked(n *ir.Picked) string {
+	lane, lanes := p.lane, p.lanes
+	p.lane, p.lanes = &expr.Var{Name: "k", Extent: n.Width}, n.Width
+	defer func() { p.lane, p.lanes = lane, lanes }()
+	first := p.vectorLoad(n.Source(0, p.lane))
+	last := first
+	if len(n.From) > 1 {
+		last = p.vectorLoad(n.Source(1, p.lane))
+	}
+	picks := strings.ReplaceAll(strings.Trim(fmt.Sprint(n.Picks), "[]"), " ", ", ")
+	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", first, last, picks)
 }
 
 // spread prints the neighbouring elements of 32 bits as one number, which goes to all lanes.

@@ -109,6 +109,17 @@ func GroupOf(l *expr.Load, axis *expr.Var) int64 {
 	return group
 }
 
+// GroupStep is how many elements of a dimension one channel of a group of so many stands for: those between the first
+// elements of two groups, divided among its channels.
+func GroupStep(index expr.Expr, axis *expr.Var, group int64) int64 {
+	for _, t := range expr.Linearize(index).Terms {
+		if expr.Uses(t.Atom, axis) {
+			return max(1, (max(t.Coef, -t.Coef)+group-1)/group)
+		}
+	}
+	return 0
+}
+
 // MovesWith reports whether an axis changes what is read.
 func (a *Access) MovesWith(axis int) bool {
 	for _, row := range a.Dims {

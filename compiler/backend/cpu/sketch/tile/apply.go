@@ -151,9 +151,9 @@ func (x *Tile) reductionNest(b *nest.Builder, acc int, z sizes) {
 		unit, lane = b.Split(acc, x.vec, x.lanes, schedule.Peel)
 		tileLoops = append(tileLoops, unit)
 	}
-	extents := slices.Clone(x.steps)
-	for k := range x.reduce {
-		reduction = append(reduction, len(x.extents)+k)
+	var extents []int64
+	for _, k := range x.order() {
+		reduction, extents = append(reduction, len(x.extents)+k), append(extents, x.steps[k])
 	}
 	var innermost []int
 	if last := len(reduction) - 1; x.dot != nil {

@@ -75,7 +75,7 @@ func (x *Tile) places(z sizes) float64 {
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
 // and end.
 func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64) float64 {
-	if x.writtenOut(z) {
+	if x.writtenOut(z) && !x.picks {
 		return x.windowCycles(t, tv, z)
 	}
 	positions := float64(z.th * z.tw)
@@ -90,7 +90,12 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	if x.loadsScalar {
 		loads += positions
 	}
-	if x.loadsOwn {
+	picked := 0.0
+	switch {
+	case x.picks:
+		picked = x.pickedVectors(tv, z)
+		loads += picked + 2*max(0, acc+picked*float64(x.picksFor(z))+tv-float64(t.CPU.VectorRegisters))
+	case x.loadsOwn:
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of
 		// which a tile uses only a part is loaded again for the others.
 		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
@@ -102,7 +107,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	if spilled := positions - machine.AddressRegisters(t); len(x.joint) > 0 && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
 	}
-	busy, operations := acc/2, acc
+	busy, operations := acc/2+machine.Picking(t, picked), acc+picked
 	if x.dot != nil {
 		busy, operations = acc*x.dot.slots, acc*x.dot.operations
 	}
@@ -131,12 +136,13 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 
 // innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
 func (x *Tile) innermost(z sizes) int64 {
-	last := x.steps[len(x.steps)-1]
+	order := x.order()
+	last := x.steps[order[len(order)-1]]
 	if z.kb > 0 {
 		last = min(last, z.kb)
 	}
 	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
-		last *= x.steps[k] // the innermost loop is written out whole
+		last *= x.steps[order[k]] // the innermost loop is written out whole
 	}
 	return last
 }
@@ -243,13 +249,16 @@ func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]
 // inlineCycles is what a feed that is computed at every load costs: its arithmetic each time, and, for padding, the
 // tiles at the borders, which check every load. Those that may go on in the next row all do, and position by position.
 func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
-	if x.writtenOut(z) {
+	if x.writtenOut(z) && !x.picks {
 		vectors := float64(nest.CeilDiv(x.extent(x.vec), x.lanes))
 		return inlined * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
 	}
 	loads := float64(nest.Product(x.extents)*nest.Product(x.reduce)) / float64(x.lanes)
 	if x.loadsScalar {
 		loads = float64(nest.Product(x.extents)/x.extent(x.vec)*nest.Product(x.reduce)) * float64(nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes))
+	}
+	if x.picks {
+		loads = x.pickedVectors(1, z) * float64(nest.CeilDiv(x.extent(x.vec), x.lanes)*nest.Product(x.reduce)) * x.places(z)
 	}
 	checks := borderCheck * min(1, 2/float64(nest.CeilDiv(x.extent(x.row), z.th)))
 	switch {

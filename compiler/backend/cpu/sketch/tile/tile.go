@@ -64,7 +64,11 @@ type Tile struct {
 	ends   []reuse.Access
 	panels []panel
 	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
+	// picks is set where vectors are no part of a group, so that their lanes are picked from what several groups read.
 	group int64
+	picks bool
+	// vectors are the numbers of vectors that a tile may have.
+	vectors []int64
 	// mustPack is set when vectors can only be loaded from panels.
 	mustPack bool
 	// fed is the access to what feeds the reduction, nil when nothing does; feedOps counts the operations on its
@@ -124,7 +128,11 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
 	} else {
-		x.panels = nil
+		x.panels, x.picks = nil, false
+	}
+	x.vectors = nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)
+	if x.picks {
+		x.vectors = x.pickedTiles(x.lanes)
 	}
 	x.classifyLoads()
 	x.findDot(s, acc, t)
@@ -132,20 +140,31 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 	return x
 }
 
-// findGroups finds the operands that are the same for a group of channels, where vectors fit into a group: with tiles
-// that do, they are like any operand that the vectors of a tile share.
+// findGroups finds the operands that are the same for a group of channels. With tiles that fit into a group, they are
+// like any operand that the vectors of a tile share; where groups fit into a tile, each of its vectors has its own.
 func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
 	axis := acc.Axes[x.vec]
 	for k, l := range expr.Loads(acc.Body) {
 		g := reuse.GroupOf(l, axis)
-		if g == 0 || lanes < 1 || g%lanes != 0 || x.group != 0 && x.group != g {
+		if g == 0 || lanes < 2 || x.group != 0 && x.group != g {
 			continue
 		}
-		x.group = g
-		for _, row := range x.accesses[k].Dims {
-			row[x.vec] = 0
+		if x.group, x.picks = g, g%lanes != 0; x.picks && len(x.pickedTiles(lanes)) == 0 {
+			x.group, x.picks = 0, false
+			continue
+		}
+		for d, row := range x.accesses[k].Dims {
+			if row[x.vec] = 0; x.picks {
+				row[x.vec] = reuse.GroupStep(l.Index[d], axis, g)
+			}
 		}
 	}
+}
+
+// fitsGroups reports whether a tile of so many channels lies within a group, or begins where one begins, so that the
+// lanes of its vectors are in groups that are known when it is compiled.
+func (x *Tile) fitsGroups(channels int64) bool {
+	return x.group == 0 || x.group%channels == 0 || x.picks && (channels%x.group == 0 || channels >= x.extent(x.vec))
 }
 
 // choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
@@ -286,7 +305,7 @@ func (x *Tile) open() []space.Parameter[Parameters] {
 		width, height = x.joined.extent(x.joined.col), x.joined.extent(x.joined.col)
 	}
 	open := []space.Parameter[p]{
-		nest.Knob("tv", func(p *p) *int64 { return &p.Vectors }, nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)...),
+		nest.Knob("tv", func(p *p) *int64 { return &p.Vectors }, x.vectors...),
 		nest.Knob("tw", func(p *p) *int64 { return &p.Columns }, nest.AtMost(width, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28)...),
 		nest.Knob("th", func(p *p) *int64 { return &p.Rows }, nest.AtMost(x.extent(x.row), 1, 2, 3, 4, 7, 8)...),
 		nest.Knob("hb", func(p *p) *int64 { return &p.RowTiles }, nest.AtMost(height, 1, 2, 4, 7, 8, 14, 16, 28, 56, 112, 1024)...),
@@ -295,7 +314,7 @@ func (x *Tile) open() []space.Parameter[Parameters] {
 		nest.Knob("inner", func(p *p) *int64 { return &p.Inner }, 0, 1),
 		nest.Unrolling(nest.Knob("ku", func(p *p) *int64 { return &p.Unroll }, nest.AtMost(nest.Product(x.steps), 1, 2, 4, 8, 16, 32)...)),
 	}
-	if len(x.reduce) > 1 && x.dot == nil {
+	if len(x.reduce) > 1 && x.dot == nil && !x.picks {
 		blocks := append([]int64{0}, nest.Below(x.reduce[len(x.reduce)-1], 16, 32, 64, 128, 256)...)
 		open = append(open, nest.Knob("kb", func(p *p) *int64 { return &p.Reduce }, blocks...))
 	}
@@ -347,6 +366,9 @@ type sizes struct {
 
 func (x *Tile) sizes(p Parameters) sizes {
 	z := sizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner}
+	if len(x.vectors) == 1 { // that is no knob
+		z.tv = x.vectors[0]
+	}
 	if z.pack = len(x.panels) > 0 && (x.mustPack || p.Pack == 1); z.pack {
 		z.inner = 1 // a panel serves all positions of its block
 	}
@@ -376,8 +398,8 @@ func (x *Tile) Legal(p Parameters) error {
 	if err := r.Legal(x.target); err != nil {
 		return err
 	}
-	if x.group > 0 && x.group%(z.tv*x.lanes) != 0 {
-		return fmt.Errorf("space: tile of %d vectors does not fit into groups of %d channels", z.tv, x.group)
+	if !x.fitsGroups(z.tv * x.lanes) {
+		return fmt.Errorf("space: tiles of %d vectors cut through groups of %d channels", z.tv, x.group)
 	}
 	return x.wholeLines(z, p)
 }

@@ -1,6 +1,7 @@
 package tile_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,6 +34,34 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 	p, ok := s.Parse("tv=3 tw=4")
 	if err := s.Legal(p); ok || err == nil || !strings.Contains(err.Error(), "groups of 32 channels") {
 		t.Errorf("a tile of 24 channels in groups of 32: %v", err)
+	}
+}
+
+// TestGroupsNarrowerThanAVectorAreComputedInVectors: a tile begins where a group begins, and of a window each channel is
+// picked once for all its columns.
+func TestGroupsNarrowerThanAVectorAreComputedInVectors(t *testing.T) {
+	for _, c := range []struct{ channels, groups, vectors int64 }{{4, 32, 1}, {8, 13, 1}, {2, 20, 1}, {3, 16, 3}, {6, 8, 3}, {20, 4, 5}} {
+		const size, kernel = 14, 3
+		x := expr.NewInput("x", array.Float32, size, size+kernel-1, c.groups*c.channels)
+		w := expr.NewConstant("w", array.Float32, kernel, c.channels, c.groups*c.channels)
+		conv := expr.ReduceOver("conv", expr.Sum, []int64{size, size, c.groups * c.channels}, []int64{kernel, c.channels}, func(i, r []expr.Expr) expr.Expr {
+			group := expr.Bin(expr.FloorDiv, i[2], expr.I(c.channels))
+			channel := expr.AddE(expr.MulE(group, expr.I(c.channels)), r[1])
+			return expr.MulE(x.At(i[0], expr.AddE(i[1], r[0]), channel), w.At(r[0], r[1], i[2]))
+		})
+		s := sketch.New(sketchtest.WorkloadOf(t, conv), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		p, ok := s.Parse(fmt.Sprintf("tv=%d tw=2 th=1", c.vectors))
+		if !ok {
+			t.Errorf("%d groups of %d channels: %v", c.groups, c.channels, s.Legal(p))
+			continue
+		}
+		applied, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trace := string(applied.Trace()); !strings.Contains(trace, "\nsplit 1 2 16 ") {
+			t.Errorf("%d groups of %d channels are not computed in vectors of 16:\n%s", c.groups, c.channels, trace)
+		}
 	}
 }
 
