@@ -33,6 +33,10 @@ a cost model, trained on the records of other tasks, predicts to be the fastest,
 default schedule where there are no records. A package is compiled for one number of
 threads. Schedules whose algorithm --numerics forbids are not used.
 
+With --lock, the schedules that a file has are obeyed, and those that it lacks are chosen
+as above and added to it: the same file, model and target give the same package, bit for
+bit, whatever is recorded meanwhile.
+
 With --check, the package runs once on the inputs of a file before it is written. Its
 outputs are compared with those of the same model with strict numerics on this processor;
 the error is printed and stays in the package. --max-error bounds it.
@@ -51,6 +55,7 @@ type compileCommand struct {
 	numerics                 numericsFlag
 	storage                  storageFlag
 	accuracy                 accuracyFlags
+	lock                     lockFlags
 	costModel                costModelFlag
 	log                      logFlag
 }
@@ -85,6 +90,7 @@ func newCompile(a *app) *cobra.Command {
 		Example: `  tilth compile resnet18.onnx -o resnet18.tar
   tilth compile resnet18.onnx --threads 1 --tracker 127.0.0.1:9190 -o resnet18.tar
   tilth compile resnet18.onnx --target cuda --numerics fast --check in.npz --max-error 0.02
+  tilth compile resnet18.onnx --lock tilth.lock -o resnet18.tar
   tilth compile resnet18.onnx --untuned -o baseline.tar`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -98,6 +104,7 @@ func newCompile(a *app) *cobra.Command {
 	k.numerics.add(c)
 	k.storage.add(c)
 	k.accuracy.add(c)
+	k.lock.add(c)
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	k.tracker.excludes(c, "records", "untuned")
@@ -123,6 +130,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.accuracy.check(path); err != nil {
 		return err
 	}
+	if err := k.lock.check(); err != nil {
+		return err
+	}
 	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
 	if err != nil {
 		return err
@@ -139,7 +149,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	choices, err := k.choose(ctx, p, machine)
+	choices, lock, err := k.lock.choices(ctx, p, machine, k.numerics.level, k.choose)
 	if err != nil {
 		return err
 	}
@@ -163,6 +173,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := k.lock.write(lock); err != nil {
 		return err
 	}
 	result := compileResult{

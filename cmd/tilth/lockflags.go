@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/tuning/lock"
+)
+
+// lockFlags say where schedules are kept, so that a model is compiled the same way again.
+type lockFlags struct {
+	path   string
+	locked bool
+}
+
+func (f *lockFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.path, "lock", "", "`file` with the schedule of each task, which are obeyed; those that it lacks are added to it")
+	c.Flags().BoolVar(&f.locked, "locked", false, "refuse to compile where the lock file lacks a schedule")
+}
+
+func (f *lockFlags) check() error {
+	if f.locked && f.path == "" {
+		return usagef("--locked: name the lock file with --lock")
+	}
+	return nil
+}
+
+// choices are those of the lock, and those that choose finds for the tasks that it lacks, if any. Who has compiled them
+// writes the lock that is returned, if it is not nil.
+func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.Target, level schedule.Numerics,
+	choose func(context.Context, *program.Program, *target.Target) ([]aot.Choice, error)) ([]aot.Choice, *lock.File, error) {
+	if f.path == "" {
+		choices, err := choose(ctx, p, t)
+		return choices, nil, err
+	}
+	l, err := lock.Read(f.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	choices, whole := make([]aot.Choice, len(p.Tasks)), l.Has(t.Fingerprint(), p.Tasks)
+	if f.locked && !whole {
+		return nil, nil, fmt.Errorf("%s lacks schedules of this model for %s: compile once without --locked to add them", f.path, t.Fingerprint())
+	}
+	if !whole {
+		if choices, err = choose(ctx, p, t); err != nil {
+			return nil, nil, err
+		}
+	}
+	added, err := l.Obey(t.Fingerprint(), p.Tasks, level, choices)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
+	}
+	if added == 0 {
+		return choices, nil, nil
+	}
+	return choices, l, nil
+}
+
+// write writes the lock, if there is something to write.
+func (f *lockFlags) write(l *lock.File) error {
+	if l == nil {
+		return nil
+	}
+	return l.Write(f.path)
+}

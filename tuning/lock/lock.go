@@ -1,0 +1,141 @@
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+)
+
+const (
+	// version is that of the format.
+	version = 1
+	// mostBytes bounds a file that is read; a schedule takes about a kilobyte.
+	mostBytes = 64 << 20
+)
+
+// File is what a lock file has: schedules by the target's fingerprint and the workload's digest, so that models and
+// machines can share one.
+type File struct {
+	Version int                         `json:"version"`
+	Targets map[string]map[string]Entry `json:"targets"`
+}
+
+// Entry is the schedule of a workload.
+type Entry struct {
+	// Task is what the task was called, for people.
+	Task string `json:"task"`
+	// Origin, LatencySeconds and RelativeError are those of the choice, which a package's manifest tells.
+	Origin         string  `json:"origin"`
+	LatencySeconds float64 `json:"latency_s,omitempty"`
+	RelativeError  float64 `json:"relative_error,omitempty"`
+	Trace          string  `json:"trace"`
+}
+
+// Read is the lock in a file; an empty one where there is no file.
+func Read(path string) (*File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &File{Version: version, Targets: map[string]map[string]Entry{}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read lock: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read lock %s: %w", path, err)
+	}
+	if len(text) > mostBytes {
+		return nil, fmt.Errorf("lock %s has more than %d MiB: it is none that tilth compile wrote", path, mostBytes>>20)
+	}
+	l, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w; restore it, or remove it to have schedules chosen anew", path, err)
+	}
+	return l, nil
+}
+
+func parse(text []byte) (*File, error) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	var l File
+	if err := in.Decode(&l); err != nil {
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it is damaged: something follows its end")
+	}
+	if l.Version != version {
+		return nil, fmt.Errorf("it has version %d, and this tilth knows version %d", l.Version, version)
+	}
+	if l.Targets == nil {
+		l.Targets = map[string]map[string]Entry{}
+	}
+	return &l, nil
+}
+
+// Write writes the lock to a file, which is there whole or as it was. Equal locks are equal files.
+func (l *File) Write(path string) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		out := json.NewEncoder(w)
+		out.SetEscapeHTML(false)
+		out.SetIndent("", " ")
+		return out.Encode(l)
+	})
+}
+
+// Obey replaces the choices of tasks that the lock has for a target, and adds those of the others; added is how many
+// these are. A schedule that does not fit its task, or needs more than a level of numerics allows, is an error.
+func (l *File) Obey(target string, tasks []program.Task, numerics schedule.Numerics, choices []aot.Choice) (added int, err error) {
+	entries := l.Targets[target]
+	if entries == nil {
+		entries = map[string]Entry{}
+		l.Targets[target] = entries
+	}
+	for k, task := range tasks {
+		digest := task.Workload.Digest()
+		e, locked := entries[digest]
+		if !locked {
+			c := choices[k]
+			entries[digest] = Entry{Task: task.Name, Origin: c.Origin, LatencySeconds: c.LatencySeconds, RelativeError: c.RelativeError, Trace: string(c.Trace)}
+			added++
+			continue
+		}
+		if choices[k], err = e.choice(task, numerics); err != nil {
+			return 0, err
+		}
+	}
+	return added, nil
+}
+
+// Has reports whether the lock has schedules of all tasks for a target.
+func (l *File) Has(target string, tasks []program.Task) bool {
+	for _, task := range tasks {
+		if _, locked := l.Targets[target][task.Workload.Digest()]; !locked {
+			return false
+		}
+	}
+	return true
+}
+
+// choice is the entry as a task's choice.
+func (e Entry) choice(task program.Task, numerics schedule.Numerics) (aot.Choice, error) {
+	s, err := schedule.Replay(task.Workload, []byte(e.Trace))
+	if err != nil {
+		return aot.Choice{}, fmt.Errorf("the locked schedule of %s does not fit it: %w; remove its entry to have one chosen anew", task.Name, err)
+	}
+	if s.Numerics() > numerics {
+		return aot.Choice{}, fmt.Errorf("the locked schedule of %s needs --numerics %v: give that, or remove its entry to have one chosen for %v",
+			task.Name, s.Numerics(), numerics)
+	}
+	return aot.Choice{Origin: e.Origin, LatencySeconds: e.LatencySeconds, RelativeError: e.RelativeError, Trace: []byte(e.Trace)}, nil
+}
