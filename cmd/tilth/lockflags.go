@@ -30,8 +30,8 @@ func (f *lockFlags) check() error {
 	return nil
 }
 
-// choices are those of the lock, and those that choose finds for the tasks that it lacks, if any. Who has compiled them
-// writes the lock that is returned, if it is not nil.
+// choices are those of the lock, and those that choose finds for the tasks that it lacks, if any. Who has compiled
+// them writes the lock that is returned, if it is not nil.
 func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.Target, level schedule.Numerics,
 	choose func(context.Context, *program.Program, *target.Target) ([]aot.Choice, error)) ([]aot.Choice, *lock.File, error) {
 	if f.path == "" {

@@ -42,8 +42,8 @@ func (s *Spread) Operands() []expr.Expr { return []expr.Expr{s.Tensor.At(s.First
 // Map replaces nothing: what is spread lies in memory.
 func (s *Spread) Map(func(expr.Expr) expr.Expr) expr.Expr { return s }
 
-// Picked is, in a vector loop, a value whose lanes are picked from one or two vectors of elements that lie side by side,
-// as those of a few groups of channels.
+// Picked is, in a vector loop, a value whose lanes are picked from one or two vectors of elements that lie side by
+// side, as those of a few groups of channels.
 type Picked struct {
 	Lane *expr.Var
 	// From are the first elements of the vectors, each of Width elements of one type.

@@ -170,8 +170,8 @@ func (c *eliminator) lanes(n *ir.Lanes) expr.Expr {
 	return n.Map(c.scalar)
 }
 
-// picked keeps the vectors that lanes are picked from, and what is picked: other steps of a sum pick other lanes of the
-// same vectors, and other positions of a window the same lanes.
+// picked keeps the vectors that lanes are picked from, and what is picked: other steps of a sum pick other lanes of
+// the same vectors, and other positions of a window the same lanes.
 func (c *eliminator) picked(n *ir.Picked) expr.Expr {
 	if c.guards > 0 {
 		return n

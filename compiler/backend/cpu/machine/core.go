@@ -63,8 +63,8 @@ func AddressRegisters(t *target.Target) float64 {
 // Broadcasts reports whether vector instructions read one operand as a broadcast from memory.
 func Broadcasts(t *target.Target) bool { return t.CPU.Has("avx512f") }
 
-// Picking is the cycles that the units which multiply lose to picking lanes for so many vectors: with AVX-512 one of two
-// does that, too, on Intel's processors; with shorter vectors another unit does.
+// Picking is the cycles that the units which multiply lose to picking lanes for so many vectors: with AVX-512 one of
+// two does that, too, on Intel's processors; with shorter vectors another unit does.
 func Picking(t *target.Target, vectors float64) float64 {
 	if t.CPU.VectorBytes >= 64 {
 		return vectors / 2

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 )
 
-// Vectors that are no part of a group pick their lanes from what several groups read: in each step of the reduction the
-// elements of one channel of each group. What is picked for a position serves all steps that read the same position and
-// channel, so the axes of the window are innermost.
+// Vectors that are no part of a group pick their lanes from what several groups read: in each step of the reduction
+// the elements of one channel of each group. What is picked for a position serves all steps that read the same
+// position and channel, so the axes of the window are innermost.
 
 // pickedTiles are the numbers of vectors whose lanes are in groups that are known when a tile is compiled.
 func (x *Tile) pickedTiles(lanes int64) (list []int64) {

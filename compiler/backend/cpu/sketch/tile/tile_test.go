@@ -37,8 +37,8 @@ func TestChannelsOfAGroupShareTheirInputs(t *testing.T) {
 	}
 }
 
-// TestGroupsNarrowerThanAVectorAreComputedInVectors: a tile begins where a group begins, and of a window each channel is
-// picked once for all its columns.
+// TestGroupsNarrowerThanAVectorAreComputedInVectors: a tile begins where a group begins, and of a window each channel
+// is picked once for all its columns.
 func TestGroupsNarrowerThanAVectorAreComputedInVectors(t *testing.T) {
 	for _, c := range []struct{ channels, groups, vectors int64 }{{4, 32, 1}, {8, 13, 1}, {2, 20, 1}, {3, 16, 3}, {6, 8, 3}, {20, 4, 5}} {
 		const size, kernel = 14, 3
