@@ -12,7 +12,7 @@ import (
 )
 
 // run compiles testdata/NAME.c, which includes what of the harness it tests, and runs it.
-func run(t *testing.T, name string) {
+func run(t *testing.T, name string, args ...string) {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
 	text, err := os.ReadFile("testdata/" + name + ".c")
@@ -25,7 +25,7 @@ func run(t *testing.T, name string) {
 	if err := tc.Build(t.Context(), build, program); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(program).CombinedOutput(); err != nil {
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
@@ -35,3 +35,6 @@ func TestRaceKeepsItsErrorRates(t *testing.T) { run(t, "race") }
 
 // TestTheEndOfABufferIsShownAndHidden reads and writes behind it.
 func TestTheEndOfABufferIsShownAndHidden(t *testing.T) { run(t, "buffer") }
+
+// TestTheWallBesideADriver refuses programs, signals to others and the removal of files, and leaves what drivers do.
+func TestTheWallBesideADriver(t *testing.T) { run(t, "sandbox", t.TempDir()) }
