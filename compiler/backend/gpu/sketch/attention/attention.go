@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/product"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/sketch/tensor"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
@@ -182,6 +183,8 @@ func (a *attention) Legal(q parameters) error {
 		return fmt.Errorf("space: %d keys are not as many as instructions take", q.piece)
 	case a.registers(q) > maxRegisters:
 		return fmt.Errorf("space: a thread keeps %d registers, more than it has", a.registers(q))
+	case q.threads()*(product.OwnRegisters+a.registers(q)) > int64(a.gpu.MultiprocessorRegisters):
+		return fmt.Errorf("space: %d threads with %d registers are more than a multiprocessor has", q.threads(), a.registers(q))
 	case a.sharedBytes(q) > a.gpu.BlockSharedBytes:
 		return fmt.Errorf("space: a block takes %d bytes of shared memory of %d", a.sharedBytes(q), a.gpu.BlockSharedBytes)
 	}
