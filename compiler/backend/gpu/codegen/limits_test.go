@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// TestACardsLimitsAreKnownBeforeCompiling: a schedule for a large card is refused for one that lacks what it takes, and
-// the error says which of its limits that is.
+// TestACardsLimitsAreKnownBeforeCompiling: a schedule for a large card is refused for one that lacks what it takes,
+// and the error says which of its limits that is.
 func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 	b := gpusim.Backend{}
 	on, err := b.Target(b.Targets()[0], 1)
