@@ -56,7 +56,8 @@ func apart(n, threads *ir.For) bool {
 		case *ir.CopyAsync:
 			index, elements = x.Index, x.Elements
 		}
-		known = known && index != nil && !slices.Contains(written, b.Tensor) && distinct(index, elements, n.Var)
+		known = known && index != nil && !slices.Contains(written, b.Tensor) &&
+			(distinct(index, elements, n.Var) || tried(index, elements, n.Var))
 		written = append(written, b.Tensor)
 	})
 	ir.VisitExprs(threads.Body, func(e expr.Expr) {

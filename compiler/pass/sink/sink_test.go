@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/ir/irtest"
 	"github.com/tilth-dev/tilth/compiler/pass/sink"
 )
@@ -21,6 +24,27 @@ func TestACopyToRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
 		f := irtest.Replayed(t, irtest.Product, strings.Replace(irtest.Tiles, "split 2 2 8 0", "skew 2 4\nsplit 2 2 "+threads+" 0", 1))
 		if before, after := f.Text(), sink.Run(f).Text(); before == after {
 			t.Errorf("%s threads: the loop over rounds has not moved:\n%s", threads, after)
+		}
+	}
+}
+
+// TestACopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop: rows have gaps, and so has what is made of rows; unless the gaps
+// are negative, so that two rows overlap.
+func TestACopyToRowsOfRowsWithGapsIsEachThreadsOwnLoop(t *testing.T) {
+	round, thread := &expr.Var{Name: "round", Extent: 12}, &expr.Var{Name: "thread", Extent: 16}
+	number := expr.AddE(expr.MulE(round, expr.I(16)), thread)
+	digit := func(by, of, times int64) expr.Expr {
+		return expr.MulE(expr.Bin(expr.FloorMod, expr.Bin(expr.FloorDiv, number, expr.I(by)), expr.I(of)), expr.I(times))
+	}
+	for gap, moves := range map[int64]bool{32: true, -4: false} {
+		row := 6 + gap
+		index := expr.AddE(expr.AddE(expr.MulE(expr.Bin(expr.FloorDiv, round, expr.I(3)), expr.I(8*row)), digit(6, 8, row)), digit(1, 6, 1))
+		b := &ir.Buffer{Tensor: ir.Flat("s0", array.Float32, 8*(8*max(row, 1))), Space: ir.Shared}
+		store := &ir.Store{Buffer: b, Index: expr.Simplify(index), Value: expr.F(array.Float32, 1)}
+		threads := &ir.For{Var: thread, Extent: 16, Kind: ir.Threads, Body: ir.Block{store}}
+		f := &ir.Func{Body: ir.Block{&ir.For{Var: round, Extent: 12, Body: ir.Block{threads}}}}
+		if kind := sink.Run(f).Body[0].(*ir.For).Kind; (kind == ir.Threads) != moves {
+			t.Errorf("with gaps of %d the outer loop is of kind %v", gap, kind)
 		}
 	}
 }
