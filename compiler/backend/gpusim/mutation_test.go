@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -59,6 +60,48 @@ func without(b ir.Block, at *int) ir.Block {
 		out = append(out, st)
 	}
 	return out
+}
+
+// betweenRounds are the numbers of barriers that stand between two rounds of a copy to shared memory. Of rows of rows
+// with gaps, nothing may prove that the rounds write different elements.
+func betweenRounds(f *ir.Func) map[int]bool {
+	numbers, at := map[int]bool{}, 0
+	var walk func(b ir.Block)
+	walk = func(b ir.Block) {
+		for k, st := range b {
+			if orders(st) {
+				numbers[at] = k > 0 && k+1 < len(b) && fills(f, b[k-1]) && fills(f, b[k+1])
+				at++
+			}
+			switch n := st.(type) {
+			case *ir.For:
+				walk(n.Body)
+			case *ir.If:
+				walk(n.Then)
+				walk(n.Else)
+			}
+		}
+	}
+	walk(f.Body)
+	return numbers
+}
+
+// fills reports whether a loop on threads only copies from arguments to shared memory.
+func fills(f *ir.Func, st ir.Stmt) bool {
+	n, ok := st.(*ir.For)
+	if !ok || n.Kind != ir.Threads {
+		return false
+	}
+	ir.Visit(n.Body, func(st ir.Stmt) {
+		b := ir.Written(st)
+		ok = ok && (b == nil || b.Space == ir.Shared)
+	})
+	ir.VisitExprs(n.Body, func(e expr.Expr) {
+		for _, l := range expr.Loads(e) {
+			ok = ok && slices.ContainsFunc(f.Args, func(b *ir.Buffer) bool { return b.Tensor == l.Tensor })
+		}
+	})
+	return ok
 }
 
 // found are the words of reports that a barrier, a fence or a wait is missing.
@@ -121,6 +164,7 @@ func missed(t testing.TB, rt rapid.TB, on *target.Target, c kerneltest.Case) int
 	if err != nil {
 		rt.Fatalf("compiling: %v", err)
 	}
+	needless := betweenRounds(f)
 	for k := range n {
 		others := map[int]error{}
 		for i := range n {
@@ -128,7 +172,10 @@ func missed(t testing.TB, rt rapid.TB, on *target.Target, c kerneltest.Case) int
 				others[i] = errOther
 			}
 		}
-		_, _, err := kerneltest.Run([]string{program}, cases, others)
+		outputs, _, err := kerneltest.Run([]string{program}, cases, others)
+		if err == nil && needless[k] && c.Wrong(outputs[k]) == "" {
+			continue
+		}
 		if err == nil || !found.MatchString(err.Error()) {
 			rt.Fatalf("without barrier, fence or wait %d of %d: %v\n%s\n%s", k, n, err, c.Text(), f.Text())
 		}
