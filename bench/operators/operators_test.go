@@ -171,3 +171,30 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 		}
 	}
 }
+
+// TestTheTableOfASetHasItsRowsAlone: rows of both sets may lie in one folder.
+func TestTheTableOfASetHasItsRowsAlone(t *testing.T) {
+	dir := t.TempDir()
+	r, err := openRows(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := row{Operator: "C2D", Shape: "7, 7, 512, 512, 3, 1, 1", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, DefaultSeconds: 4}
+	other := one
+	other.Operator, other.Shape = "ConvNeXt", "7, 7, 768, 7, 1, 3"
+	if err := r.add([]row{one, other}); err != nil {
+		t.Fatal(err)
+	}
+	for set, want := range map[string]string{"ansor": "C2D", "grouped": "ConvNeXt"} {
+		var out strings.Builder
+		if err := runTable([]string{"-dir", dir, "-set", set}, &out); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "| v1 |"); n != 1 || !strings.Contains(out.String(), "\n| "+want+" (") {
+			t.Errorf("the table of %s is\n%s", set, out.String())
+		}
+	}
+	if err := runTable([]string{"-dir", dir, "-set", "other"}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "ansor, grouped") {
+		t.Errorf("a set that there is not: %v", err)
+	}
+}

@@ -54,7 +54,7 @@ var sets = map[string][]family{"ansor": families, "grouped": grouped}
 func operators(set string, names []string, batches []int64) ([]workload, error) {
 	among, ok := sets[set]
 	if !ok {
-		return nil, fmt.Errorf("-set %s: there are %s", set, strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+		return nil, noSet(set)
 	}
 	var list []workload
 	for _, f := range among {
@@ -76,6 +76,15 @@ func operators(set string, names []string, batches []int64) ([]workload, error) 
 		return nil, fmt.Errorf("no operator is named %s; there are %s", strings.Join(names, ", "), familyNames(among))
 	}
 	return list, nil
+}
+
+func noSet(name string) error {
+	return fmt.Errorf("-set %s: there are %s", name, strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+}
+
+// has reports whether a row is of one of the families.
+func has(families []family, r row) bool {
+	return slices.ContainsFunc(families, func(f family) bool { return f.name == r.Operator })
 }
 
 // shapeText is a shape as the table has it.

@@ -4,32 +4,39 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/bench/document"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// documentPart is the part of a document that the table replaces.
-const documentPart = "operators table"
+// documentParts are the parts of a document that the tables of the sets replace.
+var documentParts = map[string]string{"ansor": "operators table", "grouped": "grouped table"}
 
-// runTable writes the table of all rows.
+// runTable writes the table of the rows of a set; the tasks of models are with those of Ansor's.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	dir := flags.String("dir", defaultDir, "folder with the rows")
+	set := flags.String("set", "ansor", "the set whose rows to write: ansor or grouped")
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	points := flags.Bool("points", false, "write the default and the best point of each workload, too")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	part, ok := documentParts[*set]
+	if !ok {
+		return noSet(*set)
+	}
 	r, err := openRows(*dir)
 	if err != nil {
 		return err
 	}
+	list := slices.DeleteFunc(r.latest(), func(one row) bool { return has(grouped, one) != (*set == "grouped") })
 	var out strings.Builder
-	writeTable(&out, r.latest(), *points)
+	writeTable(&out, list, *points)
 	if *into != "" {
-		return document.Splice(*into, documentPart, out.String())
+		return document.Splice(*into, part, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
