@@ -38,9 +38,6 @@ func checkLimits(f *ir.Func, g *target.GPU) error {
 			return fmt.Errorf("gpu: a block takes %d bytes of shared memory, more than the %d of %s", l.sharedBytes, g.BlockSharedBytes, g.Model)
 		case l.privateBytes/4 > int64(g.ThreadRegisters):
 			return fmt.Errorf("gpu: a thread keeps %d bytes, more than the %d registers of %s", l.privateBytes, g.ThreadRegisters, g.Model)
-		case l.threads*(l.privateBytes/4) > int64(g.MultiprocessorRegisters):
-			return fmt.Errorf("gpu: %d threads keep %d bytes each, more than the %d registers of a multiprocessor of %s",
-				l.threads, l.privateBytes, g.MultiprocessorRegisters, g.Model)
 		}
 	}
 	return nil

@@ -38,8 +38,6 @@ func TestACardsLimitsAreKnownBeforeCompiling(t *testing.T) {
 		{"a block has 256 threads, more than the 128 of", func(g *target.GPU) { g.BlockThreads = 128 }},
 		{"bytes of shared memory, more than the 64 of", func(g *target.GPU) { g.BlockSharedBytes = 64 }},
 		{"more than the 32 registers of", func(g *target.GPU) { g.ThreadRegisters = 32 }},
-		{"256 threads keep ", func(g *target.GPU) { g.MultiprocessorRegisters = 8 << 10 }},
-		{"bytes each, more than the 8192 registers of a multiprocessor of", func(g *target.GPU) { g.MultiprocessorRegisters = 8 << 10 }},
 	} {
 		smaller := *on.GPU
 		c.less(&smaller)
