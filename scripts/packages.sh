@@ -11,6 +11,8 @@ tests+=(iproute2 systemd prometheus)
 tests+=(runc nftables)
 # OpenCL on processors.
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
+# The program that asks PyTorch for times, beside a PyTorch that plays one.
+tests+=(python3)
 peers=(nodejs npm)
 
 wanted=()
@@ -38,6 +40,7 @@ present() {
 	nodejs) command -v node ;;
 	npm) command -v npm ;;
 	strace) command -v strace ;;
+	python3) command -v python3 ;;
 	runc) command -v runc ;;
 	nftables) command -v nft ;;
 	*) installed "$1" ;;

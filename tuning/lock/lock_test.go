@@ -81,6 +81,29 @@ func TestALockThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
+// TestALockIsNoWayAroundNumerics: Winograd's algorithm is not for who wants direct sums.
+func TestALockIsNoWayAroundNumerics(t *testing.T) {
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[10,10,4]
+constant t1 f32[3,3,4,5]
+sum t2 f32[8,8,5] over 3,3,4 = (mul [t0 (add i0 r0) (add i1 r1) r2] [t1 r0 r1 r2 i2])
+output t2
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []program.Task{{Name: "conv", Workload: w}}
+	entries := map[string]Entry{w.Digest(): {Task: "conv", Trace: "tilth-trace 1\nwinograd 0 4\n"}}
+	l := &File{Version: version, Targets: map[string]map[string]Entry{machine: entries}}
+	if _, err := l.Obey(machine, list, schedule.Default, make([]aot.Choice, 1)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Obey(machine, list, schedule.Strict, make([]aot.Choice, 1))
+	if err == nil || !strings.Contains(err.Error(), "schedule of conv needs --numerics default") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // TestADamagedLockIsRefused: the error names the file and what to do.
 func TestADamagedLockIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{

@@ -23,13 +23,13 @@ func (l *loop) near(n *expr.Load) expr.Expr {
 	}
 	// Whole blocks of the tensor are loaded, so that what other steps pick from a block is in the same vectors.
 	block := l.block(first, n.Tensor.Shape[0])
-	start := floor(first.Const+low, block)
-	width, count := vectors(floor(first.Const+high, block)+block-start, l.lane.Extent)
+	start, end := floor(first.Const+low, block), floor(first.Const+high, block)+block
+	width, count := vectors(end-start, l.lane.Extent)
 	if count > 2 {
 		return nil
 	}
 	p := &ir.Picked{Lane: l.lane, Width: width, Picks: make([]int64, len(offsets))}
-	begins := []int64{start, floor(first.Const+high, block) + block - width}[:count]
+	begins := []int64{start, end - width}[:count]
 	for _, at := range begins {
 		source := first
 		source.Const = at

@@ -64,7 +64,7 @@ func AddressRegisters(t *target.Target) float64 {
 func Broadcasts(t *target.Target) bool { return t.CPU.Has("avx512f") }
 
 // Picking is the cycles that the units which multiply lose to picking lanes for so many vectors: with AVX-512 one of
-// two does that, too, on Intel's processors; with shorter vectors another unit does.
+// two does that, too, on Intel's processors; with shorter vectors another unit does. Estimated from vendors' tables.
 func Picking(t *target.Target, vectors float64) float64 {
 	if t.CPU.VectorBytes >= 64 {
 		return vectors / 2

@@ -152,7 +152,7 @@ func (x *Tile) reductionNest(b *nest.Builder, acc int, z sizes) {
 		tileLoops = append(tileLoops, unit)
 	}
 	var extents []int64
-	for _, k := range x.order() {
+	for _, k := range x.order {
 		reduction, extents = append(reduction, len(x.extents)+k), append(extents, x.steps[k])
 	}
 	var innermost []int

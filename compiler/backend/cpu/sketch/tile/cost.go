@@ -136,13 +136,12 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 
 // innermost is how many steps the innermost loop of the reduction has, unrolled ones included.
 func (x *Tile) innermost(z sizes) int64 {
-	order := x.order()
-	last := x.steps[order[len(order)-1]]
+	last := x.steps[x.order[len(x.order)-1]]
 	if z.kb > 0 {
 		last = min(last, z.kb)
 	}
 	for k := len(x.steps) - 2; k >= 0 && last <= z.ku && z.kb == 0; k-- {
-		last *= x.steps[order[k]] // the innermost loop is written out whole
+		last *= x.steps[x.order[k]] // the innermost loop is written out whole
 	}
 	return last
 }

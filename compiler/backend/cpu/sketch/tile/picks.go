@@ -24,8 +24,8 @@ func (x *Tile) pickedTiles(lanes int64) (list []int64) {
 	return list
 }
 
-// order is the order of the reduction's loops, outermost first, as places among its axes.
-func (x *Tile) order() []int {
+// loopOrder is the order of the reduction's loops.
+func (x *Tile) loopOrder() []int {
 	order := make([]int, len(x.reduce))
 	for k := range order {
 		order[k] = k
@@ -40,7 +40,7 @@ func (x *Tile) order() []int {
 // only in where in the window they are.
 func (x *Tile) picksFor(z sizes) int64 {
 	steps := int64(1)
-	for _, k := range slices.Backward(x.order()) {
+	for _, k := range slices.Backward(x.order) {
 		if k == len(x.reduce)-1 || steps*x.reduce[k] > z.ku {
 			break
 		}

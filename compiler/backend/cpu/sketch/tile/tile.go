@@ -54,6 +54,8 @@ type Tile struct {
 	reduce        []int64
 	// steps are the reduction's extents as its loops have them: with several terms a step where dot is set.
 	steps []int64
+	// order is that of the reduction's loops, outermost first, as places among its axes.
+	order []int
 	dot   *dotting
 	packs []packable
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
@@ -110,7 +112,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
-	x.steps = x.reduce
+	x.steps, x.order = x.reduce, x.loopOrder()
 	for k, e := range x.extents {
 		if e > 1 {
 			x.vec = k
@@ -132,7 +134,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 	}
 	x.vectors = nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)
 	if x.picks {
-		x.vectors = x.pickedTiles(x.lanes)
+		x.vectors, x.order = x.pickedTiles(x.lanes), x.loopOrder()
 	}
 	x.classifyLoads()
 	x.findDot(s, acc, t)
