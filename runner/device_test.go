@@ -67,6 +67,7 @@ func newDeviceBenchOf(t testing.TB, w *expr.Workload, list []*schedule.Schedule)
 	b := &deviceBench{plan: Plan{Threads: 1, Seed: 1, Limits: Limits{Budget: time.Millisecond}}}
 	build := func(what toolchain.Build, name string) string {
 		path := filepath.Join(dir, name)
+		what.Objects = keptObjects(t)
 		if err := tc.Build(t.Context(), what, path); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 		}
 	})
 	build := harness.Build(machine)
-	build.Parallel = 2
+	build.Parallel, build.Objects = 2, keptObjects(t)
 	if err := tc.Build(t.Context(), build, b.path("harness")); err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +58,22 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 	return b
 }
 
+// keptObjects are those of the tests before, most of which compile the same.
+func keptObjects(t testing.TB) *toolchain.Objects {
+	t.Helper()
+	o, err := toolchain.OpenObjects(filepath.Join(scratch, "objects"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) kernels(t testing.TB, source, output string, flags ...string) {
 	t.Helper()
 	err := b.tc.Build(t.Context(), toolchain.Build{Target: b.target, Form: toolchain.Kernels, Flags: flags, Headers: append(runtime.PoolHeaders(), testFile(t, "workload.h")),
-		Sources: []toolchain.File{testFile(t, source)}}, b.path(output))
+		Sources: []toolchain.File{testFile(t, source)}, Objects: keptObjects(t)}, b.path(output))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -108,6 +109,9 @@ func TestASpareProcessThatDiedIsNotUsed(t *testing.T) {
 	for _, one := range s.waiting {
 		if err := one.Signal(syscall.SIGKILL); err != nil {
 			t.Fatal(err)
+		}
+		if e, err := one.next(time.Minute); !errors.Is(err, io.EOF) { // it ends some time after the signal
+			t.Fatalf("%+v, %v", e, err)
 		}
 	}
 	outcomes, err := b.measure(t)
