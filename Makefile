@@ -72,7 +72,7 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 
 bench-operators: ## single operators: GFLOP/s, and per cent of what the machine can do
 	@scripts/packages.sh demo
-	$(GO) run ./bench/operators -version $(VERSION) $(OPERATORS)
+	$(GO) run ./bench/operators -version "$$(scripts/version.sh)" $(OPERATORS)
 
 bench-racing: ## whether short measurements find the winners of long ones
 	@scripts/packages.sh demo

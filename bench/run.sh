@@ -4,12 +4,12 @@
 # usage: bench/run.sh [FLAGS] [MODEL[:INPUTS.npz] ...]
 #   MODEL is a name that 'tilth model' knows, or an .onnx file; all built-in models when none is named
 #   --untuned         default schedules only, without tuning
-#   --again           compare also what was compared before with this version
+#   --again           compare also what was compared before with this version of the tree
 #   --time 5m         tuning time of a model for each number of threads (also BENCH_TIME)
 #   --threads 1,2     numbers of threads (also BENCH_THREADS)
 #   --seconds 10      how long contenders take turns, for each model and number of threads
-# Models, records, packages and results are kept in .tools/bench, so that another run goes on where this one ended;
-# BENCH_MODELS names models as well.
+# Results are kept in bench/results, in a folder for each kind of machine, so that another run goes on where this one
+# ended; models, records and packages in .tools/bench. BENCH_MODELS names models as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,4 +18,4 @@ mkdir -p "$work"
 scripts/ort.sh
 go build -o "$work/bench" ./bench/models
 read -ra models <<<"${BENCH_MODELS:-}"
-exec "$work/bench" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"
+exec "$work/bench" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

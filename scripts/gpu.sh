@@ -2,7 +2,7 @@
 # All that wants a machine with an NVIDIA GPU, in one run of at most nine minutes: conformance cases, random points,
 # checkers, the card's rates, tuning, and comparisons with PyTorch where python3 has it. Results are lines of
 # bench/results/card/results.jsonl, and records lie beside them; commit both. What was done with this version is not
-# done again, so that another run goes on, on another machine, too. What lies in bench/results or docs changes no version.
+# done again, so that another run goes on, on another machine, too.
 #
 # usage: scripts/gpu.sh [FLAGS]     what 'go run ./bench/card -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there
@@ -18,20 +18,6 @@ packed=.tools/gpu
 # $ORIGIN/../lib, which they do not find where there is no /proc; so this name has as many letters, and replaces that.
 home=/usr/lib/tlgpu
 origin=\$ORIGIN/../lib
-
-# The newest commit of what is measured, and a digest of changes that were not committed.
-version() {
-	local measured=(. ':!bench/results' ':!docs' ':!*.md')
-	if ! git rev-parse -q --verify HEAD >/dev/null; then
-		echo "scripts/gpu.sh: a version is a commit of git, and there is none here" >&2
-		return 1
-	fi
-	git log -1 --format=%h -- "${measured[@]}" | tr -d '\n'
-	if ! git diff --quiet HEAD -- "${measured[@]}"; then
-		git diff HEAD -- "${measured[@]}" | sha256sum | cut -c1-8 | sed 's/^/+/' | tr -d '\n'
-	fi
-	echo
-}
 
 build() { # FOLDER
 	mkdir -p "$1"
@@ -79,7 +65,7 @@ pack() {
 	tar -C "$packed/llvm" -c . | xz -9 -T1 >"$packed/llvm.tar.xz"
 	build "$packed/tilth/bin"
 	cp -r /usr/share/libonnx-testdata/data/node "$packed/tilth/cases"
-	version >"$packed/tilth/version"
+	scripts/version.sh >"$packed/tilth/version"
 	tar -C "$packed/tilth" -c . | xz -9 -T1 >"$packed/tilth.tar.xz"
 	rm -rf "$packed/llvm" "$packed/tilth"
 	du -sh "$packed"
@@ -101,9 +87,12 @@ unpack() {
 }
 
 case ${1:-} in
-pack | version)
-	"$1"
+pack)
+	pack
 	exit
+	;;
+version)
+	exec scripts/version.sh
 	;;
 table)
 	exec go run ./bench/card table -into docs/performance.md
@@ -118,6 +107,6 @@ if ! command -v go >/dev/null; then
 	echo "scripts/gpu.sh: there is neither Go nor $packed: run 'scripts/gpu.sh pack' on a machine with Go and clang 19, and carry $packed here" >&2
 	exit 1
 fi
-v=$(version)
+v=$(scripts/version.sh)
 build .tools/card
 exec .tools/card/card -tilth .tools/card/tilth -version "$v" -limit $((limit - SECONDS))s "$@"

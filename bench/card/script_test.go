@@ -17,11 +17,13 @@ type gpuScript struct {
 func newGPUScript(t *testing.T) gpuScript {
 	t.Helper()
 	s := gpuScript{t, t.TempDir()}
-	text, err := os.ReadFile("../../scripts/gpu.sh")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"scripts/gpu.sh", "scripts/version.sh"} {
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write(name, string(text))
 	}
-	s.write("scripts/gpu.sh", string(text))
 	s.write("code.go", "package code\n")
 	s.write("docs/performance.md", "none yet\n")
 	s.git("init", "-q")
@@ -88,6 +90,13 @@ func TestResultsAndDocumentsChangeNoVersion(t *testing.T) {
 			t.Errorf("results that were committed make %s of %s", v, first)
 		}
 	}
+	s.write("bench/results/results.go", "package results\n")
+	s.commit()
+	keeps := s.version()
+	if keeps == first {
+		t.Error("a program that keeps results counts as one of them")
+	}
+	first = keeps
 	s.write("code.go", "package changed\n")
 	second := s.version()
 	s.write("code.go", "package again\n")

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
 // maxLine is the most bytes of a row.
@@ -44,7 +47,16 @@ func Append[T any](path string, rows []T) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	encoder := json.NewEncoder(f)
+	return encode(f, rows)
+}
+
+// Write makes a file of the rows, in place of an older one.
+func Write[T any](path string, rows []T) error {
+	return atomicfile.Write(path, func(w io.Writer) error { return encode(w, rows) })
+}
+
+func encode[T any](w io.Writer, rows []T) error {
+	encoder := json.NewEncoder(w)
 	for _, row := range rows {
 		if err := encoder.Encode(row); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -66,34 +67,40 @@ func TestTensorsSurviveFiles(t *testing.T) {
 	}
 }
 
-// TestResultsGoOnWhereTheyEnded: what was compared is known to the next run, and the last of equals counts.
+// TestResultsGoOnWhereTheyEnded: what was compared is known to the next run, on a machine of its kind.
 func TestResultsGoOnWhereTheyEnded(t *testing.T) {
-	dir := t.TempDir()
-	first, err := openResults(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := t.TempDir()
 	row := func(model, version string, ratio float64) result {
 		return result{Model: model, Threads: 1, Schedules: untunedSchedules, Version: version,
 			measurement: measurement{Ratio: ratio, Seconds: 0.002, PeerSeconds: 0.002 * ratio, Flop: 1e9, Peak: aot.Peak{FlopsPerSecond: 1e12}}}
 	}
-	if err := first.add([]result{row("b", "1", 0.5), row("a", "1", 2), row("b", "2", 1.5)}); err != nil {
-		t.Fatal(err)
+	for machine, rows := range map[string][]result{
+		"epyc-avx2": {row("b", "1", 0.5), row("a", "1", 2), row("b", "2", 1.5)}, "xeon-amx": {row("a", "1", 3)},
+	} {
+		r, err := results.Open[result](folder, machine, resultsName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Add(rows); err != nil {
+			t.Fatal(err)
+		}
 	}
-	second, err := openResults(dir)
+	r, err := results.Open[result](folder, "epyc-avx2", resultsName)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !second.have("b", 1, "2", []string{untunedSchedules}) || second.have("a", 1, "2", []string{untunedSchedules}) ||
-		second.have("b", 1, "2", []string{untunedSchedules, tunedSchedules}) {
+	if !have(r.Rows, "b", 1, "2", []string{untunedSchedules}) || have(r.Rows, "a", 1, "2", []string{untunedSchedules}) ||
+		have(r.Rows, "b", 1, "2", []string{untunedSchedules, tunedSchedules}) {
 		t.Error("the results of a version are not known")
 	}
-	var table bytes.Buffer
-	if err := second.write(&table); err != nil {
+	var table strings.Builder
+	if err := runTable([]string{"-results", folder}, &table); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
-	if len(lines) != 6 || !strings.HasPrefix(lines[4], "| a | 2 | 4 | **2.00** ") || !strings.Contains(lines[5], "**1.50**") || !strings.Contains(lines[5], "| 1 | 1 ms |") {
+	first, second, ok := strings.Cut(strings.TrimSpace(table.String()), "### xeon-amx\n")
+	lines := strings.Split(strings.TrimSpace(first), "\n")
+	if !ok || len(lines) != 8 || lines[0] != "### epyc-avx2" || !strings.HasPrefix(lines[6], "| a | 2 | 4 | **2.00** ") ||
+		!strings.Contains(lines[7], "**1.50**") || !strings.Contains(lines[7], "| 1 | 1 ms |") || !strings.Contains(second, "**3.00**") {
 		t.Errorf("table:\n%s", table.String())
 	}
 }

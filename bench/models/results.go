@@ -2,11 +2,7 @@ package main
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
 	"slices"
-
-	"github.com/tilth-dev/tilth/bench/jsonlines"
 )
 
 // Which schedules a package was compiled with.
@@ -20,7 +16,7 @@ type result struct {
 	Model     string `json:"model"`
 	Threads   int    `json:"threads"`
 	Schedules string `json:"schedules"`
-	// Version is that of the program that compiled the package.
+	// Version is that of the tree that compiled the package.
 	Version  string   `json:"version"`
 	Compiled compiled `json:"compiled"`
 	measurement
@@ -35,54 +31,28 @@ type compiled struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// results are those of all runs, a line of JSON each in a file; the last of equal model, threads and schedules counts.
-type results struct {
-	path string
-	rows []result
+// Same reports whether two results are of the same model, threads and schedules.
+func (r result) Same(o result) bool {
+	return r.Model == o.Model && r.Threads == o.Threads && r.Schedules == o.Schedules
 }
 
-func openResults(dir string) (*results, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	r := &results{path: filepath.Join(dir, "results.jsonl")}
-	rows, err := jsonlines.Read[result](r.path)
-	r.rows = rows
-	return r, err
-}
-
-// add appends rows to the file.
-func (r *results) add(rows []result) error {
-	if err := jsonlines.Append(r.path, rows); err != nil {
-		return err
-	}
-	r.rows = append(r.rows, rows...)
-	return nil
-}
+// resultsName is the file's name.
+const resultsName = "models"
 
 // have reports whether there are results of a version for all the schedules.
-func (r *results) have(model string, threads int, version string, schedules []string) bool {
+func have(rows []result, model string, threads int, version string, schedules []string) bool {
 	for _, s := range schedules {
-		if !slices.ContainsFunc(r.rows, func(row result) bool {
-			return row.Model == model && row.Threads == threads && row.Version == version && row.Schedules == s
-		}) {
+		want := result{Model: model, Threads: threads, Schedules: s}
+		if !slices.ContainsFunc(rows, func(row result) bool { return row.Same(want) && row.Version == version }) {
 			return false
 		}
 	}
 	return true
 }
 
-// latest has the last result of each model, number of threads and schedules, in this order.
-func (r *results) latest() []result {
-	compare := func(a, b result) int {
+// sorted has results by model, number of threads and schedules.
+func sorted(rows []result) []result {
+	return slices.SortedFunc(slices.Values(rows), func(a, b result) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Threads, b.Threads), -cmp.Compare(a.Schedules, b.Schedules))
-	}
-	var list []result
-	for _, row := range slices.Backward(r.rows) {
-		if !slices.ContainsFunc(list, func(o result) bool { return compare(o, row) == 0 }) {
-			list = append(list, row)
-		}
-	}
-	slices.SortFunc(list, compare)
-	return list
+	})
 }

@@ -14,7 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // suite tunes, compiles and compares models one after another.
@@ -28,7 +30,8 @@ type suite struct {
 	again   bool
 	under   []string
 	version string
-	results *results
+	machine string
+	results *results.File[result]
 }
 
 // entry is a model to compare.
@@ -39,13 +42,15 @@ type entry struct {
 }
 
 // runSuite goes through models: those named, or all built-in ones. What was compared before with the same version of
-// tilth is left as it is.
+// the tree is left as it is.
 func runSuite(ctx context.Context, args []string, w io.Writer) error {
 	s := &suite{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	s.addFlags(flags)
 	flags.StringVar(&s.tilth, "tilth", "bin/tilth", "the program to compare")
-	flags.StringVar(&s.dir, "dir", ".tools/bench", "folder for models, records, packages and results")
+	flags.StringVar(&s.dir, "dir", ".tools/bench", "folder for models, records and packages")
+	folder := flags.String("results", results.Folder, "folder that keeps the results of each kind of machine")
+	flags.StringVar(&s.version, "version", "", "version of the tree; what was compared with it is not compared again")
 	flags.StringVar(&s.budget, "time", "5m", "tuning time of a model for each number of threads")
 	untuned := flags.Bool("untuned", false, "compare default schedules only")
 	flags.BoolVar(&s.again, "again", false, "compare also what was compared before")
@@ -61,10 +66,12 @@ func runSuite(ctx context.Context, args []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if s.results, err = openResults(s.dir); err != nil {
+	machine, err := target.Native(0)
+	if err != nil {
 		return err
 	}
-	if s.version, err = s.ask(ctx, "--version"); err != nil {
+	s.machine = machine.CPU.Kind()
+	if s.results, err = results.Open[result](*folder, s.machine, resultsName); err != nil {
 		return err
 	}
 	return s.all(ctx, entries, w)
@@ -101,7 +108,10 @@ func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 			}
 		}
 	}
-	return errors.Join(s.results.write(w), failed)
+	var out strings.Builder
+	writeTables(&out, s.machine, s.results.Rows)
+	_, err := io.WriteString(w, out.String())
+	return errors.Join(err, failed)
 }
 
 func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) error {
@@ -113,7 +123,7 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 	if s.budget != "" {
 		wanted = append(wanted, tunedSchedules)
 	}
-	if !s.again && s.results.have(e.name, n, s.version, wanted) {
+	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, wanted) {
 		return nil
 	}
 	if _, err := os.Stat(e.path); err != nil {
@@ -133,7 +143,7 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 	if err := s.compare(ctx, e, threads, rows); err != nil {
 		return err
 	}
-	return s.results.add(rows)
+	return s.results.Add(rows)
 }
 
 // compiled makes a package, with tuned schedules after tuning.

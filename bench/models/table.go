@@ -8,33 +8,38 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/bench/document"
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // documentPart is the part of a document that the table replaces.
 const documentPart = "bench table"
 
-// runTable prints the table of all results.
+// runTable prints the tables of all machines' results.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
-	dir := flags.String("dir", ".tools/bench", "folder with the results")
+	folder := flags.String("results", results.Folder, "folder with the results of all machines")
 	kernels := flags.Int("kernels", 0, "so many kernels that take longest, for each result")
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	r, err := openResults(*dir)
+	machines, err := results.Machines(*folder, resultsName)
 	if err != nil {
 		return err
 	}
 	var out strings.Builder
-	if err := r.write(&out); err != nil {
-		return err
-	}
-	for _, row := range r.latest() {
-		if row.Ratio < *below && *kernels > 0 && len(row.Kernels) > 0 {
-			row.writeKernels(&out, *kernels)
+	for _, machine := range machines {
+		r, err := results.Open[result](*folder, machine, resultsName)
+		if err != nil {
+			return err
+		}
+		writeTables(&out, machine, r.Rows)
+		for _, row := range sorted(r.Rows) {
+			if row.Ratio < *below && *kernels > 0 && len(row.Kernels) > 0 {
+				row.writeKernels(&out, *kernels)
+			}
 		}
 	}
 	if *into != "" {
@@ -44,17 +49,16 @@ func runTable(args []string, w io.Writer) error {
 	return err
 }
 
-// write writes the results as a table in Markdown, those of the same number of threads and schedules together.
-func (r *results) write(w io.Writer) error {
-	var out strings.Builder
-	rows := r.latest()
+// writeTables writes a machine's results as tables in Markdown, those of the same number of threads and schedules
+// together.
+func writeTables(out *strings.Builder, machine string, rows []result) {
+	fmt.Fprintf(out, "\n### %s\n", machine)
+	rows = sorted(rows)
 	for _, threads := range []int{1, 2} {
 		for _, schedules := range []string{untunedSchedules, tunedSchedules} {
-			writePart(&out, rows, threads, schedules)
+			writePart(out, rows, threads, schedules)
 		}
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
 }
 
 // columns of the table, and their alignment.
@@ -84,11 +88,8 @@ func writeRow(out *strings.Builder, r result) {
 	fmt.Fprintf(out, "| %s | %.4g | %.4g | **%.2f** (%.2f–%.2f) | %.3g | %.3g ms | %s | %.3g ms | %s | %s | %s | %.3g s | %s |\n",
 		name, r.Seconds*1e3, r.PeerSeconds*1e3, r.Ratio, r.RatioLow, r.RatioHigh,
 		r.Flop/1e9, limit(r.Flop, r.Peak.FlopsPerSecond), show.Bytes(r.WeightBytes), limit(float64(r.WeightBytes), r.Peak.BytesPerSecond),
-		largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Compiled.Seconds, r.tree())
+		largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Compiled.Seconds, r.Version)
 }
-
-// tree is the version without the name of the program.
-func (r result) tree() string { return r.Version[strings.LastIndexByte(r.Version, ' ')+1:] }
 
 func plural(threads int) string {
 	if threads == 1 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
@@ -38,6 +39,7 @@ type options struct {
 	named      []string
 	algorithm  string
 	dir        string
+	results    string
 	version    string
 	again      bool
 	launcher   []string
@@ -103,7 +105,12 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := openRows(o.dir)
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	kind := machine.CPU.Kind()
+	r, err := results.Open[row](o.results, kind, rowsName)
 	if err != nil {
 		return err
 	}
@@ -130,7 +137,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 		return nil
 	}
 	var out strings.Builder
-	writeTable(&out, r.latest(), o.points)
+	writeTable(&out, kind, sorted(r.Rows), o.points)
 	_, err = io.WriteString(w, out.String())
 	return err
 }
@@ -147,7 +154,7 @@ func (o options) workloads() ([]workload, error) {
 func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
 	var list []workload
 	for _, w := range workloads {
-		if want := w.row(b.version); b.again || !r.have(b.identified(want)) {
+		if want := w.row(b.version); b.again || !have(r, b.identified(want)) {
 			list = append(list, w)
 		}
 	}
@@ -162,7 +169,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 		if err != nil {
 			return err
 		}
-		if err := r.add(measured); err != nil {
+		if err := r.Add(measured); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+
+	"github.com/tilth-dev/tilth/bench/results"
 )
 
 func main() {
@@ -19,7 +21,7 @@ func main() {
 	}
 }
 
-// defaultDir keeps rows and references.
+// defaultDir keeps compiled references.
 const defaultDir = ".tools/operators"
 
 func run(ctx context.Context, args []string) error {
@@ -46,7 +48,8 @@ func parseOptions(args []string) (o options, err error) {
 	flags.IntVar(&o.random, "random", 0, "measure so many random points, and say how well the analytic cost ranks them")
 	flags.BoolVar(&o.neighbours, "neighbours", false, "measure all points that differ from the default in one knob")
 	flags.StringVar(&o.algorithm, "tuner", "ga", "search algorithm")
-	flags.StringVar(&o.dir, "dir", defaultDir, "folder that keeps rows and references")
+	flags.StringVar(&o.dir, "dir", defaultDir, "folder that keeps references")
+	flags.StringVar(&o.results, "results", results.Folder, "folder that keeps the rows of each kind of machine")
 	flags.StringVar(&o.version, "version", "", "version of the tree; workloads that have a row of it are not measured again")
 	flags.BoolVar(&o.again, "again", false, "measure also what was measured before")
 	flags.Func("point", "measure this point of each workload's space in place of tuning, e.g. 'tw=6 tv=2 th=1'; may be repeated", func(text string) error {

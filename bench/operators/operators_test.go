@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -128,26 +129,31 @@ func TestLimitsAreThoseThatAllCommandsSee(t *testing.T) {
 	}
 }
 
-func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
-	dir := t.TempDir()
-	r, err := openRows(dir)
+// keptRows opens the rows of a machine.
+func keptRows(t *testing.T, folder string) *rows {
+	t.Helper()
+	r, err := results.Open[row](folder, "epyc-avx2", rowsName)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
+	folder := t.TempDir()
+	r := keptRows(t, folder)
 	one := row{Operator: "GMM", Shape: "512, 512, 512", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, ByteSeconds: 2, DefaultSeconds: 4}
 	other := one
 	other.Operator, other.Shape = "C1D", "256, 64, 128, 3, 2, 1"
-	if err := r.add([]row{one, other}); err != nil {
+	if err := r.Add([]row{one, other}); err != nil {
 		t.Fatal(err)
 	}
 	again := one
 	again.DefaultSeconds = 2
-	if err := r.add([]row{again}); err != nil {
+	if err := r.Add([]row{again}); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = openRows(dir); err != nil {
-		t.Fatal(err)
-	}
+	r = keptRows(t, folder)
 	newer, tuned, unknown := one, one, one
 	newer.Version, tuned.TunedFor, unknown.Version = "v2", "1m0s", ""
 	for _, c := range []struct {
@@ -155,46 +161,42 @@ func TestARunGoesOnWhereOneOfTheSameVersionEnded(t *testing.T) {
 		want row
 		have bool
 	}{{"measured", one, true}, {"another version", newer, false}, {"to be tuned", tuned, false}, {"of no version", unknown, false}} {
-		if r.have(c.want) != c.have {
+		if have(r, c.want) != c.have {
 			t.Errorf("%s: have is %v", c.name, !c.have)
 		}
 	}
-	latest := r.latest()
-	if len(latest) != 2 || latest[0].Operator != "C1D" || latest[1].DefaultSeconds != 2 {
-		t.Errorf("got %+v", latest)
+	list := sorted(r.Rows)
+	if len(list) != 2 || list[0].Operator != "C1D" || list[1].DefaultSeconds != 2 {
+		t.Errorf("got %+v", list)
 	}
 	var out strings.Builder
-	writeTable(&out, latest, false)
-	for _, want := range []string{"batch 1, 1 thread", "| 2.00 s | bytes | 2.00 s | - | 100 % | v1 |", "1 of 2 reach 90 %"} {
+	writeTable(&out, "epyc-avx2", list, false)
+	for _, want := range []string{"batch 1, 1 thread; epyc-avx2: ", "| 2.00 s | bytes | 2.00 s | - | 100 % | v1 |", "1 of 2 reach 90 %"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out.String())
 		}
 	}
 }
 
-// TestTheTableOfASetHasItsRowsAlone: rows of both sets may lie in one folder.
+// TestTheTableOfASetHasItsRowsAlone: rows of both sets lie in one file.
 func TestTheTableOfASetHasItsRowsAlone(t *testing.T) {
-	dir := t.TempDir()
-	r, err := openRows(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := t.TempDir()
 	one := row{Operator: "C2D", Shape: "7, 7, 512, 512, 3, 1, 1", Batch: 1, Threads: 1, Version: "v1", Calls: 1, FlopSeconds: 1, DefaultSeconds: 4}
 	other := one
 	other.Operator, other.Shape = "ConvNeXt", "7, 7, 768, 7, 1, 3"
-	if err := r.add([]row{one, other}); err != nil {
+	if err := keptRows(t, folder).Add([]row{one, other}); err != nil {
 		t.Fatal(err)
 	}
 	for set, want := range map[string]string{"ansor": "C2D", "grouped": "ConvNeXt"} {
 		var out strings.Builder
-		if err := runTable([]string{"-dir", dir, "-set", set}, &out); err != nil {
+		if err := runTable([]string{"-results", folder, "-set", set}, &out); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(out.String(), "| v1 |"); n != 1 || !strings.Contains(out.String(), "\n| "+want+" (") {
 			t.Errorf("the table of %s is\n%s", set, out.String())
 		}
 	}
-	if err := runTable([]string{"-dir", dir, "-set", "other"}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "ansor, grouped") {
+	if err := runTable([]string{"-results", folder, "-set", "other"}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "ansor, grouped") {
 		t.Errorf("a set that there is not: %v", err)
 	}
 }

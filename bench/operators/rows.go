@@ -2,11 +2,9 @@ package main
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
 	"slices"
 
-	"github.com/tilth-dev/tilth/bench/jsonlines"
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 )
 
@@ -38,8 +36,8 @@ type row struct {
 	Failures       []string `json:"failures"`
 }
 
-// same reports whether two rows are of the same workload and threads.
-func (r row) same(o row) bool {
+// Same reports whether two rows are of the same workload and threads.
+func (r row) Same(o row) bool {
 	return r.Operator == o.Operator && r.Shape == o.Shape && r.Batch == o.Batch && r.Threads == o.Threads
 }
 
@@ -51,51 +49,24 @@ func (r row) limit() (seconds float64, by string) {
 	return r.ByteSeconds, "bytes"
 }
 
-// rows are those of all runs, a line of JSON each in a file; the last of equal workload and threads counts.
-type rows struct {
-	path string
-	list []row
-}
+// rows are those of one kind of machine.
+type rows = results.File[row]
 
-func openRows(dir string) (*rows, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	r := &rows{path: filepath.Join(dir, "rows.jsonl")}
-	list, err := jsonlines.Read[row](r.path)
-	r.list = list
-	return r, err
-}
-
-// add appends rows to the file.
-func (r *rows) add(list []row) error {
-	if err := jsonlines.Append(r.path, list); err != nil {
-		return err
-	}
-	r.list = append(r.list, list...)
-	return nil
-}
+// rowsName is the file's name.
+const rowsName = "operators"
 
 // have reports whether the workload was measured on as many threads with the same version and tuning time.
-func (r *rows) have(want row) bool {
-	return want.Version != "" && slices.ContainsFunc(r.list, func(o row) bool {
-		return o.same(want) && o.Version == want.Version && o.TunedFor == want.TunedFor && o.DefaultSeconds > 0
+func have(r *rows, want row) bool {
+	return want.Version != "" && slices.ContainsFunc(r.Rows, func(o row) bool {
+		return o.Same(want) && o.Version == want.Version && o.TunedFor == want.TunedFor && o.DefaultSeconds > 0
 	})
 }
 
-// latest has the last row of each workload and number of threads: by threads and batch, then in the order of the set.
-func (r *rows) latest() []row {
-	var list []row
-	for _, one := range slices.Backward(r.list) {
-		if !slices.ContainsFunc(list, one.same) {
-			list = append(list, one)
-		}
-	}
-	slices.Reverse(list)
-	slices.SortStableFunc(list, func(a, b row) int {
+// sorted has rows by threads and batch, then in the order of the set.
+func sorted(list []row) []row {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.Threads, b.Threads), cmp.Compare(a.Batch, b.Batch), cmp.Compare(place(a), place(b)))
 	})
-	return list
 }
 
 // place is the position of a row's workload in the sets; tasks of models come last.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/bench/document"
+	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
@@ -17,7 +18,7 @@ var documentParts = map[string]string{"ansor": "operators table", "grouped": "gr
 // runTable writes the table of the rows of a set; the tasks of models are with those of Ansor's.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
-	dir := flags.String("dir", defaultDir, "folder with the rows")
+	folder := flags.String("results", results.Folder, "folder with the rows of all machines")
 	set := flags.String("set", "ansor", "the set whose rows to write: ansor or grouped")
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	points := flags.Bool("points", false, "write the default and the best point of each workload, too")
@@ -28,13 +29,19 @@ func runTable(args []string, w io.Writer) error {
 	if !ok {
 		return noSet(*set)
 	}
-	r, err := openRows(*dir)
+	machines, err := results.Machines(*folder, rowsName)
 	if err != nil {
 		return err
 	}
-	list := slices.DeleteFunc(r.latest(), func(one row) bool { return has(grouped, one) != (*set == "grouped") })
 	var out strings.Builder
-	writeTable(&out, list, *points)
+	for _, machine := range machines {
+		r, err := results.Open[row](*folder, machine, rowsName)
+		if err != nil {
+			return err
+		}
+		list := slices.DeleteFunc(sorted(r.Rows), func(one row) bool { return has(grouped, one) != (*set == "grouped") })
+		writeTable(&out, machine, list, *points)
+	}
 	if *into != "" {
 		return document.Splice(*into, part, out.String())
 	}
@@ -42,19 +49,19 @@ func runTable(args []string, w io.Writer) error {
 	return err
 }
 
-// writeTable writes rows as Markdown, those of the same threads and batch together.
-func writeTable(out *strings.Builder, list []row, points bool) {
+// writeTable writes a machine's rows as Markdown, those of the same threads and batch together.
+func writeTable(out *strings.Builder, machine string, list []row, points bool) {
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].Threads == list[0].Threads && list[n].Batch == list[0].Batch {
 			n++
 		}
-		writeGroup(out, list[:n], points)
+		writeGroup(out, machine, list[:n], points)
 		list = list[n:]
 	}
 }
 
-func writeGroup(out *strings.Builder, list []row, points bool) {
+func writeGroup(out *strings.Builder, machine string, list []row, points bool) {
 	first, tuned := list[0], false
 	for _, r := range list {
 		tuned = tuned || r.TunedSeconds > 0
@@ -66,7 +73,7 @@ func writeGroup(out *strings.Builder, list []row, points bool) {
 	if first.Batch > 0 {
 		title = fmt.Sprintf("batch %d, %s", first.Batch, title)
 	}
-	fmt.Fprintf(out, "\n%s; %s: %s\n\n", title, first.CPU, first.Machine)
+	fmt.Fprintf(out, "\n%s; %s: %s\n\n", title, machine, first.Machine)
 	out.WriteString("| operator | GFLOP | MB | limit by FLOP | by bytes | bound by | default | GFLOP/s | of limit |")
 	rule := "|---|--:|--:|--:|--:|---|--:|--:|--:|"
 	if tuned {

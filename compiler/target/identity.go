@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +47,24 @@ func (t *Target) hosts() bool { return t.GPU != nil && t.CPU.Model == generic }
 
 func (c *CPU) readable() string {
 	return fmt.Sprintf("%s-%s-%dt", slug(c.Model), c.level(), c.Threads)
+}
+
+// Kind names the processor's model and the engines that set its speed apart from others of that name, whatever threads
+// are used: "intel-xeon-avx512-vnni-bf16-amx".
+func (c *CPU) Kind() string {
+	parts := []string{slug(c.Model), c.level()}
+	for _, engine := range []struct {
+		name     string
+		features []string
+	}{
+		{"vnni", []string{"avx512vnni", "avxvnni"}}, {"bf16", []string{"avx512bf16", "bf16"}}, {"amx", []string{"amx-tile"}},
+		{"dotprod", []string{"dotprod"}}, {"i8mm", []string{"i8mm"}},
+	} {
+		if slices.ContainsFunc(engine.features, c.Has) {
+			parts = append(parts, engine.name)
+		}
+	}
+	return strings.Join(parts, "-")
 }
 
 // level is the readable summary of the instruction set.
