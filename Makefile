@@ -1,6 +1,8 @@
 # Everything here works in a fresh clone on Debian 12 with Go, make and git; what else is needed is installed.
 
 GO ?= go
+# Without this folder's path in them, compiled packages serve all clones of a machine.
+export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 .PHONY: help build demo test test-deploy race soak mutate conformance fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
@@ -9,7 +11,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 build: ## build bin/tilth
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/tilth ./cmd/tilth
+	CGO_ENABLED=0 $(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/tilth ./cmd/tilth
 
 demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 	@scripts/packages.sh demo
