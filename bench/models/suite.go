@@ -70,7 +70,7 @@ func runSuite(ctx context.Context, args []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.machine = machine.CPU.Kind()
+	s.machine = machine.Processor()
 	if s.results, err = results.Open[result](*folder, s.machine, resultsName); err != nil {
 		return err
 	}

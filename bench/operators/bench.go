@@ -109,7 +109,7 @@ func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	kind := machine.CPU.Kind()
+	kind := machine.Processor()
 	r, err := results.Open[row](o.results, kind, rowsName)
 	if err != nil {
 		return err

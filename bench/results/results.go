@@ -22,8 +22,8 @@ type File[T Row[T]] struct {
 	Rows []T
 }
 
-// Open reads the rows of a machine, as target.CPU.Kind names it; there are none where it has no file. The name is that
-// of the file, without its ending.
+// Open reads the rows of a machine, as target.Target.Processor names it; there are none where it has no file. The
+// name is that of the file, without its ending.
 func Open[T Row[T]](folder, machine, name string) (*File[T], error) {
 	f := &File[T]{path: filepath.Join(folder, machine, name+".jsonl")}
 	rows, err := jsonlines.Read[T](f.path)

@@ -9,6 +9,10 @@ func (t *Target) Model() string { return t.CPU.Model }
 // Arch is the architecture that host code is compiled for: X86, ARM or RISCV.
 func (t *Target) Arch() string { return t.CPU.Arch }
 
+// Processor names the processor's model and the engines that set its speed apart from others of that name, whatever
+// threads are used: "intel-xeon-avx512-vnni-bf16-amx".
+func (t *Target) Processor() string { return t.CPU.kind() }
+
 // CacheBytes is the size of the largest cache.
 func (t *Target) CacheBytes() int64 { return max(t.CPU.L1DataBytes, t.CPU.L2Bytes, t.CPU.L3Bytes) }
 

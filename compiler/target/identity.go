@@ -49,9 +49,8 @@ func (c *CPU) readable() string {
 	return fmt.Sprintf("%s-%s-%dt", slug(c.Model), c.level(), c.Threads)
 }
 
-// Kind names the processor's model and the engines that set its speed apart from others of that name, whatever threads
-// are used: "intel-xeon-avx512-vnni-bf16-amx".
-func (c *CPU) Kind() string {
+// kind is readable without the threads, and with the engines that set a processor's speed apart.
+func (c *CPU) kind() string {
 	parts := []string{slug(c.Model), c.level()}
 	for _, engine := range []struct {
 		name     string

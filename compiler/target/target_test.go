@@ -162,21 +162,21 @@ func TestIdentity(t *testing.T) {
 	if a.DeviceClass() == c.DeviceClass() {
 		t.Error("threads do not change the device class")
 	}
-	if a.CPU.Kind() != c.CPU.Kind() {
-		t.Error("threads change the processor's kind")
+	if a.Processor() != c.Processor() {
+		t.Error("threads change the name of the processor")
 	}
 	if !strings.HasPrefix(b.Fingerprint(), "generic-avx2-2t-clang-19.1.7-") {
 		t.Errorf("fingerprint %s", b.Fingerprint())
 	}
 }
 
-func TestKindNamesTheEngines(t *testing.T) {
+func TestProcessorsAreNamedByTheirEngines(t *testing.T) {
 	for want, c := range map[string]CPU{
 		"some-xeon-avx512-vnni-bf16-amx":     {Model: "Some Xeon", Arch: X86, Features: []string{"amx-tile", "avx2", "avx512bf16", "avx512f", "avx512vnni"}},
 		"some-core-avx2-vnni":                {Model: "Some Core", Arch: X86, Features: []string{"avx2", "avxvnni"}},
 		"0x41-0xd0c-r3p1-arm64-dotprod-i8mm": {Model: "0x41 0xd0c r3p1", Arch: ARM, Features: []string{"dotprod", "i8mm", "neon"}},
 	} {
-		if got := c.Kind(); got != want {
+		if got := c.kind(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
