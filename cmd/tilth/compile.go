@@ -37,6 +37,10 @@ With --lock, the schedules that a file has are obeyed, and those that it lacks a
 as above and added to it: the same file, model and target give the same package, bit for
 bit, whatever is recorded meanwhile.
 
+With --confirm, a record that was not made by this records file's own jobs (an imported
+one, or a tracker's) is measured once on this machine, in turns with the default
+schedule. It is used only if its outputs are right and it is not clearly slower.
+
 With --check, the package runs once on the inputs of a file before it is written. Its
 outputs are compared with those of the same model with strict numerics on this processor;
 the error is printed and stays in the package. --max-error bounds it.
@@ -56,18 +60,23 @@ type compileCommand struct {
 	storage                  storageFlag
 	accuracy                 accuracyFlags
 	lock                     lockFlags
+	confirm                  confirmFlag
 	costModel                costModelFlag
 	log                      logFlag
 }
 
 // compileResult is what compiling came to, for scripts.
 type compileResult struct {
-	Package      string  `json:"package"`
-	SizeBytes    int64   `json:"size_bytes"`
-	Target       string  `json:"target"`
-	Tasks        int     `json:"tasks"`
-	Tuned        int     `json:"tuned"`
-	Transferred  int     `json:"transferred"`
+	Package     string `json:"package"`
+	SizeBytes   int64  `json:"size_bytes"`
+	Target      string `json:"target"`
+	Tasks       int    `json:"tasks"`
+	Tuned       int    `json:"tuned"`
+	Transferred int    `json:"transferred"`
+	// Confirmed and Refused are the records from elsewhere that --confirm has found good here, and the others.
+	Confirmed int `json:"confirmed"`
+	Refused   int `json:"refused"`
+
 	ArenaBytes   int64   `json:"arena_bytes"`
 	WeightsBytes int64   `json:"weights_bytes"`
 	Seconds      float64 `json:"seconds"`
@@ -75,12 +84,15 @@ type compileResult struct {
 	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
 }
 
-// transferred tells of guesses, if there are any.
-func (r compileResult) transferred() string {
-	if r.Transferred == 0 {
-		return ""
+// others tells of records that were confirmed and of guesses, if there are any.
+func (r compileResult) others() (text string) {
+	if r.Confirmed+r.Refused > 0 {
+		text = fmt.Sprintf(" (%d of %d records from elsewhere confirmed)", r.Confirmed, r.Confirmed+r.Refused)
 	}
-	return fmt.Sprintf(", %d learnt from others", r.Transferred)
+	if r.Transferred > 0 {
+		text += fmt.Sprintf(", %d learnt from others", r.Transferred)
+	}
+	return text
 }
 
 func newCompile(a *app) *cobra.Command {
@@ -105,11 +117,13 @@ func newCompile(a *app) *cobra.Command {
 	k.storage.add(c)
 	k.accuracy.add(c)
 	k.lock.add(c)
+	k.confirm.add(c)
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	k.tracker.excludes(c, "records", "untuned")
 	c.MarkFlagsMutuallyExclusive("records", "untuned")
 	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
+	c.MarkFlagsMutuallyExclusive("confirm", "untuned")
 	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, cached or not")
 	jsonFlag(c, &k.asJSON)
 	k.log.add(c, slog.LevelWarn)
@@ -137,6 +151,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	if err := k.confirm.check(machine); err != nil {
+		return err
+	}
 	storage, err := k.storage.on(machine, k.numerics.level)
 	if err != nil {
 		return err
@@ -149,7 +166,10 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	choices, lock, err := k.lock.choices(ctx, p, machine, k.numerics.level, k.choose)
+	choose := func(ctx context.Context, p *program.Program, t *target.Target) ([]aot.Choice, error) {
+		return k.choose(ctx, p, t, tc)
+	}
+	choices, lock, err := k.lock.choices(ctx, p, machine, k.numerics.level, choose)
 	if err != nil {
 		return err
 	}
@@ -180,6 +200,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	}
 	result := compileResult{
 		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: selection.Tuned(choices), Transferred: selection.Transferred(choices),
+		Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy,
 	}
 	return k.print(k.told(output), result)
@@ -213,7 +234,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 }
 
 // choose looks the schedules up. A user who has no records yet gets defaults; a file that was named must be there.
-func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target) ([]aot.Choice, error) {
+func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (choices []aot.Choice, err error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
 		return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{}, log)
@@ -238,7 +259,12 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	defer source.Close()
-	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, models)}, log)
+	confirm, err := k.confirm.open(t, tc, cache, k.tracker.addr != "", log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = k.confirm.close(err) }()
+	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, models), Confirm: confirm}, log)
 }
 
 // learn reads all records of a source from which something can be learnt about a target.
@@ -263,7 +289,7 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 		return writeJSON(k.stdout, r)
 	}
 	_, err := fmt.Fprintf(w, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
-		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.transferred(), show.Bytes(r.ArenaBytes),
+		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.others(), show.Bytes(r.ArenaBytes),
 		show.Bytes(r.WeightsBytes), r.Target)
 	if r.Accuracy != nil && err == nil {
 		output, worst := r.Accuracy.Worst()

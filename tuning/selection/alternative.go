@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -29,18 +30,45 @@ func newAlternative(task program.Task, s *schedule.Schedule, c aot.Choice, secon
 	return alternative{choice: c, schedule: s, seconds: seconds, added: size{sums: max(0, sums*count), all: max(0, all*count)}}
 }
 
-// recorded is the alternative of a task's record, if it replays and the level of numerics allows it.
-func recorded(task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (alternative, error) {
+// recorded is the alternative of a task's record; nil where it does not replay, the level of numerics does not allow
+// it, or it is not confirmed.
+func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (*alternative, error) {
 	m := r.GetMeasurement()
 	s, err := schedule.Replay(task.Workload, m.GetCandidate().GetTrace())
 	if err == nil && s.Numerics() > numerics {
 		err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
 	}
 	if err != nil {
-		return alternative{}, err
+		c.log.Warn("record does not replay, doing without", "task", task.Name, "error", err)
+		return nil, nil
 	}
-	c := aot.Choice{Origin: FromRecord, LatencySeconds: m.GetLatencySeconds(), RelativeError: m.GetRelativeError()}
-	return newAlternative(task, s, c, m.GetLatencySeconds()), nil
+	seconds, refused, err := c.confirmed(ctx, task, r, s, numerics)
+	if err != nil {
+		return nil, err
+	}
+	if refused != "" {
+		c.log.Warn("record is not confirmed, doing without", "task", task.Name, "reason", refused)
+		return nil, nil
+	}
+	choice := aot.Choice{Origin: FromRecord, LatencySeconds: cmp.Or(seconds, m.GetLatencySeconds()), RelativeError: m.GetRelativeError()}
+	a := newAlternative(task, s, choice, choice.LatencySeconds)
+	return &a, nil
+}
+
+// confirmed asks whether a record's schedule holds, if anybody is to be asked.
+func (c *chooser) confirmed(ctx context.Context, task program.Task, r *tilthv1.Record, s *schedule.Schedule, numerics schedule.Numerics) (seconds float64, refused string, err error) {
+	if c.Confirm == nil {
+		return 0, "", nil
+	}
+	space, err := registry.Space(task.Workload, c.target, numerics)
+	if err != nil {
+		return 0, "", err
+	}
+	standard, err := space.Apply(space.Default())
+	if err != nil {
+		return 0, "", fmt.Errorf("default schedule of %s: %w", task.Name, err)
+	}
+	return c.Confirm(ctx, r, s, standard)
 }
 
 // untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost
@@ -75,8 +103,12 @@ func (c *chooser) lighter(ctx context.Context, task program.Task, record alterna
 		return nil, err
 	}
 	if r := best[task.Workload.Digest()]; r != nil {
-		if a, err := recorded(task, r, schedule.Strict); err == nil && !known[algorithms(a.schedule)] {
-			list = append(list, a)
+		a, err := c.recorded(ctx, task, r, schedule.Strict)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil && !known[algorithms(a.schedule)] {
+			list = append(list, *a)
 			known[algorithms(a.schedule)] = true
 		}
 	}

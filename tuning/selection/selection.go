@@ -27,11 +27,18 @@ type Lookup func(ctx context.Context, target string, numerics schedule.Numerics,
 // Learn returns what was measured of any workload on a target and on its siblings; nil when nothing was.
 type Learn func(context.Context, *target.Target) (*knowledge.History, error)
 
-// Sources are what schedules are chosen from. Both may be nil.
+// Confirm measures the schedule of a record on this machine, beside the default one of its task, and returns its
+// latency here in seconds, or why it is not to be trusted. A record that was made here needs no confirmation: then
+// there are neither.
+type Confirm func(ctx context.Context, r *tilthv1.Record, s, standard *schedule.Schedule) (seconds float64, refused string, err error)
+
+// Sources are what schedules are chosen from. All may be nil.
 type Sources struct {
 	Lookup Lookup
 	// Learn is called once, if some task has no record.
 	Learn Learn
+	// Confirm is asked of each record before it is used.
+	Confirm Confirm
 }
 
 // Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not
@@ -78,12 +85,14 @@ func (c *chooser) alternatives(ctx context.Context, tasks []program.Task, numeri
 	lists := make([][]alternative, len(tasks))
 	for i, task := range tasks {
 		if r := best[task.Workload.Digest()]; r != nil {
-			a, err := recorded(task, r, numerics)
-			if err == nil {
-				lists[i] = []alternative{a}
+			a, err := c.recorded(ctx, task, r, numerics)
+			if err != nil {
+				return nil, err
+			}
+			if a != nil {
+				lists[i] = []alternative{*a}
 				continue
 			}
-			c.log.Warn("record does not replay, doing without", "task", task.Name, "error", err)
 		}
 		if lists[i], err = c.unmeasured(ctx, task, numerics); err != nil {
 			return nil, err

@@ -151,3 +151,51 @@ func TestATaskWithoutARecordGetsTheModelsGuess(t *testing.T) {
 		t.Errorf("%d of %d schedules are guesses, after asking %d times", guessed, len(choices), calls)
 	}
 }
+
+// TestRecordsFromElsewhereAreConfirmed: what is refused is not used, and what holds has the latency that it has here.
+func TestRecordsFromElsewhereAreConfirmed(t *testing.T) {
+	p, machine := imported(t)
+	var list []*tilthv1.Record
+	for _, task := range p.Tasks[:3] {
+		s, err := job.Default(task.Workload, machine, schedule.Strict)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, record(task.Workload.Digest(), s.Trace()))
+	}
+	lookup := func(context.Context, string, schedule.Numerics, ...string) ([]*tilthv1.Record, error) {
+		return list, nil
+	}
+	confirm := func(_ context.Context, r *tilthv1.Record, s, standard *schedule.Schedule) (float64, string, error) {
+		if s.Workload.Digest() != r.GetWorkloadDigest() || standard.Workload.Digest() != r.GetWorkloadDigest() {
+			t.Error("asked about another workload")
+		}
+		switch r {
+		case list[0]:
+			return 0.25, "", nil
+		case list[1]:
+			return 0, "wrong_result", nil
+		}
+		return 0, "", nil // made here
+	}
+	sources := Sources{Lookup: lookup, Confirm: confirm}
+	choices, err := Choose(t.Context(), p, machine, schedule.Strict, sources, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []struct {
+		origin  string
+		seconds float64
+	}{{FromRecord, 0.25}, {FromDefault, 0}, {FromRecord, 0.5}, {FromDefault, 0}} {
+		if c := choices[k]; c.Origin != want.origin || c.LatencySeconds != want.seconds {
+			t.Errorf("task %d has %s, %v s; want %s, %v s", k, c.Origin, c.LatencySeconds, want.origin, want.seconds)
+		}
+	}
+	broken := errors.New("no compiler")
+	sources.Confirm = func(context.Context, *tilthv1.Record, *schedule.Schedule, *schedule.Schedule) (float64, string, error) {
+		return 0, "", broken
+	}
+	if _, err := Choose(t.Context(), p, machine, schedule.Strict, sources, slog.New(slog.DiscardHandler)); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}

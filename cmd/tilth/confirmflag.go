@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/farm"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/selection"
+)
+
+// confirmFlag has records from elsewhere measured here before they are used.
+type confirmFlag struct {
+	wanted bool
+	// confirmed and refused count the records that were asked for.
+	confirmed, refused int
+	confirmer          *farm.Confirmer
+}
+
+func (f *confirmFlag) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.wanted, "confirm", false, "measure each record from elsewhere once on this machine, and use it only if it is right and not clearly slower than the default schedule")
+}
+
+// check refuses targets that do not run here.
+func (f *confirmFlag) check(t *target.Target) error {
+	if !f.wanted {
+		return nil
+	}
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	if err := t.RunsOn(machine); err != nil {
+		return usagef("--confirm measures on this machine: %v", err)
+	}
+	return nil
+}
+
+// open is what selection asks; nil when nothing is to be confirmed. Records of a file that has their job were made
+// here; those of a tracker were made by its devices.
+func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache string, tracker bool, log *slog.Logger) (selection.Confirm, error) {
+	if !f.wanted {
+		return nil, nil
+	}
+	lock, err := hostlock.Announced(log)
+	if err != nil {
+		return nil, err
+	}
+	if f.confirmer, err = farm.OpenConfirmer(farm.ConfirmConfig{Target: t, Toolchain: tc, CacheDir: cache, Lock: lock}); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r *tilthv1.Record, s, standard *schedule.Schedule) (float64, string, error) {
+		if !tracker && r.GetJobId() != "" {
+			return 0, "", nil
+		}
+		found, err := f.confirmer.Confirm(ctx, s, standard)
+		switch {
+		case err != nil:
+		case found.Refused != "":
+			f.refused++
+		default:
+			f.confirmed++
+		}
+		return found.Seconds, found.Refused, err
+	}, nil
+}
+
+func (f *confirmFlag) close(err error) error {
+	if f.confirmer == nil {
+		return err
+	}
+	return errors.Join(err, f.confirmer.Close())
+}
