@@ -72,9 +72,11 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 	@$(MAKE) --no-print-directory build
 	@bench/run.sh
 
-bench-operators: ## single operators: GFLOP/s, and per cent of what the machine can do
-	@scripts/packages.sh demo
-	$(GO) run ./bench/operators -version "$$(scripts/version.sh)" $(OPERATORS)
+OPERATORS ?= -set library,blocks -batch 1
+bench-operators: ## single operators against the machine's limits, and in turns with oneDNN and ggml; OPERATORS='-set ansor'
+	@scripts/packages.sh demo peers
+	@scripts/peers.sh
+	$(GO) run ./bench/operators -version "$$(scripts/version.sh)" -peers .tools/peers $(OPERATORS)
 
 bench-racing: ## whether short measurements find the winners of long ones
 	@scripts/packages.sh demo

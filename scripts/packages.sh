@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bench ...
+# usage: scripts/packages.sh demo|test|bench|peers ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -13,16 +13,18 @@ tests+=(runc nftables)
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
 # The program that asks PyTorch for times, beside a PyTorch that plays one.
 tests+=(python3)
-peers=(nodejs npm)
+runtimes=(nodejs npm)
+peers=(g++ binutils)
 
 wanted=()
 for task in "$@"; do
 	case "$task" in
 	demo) wanted+=("${compilers[@]}") ;;
 	test) wanted+=("${compilers[@]}" "${tests[@]}") ;;
-	bench) wanted+=("${compilers[@]}" "${peers[@]}") ;;
+	bench) wanted+=("${compilers[@]}" "${runtimes[@]}") ;;
+	peers) wanted+=("${peers[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test or bench)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bench or peers)" >&2
 		exit 2
 		;;
 	esac

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/bench/operators/peer"
 	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -44,6 +45,8 @@ type options struct {
 	again      bool
 	launcher   []string
 	points     bool
+	// peers is the folder of the libraries to compare with; empty = none.
+	peers string
 }
 
 // surveys reports whether points are to be compared rather than workloads.
@@ -59,6 +62,8 @@ type bench struct {
 	compiler *builder.Compiler
 	limits   runner.Limits
 	scratch  string
+	// peers are the libraries to compare with; nil where there are none.
+	peers []*peer.Peer
 }
 
 const (
@@ -164,6 +169,12 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	if b.machine, err = b.rates(ctx); err != nil {
 		return err
 	}
+	if b.options.peers != "" {
+		if b.peers, err = libraries(ctx, b.options.peers, b.target.Threads()); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeAll(b.peers)) }()
+	}
 	for few := range slices.Chunk(list, atOnce) {
 		measured, err := b.measureFew(ctx, few)
 		if err != nil {
@@ -229,8 +240,15 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 		if err := b.tune(ctx, t); err != nil {
 			return nil, err
 		}
-		list = append(list, b.finished(t))
-		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s\n", t.title(), t.batch, b.target.Threads(), show.Seconds(t.best))
+		r := b.finished(t)
+		if err := hostlock.Timed(ctx, func() (err error) {
+			r.Against, err = b.compare(ctx, t)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s%s\n", t.title(), t.batch, b.target.Threads(), show.Seconds(t.best), r.versus())
 	}
 	return list, nil
 }
@@ -239,7 +257,9 @@ func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, er
 func (b *bench) finished(t *task) row {
 	r := b.identified(t.workload.row(b.version))
 	r.CPU, r.Machine = b.target.Model(), b.machine
-	r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop)
+	if r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop); t.unrated {
+		r.FlopSeconds = 0
+	}
 	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.untuned, t.space.Format(t.space.Default()), t.failures
 	if b.tuning > 0 {
 		r.TunedSeconds, r.TunedPoint = t.best, t.bestPoint

@@ -7,8 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-const float = array.Float32
-
 // geometry is how a convolution of square kernels slides.
 type geometry struct {
 	spatial                                []int64
@@ -53,7 +51,7 @@ func (g geometry) padded(x *expr.Tensor) *expr.Tensor {
 			at[1+k] = expr.SubE(i[1+k], expr.I(g.pad))
 			inside = expr.Bin(expr.And, inside, expr.InRange(at[1+k], 0, e))
 		}
-		return expr.Sel(inside, x.At(at...), expr.Zero(float))
+		return expr.Sel(inside, x.At(at...), expr.Zero(x.DType))
 	})
 }
 
@@ -64,10 +62,10 @@ func (g geometry) at(i, r expr.Expr) expr.Expr {
 
 // convolve is the convolution of channels-last images with weights of kernel, input channels of a group, output
 // channels.
-func (g geometry) convolve(batch int64) (*expr.Tensor, float64) {
+func (g geometry) convolve(batch int64, of element) (*expr.Tensor, float64) {
 	rank := len(g.spatial)
-	x := g.padded(expr.NewInput("x", float, slices.Concat([]int64{batch}, g.spatial, []int64{g.in})...))
-	w := expr.NewConstant("w", float, slices.Concat(g.kernels(), []int64{g.in / g.groups, g.out})...)
+	x := g.padded(expr.NewInput("x", of.operand, slices.Concat([]int64{batch}, g.spatial, []int64{g.in})...))
+	w := expr.NewConstant("w", of.weights, slices.Concat(g.kernels(), []int64{g.in / g.groups, g.out})...)
 	shape := slices.Concat([]int64{batch}, g.positions(), []int64{g.out})
 	extents := append(g.kernels(), g.in/g.groups)
 	out := expr.ReduceOver("conv", expr.Sum, shape, extents, func(i, r []expr.Expr) expr.Expr {
@@ -80,21 +78,21 @@ func (g geometry) convolve(batch int64) (*expr.Tensor, float64) {
 			group = expr.I(0)
 		}
 		at = append(at, expr.AddE(expr.MulE(group, expr.I(g.in/g.groups)), r[rank]))
-		return expr.MulE(x.At(at...), w.At(append(slices.Clone(r), i[1+rank])...))
+		return of.product(x.At(at...), w.At(append(slices.Clone(r), i[1+rank])...))
 	})
 	return out, 2 * float64(array.Elements(shape)) * float64(array.Elements(extents))
 }
 
 func conv(rank int) func(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return func(batch int64, shape []int64) (*expr.Tensor, float64) {
-		return geometryOf(rank, shape).convolve(batch)
+		return geometryOf(rank, shape).convolve(batch, floats)
 	}
 }
 
 // convLayer is a convolution, its bias, a batch normalisation and the rectifier.
 func convLayer(batch int64, shape []int64) (*expr.Tensor, float64) {
 	g := geometryOf(2, shape)
-	c, flop := g.convolve(batch)
+	c, flop := g.convolve(batch, floats)
 	bias, scale, offset := expr.NewConstant("b", float, g.out), expr.NewConstant("s", float, g.out), expr.NewConstant("o", float, g.out)
 	return expr.Compute("relu", c.Shape, func(i []expr.Expr) expr.Expr {
 		normal := expr.AddE(expr.MulE(expr.AddE(c.At(i...), bias.At(i[3])), scale.At(i[3])), offset.At(i[3]))
@@ -104,13 +102,17 @@ func convLayer(batch int64, shape []int64) (*expr.Tensor, float64) {
 
 // depthwise has shapes of spatial extents, channels, kernel, stride and padding.
 func depthwise(batch int64, shape []int64) (*expr.Tensor, float64) {
+	return depthwiseOf(batch, shape, floats)
+}
+
+func depthwiseOf(batch int64, shape []int64, of element) (*expr.Tensor, float64) {
 	channels := shape[2]
 	g := geometryOf(2, slices.Insert(slices.Clone(shape), 3, channels))
-	x := g.padded(expr.NewInput("x", float, batch, shape[0], shape[1], channels))
-	w := expr.NewConstant("w", float, g.kernel, g.kernel, channels)
+	x := g.padded(expr.NewInput("x", of.operand, batch, shape[0], shape[1], channels))
+	w := expr.NewConstant("w", of.weights, g.kernel, g.kernel, channels)
 	out := slices.Concat([]int64{batch}, g.positions(), []int64{channels})
 	t := expr.ReduceOver("conv", expr.Sum, out, g.kernels(), func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(x.At(i[0], g.at(i[1], r[0]), g.at(i[2], r[1]), i[3]), w.At(r[0], r[1], i[3]))
+		return of.product(x.At(i[0], g.at(i[1], r[0]), g.at(i[2], r[1]), i[3]), w.At(r[0], r[1], i[3]))
 	})
 	return t, 2 * float64(array.Elements(out)) * float64(g.kernel*g.kernel)
 }

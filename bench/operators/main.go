@@ -39,7 +39,7 @@ func parseOptions(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("operators", flag.ContinueOnError)
 	flags.StringVar(&o.filter, "task", "", "measure only tasks whose name has this text")
 	flags.StringVar(&o.model, "model", "", "ONNX file, or the name of a built-in model, whose tasks to measure in place of a set")
-	flags.StringVar(&o.set, "set", "ansor", "the set to measure: ansor or grouped")
+	flags.StringVar(&o.set, "set", "ansor", "the sets to measure, separated by commas: "+setNames())
 	names := flags.String("operators", "", "the operators of the set to measure, separated by commas (default all)")
 	batches := flags.String("batch", "1,16", "batch sizes of the set")
 	threads := flags.String("threads", "1,2", "numbers of threads")
@@ -56,6 +56,7 @@ func parseOptions(args []string) (o options, err error) {
 		o.named = append(o.named, text)
 		return nil
 	})
+	flags.StringVar(&o.peers, "peers", "", "folder that scripts/peers.sh made: take turns with its libraries where they compute the same")
 	launcher := flags.String("launcher", "", "command that runs what is timed, e.g. 'taskset -c 0'")
 	flags.BoolVar(&o.points, "points", false, "write the default and the best point of each workload, too")
 	if err := flags.Parse(args); err != nil {

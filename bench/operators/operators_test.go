@@ -196,7 +196,7 @@ func TestTheTableOfASetHasItsRowsAlone(t *testing.T) {
 			t.Errorf("the table of %s is\n%s", set, out.String())
 		}
 	}
-	if err := runTable([]string{"-results", folder, "-set", "other"}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "ansor, grouped") {
+	if err := runTable([]string{"-results", folder, "-set", "other"}, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "ansor, blocks, grouped, library") {
 		t.Errorf("a set that there is not: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/internal/show"
 )
 
 // row is what was measured of one workload.
@@ -23,7 +24,7 @@ type row struct {
 	Flop          float64        `json:"flop"`
 	ConstantBytes int64          `json:"constant_bytes"`
 	OtherBytes    int64          `json:"other_bytes"`
-	// FlopSeconds and ByteSeconds are the limits.
+	// FlopSeconds and ByteSeconds are the limits; the former is 0 where the rate is not known.
 	FlopSeconds float64 `json:"flop_seconds"`
 	ByteSeconds float64 `json:"byte_seconds"`
 	// DefaultSeconds and TunedSeconds are the latencies of the default schedule and of the fastest; the latter is 0
@@ -34,6 +35,8 @@ type row struct {
 	TunedPoint     string   `json:"tuned_point"`
 	TunedFor       string   `json:"tuned_for"`
 	Failures       []string `json:"failures"`
+	// Against are the libraries that computed the same, in turns.
+	Against []against `json:"against,omitempty"`
 }
 
 // Same reports whether two rows are of the same workload and threads.
@@ -41,8 +44,11 @@ func (r row) Same(o row) bool {
 	return r.Operator == o.Operator && r.Shape == o.Shape && r.Batch == o.Batch && r.Threads == o.Threads
 }
 
-// limit is the larger of the limits, and what it comes from.
+// limit is the larger of the limits, and what it comes from; 0 where one is not known.
 func (r row) limit() (seconds float64, by string) {
+	if r.FlopSeconds == 0 {
+		return 0, show.Missing
+	}
 	if r.FlopSeconds >= r.ByteSeconds {
 		return r.FlopSeconds, "FLOP"
 	}
@@ -72,7 +78,7 @@ func sorted(list []row) []row {
 // place is the position of a row's workload in the sets; tasks of models come last.
 func place(r row) int {
 	at := 0
-	for _, f := range slices.Concat(families, grouped) {
+	for _, f := range slices.Concat(families, grouped, library, blocks) {
 		for _, shape := range f.shapes {
 			if r.Operator == f.name && r.Shape == shapeText(shape) {
 				return at

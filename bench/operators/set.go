@@ -20,6 +20,9 @@ type workload struct {
 	*expr.Workload
 	// flop is the floating point operations of one execution, a multiplication and an addition counting as two.
 	flop float64
+	// question is what libraries are asked for; empty where none is.
+	question string
+	unrated  bool
 }
 
 // family is an operator of the set with its shapes at batch 1.
@@ -27,34 +30,43 @@ type family struct {
 	name   string
 	build  func(batch int64, shape []int64) (*expr.Tensor, float64)
 	shapes [][]int64
+	// question is what libraries are asked for, as package peer says; nil where none is.
+	question func(batch int64, shape []int64) string
+	// unrated operators multiply in another type than float32, of which the machine's rate is not measured.
+	unrated bool
 }
 
 // families are the single operators and subgraphs of the evaluation of Ansor (Zheng et al., OSDI 2020, sections 7.1
 // and 7.2), with the four shapes of each that its artifact measures. Shapes of convolutions are spatial extents, input
 // and output channels, kernel, stride, padding, dilation and groups.
 var families = []family{
-	{"C1D", conv(1), [][]int64{{256, 64, 128, 3, 2, 1}, {128, 128, 256, 1, 2, 0}, {64, 256, 256, 5, 1, 2}, {32, 512, 512, 3, 1, 1}}},
-	{"C2D", conv(2), [][]int64{{224, 224, 3, 64, 7, 2, 3}, {56, 56, 64, 64, 1, 1, 0}, {14, 14, 256, 256, 3, 1, 1}, {7, 7, 512, 512, 3, 1, 1}}},
-	{"C3D", conv(3), [][]int64{{16, 224, 224, 3, 64, 7, 2, 3}, {16, 56, 56, 64, 64, 1, 1, 0}, {16, 14, 14, 256, 256, 3, 1, 1}, {16, 7, 7, 512, 512, 3, 1, 1}}},
-	{"GMM", matmul, [][]int64{{128, 128, 128}, {512, 32, 512}, {512, 512, 512}, {1024, 1024, 1024}}},
-	{"GRP", conv(2), [][]int64{{56, 56, 64, 128, 3, 2, 1, 1, 4}, {56, 56, 64, 64, 1, 1, 0, 1, 4}, {14, 14, 256, 256, 3, 1, 1, 1, 4}, {7, 7, 512, 512, 3, 1, 1, 1, 4}}},
-	{"DIL", conv(2), [][]int64{{224, 224, 3, 64, 7, 2, 3, 2}, {56, 56, 64, 64, 1, 1, 0, 2}, {14, 14, 256, 256, 3, 1, 1, 2}, {7, 7, 512, 512, 3, 1, 1, 2}}},
-	{"DEP", depthwise, [][]int64{{112, 112, 32, 3, 1, 1}, {112, 112, 64, 3, 2, 1}, {14, 14, 512, 3, 2, 1}, {7, 7, 1024, 3, 1, 1}}},
-	{"T2D", transposed, [][]int64{{4, 4, 512, 256, 4, 2, 1}, {8, 8, 256, 128, 4, 2, 1}, {16, 16, 128, 64, 4, 2, 1}, {32, 32, 64, 3, 4, 2, 1}}},
-	{"CAP", capsule, [][]int64{{16, 16, 32, 32, 3, 2, 1}, {8, 8, 32, 32, 3, 1, 1}, {16, 16, 8, 16, 3, 2, 1}, {8, 8, 16, 16, 3, 1, 1}}},
-	{"NRM", norm, [][]int64{{256, 256}, {512, 512}, {1024, 1024}, {4096, 1024}}},
-	{"ConvLayer", convLayer, [][]int64{{224, 224, 3, 64, 7, 2, 3}, {56, 56, 64, 128, 3, 2, 1}, {28, 28, 128, 256, 1, 2, 0}, {7, 7, 512, 512, 3, 1, 1}}},
-	{"TBG", transposedProduct, [][]int64{{128, 12, 64}, {128, 16, 64}, {64, 12, 128}, {128, 12, 128}}},
+	{name: "C1D", build: conv(1), shapes: [][]int64{{256, 64, 128, 3, 2, 1}, {128, 128, 256, 1, 2, 0}, {64, 256, 256, 5, 1, 2}, {32, 512, 512, 3, 1, 1}}},
+	{name: "C2D", build: conv(2), shapes: [][]int64{{224, 224, 3, 64, 7, 2, 3}, {56, 56, 64, 64, 1, 1, 0}, {14, 14, 256, 256, 3, 1, 1}, {7, 7, 512, 512, 3, 1, 1}}},
+	{name: "C3D", build: conv(3), shapes: [][]int64{{16, 224, 224, 3, 64, 7, 2, 3}, {16, 56, 56, 64, 64, 1, 1, 0}, {16, 14, 14, 256, 256, 3, 1, 1}, {16, 7, 7, 512, 512, 3, 1, 1}}},
+	{name: "GMM", build: matmul, shapes: [][]int64{{128, 128, 128}, {512, 32, 512}, {512, 512, 512}, {1024, 1024, 1024}}},
+	{name: "GRP", build: conv(2), shapes: [][]int64{{56, 56, 64, 128, 3, 2, 1, 1, 4}, {56, 56, 64, 64, 1, 1, 0, 1, 4}, {14, 14, 256, 256, 3, 1, 1, 1, 4}, {7, 7, 512, 512, 3, 1, 1, 1, 4}}},
+	{name: "DIL", build: conv(2), shapes: [][]int64{{224, 224, 3, 64, 7, 2, 3, 2}, {56, 56, 64, 64, 1, 1, 0, 2}, {14, 14, 256, 256, 3, 1, 1, 2}, {7, 7, 512, 512, 3, 1, 1, 2}}},
+	{name: "DEP", build: depthwise, shapes: [][]int64{{112, 112, 32, 3, 1, 1}, {112, 112, 64, 3, 2, 1}, {14, 14, 512, 3, 2, 1}, {7, 7, 1024, 3, 1, 1}}},
+	{name: "T2D", build: transposed, shapes: [][]int64{{4, 4, 512, 256, 4, 2, 1}, {8, 8, 256, 128, 4, 2, 1}, {16, 16, 128, 64, 4, 2, 1}, {32, 32, 64, 3, 4, 2, 1}}},
+	{name: "CAP", build: capsule, shapes: [][]int64{{16, 16, 32, 32, 3, 2, 1}, {8, 8, 32, 32, 3, 1, 1}, {16, 16, 8, 16, 3, 2, 1}, {8, 8, 16, 16, 3, 1, 1}}},
+	{name: "NRM", build: norm, shapes: [][]int64{{256, 256}, {512, 512}, {1024, 1024}, {4096, 1024}}},
+	{name: "ConvLayer", build: convLayer, shapes: [][]int64{{224, 224, 3, 64, 7, 2, 3}, {56, 56, 64, 128, 3, 2, 1}, {28, 28, 128, 256, 1, 2, 0}, {7, 7, 512, 512, 3, 1, 1}}},
+	{name: "TBG", build: transposedProduct, shapes: [][]int64{{128, 12, 64}, {128, 16, 64}, {64, 12, 128}, {128, 12, 128}}},
 }
 
 // sets are the families by the name of their set.
-var sets = map[string][]family{"ansor": families, "grouped": grouped}
+var sets = map[string][]family{"ansor": families, "grouped": grouped, "library": library, "blocks": blocks}
 
-// operators are the workloads of the named families of a set (all when there are none) at each batch size.
+// operators are the workloads of the named families (all when there are none) of sets, which commas separate, at each
+// batch size.
 func operators(set string, names []string, batches []int64) ([]workload, error) {
-	among, ok := sets[set]
-	if !ok {
-		return nil, noSet(set)
+	var among []family
+	for _, name := range strings.Split(set, ",") {
+		families, ok := sets[name]
+		if !ok {
+			return nil, noSet(name)
+		}
+		among = append(among, families...)
 	}
 	var list []workload
 	for _, f := range among {
@@ -68,7 +80,11 @@ func operators(set string, names []string, batches []int64) ([]workload, error) 
 				if err != nil {
 					return nil, fmt.Errorf("%s %v: %w", f.name, shape, err)
 				}
-				list = append(list, workload{name: f.name, shape: shapeText(shape), batch: batch, count: 1, Workload: w.Merge(), flop: flop})
+				one := workload{name: f.name, shape: shapeText(shape), batch: batch, count: 1, Workload: w.Merge(), flop: flop, unrated: f.unrated}
+				if f.question != nil {
+					one.question = f.question(batch, shape)
+				}
+				list = append(list, one)
 			}
 		}
 	}
@@ -79,12 +95,19 @@ func operators(set string, names []string, batches []int64) ([]workload, error) 
 }
 
 func noSet(name string) error {
-	return fmt.Errorf("-set %s: there are %s", name, strings.Join(slices.Sorted(maps.Keys(sets)), ", "))
+	return fmt.Errorf("-set %s: there are %s", name, setNames())
 }
 
-// has reports whether a row is of one of the families.
-func has(families []family, r row) bool {
-	return slices.ContainsFunc(families, func(f family) bool { return f.name == r.Operator })
+func setNames() string { return strings.Join(slices.Sorted(maps.Keys(sets)), ", ") }
+
+// setOf is the set of a row; the tasks of models are with Ansor's.
+func setOf(r row) string {
+	for name, families := range sets {
+		if slices.ContainsFunc(families, func(f family) bool { return f.name == r.Operator }) {
+			return name
+		}
+	}
+	return "ansor"
 }
 
 // shapeText is a shape as the table has it.

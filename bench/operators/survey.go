@@ -98,7 +98,7 @@ func (b *bench) sample(ctx context.Context, t *task) ([]sampled, error) {
 	if len(built.Objects) == 0 {
 		return nil, nil
 	}
-	err = hostlock.Timed(ctx, func() error { return runner.Measure(ctx, b.plan(t, built), take) })
+	err = hostlock.Timed(ctx, func() error { return runner.Measure(ctx, b.plan(t, built, t.best), take) })
 	return list, err
 }
 

@@ -13,13 +13,15 @@ import (
 )
 
 // documentParts are the parts of a document that the tables of the sets replace.
-var documentParts = map[string]string{"ansor": "operators table", "grouped": "grouped table"}
+var documentParts = map[string]string{
+	"ansor": "operators table", "grouped": "grouped table", "library": "library table", "blocks": "blocks table",
+}
 
 // runTable writes the table of the rows of a set; the tasks of models are with those of Ansor's.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	folder := flags.String("results", results.Folder, "folder with the rows of all machines")
-	set := flags.String("set", "ansor", "the set whose rows to write: ansor or grouped")
+	set := flags.String("set", "ansor", "the set whose rows to write: "+setNames())
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	points := flags.Bool("points", false, "write the default and the best point of each workload, too")
 	if err := flags.Parse(args); err != nil {
@@ -39,7 +41,7 @@ func runTable(args []string, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		list := slices.DeleteFunc(sorted(r.Rows), func(one row) bool { return has(grouped, one) != (*set == "grouped") })
+		list := slices.DeleteFunc(sorted(r.Rows), func(one row) bool { return setOf(one) != *set })
 		writeTable(&out, machine, list, *points)
 	}
 	if *into != "" {
@@ -80,21 +82,27 @@ func writeGroup(out *strings.Builder, machine string, list []row, points bool) {
 		out.WriteString(" tuned | GFLOP/s | of limit |")
 		rule += "--:|--:|--:|"
 	}
+	libraries := librariesOf(list)
+	for _, library := range libraries {
+		fmt.Fprintf(out, " %s × |", library)
+		rule += "--:|"
+	}
 	fmt.Fprintf(out, " tree |\n%s---|\n", rule)
 	for _, r := range list {
-		r.write(out, tuned, points)
+		r.write(out, tuned, points, libraries)
 	}
 	writeSums(out, list)
+	writeVersus(out, list)
 }
 
-func (r row) write(out *strings.Builder, tuned, points bool) {
+func (r row) write(out *strings.Builder, tuned, points bool, libraries []string) {
 	least, by := r.limit()
 	fmt.Fprintf(out, "| %s | %.3g | %.3g | %s | %s | %s | %s |", r.title(), r.Flop/1e9, float64(r.ConstantBytes+r.OtherBytes)/1e6,
-		show.Seconds(r.FlopSeconds), show.Seconds(r.ByteSeconds), by, columns(r.Flop, least, r.DefaultSeconds))
+		known(r.FlopSeconds), show.Seconds(r.ByteSeconds), by, columns(r.Flop, least, r.DefaultSeconds))
 	if tuned {
 		fmt.Fprintf(out, " %s |", columns(r.Flop, least, r.TunedSeconds))
 	}
-	fmt.Fprintf(out, " %s |\n", r.Version)
+	fmt.Fprintf(out, "%s %s |\n", r.cells(libraries), r.Version)
 	if points {
 		fmt.Fprintf(out, "<!-- default %s\n     best    %s -->\n", r.DefaultPoint, r.TunedPoint)
 	}
@@ -108,6 +116,10 @@ func writeSums(out *strings.Builder, list []row) {
 	const near = 0.9
 	var limit, untuned float64
 	reached := 0
+	list = slices.DeleteFunc(slices.Clone(list), func(r row) bool { return r.FlopSeconds == 0 })
+	if len(list) == 0 {
+		return
+	}
 	for _, r := range list {
 		least, _ := r.limit()
 		if r.DefaultSeconds > 0 && least >= near*r.DefaultSeconds {
@@ -130,10 +142,22 @@ func (r row) title() string {
 	return title
 }
 
+// known is a limit, if there is one.
+func known(seconds float64) string {
+	if seconds == 0 {
+		return show.Missing
+	}
+	return show.Seconds(seconds)
+}
+
 // columns are a latency and what it says.
 func columns(flop, least, seconds float64) string {
 	if seconds <= 0 {
 		return strings.Join([]string{show.Missing, show.Missing, show.Missing}, " | ")
 	}
-	return fmt.Sprintf("%s | %s | %.0f %%", show.Seconds(seconds), show.GFLOPS(flop, seconds), 100*least/seconds)
+	share := show.Missing
+	if least > 0 {
+		share = fmt.Sprintf("%.0f %%", 100*least/seconds)
+	}
+	return fmt.Sprintf("%s | %s | %s", show.Seconds(seconds), show.GFLOPS(flop, seconds), share)
 }

@@ -28,6 +28,7 @@ type task struct {
 	// untuned and best are the latencies of the default schedule and of the fastest, in seconds.
 	untuned, best float64
 	bestPoint     string
+	fastest       builder.Candidate
 	trials        int
 	failures      []string
 	pending       *batch
@@ -96,16 +97,16 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 	if len(t.pending.built.Objects) == 0 {
 		return nil
 	}
-	if err := runner.Measure(ctx, b.plan(t, t.pending.built), t.observe); err != nil {
+	if err := runner.Measure(ctx, b.plan(t, t.pending.built, t.best), t.observe); err != nil {
 		return fmt.Errorf("%s: %w", t.title(), err)
 	}
 	return nil
 }
 
-// plan measures what was built of a task.
-func (b *bench) plan(t *task, built *builder.Built) runner.Plan {
+// plan measures what was built of a task, in full unless it is slower than the best, in seconds; 0 = none is known.
+func (b *bench) plan(t *task, built *builder.Built, best float64) runner.Plan {
 	return runner.Plan{Device: b.backend.Device(b.target), Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
-		Emulator: b.launcher, Threads: b.target.Threads(), Seed: 1, BestSeconds: t.best, Limits: b.limits,
+		Emulator: b.launcher, Threads: b.target.Threads(), Seed: 1, BestSeconds: best, Limits: b.limits,
 		ReferenceCache: filepath.Join(b.options.dir, "results-"+filepath.Base(built.Reference))}
 }
 
@@ -123,6 +124,7 @@ func (t *task) observe(o runner.Outcome) {
 	}
 	if t.best == 0 || latency < t.best {
 		t.best, t.bestPoint = latency, c.Origin
+		t.fastest = builder.Candidate{Digest: c.Digest, Trace: c.Trace}
 	}
 }
 

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// blockSize is how many weights of a column share a scale.
+const blockSize = 32
+
+// blocks are products of rows of float32 with weights that are quantised by blocks, as ggml has them: one byte or half
+// a byte a weight. Shapes are rows, columns and depth.
+var blocks = []family{
+	{name: "Product q8", build: blockProduct(weight8, 1), question: askBlocks("q8_0"), shapes: decoded},
+	{name: "Product q4", build: blockProduct(weight4, 2), question: askBlocks("q4_K"), shapes: decoded},
+}
+
+// decoded are products of one row of language models.
+var decoded = [][]int64{{1, 4096, 4096}, {1, 11008, 4096}, {1, 4096, 14336}}
+
+// weight is element k, n of weights, which lie depth by columns, as a float32.
+type weight func(w *expr.Tensor, k, n expr.Expr) expr.Expr
+
+// blockProduct has weights of which as many share a byte.
+func blockProduct(of weight, shared int64) func(batch int64, shape []int64) (*expr.Tensor, float64) {
+	return func(batch int64, shape []int64) (*expr.Tensor, float64) {
+		rows, columns, depth := batch*shape[0], shape[1], shape[2]
+		a := expr.NewInput("a", float, rows, depth)
+		w := expr.NewConstant("w", array.Uint8, depth/shared, columns)
+		scale := expr.NewConstant("scale", float, depth/blockSize, columns)
+		t := expr.ReduceOver("product", expr.Sum, []int64{rows, columns}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+			block := expr.Bin(expr.FloorDiv, r[0], expr.I(blockSize))
+			return expr.MulE(a.At(i[0], r[0]), expr.MulE(of(w, r[0], i[1]), scale.At(block, i[1])))
+		})
+		return t, 2 * float64(rows*columns*depth)
+	}
+}
+
+func weight8(w *expr.Tensor, k, n expr.Expr) expr.Expr {
+	return expr.SubE(expr.To(float, w.At(k, n)), &expr.Float{Value: 128, Type: float})
+}
+
+// weight4 takes even elements from the low half of a byte.
+func weight4(w *expr.Tensor, k, n expr.Expr) expr.Expr {
+	number := func(v int64) expr.Expr { return &expr.Int{Value: v, Type: array.Int32} }
+	both := expr.To(array.Int32, w.At(expr.Bin(expr.FloorDiv, k, expr.I(2)), n))
+	shift := expr.MulE(expr.To(array.Int32, expr.Bin(expr.FloorMod, k, expr.I(2))), number(4))
+	half := expr.Bin(expr.And, expr.Bin(expr.ShiftRight, both, shift), number(15))
+	return expr.To(float, expr.SubE(half, number(8)))
+}
+
+func askBlocks(element string) func(batch int64, shape []int64) string {
+	return func(batch int64, shape []int64) string {
+		return question("product", element, batch*shape[0], shape[1], shape[2])
+	}
+}

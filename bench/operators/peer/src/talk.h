@@ -1,0 +1,122 @@
+// What the programs that time other libraries share: they read questions from their standard input, one a line, and
+// answer each with one line. Package peer says what the lines are.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <immintrin.h>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace talk {
+
+// Execution computes a question once.
+using Execution = std::function<void()>;
+
+// Constants are the bytes that do not change between executions: weights.
+struct Constants {
+	const char *data;
+	size_t bytes;
+};
+
+// Answer is how a library computes a question.
+struct Answer {
+	std::string implementation;
+	Execution execute;
+	std::vector<Constants> constants;
+};
+
+inline double now() {
+	using namespace std::chrono;
+	return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+// Puts constants out of the caches, as other layers of a model do between two executions of one.
+inline void chill(const Answer &a) {
+	constexpr size_t line = 64;
+	for (const Constants &c : a.constants)
+		for (size_t at = 0; at < c.bytes; at += line)
+			_mm_clflushopt(const_cast<char *>(c.data + at));
+	_mm_mfence();
+}
+
+// The seconds of an execution with cold constants.
+inline double once(const Answer &a) {
+	chill(a);
+	const double begin = now();
+	a.execute();
+	return now() - begin;
+}
+
+// The samples of an answer: each is the mean of as many executions as take two milliseconds, at most `most` of them,
+// for so many seconds.
+inline std::vector<double> samples(const Answer &a, double seconds) {
+	constexpr double span = 2e-3;
+	constexpr size_t least = 3, most = 200;
+	const int inner = std::max(1, int(span / std::max(once(a), 1e-7)));
+	std::vector<double> list;
+	for (double end = now() + seconds; list.size() < most && (list.size() < least || now() < end);) {
+		double sum = 0;
+		for (int i = 0; i < inner; i++)
+			sum += once(a);
+		list.push_back(sum / inner);
+	}
+	return list;
+}
+
+inline void time(const Answer &a, double seconds) {
+	if (!a.execute)
+		throw std::runtime_error("time before a question that is supported");
+	std::printf("samples");
+	for (double s : samples(a, seconds))
+		std::printf(" %.9g", s);
+	std::printf("\n");
+}
+
+// serve answers questions until there are none. Whatever prepare throws is an answer, too.
+inline int serve(const std::string &name, const std::function<Answer(std::istringstream &)> &prepare) {
+	std::printf("peer %s\n", name.c_str());
+	std::fflush(stdout);
+	Answer answer;
+	for (std::string line; std::getline(std::cin, line); std::fflush(stdout)) {
+		std::istringstream words(line);
+		std::string verb;
+		words >> verb;
+		try {
+			if (double seconds = 0; verb == "time" && words >> seconds) {
+				time(answer, seconds);
+				continue;
+			}
+			if (verb != "prepare")
+				throw std::runtime_error("no such verb: " + verb);
+			answer = {};
+			Answer next = prepare(words);
+			next.execute(); // kernels are generated, pages are touched
+			answer = next;
+			std::printf("ready %s\n", answer.implementation.c_str());
+		} catch (const std::exception &e) {
+			std::string why = e.what();
+			std::replace(why.begin(), why.end(), '\n', ' ');
+			std::printf("unsupported %s\n", why.c_str());
+		}
+	}
+	return 0;
+}
+
+// Random numbers that are the same in each run.
+class Random {
+  public:
+	unsigned next() { return (state = state * 1664525u + 1013904223u) >> 8; }
+	// In [-1, 1).
+	float unit() { return float(next() & 0xffff) / 32768 - 1; }
+
+  private:
+	unsigned state = 1;
+};
+
+} // namespace talk

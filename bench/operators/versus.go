@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// versus tells of a row's libraries in a message.
+func (r row) versus() (text string) {
+	for _, a := range r.Against {
+		text += fmt.Sprintf("; %s %s", a.Library, a.cell())
+	}
+	return text
+}
+
+// cell is a library's column: its time, and how many times that is the kernel's in the same turns.
+func (a against) cell() string {
+	return fmt.Sprintf("%s, **%.2f** (%.2f–%.2f)", show.Seconds(a.Seconds), a.Ratio, a.Low, a.High)
+}
+
+// librariesOf are the names of those that rows were compared with.
+func librariesOf(list []row) (names []string) {
+	for _, r := range list {
+		for _, a := range r.Against {
+			if !slices.Contains(names, a.Library) {
+				names = append(names, a.Library)
+			}
+		}
+	}
+	return names
+}
+
+// with is what a library took for a row's workload; none where it was not compared.
+func (r row) with(library string) (a against, ok bool) {
+	k := slices.IndexFunc(r.Against, func(a against) bool { return a.Library == library })
+	if k < 0 {
+		return a, false
+	}
+	return r.Against[k], true
+}
+
+// cells are the columns of the libraries, each with a separator before it.
+func (r row) cells(libraries []string) (text string) {
+	for _, library := range libraries {
+		cell := show.Missing
+		if a, ok := r.with(library); ok {
+			cell = a.cell()
+		}
+		text += " " + cell + " |"
+	}
+	return text
+}
+
+// writeVersus sums up how the kernels of each operator compare with each library.
+func writeVersus(out *strings.Builder, list []row) {
+	libraries := librariesOf(list)
+	if len(libraries) == 0 {
+		return
+	}
+	out.WriteString("\n| operator | library | shapes | geometric mean | least | of |\n|---|---|--:|--:|--:|---|\n")
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].Operator == list[0].Operator {
+			n++
+		}
+		for _, library := range libraries {
+			writeMean(out, library, list[:n])
+		}
+		list = list[n:]
+	}
+}
+
+// writeMean writes the line of an operator's rows and a library, if that computes any of them.
+func writeMean(out *strings.Builder, library string, list []row) {
+	count, logs, least, of := 0, 0.0, math.Inf(1), ""
+	for _, r := range list {
+		a, ok := r.with(library)
+		if !ok {
+			continue
+		}
+		count, logs = count+1, logs+math.Log(a.Ratio)
+		if a.Ratio < least {
+			least, of = a.Ratio, r.Shape
+		}
+	}
+	if count > 0 {
+		fmt.Fprintf(out, "| %s | %s | %d | %.2f | %.2f | %s |\n", list[0].Operator, library, count, math.Exp(logs/float64(count)), least, of)
+	}
+}
