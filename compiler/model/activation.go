@@ -6,6 +6,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
+// linear leaves a value as it is.
+func linear(_ *builder, x string) string { return x }
+
+func sigmoid(b *builder, x string) string { return b.unary("Sigmoid", x) }
+
 // relu6 is a Clip with its bounds as operands.
 func (b *builder) relu6(x string) string {
 	low, high := b.constant("low", array.FromFloat32([]float32{0})), b.constant("high", array.FromFloat32([]float32{6}))

@@ -115,7 +115,7 @@ func efficientnet(b *builder, x string) string {
 		for k := range stage.depth {
 			in := b.shapes[x][1]
 			v := inverted{expanded: stage.expansion * in, channels: stage.channels, kernel: stage.kernel, stride: 1, act: silu,
-				attend: attention(in/4, silu, func(b *builder, x string) string { return b.unary("Sigmoid", x) })}
+				attend: attention(in/4, silu, sigmoid)}
 			if k == 0 {
 				v.stride = stage.stride
 			}

@@ -16,7 +16,7 @@ import (
 // published is each network's number of parameters, and of multiply-adds in billions in its convolutions and products
 // at the default size. Sources: torchvision's table of models (r3d_18 as resnet3d-18), Keras (mobilenet-v1), Gluon
 // (resnet-50-v2: its 25595060 less 45568 statistics and 12 of a normalisation of the input), Hugging Face (bert,
-// gpt2), PyTorch's DCGAN tutorial.
+// gpt2, SmolLM-135M), llama2.c (stories260K), PyTorch's DCGAN tutorial.
 var published = map[string]struct {
 	parameters int64
 	macs       float64
@@ -29,6 +29,8 @@ var published = map[string]struct {
 	"efficientnet-b0": {5288548, 0.386}, "dcgan": {3576704, 0}, "mlp": {235146, 0}, "lstm": {19780400, 0},
 	"bert-tiny": {4385920, 0}, "bert-small": {28763648, 0}, "bert-base": {109482240, 0},
 	"vit-b-16": {86567656, 17.565}, "gpt-small": {124439808, 0},
+	"resnext-50-32x4d": {25028904, 4.230}, "regnet-y-400mf": {4344144, 0.402}, "shufflenet-v2": {2278604, 0.145},
+	"convnext-tiny": {28589128, 4.456}, "llama-tiny": {260032, 0}, "llama-small": {134515008, 0},
 }
 
 func TestNetworksHaveTheirPublishedSize(t *testing.T) {
@@ -128,6 +130,11 @@ var small = map[string]network{
 	"lstm":         {opset: 13, maxSeq: 6, build: lstm{2, 8, 50}.build},
 	"bert":         {opset: 13, maxSeq: 6, build: bert{2, 16, 2}.build},
 	"gpt":          {opset: 17, maxSeq: 6, build: gpt{2, 16, 2, 50}.build},
+	"llama":        {opset: 17, maxSeq: 6, build: llama{2, 16, 4, 2, 24, 50}.build},
+	"resnext":      {opset: 13, build: classifier(resnet{grouped(8, 4), 4, []int{1, 1}}.build, 3, 40, 40)},
+	"regnet":       {opset: 13, build: classifier(regnet{8, []regnetStage{{16, 1}, {24, 2}}}.build, 3, 40, 40)},
+	"shufflenet":   {opset: 13, build: classifier(shufflenetV2{[3]int64{8, 16, 32}, 64}.build, 3, 40, 40)},
+	"convnext":     {opset: 17, build: classifier(convnext{[]int64{16, 32}, []int{1, 2}}.build, 3, 40, 40)},
 	"vit":          {opset: 17, build: classifier(vit{2, 16, 2, 8}.build, 3, 32, 32)},
 }
 

@@ -43,6 +43,17 @@ func basicBlock(b *builder, x string, width, stride int64) string {
 	return b.conv(x, convolution{channels: width, kernel: 3, pad: 1, gain: residualGain})
 }
 
+// grouped is the bottleneck of ResNeXt (Xie et al. 2017): groups of 3×3 convolutions, each perGroup channels wide in the
+// first stage.
+func grouped(groups, perGroup int64) block {
+	return func(b *builder, x string, width, stride int64) string {
+		inner := width * groups * perGroup / 64
+		x = b.relu(b.conv(x, convolution{channels: inner, kernel: 1}))
+		x = b.relu(b.conv(x, convolution{channels: inner, kernel: 3, stride: stride, pad: 1, groups: groups}))
+		return b.conv(x, convolution{channels: 4 * width, kernel: 1, gain: residualGain})
+	}
+}
+
 func bottleneck(b *builder, x string, width, stride int64) string {
 	x = b.relu(b.conv(x, convolution{channels: width, kernel: 1}))
 	x = b.relu(b.conv(x, convolution{channels: width, kernel: 3, stride: stride, pad: 1}))

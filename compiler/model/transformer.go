@@ -13,11 +13,14 @@ func (b *builder) embedding(tokens string, words, width int64) string {
 
 // linear is a dense layer on the last axis of any tensor: a product, and a sum with the bias.
 func (b *builder) linear(x string, channels int64) string {
-	in := b.shapes[x]
-	width := in[len(in)-1]
-	weight := b.weights("linear.weight", 0, lecun(width), width, channels)
-	y := b.add("MatMul", append(slices.Clone(in[:len(in)-1]), channels), []string{x, weight})
+	y := b.unbiased(x, channels)
 	return b.sum(b.weights("linear.bias", 0, 0.1, channels), y)
+}
+
+// unbiased is linear without a bias.
+func (b *builder) unbiased(x string, channels int64) string {
+	width := b.shapes[x][len(b.shapes[x])-1]
+	return b.matmul(x, b.weights("linear.weight", 0, lecun(width), width, channels))
 }
 
 // layerNorm is over the last axis, as one operator.
@@ -39,10 +42,10 @@ func (b *builder) decomposedLayerNorm(x string, epsilon float32) string {
 	return b.sum(b.product(normal, b.weights("norm.scale", 1, 0.2, width)), b.weights("norm.bias", 0, 0.1, width))
 }
 
-// matmul multiplies the last two axes; the others are equal.
+// matmul multiplies the last two axes; the others are equal, or y has none.
 func (b *builder) matmul(x, y string) string {
-	shape := slices.Clone(b.shapes[x])
-	shape[len(shape)-1] = b.shapes[y][len(shape)-1]
+	shape, right := slices.Clone(b.shapes[x]), b.shapes[y]
+	shape[len(shape)-1] = right[len(right)-1]
 	return b.add("MatMul", shape, []string{x, y})
 }
 

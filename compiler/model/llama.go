@@ -1,0 +1,106 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// llama is Touvron et al. 2023: a decoder with rotary positions, normalisation by the root of the mean square, gated
+// dense layers and groups of heads that share keys and values (Ainslie et al. 2023), in operators of opset 17 as
+// exporters write them. The table of words serves the scores as well.
+type llama struct {
+	layers                             int
+	width, heads, keyHeads, ffn, words int64
+}
+
+const (
+	llamaEpsilon = 1e-5
+	ropeBase     = 10000
+)
+
+func (t llama) build(b *builder, s size) {
+	tokens := b.input("input_ids", array.Int64, s.batch, s.seq)
+	table := b.weights("embedding", 0, 1, t.words, t.width)
+	x := b.add("Gather", []int64{s.batch, s.seq, t.width}, []string{table, tokens}, integer("axis", 0))
+	cosine, sine := b.rotations(s.seq, t.width/t.heads)
+	mask := b.lowerTriangle(s.seq)
+	for range t.layers {
+		x = b.sum(x, t.attention(b, b.rmsNorm(x, llamaEpsilon), cosine, sine, mask))
+		x = b.sum(x, t.gated(b, b.rmsNorm(x, llamaEpsilon)))
+	}
+	b.output(b.matmulTable(b.rmsNorm(x, llamaEpsilon), table), "logits")
+}
+
+func (t llama) attention(b *builder, x, cosine, sine, mask string) string {
+	head := t.width / t.heads
+	q := b.rotated(b.heads(b.unbiased(x, t.width), t.heads), cosine, sine)
+	k := b.rotated(b.heads(b.unbiased(x, t.keyHeads*head), t.keyHeads), cosine, sine)
+	v := b.heads(b.unbiased(x, t.keyHeads*head), t.keyHeads)
+	keys := b.transpose(b.repeated(k, t.heads/t.keyHeads), 0, 1, 3, 2)
+	scores := b.product(b.matmul(q, keys), b.scalar(1/b.scale(q)))
+	y := b.matmul(b.softmax(b.sum(scores, mask)), b.repeated(v, t.heads/t.keyHeads))
+	return b.unbiased(b.merged(y), t.width)
+}
+
+// gated is a dense layer whose inner features are weighed by others (Shazeer 2020, SwiGLU).
+func (t llama) gated(b *builder, x string) string {
+	gate := b.silu(b.unbiased(x, t.ffn))
+	return b.unbiased(b.product(gate, b.unbiased(x, t.ffn)), t.width)
+}
+
+// rmsNorm divides by the root of the mean square over the last axis (Zhang and Sennrich 2019), operator by operator.
+func (b *builder) rmsNorm(x string, epsilon float32) string {
+	shape := slices.Clone(b.shapes[x])
+	width := shape[len(shape)-1]
+	shape[len(shape)-1] = 1
+	mean := b.add("ReduceMean", shape, []string{b.broadcast("Pow", x, b.scalar(2))}, ints("axes", -1))
+	inverse := b.broadcast("Div", b.scalar(1), b.unary("Sqrt", b.sum(mean, b.scalar(epsilon))))
+	return b.product(b.weights("norm.scale", 1, 0.2, width), b.product(x, inverse))
+}
+
+// rotated turns pairs of features, half a head apart, by angles that depend on the position (Su et al. 2021):
+// x·cos + rotate_half(x)·sin.
+func (b *builder) rotated(x, cosine, sine string) string {
+	s := b.shapes[x]
+	half := slices.Clone(s)
+	half[3] /= 2
+	part := func(from, to int64) string {
+		return b.add("Slice", half, []string{x, b.indices(from), b.indices(to), b.indices(3)})
+	}
+	turned := b.add("Concat", s, []string{b.unary("Neg", part(half[3], s[3])), part(0, half[3])}, integer("axis", -1))
+	return b.sum(b.product(x, cosine), b.product(turned, sine))
+}
+
+// rotations are the cosines and sines of rotated: (1, 1, seq, head), both halves alike.
+func (b *builder) rotations(seq, head int64) (cosine, sine string) {
+	c, s := make([]float32, seq*head), make([]float32, seq*head)
+	for at := range seq * head {
+		angle := float64(at/head) * math.Pow(ropeBase, -2*float64(at%(head/2))/float64(head))
+		c[at], s[at] = float32(math.Cos(angle)), float32(math.Sin(angle))
+	}
+	return b.constant("cosine", array.FromFloat32(c, 1, 1, seq, head)), b.constant("sine", array.FromFloat32(s, 1, 1, seq, head))
+}
+
+// lowerTriangle is added to scores: it hides what comes after a token.
+func (b *builder) lowerTriangle(seq int64) string {
+	mask := array.New(array.Float32, 1, 1, seq, seq)
+	for row := range seq {
+		for column := row + 1; column < seq; column++ {
+			mask.SetFloat(row*seq+column, -math.MaxFloat32)
+		}
+	}
+	return b.constant("mask", mask)
+}
+
+// repeated gives each head of (batch, heads, seq, features) to several that follow one another.
+func (b *builder) repeated(x string, times int64) string {
+	s := b.shapes[x]
+	if times == 1 {
+		return x
+	}
+	one := b.add("Unsqueeze", []int64{s[0], s[1], 1, s[2], s[3]}, []string{x, b.indices(2)})
+	all := []int64{s[0], s[1], times, s[2], s[3]}
+	return b.reshape(b.add("Expand", all, []string{one, b.indices(all...)}), s[0], s[1]*times, s[2], s[3])
+}
