@@ -144,7 +144,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	result := runResult{Package: path, Outputs: m.Manifest().Outputs, LoadSeconds: loaded.Seconds(), FirstSeconds: first.Seconds()}
+	result := runResult{Package: path, Outputs: m.Manifest().Shown(outputs), LoadSeconds: loaded.Seconds(), FirstSeconds: first.Seconds()}
 	if r.printTime || r.profile {
 		if err := r.measure(ctx, m, &result); err != nil {
 			return err

@@ -29,7 +29,9 @@ type capi struct {
 	launches     func(model uintptr, n *int32) *claunch
 	matricesPeak func(model uintptr, format int32) float64
 	// integerPeak is nil in a package of an older version.
-	integerPeak  func(model uintptr) float64
+	integerPeak func(model uintptr) float64
+	// outputShape is nil in one of an older version, whose shapes never depend on data.
+	outputShape  func(model uintptr, index int32, shape *int64) int32
 	inputTensor  func(index int32) *ctensor
 	outputTensor func(index int32) *ctensor
 }
@@ -84,7 +86,7 @@ func (a *capi) bind() error {
 	}
 	for name, function := range map[string]any{
 		"tilth_integer_peak": &a.integerPeak, "tilth_device_seconds": &a.deviceSeconds, "tilth_profile_launches": &a.launches,
-		"tilth_matrices_peak": &a.matricesPeak,
+		"tilth_matrices_peak": &a.matricesPeak, "tilth_output_shape": &a.outputShape,
 	} {
 		if symbol, err := dlsym(a.handle, name); err == nil {
 			bindFunc(function, symbol)

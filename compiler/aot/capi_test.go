@@ -16,7 +16,10 @@ import (
 )
 
 // unpacked is a package's folder with the C program testdata/user.c compiled beside it.
-func unpacked(t *testing.T, o Options) string {
+func unpacked(t *testing.T, o Options) string { return unpackedFor(t, o, "user.c") }
+
+// unpackedFor is a package's folder with a C program of testdata compiled beside it as "user".
+func unpackedFor(t *testing.T, o Options, program string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, data := range contents(t, o.Output) {
@@ -24,7 +27,7 @@ func unpacked(t *testing.T, o Options) string {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile("testdata/user.c")
+	text, err := os.ReadFile(filepath.Join("testdata", program))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,6 +172,9 @@ func (c *compilation) manifest(l *layout) *Manifest {
 			Multiplications: c.multiplications[k], Matrices: c.matrices[k],
 			Flop: task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
 	}
+	for _, o := range c.program.Open {
+		m.Outputs[o.Output].OpenAxes = append(m.Outputs[o.Output].OpenAxes, o.Axis)
+	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})
 	}

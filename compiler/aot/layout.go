@@ -79,7 +79,7 @@ func (l *layout) planArena() {
 			extend(v, k, k)
 		}
 	}
-	for _, v := range p.Outputs {
+	for _, v := range p.Results() {
 		extend(v, last, last)
 	}
 	scratch := len(spans)
@@ -96,7 +96,7 @@ func (l *layout) planArena() {
 
 // planOutputs gives outputs that are constants a place in the weights.
 func (l *layout) planOutputs() {
-	for _, v := range l.program.Outputs {
+	for _, v := range l.program.Results() {
 		l.value(v)
 	}
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Format is the version of the package format that this code writes and reads.
-const Format = 2
+// Format is the version of the package format that this code writes; it reads those from oldestFormat on.
+const (
+	Format       = 3
+	oldestFormat = 2
+)
 
 // Manifest describes a package.
 type Manifest struct {
@@ -42,10 +45,21 @@ type Tensor struct {
 	Name  string  `json:"name"`
 	DType string  `json:"dtype"`
 	Shape []int64 `json:"shape"`
+	// OpenAxes are those on which the extent of an output depends on data; Shape has the largest that it can be.
+	OpenAxes []int `json:"open_axes,omitempty"`
 }
 
 // Type is the element type; array.Invalid when there is none of that name.
 func (t Tensor) Type() array.DType { return array.ParseDType(t.DType) }
+
+// Shown are the outputs with the shapes that they have in an execution.
+func (m *Manifest) Shown(outputs map[string]*array.Array) []Tensor {
+	list := slices.Clone(m.Outputs)
+	for k, t := range list {
+		list[k] = Tensor{Name: t.Name, DType: t.DType, Shape: outputs[t.Name].Shape}
+	}
+	return list
+}
 
 // Accuracy is how far outputs were from those of strict numerics, on inputs that were given.
 type Accuracy struct {
@@ -125,8 +139,8 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	if err := json.Unmarshal(data, &version); err != nil {
 		return nil, fmt.Errorf("%s is not valid: %w", manifestName, err)
 	}
-	if version.Format != Format {
-		return nil, fmt.Errorf("its format is version %d, this program reads version %d; compile the model again", version.Format, Format)
+	if version.Format < oldestFormat || version.Format > Format {
+		return nil, fmt.Errorf("its format is version %d, this program reads versions %d to %d; compile the model again", version.Format, oldestFormat, Format)
 	}
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
@@ -148,6 +162,11 @@ func (m *Manifest) check() error {
 		}
 		if _, err := array.CheckedBytes(t.Type(), t.Shape); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", manifestName, t.Name, err)
+		}
+		for _, axis := range t.OpenAxes {
+			if axis < 0 || axis >= len(t.Shape) {
+				return fmt.Errorf("%s: tensor %q of rank %d has an open axis %d", manifestName, t.Name, len(t.Shape), axis)
+			}
 		}
 	}
 	for _, c := range m.Calls {

@@ -32,6 +32,10 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) 
 		err := fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
 		return nil, errors.Join(err, api.unload())
 	}
+	if api.outputShape == nil && slices.ContainsFunc(manifest.Outputs, func(t Tensor) bool { return len(t.OpenAxes) > 0 }) {
+		err := fmt.Errorf("%s does not export tilth_output_shape, which its outputs need; compile the model again", objectName)
+		return nil, errors.Join(err, api.unload())
+	}
 	handle, err := api.start(path, weightsOffset)
 	if err != nil {
 		return nil, errors.Join(err, api.unload())
@@ -97,8 +101,17 @@ func (t Tensor) accepts(a *array.Array) error {
 	return nil
 }
 
-// String is the type and the shape, e.g. "f32[1 3 224 224]".
-func (t Tensor) String() string { return fmt.Sprintf("%s%v", t.DType, t.Shape) }
+// String is the type and the shape, e.g. "f32[1 3 224 224]"; an open axis has its range, as in "i64[0..6 3]".
+func (t Tensor) String() string {
+	words := make([]string, len(t.Shape))
+	for k, e := range t.Shape {
+		words[k] = fmt.Sprint(e)
+		if slices.Contains(t.OpenAxes, k) {
+			words[k] = fmt.Sprint("0..", e)
+		}
+	}
+	return fmt.Sprintf("%s[%s]", t.DType, strings.Join(words, " "))
+}
 
 func describe(tensors []Tensor) string {
 	list := make([]string, len(tensors))
@@ -131,9 +144,20 @@ func (m *Model) watched(run func()) error {
 func (m *Model) Outputs() map[string]*array.Array {
 	outputs := map[string]*array.Array{}
 	for k, t := range m.manifest.Outputs {
-		outputs[t.Name] = &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: slices.Clone(m.outputs[k])}
+		a := &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: slices.Clone(m.outputs[k])}
+		for _, axis := range t.OpenAxes {
+			a = a.Head(axis, m.extent(k, axis))
+		}
+		outputs[t.Name] = a
 	}
 	return outputs
+}
+
+// extent is that of an axis of an output after the last execution.
+func (m *Model) extent(output, axis int) int64 {
+	shape := slices.Clone(m.manifest.Outputs[output].Shape)
+	m.api.outputShape(m.handle, int32(output), &shape[0])
+	return shape[axis]
 }
 
 // Run sets the inputs, executes the model once and returns its outputs, all by name.

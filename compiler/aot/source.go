@@ -2,6 +2,7 @@ package aot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,10 +15,13 @@ func (l *layout) planSource() string {
 	calls := l.runFunction() // first: it asks for all constants
 	b.WriteString(calls)
 	l.tensors(&b, "inputs", l.program.Inputs)
-	l.tensors(&b, "outputs", l.program.Outputs)
+	results := l.program.Results()
+	l.tensors(&b, "outputs", results)
+	l.openOutputs(&b, results)
 	l.names(&b)
 	fmt.Fprintf(&b, "const struct tilth_plan tilth_plan = {\n  .threads = %d, .arena_bytes = %d, .weights_bytes = %d,\n", l.workers, l.arenaBytes, l.weightsBytes)
-	fmt.Fprintf(&b, "  .n_inputs = %d, .n_outputs = %d, .n_calls = %d,\n", len(l.program.Inputs), len(l.program.Outputs), len(l.program.Calls))
+	fmt.Fprintf(&b, "  .n_inputs = %d, .n_outputs = %d, .n_counts = %d, .n_calls = %d, .n_open = %d, .open = open_outputs,\n",
+		len(l.program.Inputs), len(results), len(results)-len(l.program.Outputs), len(l.program.Calls), len(l.program.Open))
 	b.WriteString("  .inputs = inputs, .outputs = outputs, .input_places = inputs_places, .output_places = outputs_places,\n")
 	b.WriteString("  .call_names = call_names, .run = run,\n};\n")
 	return b.String()
@@ -77,6 +81,15 @@ func (l *layout) tensors(b *strings.Builder, table string, values []int) {
 	}
 	fmt.Fprintf(b, "static const struct tilth_tensor %s[] = {\n%s  {0, 0, 0, 0, 0}};\n", table, tensors.String())
 	fmt.Fprintf(b, "static const struct tilth_place %s_places[] = {%s{0, 0}};\n", table, places.String())
+}
+
+// openOutputs prints the table of outputs whose extents depend on data.
+func (l *layout) openOutputs(b *strings.Builder, results []int) {
+	b.WriteString("static const struct tilth_open_output open_outputs[] = {")
+	for _, o := range l.program.Open {
+		fmt.Fprintf(b, "{%d, %d, %d}, ", o.Output, o.Axis, len(l.program.Outputs)+slices.Index(results[len(l.program.Outputs):], o.Count))
+	}
+	b.WriteString("{0, 0, 0}};\n")
 }
 
 func extents(shape []int64) string {

@@ -3,6 +3,7 @@ package array
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // DType is the type of a tensor's elements. The values are those of enum tilth_dtype in the kernel ABI.
@@ -107,6 +108,23 @@ func CheckedBytes(d DType, shape []int64) (int64, error) {
 
 // Len is the number of elements.
 func (a *Array) Len() int64 { return Elements(a.Shape) }
+
+// Head has the first count elements of an axis: a copy, unless that is all. A count below zero is zero, and one beyond
+// the extent is the extent.
+func (a *Array) Head(axis int, count int64) *Array {
+	count = max(0, min(count, a.Shape[axis]))
+	if count == a.Shape[axis] {
+		return a
+	}
+	shape := slices.Clone(a.Shape)
+	shape[axis] = count
+	head := New(a.DType, shape...)
+	inner := Elements(shape[axis+1:]) * a.DType.Bytes()
+	for outer := range Elements(shape[:axis]) {
+		copy(head.Data[outer*count*inner:(outer+1)*count*inner], a.Data[outer*a.Shape[axis]*inner:])
+	}
+	return head
+}
 
 // Check says what is wrong with the array's own parts, if anything.
 func (a *Array) Check() error {

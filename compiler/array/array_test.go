@@ -2,6 +2,7 @@ package array
 
 import (
 	"math"
+	"reflect"
 	"testing"
 )
 
@@ -65,5 +66,23 @@ func TestAnArrayInAnotherTypeIsRounded(t *testing.T) {
 	}
 	if a.As(Float32) != a || b.DType != BFloat16 || b.Check() != nil {
 		t.Errorf("it is %v", b.DType)
+	}
+}
+
+func TestHeadIsTheFirstElementsOfAnAxis(t *testing.T) {
+	a := FromInt64([]int64{1, 2, 3, 4, 5, 6}, 2, 3)
+	for _, c := range []struct {
+		axis  int
+		count int64
+		want  *Array
+	}{
+		{1, 2, FromInt64([]int64{1, 2, 4, 5}, 2, 2)},
+		{0, 1, FromInt64([]int64{1, 2, 3}, 1, 3)},
+		{0, -1, New(Int64, 0, 3)},
+		{1, 9, a},
+	} {
+		if got := a.Head(c.axis, c.count); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("the first %d of axis %d are %v, want %v", c.count, c.axis, got, c.want)
+		}
 	}
 }

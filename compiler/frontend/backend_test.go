@@ -37,7 +37,6 @@ var beyond = []struct{ pattern, reason string }{
 	{"sequence_insert*", "only tensors"},
 	{"sequence_map*", "only tensors"},
 	{"sequence_model8", "open extent"},
-	{"nonmaxsuppression*", "shape of its result depends on data"},
 	{"tfidfvectorizer*", "n-grams"},
 	{"strnorm*", "string"},
 }

@@ -14,10 +14,15 @@ type Graph struct {
 	Name            string
 	Nodes           []*Node
 	Inputs, Outputs []*Value
-	nextID          int
+	// Open are outputs whose extents depend on data. Their counts are the last of Outputs, and none of the model's.
+	Open   []OpenOutput
+	nextID int
 	// Budget pays for what is made, and panics when it is spent, as op.Budget says.
 	Budget *op.Budget
 }
+
+// OpenOutput says that an output has as many elements on an axis as another one, a scalar of type i64, says.
+type OpenOutput struct{ Output, Axis, Count int }
 
 // EntryBytes are what an operand, a name or an attribute takes, as the budget counts it.
 const EntryBytes = 64

@@ -43,8 +43,8 @@ func basicBlock(b *builder, x string, width, stride int64) string {
 	return b.conv(x, convolution{channels: width, kernel: 3, pad: 1, gain: residualGain})
 }
 
-// grouped is the bottleneck of ResNeXt (Xie et al. 2017): groups of 3×3 convolutions, each perGroup channels wide in the
-// first stage.
+// grouped is the bottleneck of ResNeXt (Xie et al. 2017): groups of 3×3 convolutions, each perGroup channels wide in
+// the first stage.
 func grouped(groups, perGroup int64) block {
 	return func(b *builder, x string, width, stride int64) string {
 		inner := width * groups * perGroup / 64

@@ -66,16 +66,23 @@ func lowerCumulative(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
 		j[axis] = expr.SubE(i[axis], expr.I(1))
 		return expr.Sel(expr.Bin(expr.Lt, expr.I(0), i[axis]), wide(x.At(mirrored(j)...)), identity)
 	}
-	shape := x.Shape
+	term = l.scan(c, x.Shape, x.Layout, axis, term)
+	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, term(mirrored(i))) })
+}
+
+// scan combines each term with those before it on an axis.
+func (l *Lowering) scan(c expr.Combiner, shape []int64, layout []int, axis int, term func(i []expr.Expr) expr.Expr) func(i []expr.Expr) expr.Expr {
+	extent := shape[axis]
 	for d := int64(1); d < extent; d *= scanRadix {
 		step, distance := term, d
-		acc := l.Reduce("scan", c, shape, x.Layout, []int64{min(scanRadix, (extent+d-1)/d)}, func(i, r []expr.Expr) expr.Expr {
+		acc := l.Reduce("scan", c, shape, layout, []int64{min(scanRadix, (extent+d-1)/d)}, func(i, r []expr.Expr) expr.Expr {
 			j := append([]expr.Expr{}, i...)
 			back := expr.MulE(r[0], expr.I(distance))
 			j[axis] = expr.SubE(i[axis], back)
-			return expr.Sel(expr.Bin(expr.Le, back, i[axis]), step(j), identity)
+			e := step(j)
+			return expr.Sel(expr.Bin(expr.Le, back, i[axis]), e, c.Identity(e.DType()))
 		})
 		term = func(i []expr.Expr) expr.Expr { return acc.At(i...) }
 	}
-	return l.Lazy(n.Out, x.Layout, func(i []expr.Expr) expr.Expr { return expr.To(n.Out.DType, term(mirrored(i))) })
+	return term
 }

@@ -42,6 +42,8 @@ type Value struct {
 	Const *array.Array
 	// From is what the value was dequantised from, while the model is read; nil for others.
 	From *Dequantised
+	// Open is what of its extents depends on data, while the model is read; nil for others.
+	Open *Open
 }
 
 // Present reports whether the operand was given.

@@ -43,6 +43,10 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	for _, k := range p.Outputs {
 		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape)
 	}
+	for _, o := range p.Open {
+		name := p.Values[p.Outputs[o.Output]].Name
+		outputs[name] = outputs[name].Head(o.Axis, m.read(o.Count, nil).Int(0))
+	}
 	return outputs, nil
 }
 

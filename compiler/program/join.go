@@ -37,6 +37,9 @@ func (j *joiner) add(k int, p *Program) {
 		}
 		return list
 	}
+	for _, o := range p.Open {
+		j.joined.Open = append(j.joined.Open, Open{Output: o.Output + len(j.joined.Outputs), Axis: o.Axis, Count: o.Count + first})
+	}
 	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)
 	j.joined.Outputs = append(j.joined.Outputs, shifted(p.Outputs)...)
 	numbers := make([]int, len(p.Tasks))

@@ -1,6 +1,8 @@
 package program
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -11,10 +13,33 @@ type Program struct {
 	Values []Value
 	// Inputs and Outputs index Values, in the model's order and with the model's names and shapes.
 	Inputs, Outputs []int
+	// Open are outputs whose extents depend on data.
+	Open []Open
 	// Tasks are the distinct kernels, in the order of their first call.
 	Tasks []Task
 	// Calls are in an order in which they can run.
 	Calls []Call
+}
+
+// Open says that an output has on one axis as many elements as are counted, at most as many as its shape has there.
+// Those that are counted lie where they would lie if it had all.
+type Open struct {
+	// Output is an index in Outputs, and Axis one in the shape of that output.
+	Output, Axis int
+	// Count is an index in Values, of a scalar of type i64.
+	Count int
+}
+
+// Results are the values of all that an execution leaves: the outputs, and then the counts of those that are open,
+// each once.
+func (p *Program) Results() []int {
+	results := slices.Clone(p.Outputs)
+	for _, o := range p.Open {
+		if !slices.Contains(results[len(p.Outputs):], o.Count) {
+			results = append(results, o.Count)
+		}
+	}
+	return results
 }
 
 // Alignment is what kernels may rely on for arguments without strides, in bytes.

@@ -36,7 +36,19 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 	for _, v := range g.Outputs {
 		e.program.Outputs = append(e.program.Outputs, e.value(v))
 	}
+	e.open(g)
 	return e.program, nil
+}
+
+// open takes the counts of open outputs from the end of the outputs.
+func (e *emitter) open(g *graph.Graph) {
+	outputs := e.program.Outputs
+	own := len(outputs)
+	for _, o := range g.Open {
+		e.program.Open = append(e.program.Open, program.Open{Output: o.Output, Axis: o.Axis, Count: outputs[o.Count]})
+		own = min(own, o.Count)
+	}
+	e.program.Outputs = outputs[:own]
 }
 
 // value is the index of a value that arrives or is computed; one that lies in another's memory is an alias of that.

@@ -69,6 +69,7 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string]
 // value is an input, a constant or another output as well.
 func (b *builder) addOutputs(s *scope, names []string) error {
 	b.Number()
+	var counts []*op.Value
 	for _, name := range names {
 		it := s.items[name]
 		switch {
@@ -91,7 +92,29 @@ func (b *builder) addOutputs(s *scope, names []string) error {
 		default:
 			v.Name = name
 		}
+		if open := it.Tensor.Open; open != nil {
+			b.Open = append(b.Open, graph.OpenOutput{Output: len(b.Outputs), Axis: open.Axis})
+			counts = append(counts, open.Count)
+		}
 		b.Outputs = append(b.Outputs, v)
+	}
+	return b.addCounts(counts)
+}
+
+// addCounts adds the counts of open outputs, each once, behind the outputs.
+func (b *builder) addCounts(counts []*op.Value) error {
+	at := map[*op.Value]int{}
+	for k, count := range counts {
+		if _, ok := at[count]; !ok {
+			n, err := b.Apply(op.Node{Name: "count", Op: op.Copy}, fmt.Sprintf("count.%d", len(at)), b.values[count])
+			if err != nil {
+				return err
+			}
+			b.Nodes = append(b.Nodes, n)
+			at[count] = len(b.Outputs)
+			b.Outputs = append(b.Outputs, n.Result)
+		}
+		b.Open[k].Count = at[count]
 	}
 	return nil
 }

@@ -139,14 +139,21 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	if err != nil {
 		return nil, err
 	}
+	open, err := op.OpenOf(made.Node)
+	if err != nil {
+		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+	}
 	switch {
 	case made.Def().Kind == op.Known || graph.AllKnown(in) || graph.IsEmpty(made.Out.Shape):
 		a, err := op.Evaluate(made.Node)
 		if err != nil {
 			return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 		}
-		return b.Constant(output, a), nil
+		known := b.Constant(output, a)
+		known.Open = open
+		return known, nil
 	}
+	made.Result.Open = open
 	b.Nodes = append(b.Nodes, made)
 	return made.Result, nil
 }

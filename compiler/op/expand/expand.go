@@ -8,7 +8,7 @@ import (
 
 // Operators are those that are always written as others.
 var Operators = slices.Concat(
-	recurrentDefs, quantizeDefs, integerDefs, controlDefs, sequenceDefs, lossDefs, normDefs, attentionDefs, trainingDefs,
+	recurrentDefs, quantizeDefs, integerDefs, controlDefs, sequenceDefs, lossDefs, normDefs, attentionDefs, trainingDefs, suppressionDefs,
 )
 
 // Form is another way to write some nodes of an operator that has tensor expressions.
@@ -21,4 +21,4 @@ type Form struct {
 }
 
 // Forms has at most one for each operator.
-var Forms = append([]Form{batchNormForm}, quantisedProducts...)
+var Forms = slices.Concat([]Form{batchNormForm, uniqueForm}, quantisedProducts, selections)

@@ -8,7 +8,6 @@ var refused = map[string]string{
 	"RandomNormalLike":  random,
 	"RandomUniform":     random,
 	"RandomUniformLike": random,
-	"NonMaxSuppression": "the shape of its result depends on data: export the model without it, and suppress boxes behind the model",
 	"ImageDecoder":      "images are not decoded: export the model from the decoded image on",
 	"StringNormalizer":  "strings are not supported: export the model from the tokens on",
 	"StringConcat":      "strings are not supported: export the model from the tokens on",

@@ -1,6 +1,7 @@
 /* What a package tells of itself without being opened, and of what went wrong. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "failure.h"
 #include "model.h"
@@ -21,7 +22,7 @@ int tilth_fail(const char *format, ...) {
 API const char *tilth_last_error(void) { return last_error; }
 
 API int32_t tilth_input_count(void) { return tilth_plan.n_inputs; }
-API int32_t tilth_output_count(void) { return tilth_plan.n_outputs; }
+API int32_t tilth_output_count(void) { return tilth_plan.n_outputs - tilth_plan.n_counts; }
 API int32_t tilth_call_count(void) { return tilth_plan.n_calls; }
 
 API const struct tilth_tensor *tilth_input_tensor(int32_t k) {
@@ -29,7 +30,23 @@ API const struct tilth_tensor *tilth_input_tensor(int32_t k) {
 }
 
 API const struct tilth_tensor *tilth_output_tensor(int32_t k) {
-  return k >= 0 && k < tilth_plan.n_outputs ? &tilth_plan.outputs[k] : NULL;
+  return k >= 0 && k < tilth_output_count() ? &tilth_plan.outputs[k] : NULL;
+}
+
+API const void *tilth_output(const struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_output_count() ? tilth_result(m, k) : NULL; }
+
+API int tilth_output_shape(const struct tilth_model *m, int32_t k, int64_t *shape) {
+  const struct tilth_tensor *t = tilth_output_tensor(k);
+  if (!t) return -1;
+  memcpy(shape, t->shape, sizeof *shape * (size_t)t->rank);
+  for (int32_t i = 0; i < tilth_plan.n_open; i++) {
+    const struct tilth_open_output *o = &tilth_plan.open[i];
+    if (o->output != k) continue;
+    int64_t count = *(const int64_t *)tilth_result(m, o->count);
+    int64_t most = t->shape[o->axis];
+    shape[o->axis] = count < 0 ? 0 : count > most ? most : count;
+  }
+  return 0;
 }
 
 API const char *tilth_call_name(int32_t k) { return k >= 0 && k < tilth_plan.n_calls ? tilth_plan.call_names[k] : NULL; }

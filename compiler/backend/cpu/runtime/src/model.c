@@ -64,9 +64,7 @@ API void *tilth_input(struct tilth_model *m, int32_t k) {
   return k >= 0 && k < tilth_plan.n_inputs ? at(m, tilth_plan.input_places[k]) : NULL;
 }
 
-API const void *tilth_output(const struct tilth_model *m, int32_t k) {
-  return k >= 0 && k < tilth_plan.n_outputs ? at(m, tilth_plan.output_places[k]) : NULL;
-}
+const void *tilth_result(const struct tilth_model *m, int32_t k) { return at(m, tilth_plan.output_places[k]); }
 
 API void tilth_run(struct tilth_model *m) { tilth_plan.run(tilth_pool_runtime(m->pool), m->arena, m->weights.data, NULL); }
 

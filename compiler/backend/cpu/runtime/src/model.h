@@ -12,18 +12,30 @@ struct tilth_place {
   int64_t offset;
 };
 
+/* An output with an extent that depends on data: on an axis it has as many elements as a count says. */
+struct tilth_open_output {
+  int32_t output, axis;
+  int32_t count; /* an index of the plan's outputs */
+};
+
 struct tilth_plan {
   int32_t threads;
   int64_t arena_bytes, weights_bytes;
-  int32_t n_inputs, n_outputs, n_calls;
+  /* The last n_counts of the outputs are counts, which the model's caller does not see. */
+  int32_t n_inputs, n_outputs, n_counts, n_calls;
   const struct tilth_tensor *inputs, *outputs;
   const struct tilth_place *input_places, *output_places;
+  int32_t n_open;
+  const struct tilth_open_output *open;
   const char *const *call_names;
   /* Runs all calls in order. When seconds is not NULL, stores there how long each took. */
   void (*run)(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds);
 };
 
 extern TILTH_HIDDEN const struct tilth_plan tilth_plan;
+
+/* Where the last run left one of the plan's outputs, counts included. */
+TILTH_HIDDEN const void *tilth_result(const struct tilth_model *model, int32_t index);
 
 /* The time, in seconds since an arbitrary moment. */
 TILTH_HIDDEN double tilth_now(void);

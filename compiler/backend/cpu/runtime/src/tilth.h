@@ -59,6 +59,11 @@ void *tilth_input(struct tilth_model *model, int32_t index);
 /* Where the last run left an output; the next run overwrites it. NULL when the index is out of range. */
 const void *tilth_output(const struct tilth_model *model, int32_t index);
 
+/* The shape that the last run gave an output, which has as many extents as the rank of its tensor. It differs from the tensor's shape where an
+ * extent depends on data, as behind NonMaxSuppression: there the tensor has the most that it can be. Elements lie in memory as in a tensor of
+ * that largest shape; what is beyond the extent means nothing. 0 on success, -1 when the index is out of range. */
+int tilth_output_shape(const struct tilth_model *model, int32_t index, int64_t *shape);
+
 void tilth_run(struct tilth_model *model);
 
 /* Runs once and stores the seconds that each kernel call took, tilth_call_count() of them. */

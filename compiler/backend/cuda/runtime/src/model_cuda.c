@@ -235,7 +235,7 @@ API void tilth_close(struct tilth_model *m) {
 
 API void *tilth_input(struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_inputs ? m->inputs[k] : NULL; }
 
-API const void *tilth_output(const struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_outputs ? m->outputs[k] : NULL; }
+const void *tilth_result(const struct tilth_model *m, int32_t k) { return m->outputs[k]; }
 
 static int give_inputs(struct tilth_model *m) {
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
@@ -331,8 +331,13 @@ static int run_on_stream(struct tilth_model *m, const void *const *inputs, void 
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
     if (fails(driver.cuMemcpyDtoDAsync_v2(at(m, tilth_plan.input_places[k]), (CUdeviceptr)inputs[k], tilth_plan.inputs[k].bytes, s), "copying an input")) return -1;
   if (fails(driver.cuGraphLaunch(m->run, s), "running the model")) return -1;
-  for (int32_t k = 0; k < tilth_plan.n_outputs; k++)
-    if (fails(driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)outputs[k], at(m, tilth_plan.output_places[k]), tilth_plan.outputs[k].bytes, s), "copying an output")) return -1;
+  for (int32_t k = 0; k < tilth_plan.n_outputs; k++) {
+    CUdeviceptr from = at(m, tilth_plan.output_places[k]);
+    size_t bytes = tilth_plan.outputs[k].bytes;
+    int bad = k < tilth_output_count() ? fails(driver.cuMemcpyDtoDAsync_v2((CUdeviceptr)outputs[k], from, bytes, s), "copying an output")
+                                       : fails(driver.cuMemcpyDtoHAsync_v2(m->outputs[k], from, bytes, s), "copying a count");
+    if (bad) return -1;
+  }
   return 0;
 }
 

@@ -138,7 +138,7 @@ API void tilth_close(struct tilth_model *m) {
 
 API void *tilth_input(struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_inputs ? m->inputs[k] : NULL; }
 
-API const void *tilth_output(const struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_outputs ? m->outputs[k] : NULL; }
+const void *tilth_result(const struct tilth_model *m, int32_t k) { return m->outputs[k]; }
 
 static cl_mem memory_of(const struct tilth_model *m, struct tilth_place p) { return p.in_weights ? m->device.weights : m->device.arena; }
 

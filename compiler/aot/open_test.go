@@ -1,0 +1,75 @@
+package aot
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// selecting is a package of a model that selects the positive ones of 12 numbers: their places and values, and all
+// numbers, negated.
+func selecting(t *testing.T) (*program.Program, Options) {
+	t.Helper()
+	m := sketch.New().Input("x", 3, 4).Known("zero", array.FromFloat32([]float32{0})).Node("positive = Greater x zero").
+		Node("places = NonZero positive").Node("rows = Transpose places").Node("values = GatherND x rows").Node("all = Neg x").
+		Output("places", "all", "values")
+	p, err := frontend.Import(m, frontend.Options{Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var choices []Choice
+	for _, task := range p.Tasks {
+		choices = append(choices, Choice{Trace: schedule.New(task.Workload).Trace(), Origin: "default"})
+	}
+	o := options(t, residual(t))
+	o.Choices = choices
+	if _, err := Compile(t.Context(), p, o); err != nil {
+		t.Fatal(err)
+	}
+	return p, o
+}
+
+func TestOutputsHaveTheExtentThatWasCounted(t *testing.T) {
+	p, o := selecting(t)
+	m := opened(t, o.Output)
+	if got, want := m.Manifest().Outputs[0].String(), "i64[2 0..12]"; got != want {
+		t.Errorf("the manifest has the output %s, want %s", got, want)
+	}
+	for _, x := range []*array.Array{sample(1, 3, 4), array.New(array.Float32, 3, 4)} {
+		inputs := map[string]*array.Array{"x": x}
+		want, err := p.Evaluate(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Run(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, w := range want {
+			if err := sketch.Compare(got[name], w); err != nil {
+				t.Errorf("output %s is %v%v, want %v%v: %v", name, got[name].DType, got[name].Shape, w.DType, w.Shape, err)
+			}
+		}
+		if shown := m.Manifest().Shown(got)[2]; shown.Shape[0] != want["values"].Shape[0] {
+			t.Errorf("%v is shown, want %d values", shown, want["values"].Shape[0])
+		}
+	}
+}
+
+func TestShapesOfOutputsFromC(t *testing.T) {
+	_, o := selecting(t)
+	dir := unpackedFor(t, o, "shapes.c")
+	x := array.FromFloat32([]float32{1, -1, 2, 0, 0, 0, 3, -4, 0, 0, 0, 5}, 3, 4)
+	out, err := run(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}, x.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "places 2/2 4/12\nall 3/3 4/4\nvalues 4/12\nbeyond: refused\n"; string(out) != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}

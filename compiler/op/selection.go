@@ -1,0 +1,52 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Positions is the operator that lists where in a vector of bools the true ones are, in order. It has as many results
+// as there are bools; those behind the last true one are the last position.
+const Positions = "positions"
+
+var selectionDefs = []Def{{
+	Name: Positions, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "positions", Layout: rowMajorResult,
+	Infer: func(n *Node) (Type, error) {
+		if x := n.In[0]; x.DType != array.Bool || len(x.Shape) != 1 || x.Shape[0] >= 1<<31 {
+			return Type{}, fmt.Errorf("input %v is no vector of bools of less than 2^31", x.Type)
+		}
+		return Type{array.Int64, n.In[0].Shape}, nil
+	},
+	Lower: lowerPositions,
+	Work:  func(n *Node) float64 { return 32 * firstOperandWork(n) },
+}}
+
+// lowerPositions counts the true ones up to each position, and looks for each number among the counts by bisection, a
+// stage for each halving.
+func lowerPositions(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	mask := l.Readable(in[0])
+	extent := mask.Shape[0]
+	counts := l.scan(expr.Sum, mask.Shape, RowMajor(1), 0, func(i []expr.Expr) expr.Expr { return expr.To(array.Int32, mask.At(i...)) })
+	upTo := l.Map("counts", mask.Shape, RowMajor(1), counts)
+	step := int64(1)
+	for 2*step <= extent {
+		step *= 2
+	}
+	before := func([]expr.Expr) expr.Expr { return expr.I(0) }
+	for ; step > 0; step /= 2 {
+		from, width := before, step
+		halved := l.Map("before", mask.Shape, RowMajor(1), func(i []expr.Expr) expr.Expr {
+			next := expr.AddE(from(i), expr.I(width))
+			passed := upTo.At(expr.MinE(expr.SubE(next, expr.I(1)), expr.I(extent-1)))
+			fits := expr.Bin(expr.And, expr.Bin(expr.Le, next, expr.I(extent)), expr.Bin(expr.Le, passed, expr.To(array.Int32, i[0])))
+			return expr.Sel(fits, next, from(i))
+		})
+		// A bound that the compiler of kernels sees keeps reads inside.
+		before = func(i []expr.Expr) expr.Expr { return expr.MaxE(expr.I(0), halved.At(i...)) }
+	}
+	return l.Lazy(n.Out, RowMajor(1), func(i []expr.Expr) expr.Expr {
+		return expr.MaxE(expr.I(0), expr.MinE(before(i), expr.I(extent-1)))
+	}), nil
+}

@@ -1,0 +1,101 @@
+package op
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// The operators below are parts of a Unique of data, whose slices are the rows of a matrix.
+const (
+	// UniqueFirst is for each row the first that equals it.
+	UniqueFirst = "uniquefirst"
+	// UniqueRank is for each row how many distinct ones come before it: by content where "sorted" is set, and by
+	// position otherwise. Operand 1 is the result of UniqueFirst.
+	UniqueRank = "uniquerank"
+)
+
+var uniqueDefs = []Def{
+	{
+		Name: UniqueFirst, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "unique", Layout: rowMajorResult,
+		Infer: inferUniqueRows, Lower: lowerUniqueFirst, Work: uniqueWork,
+	},
+	{
+		Name: UniqueRank, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "unique", Layout: rowMajorResult,
+		Infer: inferUniqueRows, Lower: lowerUniqueRank, Work: uniqueWork,
+	},
+}
+
+func uniqueWork(n *Node) float64 { return 2 * firstOperandWork(n) * float64(n.In[0].Shape[0]) }
+
+func inferUniqueRows(n *Node) (Type, error) {
+	n.Int("sorted", 1)
+	if x := n.In[0]; len(x.Shape) != 2 || slices.Max(x.Shape) >= 1<<30 {
+		return Type{}, fmt.Errorf("rows %v are too many or too long", x.Type)
+	}
+	return Type{array.Int64, n.In[0].Shape[:1]}, nil
+}
+
+// lowerUniqueFirst compares each row with all.
+func lowerUniqueFirst(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	rows := n.In[0].Shape[0]
+	order := l.rowOrder(in[0])
+	first := l.Reduce("first", expr.Minimum, n.Out.Shape, RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
+		return expr.Sel(expr.Bin(expr.Eq, order(i[0], r[0]), i32(0)), r[0], i[0])
+	})
+	return first, nil
+}
+
+// lowerUniqueRank counts the rows that are the first of their kind and come earlier.
+func lowerUniqueRank(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	rows := n.In[0].Shape[0]
+	order, first := l.rowOrder(in[0]), l.Readable(in[1])
+	earlier := func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, r, first.At(i)) }
+	if n.Int("sorted", 1) != 0 {
+		earlier = func(i, r expr.Expr) expr.Expr { return expr.Bin(expr.Lt, order(r, i), i32(0)) }
+	}
+	rank := l.Reduce("rank", expr.Sum, n.Out.Shape, RowMajor(1), []int64{rows}, func(i, r []expr.Expr) expr.Expr {
+		isFirst := expr.Bin(expr.Eq, first.At(r[0]), r[0])
+		return expr.To(array.Int64, expr.Bin(expr.And, isFirst, earlier(i[0], r[0])))
+	})
+	return rank, nil
+}
+
+// rowOrder compares two rows of a matrix by their first difference: negative, zero or positive, as i32. NaN equals NaN
+// and comes first.
+func (l *Lowering) rowOrder(o Operand) func(a, b expr.Expr) expr.Expr {
+	x := l.Readable(o)
+	rows, width := x.Shape[0], x.Shape[1]
+	if width == 1 {
+		return func(a, b expr.Expr) expr.Expr { return elementOrder(x.At(a, expr.I(0)), x.At(b, expr.I(0))) }
+	}
+	// A difference is twice its place, plus one where the first row is the larger: the least decides.
+	const none = 1<<31 - 1
+	first := l.Reduce("difference", expr.Minimum, []int64{rows, rows}, RowMajor(2), []int64{width}, func(i, r []expr.Expr) expr.Expr {
+		order := elementOrder(x.At(i[0], r[0]), x.At(i[1], r[0]))
+		place := expr.To(array.Int32, expr.MulE(r[0], expr.I(2)))
+		larger := expr.Sel(expr.Bin(expr.Lt, i32(0), order), expr.AddE(place, i32(1)), place)
+		return expr.Sel(expr.Bin(expr.Eq, order, i32(0)), i32(none), larger)
+	})
+	return func(a, b expr.Expr) expr.Expr {
+		d := first.At(a, b)
+		odd := expr.Bin(expr.FloorMod, d, i32(2))
+		sign := expr.SubE(expr.MulE(odd, i32(2)), i32(1))
+		return expr.Sel(expr.Bin(expr.Eq, d, i32(none)), i32(0), sign)
+	}
+}
+
+// elementOrder is -1, 0 or 1.
+func elementOrder(a, b expr.Expr) expr.Expr {
+	a, b = wide(a), wide(b)
+	less, greater := expr.Bin(expr.Lt, a, b), expr.Bin(expr.Lt, b, a)
+	if a.DType().IsFloat() {
+		less = expr.Bin(expr.Or, less, expr.Bin(expr.And, expr.Un(expr.IsNaN, a), expr.Bin(expr.Eq, b, b)))
+		greater = expr.Bin(expr.Or, greater, expr.Bin(expr.And, expr.Un(expr.IsNaN, b), expr.Bin(expr.Eq, a, a)))
+	}
+	return expr.SubE(expr.To(array.Int32, greater), expr.To(array.Int32, less))
+}
+
+func i32(v int64) expr.Expr { return &expr.Int{Value: v, Type: array.Int32} }
