@@ -32,7 +32,10 @@ func (b *builder) input(name string, dtype array.DType, shape ...int64) string {
 }
 
 // output gives the value x, float32, the name of a model output.
-func (b *builder) output(x, name string) {
+func (b *builder) output(x, name string) { b.typedOutput(x, name, array.Float32) }
+
+// typedOutput gives a value of a type the name of a model output. Extents named by a symbol depend on data.
+func (b *builder) typedOutput(x, name string, dtype array.DType, symbols ...string) {
 	for _, n := range b.graph.Nodes {
 		for k, v := range n.Outputs {
 			if v == x {
@@ -46,7 +49,11 @@ func (b *builder) output(x, name string) {
 		}
 	}
 	b.shapes[name] = b.shapes[x]
-	b.graph.Outputs = append(b.graph.Outputs, valueInfo(name, array.Float32, b.shapes[x]))
+	info := valueInfo(name, dtype, b.shapes[x])
+	for axis, symbol := range symbols {
+		info.Shape[axis] = onnx.Dim{Value: -1, Param: symbol}
+	}
+	b.graph.Outputs = append(b.graph.Outputs, info)
 }
 
 func valueInfo(name string, dtype array.DType, shape []int64) *onnx.ValueInfo {
@@ -154,12 +161,28 @@ func (b *builder) transpose(x string, perm ...int64) string {
 }
 
 // concat joins values along the axis of channels.
-func (b *builder) concat(values ...string) string {
+func (b *builder) concat(values ...string) string { return b.joined(1, values...) }
+
+// joined joins values along an axis.
+func (b *builder) joined(axis int, values ...string) string {
 	shape := slices.Clone(b.shapes[values[0]])
 	for _, v := range values[1:] {
-		shape[1] += b.shapes[v][1]
+		shape[axis] += b.shapes[v][axis]
 	}
-	return b.add("Concat", shape, values, integer("axis", 1))
+	return b.add("Concat", shape, values, integer("axis", int64(axis)))
+}
+
+// part is what lies from one position to another on an axis.
+func (b *builder) part(x string, axis int, from, to int64) string {
+	shape := slices.Clone(b.shapes[x])
+	shape[axis] = to - from
+	return b.add("Slice", shape, []string{x, b.indices(from), b.indices(to), b.indices(int64(axis))})
+}
+
+// gather takes positions on an axis.
+func (b *builder) gather(x, at string, axis int) string {
+	s := b.shapes[x]
+	return b.add("Gather", slices.Concat(s[:axis], b.shapes[at], s[axis+1:]), []string{x, at}, integer("axis", int64(axis)))
 }
 
 // softmax is over the last axis.

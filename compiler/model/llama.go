@@ -23,7 +23,7 @@ const (
 func (t llama) build(b *builder, s size) {
 	tokens := b.input("input_ids", array.Int64, s.batch, s.seq)
 	table := b.weights("embedding", 0, 1, t.words, t.width)
-	x := b.add("Gather", []int64{s.batch, s.seq, t.width}, []string{table, tokens}, integer("axis", 0))
+	x := b.gather(table, tokens, 0)
 	cosine, sine := b.rotations(s.seq, t.width/t.heads)
 	mask := b.lowerTriangle(s.seq)
 	for range t.layers {
@@ -64,12 +64,8 @@ func (b *builder) rmsNorm(x string, epsilon float32) string {
 // x·cos + rotate_half(x)·sin.
 func (b *builder) rotated(x, cosine, sine string) string {
 	s := b.shapes[x]
-	half := slices.Clone(s)
-	half[3] /= 2
-	part := func(from, to int64) string {
-		return b.add("Slice", half, []string{x, b.indices(from), b.indices(to), b.indices(3)})
-	}
-	turned := b.add("Concat", s, []string{b.unary("Neg", part(half[3], s[3])), part(0, half[3])}, integer("axis", -1))
+	half := s[3] / 2
+	turned := b.joined(3, b.unary("Neg", b.part(x, 3, half, s[3])), b.part(x, 3, 0, half))
 	return b.sum(b.product(x, cosine), b.product(turned, sine))
 }
 

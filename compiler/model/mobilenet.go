@@ -33,17 +33,24 @@ type inverted struct {
 	attend func(b *builder, x string) string
 }
 
-func (v inverted) build(b *builder, x string) string {
-	in, y := b.shapes[x][1], x
-	if v.expanded != in {
-		y = pointwise(b, y, v.expanded, v.act)
+func (v inverted) build(b *builder, x string) string { return v.narrowed(b, x, v.widened(b, x)) }
+
+// widened is the block's first convolution, unless it is as wide as its input.
+func (v inverted) widened(b *builder, x string) string {
+	if v.expanded == b.shapes[x][1] {
+		return x
 	}
-	y = depthwise(b, y, v.kernel, v.stride, v.act)
+	return pointwise(b, x, v.expanded, v.act)
+}
+
+// narrowed is what follows, and the sum with the block's input x.
+func (v inverted) narrowed(b *builder, x, wide string) string {
+	y := depthwise(b, wide, v.kernel, v.stride, v.act)
 	if v.attend != nil {
 		y = v.attend(b, y)
 	}
 	y = b.conv(y, convolution{channels: v.channels, kernel: 1})
-	if v.stride == 1 && in == v.channels {
+	if v.stride == 1 && b.shapes[x][1] == v.channels {
 		return b.sum(x, y)
 	}
 	return y
@@ -79,8 +86,18 @@ func mobilenetV2(b *builder, x string) string {
 
 // mobilenetV3 is the large network of Howard et al. 2019 (table 1), with a hidden layer in the classifier.
 func mobilenetV3(b *builder, x string) string {
-	relu, swish := (*builder).relu, (*builder).hardSwish
+	swish := (*builder).hardSwish
 	x = swish(b, b.conv(x, convolution{channels: 16, kernel: 3, stride: 2, pad: 1}))
+	for _, block := range mobilenetV3Blocks(1) {
+		x = block.build(b, x)
+	}
+	x = b.classify(pointwise(b, x, 960, swish), 1280)
+	return b.dense(swish(b, x), 1000)
+}
+
+// mobilenetV3Blocks are the blocks of the large network, of which the last three are narrower by a divisor.
+func mobilenetV3Blocks(divisor int64) (blocks []inverted) {
+	relu, swish := (*builder).relu, (*builder).hardSwish
 	for _, v := range []struct {
 		kernel, expanded, channels, squeeze int64
 		act                                 activation
@@ -90,16 +107,16 @@ func mobilenetV3(b *builder, x string) string {
 		{5, 72, 40, 24, relu, 2}, {5, 120, 40, 32, relu, 1}, {5, 120, 40, 32, relu, 1},
 		{3, 240, 80, 0, swish, 2}, {3, 200, 80, 0, swish, 1}, {3, 184, 80, 0, swish, 1}, {3, 184, 80, 0, swish, 1},
 		{3, 480, 112, 120, swish, 1}, {3, 672, 112, 168, swish, 1},
-		{5, 672, 160, 168, swish, 2}, {5, 960, 160, 240, swish, 1}, {5, 960, 160, 240, swish, 1},
+		{5, 672, 160 / divisor, 168, swish, 2},
+		{5, 960 / divisor, 160 / divisor, 240 / divisor, swish, 1}, {5, 960 / divisor, 160 / divisor, 240 / divisor, swish, 1},
 	} {
 		block := inverted{expanded: v.expanded, channels: v.channels, kernel: v.kernel, stride: v.stride, act: v.act}
 		if v.squeeze > 0 {
 			block.attend = attention(v.squeeze, relu, (*builder).hardSigmoid)
 		}
-		x = block.build(b, x)
+		blocks = append(blocks, block)
 	}
-	x = b.classify(pointwise(b, x, 960, swish), 1280)
-	return b.dense(swish(b, x), 1000)
+	return blocks
 }
 
 // efficientnet is EfficientNet-B0 (Tan and Le 2019, table 1).

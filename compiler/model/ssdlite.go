@@ -1,0 +1,118 @@
+package model
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// ssdlite is a detector (Liu et al. 2016, SSD; Sandler et al. 2018, section 6.2) on MobileNet v3, as torchvision's: of
+// maps of several resolutions, separable convolutions make scores and offsets of six boxes at each place.
+type ssdlite struct {
+	size, classes int64
+	blocks        []inverted
+	// extra are the channels of the maps behind the network's own two, each half as high and wide as the one before.
+	extra []int64
+	// detections are the most of a class.
+	detections int64
+}
+
+// boxesAt is how many boxes a place has.
+const boxesAt = 6
+
+func (n ssdlite) build(b *builder, s size) {
+	maps := n.maps(b, b.input("data", array.Float32, s.batch, 3, n.size, n.size))
+	var scores, offsets []string
+	for _, m := range maps {
+		scores = append(scores, n.predicted(b, m, n.classes))
+		offsets = append(offsets, n.predicted(b, m, 4))
+	}
+	probabilities := b.transpose(b.part(b.softmax(b.joined(1, scores...)), 2, 1, n.classes), 0, 2, 1)
+	n.detect(b, b.boxes(b.joined(1, offsets...), n.defaults(b, maps)), probabilities)
+}
+
+// maps are what boxes are found in: the widened input of the network's last stage, its result, and smaller ones.
+func (n ssdlite) maps(b *builder, x string) (maps []string) {
+	swish := (*builder).hardSwish
+	x = swish(b, b.conv(x, convolution{channels: 16, kernel: 3, stride: 2, pad: 1}))
+	last := len(n.blocks) - 3
+	for k, block := range n.blocks {
+		wide := block.widened(b, x)
+		if k == last {
+			maps = append(maps, wide)
+		}
+		x = block.narrowed(b, x, wide)
+	}
+	x = pointwise(b, x, 6*b.shapes[x][1], swish)
+	maps = append(maps, x)
+	for _, channels := range n.extra {
+		x = pointwise(b, x, channels/2, (*builder).relu6)
+		x = depthwise(b, x, 3, 2, (*builder).relu6)
+		x = pointwise(b, x, channels, (*builder).relu6)
+		maps = append(maps, x)
+	}
+	return maps
+}
+
+// predicted are some numbers of each box of a map: (batch, boxes, numbers).
+func (n ssdlite) predicted(b *builder, x string, numbers int64) string {
+	y := depthwise(b, x, 3, 1, (*builder).relu6)
+	y = b.conv(y, convolution{channels: boxesAt * numbers, kernel: 1, bias: learned})
+	s := b.shapes[y]
+	y = b.transpose(b.reshape(y, s[0], boxesAt, numbers, s[2], s[3]), 0, 3, 4, 1, 2)
+	return b.reshape(y, s[0], s[2]*s[3]*boxesAt, numbers)
+}
+
+// defaults are the centres and the sizes of boxes that offsets are from, (1, boxes, 4), in the image's width and
+// height: of two scales of a square, and of rectangles whose sides are as 2 to 1 and 3 to 1.
+func (n ssdlite) defaults(b *builder, maps []string) string {
+	const smallest, largest = 0.2, 0.95
+	scale := func(k int) float64 {
+		if k == len(maps) {
+			return 1
+		}
+		return smallest + (largest-smallest)*float64(k)/float64(len(maps)-1)
+	}
+	var list []float32
+	for k, m := range maps {
+		between := math.Sqrt(scale(k) * scale(k+1))
+		long2, long3 := scale(k)*math.Sqrt2, scale(k)*math.Sqrt(3)
+		sizes := [boxesAt][2]float64{{scale(k), scale(k)}, {between, between}, {long2, long2 / 2}, {long2 / 2, long2}, {long3, long3 / 3}, {long3 / 3, long3}}
+		rows, columns := b.shapes[m][2], b.shapes[m][3]
+		for at := range rows * columns {
+			x, y := (float64(at%columns)+0.5)/float64(columns), (float64(at/columns)+0.5)/float64(rows)
+			for _, s := range sizes {
+				list = append(list, float32(x), float32(y), float32(min(1, s[0])), float32(min(1, s[1])))
+			}
+		}
+	}
+	return b.constant("boxes", array.FromFloat32(list, 1, int64(len(list)/4), 4))
+}
+
+// boxes are the corners that offsets from boxes stand for. Offsets of centres are in tenths of a size, those of sizes
+// logarithms in fifths.
+func (b *builder) boxes(offsets, from string) string {
+	centre, size := b.part(from, 2, 0, 2), b.part(from, 2, 2, 4)
+	moved := b.broadcast("Div", b.part(offsets, 2, 0, 2), b.scalar(10))
+	centre = b.sum(b.product(moved, size), centre)
+	limit := b.scalar(float32(math.Log(1000.0 / 16)))
+	grown := b.broadcast("Min", b.broadcast("Div", b.part(offsets, 2, 2, 4), b.scalar(5)), limit)
+	half := b.product(b.product(b.unary("Exp", grown), size), b.scalar(0.5))
+	return b.joined(2, b.broadcast("Sub", centre, half), b.sum(centre, half))
+}
+
+// detect gives the boxes of each class that overlap no better one, their scores and their classes.
+func (n ssdlite) detect(b *builder, boxes, scores string) {
+	const overlap, least = 0.55, 0.001
+	s := b.shapes[scores]
+	most := s[0] * s[1] * min(n.detections, s[2])
+	found := b.add("NonMaxSuppression", []int64{most, 3}, []string{boxes, scores, b.indices(n.detections), b.scalar(overlap), b.scalar(least)})
+	column := func(k int64) string {
+		return b.add("Squeeze", []int64{most}, []string{b.gather(found, b.indices(k), 1), b.indices(1)})
+	}
+	pairs := b.gather(found, b.indices(0, 2), 1)
+	b.typedOutput(b.add("GatherND", []int64{most, 4}, []string{boxes, pairs}), "boxes", array.Float32, "detections")
+	b.typedOutput(b.add("GatherND", []int64{most}, []string{scores, found}), "scores", array.Float32, "detections")
+	b.typedOutput(column(1), "labels", array.Int64, "detections")
+	b.typedOutput(column(0), "images", array.Int64, "detections")
+}
