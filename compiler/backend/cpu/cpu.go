@@ -60,8 +60,10 @@ func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numer
 	return sketch.New(w, t, numerics)
 }
 
-// Storage implements backend.Backend: processors that multiply 16 bits have no sketches that do yet.
-func (Backend) Storage(*target.Target, schedule.Numerics) array.DType { return array.Invalid }
+// Storage implements backend.Backend.
+func (Backend) Storage(t *target.Target, numerics schedule.Numerics) array.DType {
+	return sketch.Storage(t, numerics)
+}
 
 // Clock implements backend.Backend.
 func (Backend) Clock(*target.Target) float64 { return machine.Clock }

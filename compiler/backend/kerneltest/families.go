@@ -9,7 +9,7 @@ import (
 // float32 whose factors have 16 bits.
 func Families(narrow []*expr.Workload) map[string]func(*rapid.T) *expr.Workload {
 	return map[string]func(*rapid.T) *expr.Workload{
-		"any": DrawWorkload, "product": DrawProduct, "convolution": DrawConv, "integers": DrawIntegerProduct, "rows": DrawRows,
+		"any": DrawWorkload, "product": DrawProduct, "convolution": DrawConv, "integers": DrawIntegerProduct, "narrow products": DrawNarrowProduct, "rows": DrawRows,
 		"matrices": DrawMatrices, "attention": DrawAttention, "warpgroups": DrawWarpgroups, "sums": DrawSums, "windows": DrawWindows,
 		"groups": DrawGroups, "totals": DrawTotals, "narrow": func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(narrow).Draw(t, "task") },
 	}

@@ -1,3 +1,3 @@
-// Package dot is the pass that multiplies and adds up neighbouring integers in one instruction, where the machine has
+// Package dot is the pass that multiplies and adds up neighbouring elements in one instruction, where the machine has
 // one.
 package dot

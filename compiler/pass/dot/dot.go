@@ -11,6 +11,14 @@ import (
 // Types are those of the operands of an instruction.
 type Types struct{ A, B array.DType }
 
+// sum is the type in which products of elements of a type are added up: 32 bits, of whatever kind the elements are.
+func sum(d array.DType) array.DType {
+	if d.IsFloat() {
+		return array.Float32
+	}
+	return array.Int32
+}
+
 // Run makes a DotProduct of each step of a sum in a dotted loop that has the form of one, acc[lane] += a[lane,k] *
 // b[lane,k] for all k of the loop at once, where terms has how many terms an instruction for these types takes. The
 // rest becomes serial loops. The steps of a sum may be taken apart, since each adds to elements of its own; other
@@ -49,7 +57,7 @@ func products(n *ir.For, in ir.Allocated, terms func(Types) int64) ir.Block {
 	return out
 }
 
-// isStep reports whether a statement is a step of a sum of integers, for one element or for those of a vector.
+// isStep reports whether a statement is a step of a sum, for one element or for those of a vector.
 func isStep(st ir.Stmt) bool {
 	if lane, ok := st.(*ir.For); ok && lane.Kind == ir.Vector && len(lane.Body) == 1 {
 		st = lane.Body[0]
@@ -59,7 +67,8 @@ func isStep(st ir.Stmt) bool {
 		return false
 	}
 	op, _, ok := store.Step()
-	return ok && op == expr.Add && store.Buffer.Tensor.DType.IsInt()
+	d := store.Buffer.Tensor.DType
+	return ok && op == expr.Add && (d.IsInt() || d == array.Float32)
 }
 
 // product is a vectorized step as one instruction, behind those that load its operands; nil when it has none.
@@ -69,7 +78,7 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 		return nil
 	}
 	store, ok := lane.Body[0].(*ir.Store)
-	if !ok || store.Buffer.Tensor.DType != array.Int32 || expr.Uses(store.Index, n.Var) {
+	if !ok || expr.Uses(store.Index, n.Var) {
 		return nil
 	}
 	if coef, linear := expr.Linearize(store.Index).Coef(lane.Var); !linear || coef != 1 {
@@ -80,8 +89,8 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 	if !ok || factors.Op != expr.Mul {
 		return nil
 	}
-	a, okA := operand(factors.A, lane.Var, n, in)
-	b, okB := operand(factors.B, lane.Var, n, in)
+	a, okA := operand(factors.A, store.Buffer.Tensor.DType, lane.Var, n, in)
+	b, okB := operand(factors.B, store.Buffer.Tensor.DType, lane.Var, n, in)
 	if !okA || !okB {
 		return nil
 	}
@@ -105,13 +114,14 @@ type elements struct {
 	shared bool
 }
 
-func operand(e expr.Expr, lane *expr.Var, n *ir.For, in ir.Allocated) (elements, bool) {
+// operand is a factor of a product that is added up in a type.
+func operand(e expr.Expr, added array.DType, lane *expr.Var, n *ir.For, in ir.Allocated) (elements, bool) {
 	cast, ok := e.(*expr.Cast)
-	if !ok || cast.Type != array.Int32 {
+	if !ok || cast.Type != added {
 		return elements{}, false
 	}
 	l, ok := cast.A.(*expr.Load)
-	if !ok || in.InRegisters(l.Tensor) {
+	if !ok || sum(l.Tensor.DType) != added || in.InRegisters(l.Tensor) {
 		return elements{}, false
 	}
 	at := expr.Linearize(l.Index[0])

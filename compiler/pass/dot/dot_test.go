@@ -19,6 +19,27 @@ output t2
 	fours = "reorder 0 0 2 3 1\nvectorize 0 1\ndot 0 3\n"
 )
 
+// pairs is a product of elements in bfloat16, of which two terms lie side by side in either operand.
+const (
+	pairs = `input t0 bf16[2,2,2]
+constant t1 bf16[2,8,2]
+sum t2 f32[2,8] over 2,2 = (mul (cast f32 [t0 i0 r0 r1]) (cast f32 [t1 r0 i1 r1]))
+output t2
+`
+	twos = "reorder 0 0 2 3 1\nvectorize 0 1\ndot 0 3\n"
+)
+
+func TestStepsOfSumsOfPairsAreOneInstruction(t *testing.T) {
+	f := promote.Run(irtest.Unrolled(t, pairs, twos))
+	irtest.Golden(t, "pairs_before", f)
+	irtest.Golden(t, "pairs_after", dot.Run(f, func(x dot.Types) int64 {
+		if x == (dot.Types{A: array.BFloat16, B: array.BFloat16}) {
+			return 2
+		}
+		return 0
+	}))
+}
+
 func TestStepsOfIntegerSumsAreOneInstruction(t *testing.T) {
 	f := promote.Run(irtest.Unrolled(t, integers, fours))
 	irtest.Golden(t, "before", f)

@@ -39,9 +39,12 @@ type dotInstruction struct {
 const (
 	hasVNNI    = "defined(__AVX512VNNI__) && defined(__AVX512VL__) || defined(__AVXVNNI__)"
 	hasVNNI512 = "defined(__AVX512VNNI__)"
+	hasBF16    = "defined(__AVX512BF16__)"
+	hasBF16VL  = "defined(__AVX512BF16__) && defined(__AVX512VL__)"
 )
 
-// dotInstructions are those that neither round nor saturate, as x86's pmaddubsw would.
+// dotInstructions are those that neither round integers nor saturate, as x86's pmaddubsw would. Products of bfloat16
+// fit into float32 as they are.
 var dotInstructions = map[dot.Types]dotForm{
 	{A: array.Int16, B: array.Int16}: {2, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpwssd128", 4)}, {8, hasVNNI, x86Dot("vpdpwssd256", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd512", 16)},
@@ -53,6 +56,10 @@ var dotInstructions = map[dot.Types]dotForm{
 	}},
 	{A: array.Int8, B: array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
 	{A: array.Uint8, B: array.Uint8}: {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("udot")}}},
+	{A: array.BFloat16, B: array.BFloat16}: {2, []dotInstruction{
+		{4, hasBF16VL, x86DotBF16("128", 4)}, {8, hasBF16VL, x86DotBF16("256", 8)}, {16, hasBF16, x86DotBF16("512", 16)},
+		{4, "defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)", armDotBF16},
+	}},
 }
 
 func x86Dot(name string, lanes int64) string {
@@ -71,6 +78,21 @@ func x86MultiplyAdd(bits, lanes int64) string {
 `, halves, bits)
 }
 
+// x86DotBF16 adds products of pairs to acc. Compilers differ in the type that they have the pairs in, and gcc in the
+// name.
+func x86DotBF16(bits string, lanes int64) string {
+	return fmt.Sprintf(`#if defined(__clang__) && __clang_major__ >= 16
+  typedef __bf16 pairs __attribute__((vector_size(%[2]d)));
+  return ({acc})__builtin_ia32_dpbf16ps_%[1]s(acc, (pairs)a, (pairs)b);
+#else
+  __asm__("vdpbf16ps %%2, %%1, %%0" : "+v"(acc) : "v"(a), "v"(b));
+  return acc;
+#endif
+`, bits, 4*lanes)
+}
+
+const armDotBF16 = "  __asm__(\"bfdot %0.4s, %1.8h, %2.8h\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n"
+
 func armDot(name string) string {
 	return fmt.Sprintf("  __asm__(\"%s %%0.4s, %%1.16b, %%2.16b\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n", name)
 }
@@ -82,7 +104,11 @@ func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
 		return name
 	}
 	form := dotInstructions[d]
-	t, bits := u.vector(array.Int32, lanes), u.vector(array.Uint32, lanes)
+	sum := array.Int32
+	if d.A.IsFloat() {
+		sum = array.Float32
+	}
+	t, bits := u.vector(sum, lanes), u.vector(array.Uint32, lanes)
 	a, b := u.vector(d.A, lanes*form.terms), u.vector(d.B, lanes*form.terms)
 	var body strings.Builder
 	branch := "#if"
@@ -93,6 +119,9 @@ func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
 		}
 	}
 	plain := plainDot(form.terms, lanes)
+	if sum == array.Float32 {
+		plain = plainDotBF16
+	}
 	if branch == "#if" {
 		body.WriteString(plain)
 	} else {
@@ -120,3 +149,9 @@ func plainDot(terms, lanes int64) string {
 	}
 	return text + "  return ({acc})sum;\n"
 }
+
+// plainDotBF16 does so for pairs, of which the second is the upper half of a word: bfloat16 is the upper half of
+// float32.
+const plainDotBF16 = `  {bits} p = ({bits})a, q = ({bits})b;
+  return acc + ({acc})(p << 16) * ({acc})(q << 16) + ({acc})(p & 0xffff0000) * ({acc})(q & 0xffff0000);
+`

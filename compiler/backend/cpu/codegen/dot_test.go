@@ -27,10 +27,18 @@ var dotModes = []mode{
 		flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
 }
 
-// drawIntegerPoint draws a product of small integers and a point of its space.
-func drawIntegerPoint(t *rapid.T, d *target.Target) kerneltest.Case {
-	w := kerneltest.DrawIntegerProduct(t).Merge()
-	s := sketch.New(w, d, schedule.Strict)
+// pairModes are the same for pairs of bfloat16.
+var pairModes = []mode{
+	{name: "avx512bf16", target: "x86-64-v4", features: []string{"avx512bf16"}, compiler: "clang-19", flags: []string{"-O1"}},
+	{name: "avx512bf16 of gcc", target: "x86-64-v4", features: []string{"avx512bf16"}, compiler: "gcc", flags: []string{"-O1"}},
+	{name: "bf16", target: "arm64", features: []string{"bf16"}, compiler: "clang-19",
+		flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
+}
+
+// drawPointOf draws a workload and a point of its space.
+func drawPointOf(t *rapid.T, draw func(*rapid.T) *expr.Workload, d *target.Target, numerics schedule.Numerics) kerneltest.Case {
+	w := draw(t).Merge()
+	s := sketch.New(w, d, numerics)
 	p := s.Default()
 	if q, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))); ok && rapid.Bool().Draw(t, "random") {
 		p = q
@@ -44,7 +52,25 @@ func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 	for _, m := range slices.Concat(modes, dotModes) {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawIntegerPoint(t, d) })
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
+				return drawPointOf(t, kerneltest.DrawIntegerProduct, d, schedule.Strict)
+			})
+			rapid.Check(t, func(rt *rapid.T) {
+				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 6).Draw(rt, "cases"))
+			})
+		})
+	}
+}
+
+// TestProductsOfNarrowFloatsKeepTheMeaning: in whatever types of 16 bits operands are stored, and whatever a machine
+// has for them, products are what the evaluator computes.
+func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
+	for _, m := range slices.Concat(modes, pairModes) {
+		t.Run(m.name, func(t *testing.T) {
+			d := m.description(t)
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
+				return drawPointOf(t, kerneltest.DrawNarrowProduct, d, schedule.Fast)
+			})
 			rapid.Check(t, func(rt *rapid.T) {
 				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 6).Draw(rt, "cases"))
 			})
@@ -75,11 +101,18 @@ func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	}
 }
 
-// integerMatMul is a product of [6,32] by constant [32,24].
+// integerMatMul is a product of integers, added up in 32 bits.
 func integerMatMul(t *testing.T, data, weights array.DType) *expr.Workload {
+	t.Helper()
+	return matMul(t, data, weights, array.Int32)
+}
+
+// matMul is a product of [6,32] by constant [32,24], added up in another type.
+func matMul(t *testing.T, data, weights, added array.DType) *expr.Workload {
+	t.Helper()
 	a, b := expr.NewInput("a", data, 6, 32), expr.NewConstant("b", weights, 32, 24)
 	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("mm", expr.Sum, []int64{6, 24}, []int64{32}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(expr.To(array.Int32, a.At(i[0], r[0])), expr.To(array.Int32, b.At(r[0], i[1])))
+		return expr.MulE(expr.To(added, a.At(i[0], r[0])), expr.To(added, b.At(r[0], i[1])))
 	})})
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +120,10 @@ func integerMatMul(t *testing.T, data, weights array.DType) *expr.Workload {
 	return w
 }
 
-// TestProductsOfSmallIntegersAreInstructions looks at what becomes of the default schedule on machines that are not at
+// TestProductsOfNeighboursAreInstructions looks at what becomes of the default schedule on machines that are not at
 // hand.
-func TestProductsOfSmallIntegersAreInstructions(t *testing.T) {
-	const u8, i8 = array.Uint8, array.Int8
+func TestProductsOfNeighboursAreInstructions(t *testing.T) {
+	const u8, i8, bf16 = array.Uint8, array.Int8, array.BFloat16
 	for _, c := range []struct {
 		name, target  string
 		features      []string
@@ -105,10 +138,16 @@ func TestProductsOfSmallIntegersAreInstructions(t *testing.T) {
 		{"arm64 dot products", "arm64", []string{"dotprod"}, i8, i8, "sdot"},
 		{"arm64 dot products, both unsigned", "arm64", []string{"dotprod"}, u8, u8, "udot"},
 		{"arm64 dot products, mixed signs", "arm64", []string{"dotprod", "i8mm"}, u8, i8, "usdot"},
+		{"AVX-512 BF16", "x86-64-v4", []string{"avx512bf16"}, bf16, bf16, "vdpbf16ps"},
+		{"arm64 BF16", "arm64", []string{"bf16"}, bf16, bf16, "bfdot"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := mode{target: c.target, features: c.features}.description(t)
-			w := integerMatMul(t, c.data, c.weights)
+			added := array.Int32
+			if c.data.IsFloat() {
+				added = array.Float32
+			}
+			w := matMul(t, c.data, c.weights, added)
 			s := sketch.New(w, d, schedule.Strict)
 			applied, err := s.Apply(s.Default())
 			if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// dotting says how a sum of products of small integers is computed by instructions that multiply several neighbours
-// along the innermost axis of the reduction at once.
+// dotting says how a sum of products of small integers, or of elements in bfloat16, is computed by instructions that
+// multiply several neighbours along the innermost axis of the reduction at once.
 type dotting struct {
 	instruction
 	// data and weights are the loads of the reduction's body: what all lanes share, and the packed constant.
@@ -37,6 +37,10 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	narrow := data.Bytes() == 1 && weights.Bytes() == 1
 	signed := weights == array.Int8
 	switch {
+	case data == array.BFloat16 && weights == array.BFloat16:
+		return dotInstructionBF16(t)
+	case data.IsFloat() || weights.IsFloat():
+		return instruction{}
 	case data.Bytes() > 2 || weights.Bytes() > 2 || data == array.Uint16 || weights == array.Uint16:
 		return instruction{}
 	case t.CPU.Arch == target.X86 && vnni && data == array.Uint8 && signed:
@@ -52,11 +56,21 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	return instruction{}
 }
 
-// findDot finds out whether the reduction is a sum of products of small integers with a constant that can be packed as
+// dotInstructionBF16 is that for elements in bfloat16, whose products are added up in float32.
+func dotInstructionBF16(t *target.Target) instruction {
+	if t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16") {
+		return instruction{terms: 2, slots: 0.5, operations: 1}
+	}
+	return instruction{}
+}
+
+// findDot finds out whether the reduction is a sum of products of such elements with a constant that can be packed as
 // instructions want it, whose other operand all lanes share and has neighbours along the reduction side by side.
 func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) {
 	loads := expr.Loads(acc.Body)
-	if x.lanes < 2 || acc.Combiner != expr.Sum || acc.Tensor.DType != array.Int32 || len(loads) != 2 || len(x.packs) != 1 || !isProductOfCasts(acc.Body) {
+	added := acc.Tensor.DType
+	if x.lanes < 2 || acc.Combiner != expr.Sum || added != array.Int32 && added != array.Float32 || len(loads) != 2 || len(x.packs) != 1 ||
+		!isProductOfCasts(acc.Body, added) {
 		return
 	}
 	pack := x.packs[0]
@@ -64,7 +78,7 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 	d.data = 1 - d.weights
 	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
 	d.instruction = dotInstruction(t, data.Tensor.DType, loads[d.weights].Tensor.DType)
-	if d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
+	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
 		return
 	}
 	if d.wide != array.Invalid {
@@ -77,18 +91,18 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 	x.steps[len(x.steps)-1] /= d.terms
 }
 
-// isProductOfCasts reports whether an expression is the product of two elements, each cast to 32 bits.
-func isProductOfCasts(e expr.Expr) bool {
+// isProductOfCasts reports whether an expression is the product of two elements, each cast to the type of the sum.
+func isProductOfCasts(e expr.Expr, added array.DType) bool {
 	n, ok := e.(*expr.Binary)
 	if !ok || n.Op != expr.Mul {
 		return false
 	}
-	return isCastLoad(n.A) && isCastLoad(n.B)
+	return isCastLoad(n.A, added) && isCastLoad(n.B, added)
 }
 
-func isCastLoad(e expr.Expr) bool {
+func isCastLoad(e expr.Expr, added array.DType) bool {
 	c, ok := e.(*expr.Cast)
-	if !ok || c.Type != array.Int32 {
+	if !ok || c.Type != added {
 		return false
 	}
 	_, ok = c.A.(*expr.Load)
