@@ -19,8 +19,6 @@ type Attention struct {
 	Dims map[int][]int
 	// Straight are those of keys and values whose operand is contiguous already.
 	Straight map[int]bool
-	// Cast is set where keys or values are of another type than scores.
-	Cast bool
 	// M is the rows, N the keys to each row, D the terms of a score, E the columns of the result.
 	M, N, D, E, Batches int64
 }
@@ -72,7 +70,6 @@ func (a *Attention) findStages(s *schedule.Schedule) bool {
 	}
 	take(&a.Keys, stage(a.Scores), expr.None, isCopy)
 	take(&a.Values, stage(a.Mixed), expr.None, isCopy)
-	a.Cast = a.Keys >= 0 && isCast(stage(a.Keys)) || a.Values >= 0 && isCast(stage(a.Values))
 	return used+1 == len(s.Stages) && reads(s, a.Sum, a.Exp) && reads(s, a.Largest, a.Masked)
 }
 

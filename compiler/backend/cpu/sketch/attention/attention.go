@@ -2,6 +2,7 @@ package attention
 
 import (
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/heads"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -45,9 +46,9 @@ func New(w *expr.Workload, t *target.Target) *nest.Whole {
 
 func newAttention(w *expr.Workload, t *target.Target) *attention {
 	found := heads.Match(w)
-	if found == nil || found.Cast {
+	if found == nil {
 		return nil
 	}
-	lanes := int64(t.CPU.VectorBytes) / w.Outputs[0].DType.Bytes()
+	lanes := int64(t.CPU.VectorBytes) / schedule.New(w).Stages[found.Mixed].Tensor.DType.Bytes()
 	return &attention{Attention: found, target: t, lanes: max(1, lanes)}
 }

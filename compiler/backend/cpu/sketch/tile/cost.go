@@ -110,6 +110,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	busy, operations := acc/2+machine.Picking(t, picked), acc+picked
 	if x.dot != nil {
 		busy, operations = acc*x.dot.slots, acc*x.dot.operations
+		if latency > 0 {
+			latency += x.dot.late
+		}
 	}
 	step := max(busy, loads*machine.LoadSlot, latency, (operations+loads+2/float64(z.ku))/machine.Issue)
 	step += machine.Hidden*min(busy, loads*machine.LoadSlot) + 0.5/float64(z.ku)

@@ -29,6 +29,8 @@ type instruction struct {
 	slots      float64
 	operations float64
 	registers  int64
+	// late is the cycles that its result takes longer than that of a multiply-add.
+	late float64
 }
 
 // dotInstruction is the best instruction of a target for products of data by weights; terms is 0 where there is none.
@@ -59,7 +61,7 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 // dotInstructionBF16 is that for elements in bfloat16, whose products are added up in float32.
 func dotInstructionBF16(t *target.Target) instruction {
 	if t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16") {
-		return instruction{terms: 2, slots: 0.5, operations: 1}
+		return instruction{terms: 2, slots: 0.5, operations: 1, late: 2}
 	}
 	return instruction{}
 }
