@@ -108,7 +108,7 @@ func scaled(c float64, e expr.Expr) expr.Expr {
 // transformWeights is G weights Gᵀ for the filters of rows and columns, [A rows, A columns, IC, OC], computed in
 // double and rounded once.
 func transformWeights(c *conv, rows, columns *filter) *Transform {
-	source := expr.NewConstant("weights", c.dtype, c.weights.Tensor.Shape...)
+	source := expr.NewConstant("weights", c.weights.DType(), c.weights.Tensor.Shape...)
 	ay, ax, ic, oc := rows.products(), columns.products(), c.ic.Extent, c.oc.Extent
 	const wide = array.Float64
 	half := expr.Compute("half", []int64{ay, columns.taps, ic, oc}, func(i []expr.Expr) expr.Expr {

@@ -92,16 +92,11 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	return c, c.matchAxes(g)
 }
 
-// matchLoads takes the product apart.
+// matchLoads takes the product apart. Elements of 16 bits are cast to the type of the sum.
 func (s *Schedule) matchLoads(g *Stage, c *conv) error {
-	product, ok := g.Body.(*expr.Binary)
-	if !ok || product.Op != expr.Mul {
-		return fmt.Errorf("is not a sum of products")
-	}
-	a, okA := product.A.(*expr.Load)
-	b, okB := product.B.(*expr.Load)
-	if !okA || !okB {
-		return fmt.Errorf("is not a sum of products of two loads")
+	a, b, ok := Factors(g.Body)
+	if !ok || !a.DType().IsFloat() || !b.DType().IsFloat() {
+		return fmt.Errorf("is not a sum of products of two loads of floats")
 	}
 	if a.Tensor.Role == expr.Constant {
 		a, b = b, a
@@ -227,13 +222,13 @@ func wholeIndex(l *expr.Load, v *expr.Var) int {
 }
 
 // activation is what the convolution multiplies at row y and column x of the padded image, which the first output
-// reads there under a kernel of that size.
+// reads there under a kernel of that size, in the type of the sum.
 func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr {
 	values := map[*expr.Var]expr.Expr{c.y: expr.I(0), c.x: expr.I(0), c.ry: y, c.rx: x, c.ic: channel}
 	for k, v := range c.batch {
 		values[v] = batch[k]
 	}
-	return expr.Substitute(c.data, values)
+	return expr.To(c.dtype, expr.Substitute(c.data, values))
 }
 
 // weight is an element of the kernel, read from another tensor of the constant's shape.

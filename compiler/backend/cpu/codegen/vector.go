@@ -47,6 +47,9 @@ func (p *printer) vectorForm(e expr.Expr) string {
 		if isClamped(n.A) && n.Type.IsInt() {
 			return p.unit.castClamped(p.vector(n.A), n.A.DType(), n.Type, p.lanes)
 		}
+		if rounds(n) {
+			return p.unit.round(p.vector(n.A), p.lanes)
+		}
 		return p.unit.cast(p.vector(n.A), n.A.DType(), n.Type, p.lanes)
 	}
 	panic(fmt.Sprintf("codegen: %T has no vector form", e))

@@ -1,0 +1,101 @@
+package codegen
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// stored is elements in float32, plus others where they are computed, that are stored in bfloat16.
+func stored(t *testing.T, computed bool) *expr.Workload {
+	t.Helper()
+	a, b := expr.NewInput("a", array.Float32, 100), expr.NewInput("b", array.Float32, 100)
+	w, err := expr.NewWorkload([]*expr.Tensor{expr.Compute("c", a.Shape, func(i []expr.Expr) expr.Expr {
+		if computed {
+			return expr.To(array.BFloat16, expr.AddE(a.At(i...), b.At(i...)))
+		}
+		return expr.To(array.BFloat16, a.At(i...))
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestWhatIsComputedIsRoundedByAnInstruction, and what is only cast by arithmetic, which keeps denormal numbers.
+func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
+	for _, m := range pairModes {
+		if m.compiler != "clang-19" {
+			continue
+		}
+		for _, computed := range []bool{false, true} {
+			d, w := m.description(t), stored(t, computed)
+			s := sketch.New(w, d, schedule.Strict)
+			applied, err := s.Apply(s.Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := assembly(t, source, d)
+			if has := strings.Contains(text, "vcvtneps2bf16") || strings.Contains(text, "bfcvtn"); has != computed {
+				t.Errorf("%s: computed %v, by an instruction %v", m.name, computed, has)
+			}
+		}
+	}
+}
+
+// TestRoundingIsToTheNearest: of ties to even, of infinity and NaN to themselves, of the largest to infinity.
+func TestRoundingIsToTheNearest(t *testing.T) {
+	values := []float64{0, math.Copysign(0, -1), 1, 1 + 0x1p-8, 1 + 3*0x1p-8, 1 + 0x1p-8 + 0x1p-20, -1 - 0x1p-9, math.MaxFloat32, math.Inf(1),
+		math.Inf(-1), math.NaN(), 0x1p-126, 0x1.01p-120, 3e38}
+	for _, m := range slices.Concat(modes, pairModes) {
+		t.Run(m.name, func(t *testing.T) {
+			var cases []kerneltest.Case
+			for _, computed := range []bool{false, true} {
+				w := stored(t, computed)
+				args := kerneltest.Fill(w, 1)
+				for i := range args[0].Len() {
+					args[0].SetFloat(i, values[int(i)%len(values)])
+				}
+				if computed {
+					args[1] = array.New(array.Float32, 100)
+				} else {
+					args[0].SetFloat(0, 0x1p-130)
+				}
+				s := sketch.New(w, m.description(t), schedule.Strict)
+				applied, err := s.Apply(s.Default())
+				if err != nil {
+					t.Fatal(err)
+				}
+				cases = append(cases, kerneltest.Case{Workload: w, Schedule: applied, Workers: 1, Args: args})
+			}
+			outputs, _, _, err := m.execute(t, cases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, c := range cases {
+				want, err := expr.Evaluate(c.Workload, c.Args)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range want[0].Len() {
+					got, want := outputs[k][0].Float(i), want[0].Float(i)
+					if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+						t.Errorf("%g is %g, want %g", c.Args[0].Float(i), got, want)
+					}
+				}
+			}
+		})
+	}
+}
