@@ -21,7 +21,7 @@ func TestRandomModelsAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := frontend.Import(m, frontend.Options{Storage: storage})
+			p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{Type: storage}})
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}

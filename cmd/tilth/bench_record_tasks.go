@@ -72,7 +72,7 @@ func (f *recordChoice) known(args []string) ([]record.Task, error) {
 		}
 	}
 	var models []record.Model
-	err := f.model.loadAll(files, array.Invalid, func(path string, p *program.Program) error {
+	err := f.model.loadAll(files, array.Storage{}, func(path string, p *program.Program) error {
 		models = append(models, record.Model{Name: modelName(path), Tasks: p.Tasks})
 		return nil
 	})

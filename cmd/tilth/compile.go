@@ -162,7 +162,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	measure, err := k.measure(ctx, machine, func() (*program.Program, error) { return k.model.load(path, array.Invalid) })
+	measure, err := k.measure(ctx, machine, func() (*program.Program, error) { return k.model.load(path, array.Storage{}) })
 	if err != nil {
 		return err
 	}

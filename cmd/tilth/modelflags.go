@@ -31,7 +31,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 }
 
 // load reads an ONNX file and compiles it to a program, whose factors are stored in a type.
-func (f *modelFlags) load(path string, storage array.DType) (*program.Program, error) {
+func (f *modelFlags) load(path string, storage array.Storage) (*program.Program, error) {
 	shapes, err := f.parse()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func importModel(path string, m *onnx.Model, o frontend.Options) (*program.Progr
 
 // loadAll reads several models and calls visit with the program of each in turn, whose factors are stored in a type. A
 // shape is for those of them that have an input or a symbol of its name; one at least must.
-func (f *modelFlags) loadAll(paths []string, storage array.DType, visit func(path string, p *program.Program) error) error {
+func (f *modelFlags) loadAll(paths []string, storage array.Storage, visit func(path string, p *program.Program) error) error {
 	return f.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
 		p, err := importModel(path, m, frontend.Options{Shapes: shapes, Storage: storage})
 		if err != nil {

@@ -29,7 +29,7 @@ func (f *numericsFlag) check() (err error) {
 	return nil
 }
 
-// storageFlag says in which type programs store factors of products in float32, where fast numerics allow another one.
+// storageFlag says how programs store factors of products in float32, where fast numerics allow another type.
 type storageFlag struct{ text string }
 
 func (f *storageFlag) add(c *cobra.Command) {
@@ -54,14 +54,14 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 	return nil
 }
 
-// on is the type for a target: what its backend prefers, unless the flag says otherwise.
-func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.DType, error) {
-	usual, err := registry.Storage(t, numerics)
-	if err != nil || f.text == "" {
-		return usual, err
+// on is the storage for a target: what its backend prefers, unless the flag says otherwise.
+func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.Storage, error) {
+	if f.text == "float32" {
+		return array.Storage{}, nil
 	}
-	if usual == array.Invalid {
-		return usual, usagef("--storage %s: programs for %s store float32; GPUs with instructions for matrices store other types", f.text, t.Fingerprint())
+	as, err := registry.Storage(t, numerics, storages[f.text])
+	if err == nil && f.text != "" && as.Type == array.Invalid {
+		err = usagef("--storage %s: programs for %s store float32, since it has no instructions for that type", f.text, t.Fingerprint())
 	}
-	return storages[f.text], nil
+	return as, err
 }

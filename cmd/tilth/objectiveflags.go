@@ -28,8 +28,8 @@ type objective struct {
 	// name is that of the models.
 	name  string
 	tasks []job.Task
-	// storage is the type in which factors are stored.
-	storage array.DType
+	// storage is how factors are stored.
+	storage array.Storage
 }
 
 func (f *objectiveFlags) add(c *cobra.Command) {
@@ -71,7 +71,7 @@ func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
 }
 
 // load reads the models, whose factors are stored in a type, and selects their tasks. It may be called again.
-func (f *objectiveFlags) load(paths []string, storage array.DType) (objective, error) {
+func (f *objectiveFlags) load(paths []string, storage array.Storage) (objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
 		return objective{}, err

@@ -44,14 +44,14 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	d.stored.add(c)
 }
 
-// storage is the type in which programs for the target store factors.
-func (d *dumpFlags) storage() (array.DType, error) {
+// storage is how programs for the target store factors.
+func (d *dumpFlags) storage() (array.Storage, error) {
 	if d.numerics.level < schedule.Fast {
-		return array.Invalid, nil
+		return array.Storage{}, nil
 	}
 	on, err := registry.Target(d.target, d.threads)
 	if err != nil {
-		return array.Invalid, err
+		return array.Storage{}, err
 	}
 	return d.stored.on(on, d.numerics.level)
 }
@@ -99,7 +99,7 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 }
 
 // graphs prints the graphs of models after each pass that changed them.
-func (d *dumpFlags) graphs(a *app, models *modelFlags, storage array.DType, paths []string) error {
+func (d *dumpFlags) graphs(a *app, models *modelFlags, storage array.Storage, paths []string) error {
 	return models.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
 		stages, err := frontend.Dump(m, frontend.Options{Shapes: shapes, Storage: storage})
 		if err != nil {

@@ -90,7 +90,7 @@ func newTune(a *app) *cobra.Command {
 
 // local tunes in this process.
 func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
-	o, err := t.objective.load(paths, array.Invalid)
+	o, err := t.objective.load(paths, array.Storage{})
 	if err != nil {
 		return err
 	}

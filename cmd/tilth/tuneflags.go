@@ -105,7 +105,7 @@ func (f *tuneFlags) loadFor(paths []string, t *target.Target, o objective) (obje
 // submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
 // begin it, and fails if that does not come; without (nil) the job may wait in the farm.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
-	o, err := f.objective.load(paths, array.Invalid)
+	o, err := f.objective.load(paths, array.Storage{})
 	if err != nil {
 		return nil, err
 	}

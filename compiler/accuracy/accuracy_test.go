@@ -49,7 +49,7 @@ func chained(t *testing.T, storage array.DType) *program.Program {
 		m = m.Known("w"+k, sketch.Wave(0, 1, 64, 64)).Node(k + " = MatMul " + last + " w" + k).Node("r" + k + " = Relu " + k)
 		last = "r" + k
 	}
-	p, err := frontend.Import(m.Output(last), frontend.Options{Storage: storage})
+	p, err := frontend.Import(m.Output(last), frontend.Options{Storage: array.Storage{Type: storage}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestBoundIsThatOfWhatIsRounded(t *testing.T) {
 func TestBoundsOfModelsAreTight(t *testing.T) {
 	direct := func(w *expr.Workload) (*schedule.Schedule, error) { return schedule.New(w), nil }
 	bound := func(m sketch.Model) float64 {
-		p, err := frontend.Import(m.Output("y"), frontend.Options{Storage: array.BFloat16})
+		p, err := frontend.Import(m.Output("y"), frontend.Options{Storage: array.Storage{Type: array.BFloat16}})
 		if err != nil {
 			t.Fatal(err)
 		}

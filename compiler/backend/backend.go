@@ -22,9 +22,9 @@ type Backend interface {
 	Programs
 	// Space is the candidate schedules of a workload, with the algorithms that numerics allow.
 	Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.Space
-	// Storage is the type in which a program stores factors of products in float32 (frontend.Options.Storage), at a
-	// level of numerics; Invalid = float32.
-	Storage(t *target.Target, numerics schedule.Numerics) array.DType
+	// Storage is how a program stores factors of products in float32 (frontend.Options.Storage), at a level of
+	// numerics, in a type of 16 bits; Invalid is the one that gains most.
+	Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage
 	// Clock is about how many of the cycles that costs of a space count are a second.
 	Clock(t *target.Target) float64
 	// Features describes candidates for the cost model.

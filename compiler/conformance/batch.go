@@ -25,8 +25,8 @@ type Runner struct {
 	Objects *toolchain.Objects
 	// Numerics bound the algorithms; with those that round factors of products, outputs may be further off.
 	Numerics schedule.Numerics
-	// Storage is the type in which factors of products in float32 are stored; Invalid = float32.
-	Storage array.DType
+	// Storage is how factors of products in float32 are stored.
+	Storage array.Storage
 }
 
 // Run returns the results of the cases, in their order, from one package that has all of them. The error says why

@@ -24,7 +24,7 @@ type bound struct {
 // importSet imports a model for the inputs of a data set. Test models take as inputs what exporters write as
 // constants: shapes, axes, repeats. As few as possible of the integers and small vectors are made constants, none when
 // that suffices.
-func importSet(m *onnx.Model, values map[string]*array.Array, storage array.DType) (*bound, error) {
+func importSet(m *onnx.Model, values map[string]*array.Array, storage array.Storage) (*bound, error) {
 	b, err := bindAndImport(m, values, nil, storage)
 	if err == nil {
 		return b, nil
@@ -64,7 +64,7 @@ func parameters(values map[string]*array.Array) []string {
 
 // bindAndImport makes initializers of the named inputs, gives the others the shapes of their values, and imports the
 // model.
-func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string, storage array.DType) (b *bound, err error) {
+func bindAndImport(m *onnx.Model, values map[string]*array.Array, names []string, storage array.Storage) (b *bound, err error) {
 	g := *m.Graph
 	g.Inputs, g.Initializers = nil, slices.Clone(g.Initializers)
 	b = &bound{inputs: map[string]*array.Array{}}

@@ -36,7 +36,7 @@ func refused(name string, err error) *Result {
 }
 
 // prepare reads and imports a case, with factors of products stored as a type. The error says why it cannot be run.
-func prepare(dir string, storage array.DType) (jobs []job, err error) {
+func prepare(dir string, storage array.Storage) (jobs []job, err error) {
 	defer trap.AsError(&err)
 	m, err := onnx.ReadFile(filepath.Join(dir, modelFile))
 	if err != nil {
@@ -59,7 +59,7 @@ func prepare(dir string, storage array.DType) (jobs []job, err error) {
 	return jobs, nil
 }
 
-func prepareSet(m *onnx.Model, set onnx.DataSet, storage array.DType) (job, error) {
+func prepareSet(m *onnx.Model, set onnx.DataSet, storage array.Storage) (job, error) {
 	j := job{set: set.Name, want: map[string]*array.Array{}}
 	if len(set.Outputs) == 0 || len(set.Outputs) > len(m.Graph.Outputs) {
 		return j, fmt.Errorf("%s has %d outputs, the model %d", set.Name, len(set.Outputs), len(m.Graph.Outputs))

@@ -19,9 +19,8 @@ type Options struct {
 	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
 	// gives an open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
-	// Storage is a type of 16 bits in which factors of products in float32 are stored, as placement.Narrow says;
-	// Invalid = what the model has.
-	Storage array.DType
+	// Storage is how factors of products in float32 are stored, as placement.Narrow says.
+	Storage array.Storage
 	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
 	// fault.
 	Verify bool

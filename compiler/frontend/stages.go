@@ -15,7 +15,7 @@ var passes = slices.Concat(rewrite.Passes, placement.Passes)
 
 // passes are those of a model that is imported with the options.
 func (o Options) passes() []graph.Pass {
-	if o.Storage == array.Invalid {
+	if o.Storage.Type == array.Invalid {
 		return passes
 	}
 	return append(slices.Clone(passes), placement.Narrow(o.Storage))

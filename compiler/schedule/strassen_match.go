@@ -53,8 +53,8 @@ func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 		return nil, err
 	}
 	p := &matmul{dtype: g.Tensor.DType, left: loads.data, right: loads.weights, constant: loads.constant}
-	if len(g.Axes) != 2 || len(g.Reduce) != 1 || p.left.DType() != p.dtype || p.right.DType() != p.dtype {
-		return nil, fmt.Errorf("is not a product of two matrices of its own type")
+	if len(g.Axes) != 2 || len(g.Reduce) != 1 {
+		return nil, fmt.Errorf("is not a product of two matrices")
 	}
 	p.inner = g.Reduce[0]
 	for _, v := range g.Axes {

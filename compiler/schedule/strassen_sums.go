@@ -29,7 +29,7 @@ func (q *quartering) leftSums() *expr.Tensor {
 		return choose(i[0], strassen.products(), func(p int64) expr.Expr {
 			return combination(strassen.left[p], func(block int64) expr.Expr {
 				row, inner := expr.AddE(expr.MulE(i[1], expr.I(2)), expr.I(block/2)), expr.AddE(i[2], expr.I(block%2*q.k))
-				load := expr.Substitute(q.p.left, map[*expr.Var]expr.Expr{q.p.row: row, q.p.inner: inner})
+				load := expr.To(q.p.dtype, expr.Substitute(q.p.left, map[*expr.Var]expr.Expr{q.p.row: row, q.p.inner: inner}))
 				inside := both(below(row, q.p.row, 2*q.m), below(inner, q.p.inner, 2*q.k))
 				return where(inside, load)
 			})
@@ -40,7 +40,7 @@ func (q *quartering) leftSums() *expr.Tensor {
 // transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns
 // those from b on, zeros beyond. They are computed in double and rounded once.
 func (q *quartering) transform() *Transform {
-	source := expr.NewConstant("right", q.p.dtype, q.p.right.Tensor.Shape...)
+	source := expr.NewConstant("right", q.p.right.DType(), q.p.right.Tensor.Shape...)
 	sums := q.rightSums(source, array.Float64)
 	return &Transform{Source: source, Result: sums, Tensor: expr.NewConstant("sums", q.p.dtype, sums.Shape...), quartered: true, compute: q.sums}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Widen lets a stage read integers through a copy of a wider integer type, which must hold all their values: what
-// instructions multiply is often wider than what is stored. The tensor is named as in CacheRead, and the stage must
+// Widen lets a stage read elements through a copy of a wider type, integers of integers and floats of floats, which
+// must hold all their values: what instructions multiply is often wider than what is stored. The tensor is named as in CacheRead, and the stage must
 // cast each element that it loads of it, so that the copy changes no value. The copy is a new stage, whose number is
 // returned; a constant is copied once, when the model is compiled, and the number is -1.
 func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err error) {
@@ -56,7 +56,11 @@ func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
 	s.Transforms[c] = &Transform{Source: source, Result: result, Tensor: stored, compute: func(a *array.Array) *array.Array {
 		out := array.New(wide.DType, t.Shape...)
 		for i := range out.Len() {
-			out.SetInt(i, a.Int(i))
+			if wide.DType.IsFloat() {
+				out.SetFloat(i, a.Float(i))
+			} else {
+				out.SetInt(i, a.Int(i))
+			}
 		}
 		return out
 	}}
@@ -87,8 +91,11 @@ func (s *Schedule) constant(t *expr.Tensor) int {
 // readers are the stages that load a tensor.
 func (s *Schedule) readers(t *expr.Tensor) []*Stage { return s.Consumers(&Stage{Tensor: t}) }
 
-// holds reports whether every value of an integer type is one of another.
+// holds reports whether every value of a type is one of another of its kind.
 func holds(to, from array.DType) bool {
+	if to.IsFloat() && from.IsFloat() {
+		return to == from || to.Bytes() > from.Bytes()
+	}
 	if !to.IsInt() || !from.IsInt() {
 		return false
 	}

@@ -102,7 +102,7 @@ func TestZerosAreWrong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := frontend.Import(m, frontend.Options{Storage: array.BFloat16})
+	p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{Type: array.BFloat16}})
 	if err != nil {
 		t.Fatal(err)
 	}

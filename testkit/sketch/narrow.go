@@ -42,7 +42,7 @@ func narrowModels() []*onnx.Model {
 // NarrowTasks are the workloads of small models in float32 that store factors of products as a type.
 func NarrowTasks(t *testing.T, storage array.DType) (list []*expr.Workload) {
 	for _, m := range narrowModels() {
-		p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: storage})
+		p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.Storage{Type: storage}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,8 +61,8 @@ func (Backend) Space(w *expr.Workload, t *target.Target, numerics schedule.Numer
 }
 
 // Storage implements backend.Backend.
-func (Backend) Storage(t *target.Target, numerics schedule.Numerics) array.DType {
-	return sketch.Storage(t, numerics)
+func (Backend) Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
+	return sketch.Storage(t, numerics, as)
 }
 
 // Clock implements backend.Backend.

@@ -10,14 +10,22 @@ import (
 )
 
 // TestFastNumericsStoreFactorsAsProcessorsMultiplyThem: in bfloat16 where there are instructions for pairs of it, and
-// as they are at other levels and on other processors.
+// elsewhere weights alone, in a type that can be cast. Other levels leave all as it is.
 func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
+	const bf16, f16 = array.BFloat16, array.Float16
 	for _, c := range []struct {
 		name, feature string
-		want          array.DType
+		as            array.DType
+		want          array.Storage
 	}{
-		{"x86-64-v3", "", array.Invalid}, {"x86-64-v4", "", array.Invalid}, {"arm64", "", array.Invalid},
-		{"x86-64-v4", "avx512bf16", array.BFloat16}, {"arm64", "bf16", array.BFloat16},
+		{"x86-64-v3", "", array.Invalid, array.Storage{Type: bf16, Constants: true}},
+		{"x86-64-v3", "", f16, array.Storage{Type: f16, Constants: true}},
+		{"x86-64-v4", "", bf16, array.Storage{Type: bf16, Constants: true}},
+		{"arm64", "", array.Invalid, array.Storage{Type: bf16, Constants: true}},
+		{"riscv64", "", array.Invalid, array.Storage{}},
+		{"x86-64-v4", "avx512bf16", array.Invalid, array.Storage{Type: bf16}},
+		{"x86-64-v4", "avx512bf16", f16, array.Storage{Type: f16, Constants: true}},
+		{"arm64", "bf16", array.Invalid, array.Storage{Type: bf16}},
 	} {
 		on, err := target.Parse(c.name, 1)
 		if err != nil {
@@ -27,9 +35,9 @@ func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
 			on.CPU.Features = append(on.CPU.Features, c.feature)
 			slices.Sort(on.CPU.Features)
 		}
-		for n, want := range map[schedule.Numerics]array.DType{schedule.Strict: array.Invalid, schedule.Default: array.Invalid, schedule.Fast: c.want} {
-			if got := (Backend{}).Storage(on, n); got != want {
-				t.Errorf("%s %s, %v: %v, want %v", c.name, c.feature, n, got, want)
+		for n, want := range map[schedule.Numerics]array.Storage{schedule.Strict: {}, schedule.Default: {}, schedule.Fast: c.want} {
+			if got := (Backend{}).Storage(on, n, c.as); got != want {
+				t.Errorf("%s %s as %v, %v: %v, want %v", c.name, c.feature, c.as, n, got, want)
 			}
 		}
 	}

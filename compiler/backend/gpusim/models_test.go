@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/codegen"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
@@ -27,7 +28,7 @@ func TestLegalPointsFitTheCard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := frontend.Import(m, frontend.Options{Storage: Backend{}.Storage(on, c.numerics)})
+		p, err := frontend.Import(m, frontend.Options{Storage: Backend{}.Storage(on, c.numerics, array.Invalid)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ import (
 // TestOnlyFastNumericsStoreFactorsInHalfTheBytes: the others leave a model as it is.
 func TestOnlyFastNumericsStoreFactorsInHalfTheBytes(t *testing.T) {
 	for n, want := range map[schedule.Numerics]array.DType{schedule.Strict: array.Invalid, schedule.Default: array.Invalid, schedule.Fast: array.BFloat16} {
-		if got := (Backend{}).Storage(played(t), n); got != want {
+		if got := (Backend{}).Storage(played(t), n, array.Invalid).Type; got != want {
 			t.Errorf("%v: %v, want %v", n, got, want)
 		}
 	}
@@ -31,7 +31,7 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 	tasks := map[array.DType]program.Task{}
 	costs := map[array.DType]float64{}
 	for _, d := range []array.DType{array.Invalid, array.BFloat16} {
-		p, err := frontend.Import(m, frontend.Options{Storage: d})
+		p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{Type: d}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestHalfTheBytesCostLess(t *testing.T) {
 
 // TestZerosAreWrongInPlaceOfNarrowTasks: what compares outputs of these tasks finds that nothing was computed.
 func TestZerosAreWrongInPlaceOfNarrowTasks(t *testing.T) {
-	for _, w := range sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast)) {
+	for _, w := range sketch.NarrowTasks(t, Backend{}.Storage(played(t), schedule.Fast, array.Invalid).Type) {
 		c := kerneltest.Case{Workload: w, Schedule: schedule.New(w), Workers: 1, Args: kerneltest.Fill(w, 1)}
 		right, err := expr.Evaluate(w, c.Args)
 		if err != nil {

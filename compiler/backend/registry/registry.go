@@ -51,14 +51,14 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 	return b.Space(w, t, numerics), nil
 }
 
-// Storage is the type in which programs for a target store factors of products in float32, at a level of numerics;
-// Invalid = float32.
-func Storage(t *target.Target, numerics schedule.Numerics) (array.DType, error) {
+// Storage is how programs for a target store factors of products in float32, at a level of numerics, in a type; Invalid
+// is the one that gains most.
+func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) (array.Storage, error) {
 	b, err := Of(t)
 	if err != nil {
-		return array.Invalid, err
+		return array.Storage{}, err
 	}
-	return b.Storage(t, numerics), nil
+	return b.Storage(t, numerics, as), nil
 }
 
 // Target finds a target by name: one of a backend's, where there are several devices with one of them behind a colon,

@@ -18,10 +18,11 @@ import (
 //   - what is only moved, or of which maxima are taken, before it becomes such an operand.
 //
 // Constants with elements beyond the type's range stay as they are. All readers of a value read the rounded one.
-// Inputs and outputs of the model stay as they are, and so does all that no product reads.
-func Narrow(to array.DType) graph.Pass {
-	return graph.Pass{Name: "store-as-" + to.String(), Run: func(g *graph.Graph) error {
-		narrowing := &narrowing{Graph: g, to: to, readers: g.Users(), members: map[*graph.Value][]*graph.Value{}, chosen: map[*graph.Value]bool{}}
+// Inputs and outputs of the model stay as they are, and so does all that no product reads, and what is no constant
+// where only these are stored so.
+func Narrow(as array.Storage) graph.Pass {
+	return graph.Pass{Name: "store-as-" + as.Type.String(), Run: func(g *graph.Graph) error {
+		narrowing := &narrowing{Graph: g, to: as.Type, constants: as.Constants, readers: g.Users(), members: map[*graph.Value][]*graph.Value{}, chosen: map[*graph.Value]bool{}}
 		narrowing.run()
 		return nil
 	}}
@@ -34,10 +35,12 @@ const leastTerms = 16
 // narrowing chooses memory by its root, the value that all values in it lie in.
 type narrowing struct {
 	*graph.Graph
-	to      array.DType
-	readers map[*graph.Value][]*graph.Node
-	members map[*graph.Value][]*graph.Value
-	chosen  map[*graph.Value]bool
+	to array.DType
+	// constants is set where nothing else is stored so.
+	constants bool
+	readers   map[*graph.Value][]*graph.Node
+	members   map[*graph.Value][]*graph.Value
+	chosen    map[*graph.Value]bool
 	// order is that in which they were chosen: nothing depends on the order of a map.
 	order []*graph.Value
 }
@@ -80,6 +83,9 @@ func rootOf(v *graph.Value) *graph.Value {
 // memory.
 func (n *narrowing) choose(v *graph.Value) {
 	root := rootOf(v)
+	if n.constants && root.Const == nil {
+		return
+	}
 	if root.DType != array.Float32 || root.Producer == nil && root.Const == nil || root.Const != nil && root.Const.Len() == 1 ||
 		n.IsOutput(root) || anyOutput(n.Graph, n.members[root]) {
 		return

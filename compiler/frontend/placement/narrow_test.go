@@ -20,7 +20,7 @@ func narrow(t *testing.T, m *onnx.Model) *program.Program {
 
 func narrowAs(t *testing.T, m *onnx.Model, storage array.DType) *program.Program {
 	t.Helper()
-	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: storage})
+	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.Storage{Type: storage}})
 	if err != nil {
 		t.Fatal(err)
 	}

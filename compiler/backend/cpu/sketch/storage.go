@@ -6,11 +6,27 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Storage is the type in which factors of products in float32 are stored: bfloat16 where numerics are fast and a
-// processor multiplies pairs of it.
-func Storage(t *target.Target, numerics schedule.Numerics) array.DType {
-	if numerics < schedule.Fast || !t.CPU.Has("avx512bf16") && (t.CPU.Arch != target.ARM || !t.CPU.Has("bf16")) {
-		return array.Invalid
+// Storage is how factors of products in float32 are stored where numerics are fast: in bfloat16, unless float16 is
+// asked for. Where a processor multiplies pairs of the type, activations are stored so, too. Elsewhere they would be
+// cast each time that they are used, and only weights, which wait for memory, are worth it.
+func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
+	if numerics < schedule.Fast || !casts(t, as) {
+		return array.Storage{}
 	}
-	return array.BFloat16
+	if as == array.Float16 {
+		return array.Storage{Type: as, Constants: true}
+	}
+	pairs := t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16")
+	return array.Storage{Type: array.BFloat16, Constants: !pairs}
+}
+
+// casts reports whether a processor has vectors in which elements of a type are cast to float32.
+func casts(t *target.Target, from array.DType) bool {
+	switch t.CPU.Arch {
+	case target.X86:
+		return t.CPU.Has("avx2") && (from != array.Float16 || t.CPU.Has("f16c"))
+	case target.ARM:
+		return true
+	}
+	return false
 }

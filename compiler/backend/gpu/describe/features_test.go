@@ -38,7 +38,7 @@ func storedTasks(t testing.TB, name string, storage array.DType) []program.Task 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := frontend.Import(m, frontend.Options{Storage: storage})
+	p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{Type: storage}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (x *Tile) Apply(s *schedule.Schedule, p Parameters) error {
 	x = x.chosen(p)
 	b, u, z := &nest.Builder{S: s}, x.unit, x.sizes(p)
 	b.Do(x.flatten(s, u.Acc))
-	feeds := x.applyWidening(b, u)
+	feeds := x.applyWidening(b, u, p)
 	if x.dot == nil && p.Feed == nest.Inline {
 		for _, f := range feeds {
 			b.Do(s.Inline(f))

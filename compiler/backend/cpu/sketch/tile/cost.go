@@ -114,6 +114,8 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 			latency += x.dot.late
 		}
 	}
+	casting, casts := x.casts(tv, positions, z)
+	busy, operations = busy+casting, operations+casts
 	step := max(busy, loads*machine.LoadSlot, latency, (operations+loads+2/float64(z.ku))/machine.Issue)
 	step += machine.Hidden*min(busy, loads*machine.LoadSlot) + 0.5/float64(z.ku)
 	steps := float64(nest.Product(x.steps))
@@ -130,6 +132,9 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 		return 0
 	}
 	bytes := float64(nest.Product(x.steps)*nest.CeilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
+	if x.narrow.weights >= 0 {
+		bytes /= 2
+	}
 	lines := bytes / float64(machine.Line(t))
 	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
 		return lines * (machine.PrefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)

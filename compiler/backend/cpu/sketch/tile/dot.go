@@ -113,8 +113,11 @@ func isCastLoad(e expr.Expr, added array.DType) bool {
 
 // applyWidening lets the reduction read its operands as the instruction takes them, and returns the stages that feed
 // it then: what fed it before is computed where the copy is.
-func (x *Tile) applyWidening(b *nest.Builder, u nest.Unit) []int {
-	if x.dot == nil || x.dot.wide == array.Invalid || b.Err != nil {
+func (x *Tile) applyWidening(b *nest.Builder, u nest.Unit, p Parameters) []int {
+	if x.dot == nil {
+		return x.applyNarrow(b, u, p)
+	}
+	if x.dot.wide == array.Invalid || b.Err != nil {
 		return u.Feeds
 	}
 	_, err := b.S.Widen(u.Acc, x.dot.weights, x.dot.wide)
@@ -122,7 +125,13 @@ func (x *Tile) applyWidening(b *nest.Builder, u nest.Unit) []int {
 	if b.Err != nil {
 		return nil
 	}
-	wide, err := b.S.Widen(u.Acc, x.dot.data, x.dot.wide)
+	return x.copied(b, u, x.dot.data, x.dot.wide)
+}
+
+// copied has the reduction read an operand through a copy of a wider type, in which what fed it is computed. The copy
+// is the stage that feeds it then.
+func (x *Tile) copied(b *nest.Builder, u nest.Unit, load int, to array.DType) []int {
+	wide, err := b.S.Widen(u.Acc, load, to)
 	b.Do(err)
 	for _, f := range u.Feeds {
 		b.Do(b.S.Inline(f))

@@ -53,16 +53,17 @@ func (x *Tile) along(axes []int) *Tile {
 	for k := range y.accesses {
 		y.accesses[k].Joint, y.accesses[k].Rows = axes, x.extents
 	}
-	if x.fed != nil {
-		y.fed = &y.accesses[x.dot.data]
-	}
+	y.fed = x.fedAmong(y.accesses)
 	return &y
 }
 
 // chosen is the tile that parameters mean.
 func (x *Tile) chosen(p Parameters) *Tile {
 	if x.joined != nil && p.Joint == 1 {
-		return x.joined
+		x = x.joined
+	}
+	if x.narrow.widened != nil && p.Wide == 1 {
+		x = x.narrow.widened
 	}
 	return x
 }

@@ -23,7 +23,7 @@ func Product(t *target.Target, lanes, m, n, k, times int64) *Tile {
 	return &Tile{
 		target: t, lanes: lanes, row: -1, col: 0, vec: 1, extents: []int64{m, n}, reduce: steps, steps: steps, order: []int{0, 1},
 		packs:       []packable{{dim: 2, last: 1, rank: 3}},
-		loadsShared: true, loadsScalar: true,
+		loadsShared: true, loadsScalar: true, narrow: wideOperands,
 	}
 }
 

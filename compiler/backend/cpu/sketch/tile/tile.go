@@ -32,6 +32,8 @@ type Parameters struct {
 	Pack, Joint, Stream int64
 	// Feed is where what feeds the reduction is computed.
 	Feed int64
+	// Wide is 1 for weights of 16 bits that are cast when the model is compiled.
+	Wide int64
 }
 
 // Tile is the sketch of a reduction: an output tile of th x tw positions x tv vectors is kept in registers while the
@@ -57,6 +59,8 @@ type Tile struct {
 	// order is that of the reduction's loops, outermost first, as places among its axes.
 	order []int
 	dot   *dotting
+	// narrow are operands of 16 bits that are cast.
+	narrow narrow
 	packs []packable
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
 	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
@@ -103,12 +107,13 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 		x.joined = nil // a tile of an output on the way is known by its rows and columns
 	}
 	x.stream(s, s.Stages[u.Out])
+	x.widen()
 	return x
 }
 
 // newTile is the sketch without what feeds it.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
-	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1}
+	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, narrow: wideOperands}
 	for _, r := range acc.Reduce {
 		x.reduce = append(x.reduce, r.Extent)
 	}
@@ -138,6 +143,7 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 	}
 	x.classifyLoads()
 	x.findDot(s, acc, t)
+	x.findNarrow(s, acc)
 	x.joinPositions()
 	return x
 }
@@ -339,6 +345,9 @@ func (x *Tile) open() []space.Parameter[Parameters] {
 	if x.fed != nil {
 		open = append(open, nest.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
 	}
+	if x.narrow.widened != nil {
+		open = append(open, nest.Knob("wide", func(p *p) *int64 { return &p.Wide }, 0, 1))
+	}
 	return space.Worth(open)
 }
 
@@ -364,10 +373,13 @@ type sizes struct {
 	// panels.
 	inner int64
 	pack  bool
+	// castsData is set where data of 16 bits is cast each time that it is read.
+	castsData bool
 }
 
 func (x *Tile) sizes(p Parameters) sizes {
 	z := sizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner}
+	z.castsData = x.narrow.data >= 0 && p.Feed == nest.Inline
 	if len(x.vectors) == 1 { // that is no knob
 		z.tv = x.vectors[0]
 	}

@@ -1,0 +1,97 @@
+package tile
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
+
+// narrow are the operands of a product that are stored in 16 bits and that no instruction multiplies as they are.
+type narrow struct {
+	// weights is the load of the packed constant, which is cast each time that it is read, or once, when the model is
+	// compiled; data is that of what all lanes share, cast where it is read or in a copy. -1 for none.
+	weights, data int
+	// widened is the same sketch with weights that are cast when the model is compiled; nil where it is that one, or
+	// there are none.
+	widened *Tile
+}
+
+// wideOperands is that no operand is stored so.
+var wideOperands = narrow{weights: -1, data: -1}
+
+// findNarrow finds such operands of a product in float32 by a constant.
+func (x *Tile) findNarrow(s *schedule.Schedule, acc *schedule.Stage) {
+	a, b, product := schedule.Factors(acc.Body)
+	if x.dot != nil || x.lanes < 2 || !product || acc.Combiner != expr.Sum || acc.Tensor.DType != array.Float32 || len(x.packs) != 1 {
+		return
+	}
+	for k, l := range []*expr.Load{a, b} {
+		switch half := l.DType() == array.Float16 || l.DType() == array.BFloat16; {
+		case !half:
+		case l.Tensor == s.Workload.Constants[x.packs[0].constant]:
+			x.narrow.weights = k
+		case !expr.Uses(l, acc.Axes[x.vec]):
+			x.narrow.data = k
+			x.accesses[k].ElementBytes = array.Float32.Bytes()
+			x.fed, x.feedOps = &x.accesses[k], 1
+		}
+	}
+}
+
+// widen makes the sketch with weights that are cast when the model is compiled.
+func (x *Tile) widen() {
+	if x.joined != nil {
+		x.joined.widen()
+	}
+	if x.narrow.weights < 0 {
+		return
+	}
+	y := *x
+	y.accesses = slices.Clone(x.accesses)
+	y.accesses[x.narrow.weights].ElementBytes = array.Float32.Bytes()
+	y.fed = x.fedAmong(y.accesses)
+	y.narrow.weights = -1
+	x.narrow.widened = &y
+}
+
+// fedAmong is the access to what feeds the reduction among copies of the accesses; nil when nothing does.
+func (x *Tile) fedAmong(accesses []reuse.Access) *reuse.Access {
+	for k := range x.accesses {
+		if x.fed == &x.accesses[k] {
+			return &accesses[k]
+		}
+	}
+	return nil
+}
+
+// casts is what a step of a tile of so many vectors and positions asks of the units that multiply to cast what is
+// stored in 16 bits, in cycles, and the operations that this takes: two for a vector, three for a number that goes to
+// all lanes.
+func (x *Tile) casts(tv, positions float64, z sizes) (busy, operations float64) {
+	if x.narrow.weights >= 0 {
+		busy, operations = machine.Casting(x.target, tv), 2*tv
+	}
+	if z.castsData {
+		operations += 3 * positions
+	}
+	return busy, operations
+}
+
+// applyNarrow casts the operands that the point has cast before they are multiplied, and returns the stages that feed
+// the reduction then.
+func (x *Tile) applyNarrow(b *nest.Builder, u nest.Unit, p Parameters) []int {
+	n := x.narrow
+	if n.weights >= 0 && p.Wide == 1 && b.Err == nil {
+		_, err := b.S.Widen(u.Acc, n.weights, array.Float32)
+		b.Do(err)
+	}
+	if n.data < 0 || p.Feed == nest.Inline || b.Err != nil {
+		return u.Feeds
+	}
+	return x.copied(b, u, n.data, array.Float32)
+}
