@@ -76,11 +76,20 @@ func (c *checked) refused(flags ...string) string {
 }
 
 // TestTheErrorOfAPackageIsMeasured, printed, and kept: fast numerics lose some digits of a model in float32, as many
-// as bfloat16 lacks, and strict ones none.
+// as bfloat16 lacks, or float16, and strict ones none; on processors, too.
 func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
 	c := newChecked(t)
-	for numerics, within := range map[string][2]float64{"fast": {0x1p-13, 0x1p-5}, "strict": {0, 1e-5}} {
-		p, output := c.compile("--numerics", numerics, "--max-error", "0.05", "--json")
+	for _, x := range []struct {
+		numerics string
+		flags    []string
+		within   [2]float64
+	}{
+		{"fast", nil, [2]float64{0x1p-13, 0x1p-5}}, {"strict", nil, [2]float64{0, 1e-5}},
+		{"fast", []string{"--target", "x86-64-v3"}, [2]float64{0x1p-13, 0x1p-5}},
+		{"fast", []string{"--target", "x86-64-v3", "--storage", "float16"}, [2]float64{0x1p-16, 0x1p-8}},
+	} {
+		numerics, within := x.numerics, x.within
+		p, output := c.compile(append(x.flags, "--numerics", numerics, "--max-error", "0.05", "--json")...)
 		p.mustRun()
 		var result compileResult
 		if err := json.Unmarshal(p.stdout.Bytes(), &result); err != nil || result.Accuracy == nil {

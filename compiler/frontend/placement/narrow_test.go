@@ -20,7 +20,12 @@ func narrow(t *testing.T, m *onnx.Model) *program.Program {
 
 func narrowAs(t *testing.T, m *onnx.Model, storage array.DType) *program.Program {
 	t.Helper()
-	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.Storage{Type: storage}})
+	return stored(t, m, array.Storage{Type: storage})
+}
+
+func stored(t *testing.T, m *onnx.Model, storage array.Storage) *program.Program {
+	t.Helper()
+	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: storage})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +77,16 @@ func TestFactorsOfProductsAreStoredInHalfTheBytes(t *testing.T) {
 				t.Errorf("in 16 bits are %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestOnlyConstantsAreStoredSoWhereThatIsAsked, whatever multiplies activations.
+func TestOnlyConstantsAreStoredSoWhereThatIsAsked(t *testing.T) {
+	m := sketch.New().Input("x", 4, 32).Constant("w", 32, 32).Node("a = MatMul x w").Node("b = Relu a").Constant("v", 32, 8).
+		Node("y = MatMul b v").Output("y")
+	p := stored(t, m, array.Storage{Type: array.BFloat16, Constants: true})
+	if got, want := storedNarrow(p), []string{"v", "w"}; !slices.Equal(got, want) {
+		t.Errorf("in 16 bits are %q, want %q", got, want)
 	}
 }
 

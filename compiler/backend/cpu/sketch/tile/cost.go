@@ -132,7 +132,7 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 		return 0
 	}
 	bytes := float64(nest.Product(x.steps)*nest.CeilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
-	if x.narrow.weights >= 0 {
+	if x.narrow.castsWeights() {
 		bytes /= 2
 	}
 	lines := bytes / float64(machine.Line(t))

@@ -13,13 +13,17 @@ import (
 
 // narrow are the operands of a product that are stored in 16 bits and that no instruction multiplies as they are.
 type narrow struct {
-	// weights is the load of the packed constant, which is cast each time that it is read, or once, when the model is
-	// compiled; data is that of what all lanes share, cast where it is read or in a copy. -1 for none.
+	// weights is the load of the packed constant, data that of what all lanes share, which is cast where it is read or
+	// in a copy. -1 for none.
 	weights, data int
-	// widened is the same sketch with weights that are cast when the model is compiled; nil where it is that one, or
-	// there are none.
+	// once is set where weights are cast when the model is compiled, and not each time that they are read.
+	once bool
+	// widened is the same sketch with that set; nil where it is that one, or there are no such weights.
 	widened *Tile
 }
+
+// castsWeights reports whether weights are cast each time that they are read.
+func (n *narrow) castsWeights() bool { return n.weights >= 0 && !n.once }
 
 // wideOperands is that no operand is stored so.
 var wideOperands = narrow{weights: -1, data: -1}
@@ -55,7 +59,7 @@ func (x *Tile) widen() {
 	y.accesses = slices.Clone(x.accesses)
 	y.accesses[x.narrow.weights].ElementBytes = array.Float32.Bytes()
 	y.fed = x.fedAmong(y.accesses)
-	y.narrow.weights = -1
+	y.narrow.once = true
 	x.narrow.widened = &y
 }
 
@@ -73,7 +77,7 @@ func (x *Tile) fedAmong(accesses []reuse.Access) *reuse.Access {
 // stored in 16 bits, in cycles, and the operations that this takes: two for a vector, three for a number that goes to
 // all lanes.
 func (x *Tile) casts(tv, positions float64, z sizes) (busy, operations float64) {
-	if x.narrow.weights >= 0 {
+	if x.narrow.castsWeights() {
 		busy, operations = machine.Casting(x.target, tv), 2*tv
 	}
 	if z.castsData {
@@ -86,7 +90,7 @@ func (x *Tile) casts(tv, positions float64, z sizes) (busy, operations float64) 
 // the reduction then.
 func (x *Tile) applyNarrow(b *nest.Builder, u nest.Unit, p Parameters) []int {
 	n := x.narrow
-	if n.weights >= 0 && p.Wide == 1 && b.Err == nil {
+	if n.once && b.Err == nil {
 		_, err := b.S.Widen(u.Acc, n.weights, array.Float32)
 		b.Do(err)
 	}
