@@ -8,9 +8,9 @@ import (
 )
 
 // Widen lets a stage read elements through a copy of a wider type, integers of integers and floats of floats, which
-// must hold all their values: what instructions multiply is often wider than what is stored. The tensor is named as in CacheRead, and the stage must
-// cast each element that it loads of it, so that the copy changes no value. The copy is a new stage, whose number is
-// returned; a constant is copied once, when the model is compiled, and the number is -1.
+// must hold all their values: what instructions multiply is often wider than what is stored. The tensor is named as in
+// CacheRead, and the stage must cast each element that it loads of it, so that the copy changes no value. The copy is
+// a new stage, whose number is returned; a constant is copied once, when the model is compiled, and the number is -1.
 func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {

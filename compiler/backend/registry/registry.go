@@ -51,8 +51,8 @@ func Space(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*spa
 	return b.Space(w, t, numerics), nil
 }
 
-// Storage is how programs for a target store factors of products in float32, at a level of numerics, in a type; Invalid
-// is the one that gains most.
+// Storage is how programs for a target store factors of products in float32, at a level of numerics, in a type;
+// Invalid is the one that gains most.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) (array.Storage, error) {
 	b, err := Of(t)
 	if err != nil {

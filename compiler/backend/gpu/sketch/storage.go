@@ -7,8 +7,8 @@ import (
 )
 
 // Storage is how factors of products in float32 are stored: all of them in a type of 16 bits where numerics are fast
-// and a card has instructions for matrices, in bfloat16 unless another one is asked for. It has the range of float32, so that no model overflows; float16 has three bits more,
-// but who knows the range of activations?
+// and a card has instructions for matrices, in bfloat16 unless another one is asked for. It has the range of float32,
+// so that no model overflows; float16 has three bits more, but who knows the range of activations?
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
 	if numerics < schedule.Fast || !t.GPU.HasWarps() {
 		return array.Storage{}
