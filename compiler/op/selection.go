@@ -23,28 +23,29 @@ var selectionDefs = []Def{{
 	Work:  func(n *Node) float64 { return 32 * firstOperandWork(n) },
 }}
 
-// lowerPositions counts the true ones up to each position, and looks for each number among the counts by bisection, a
-// stage for each halving.
+// lowerPositions counts the true ones up to each position, and looks for each number among the counts: in steps of a
+// power of a radix, then of the next smaller one.
 func lowerPositions(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	mask := l.Readable(in[0])
 	extent := mask.Shape[0]
-	counts := l.scan(expr.Sum, mask.Shape, RowMajor(1), 0, func(i []expr.Expr) expr.Expr { return expr.To(array.Int32, mask.At(i...)) })
-	upTo := l.Map("counts", mask.Shape, RowMajor(1), counts)
+	upTo := l.Map("counts", mask.Shape, RowMajor(1), l.scan(expr.Sum, mask.Shape, RowMajor(1), 0, func(i []expr.Expr) expr.Expr {
+		return expr.To(array.Int32, mask.At(i...))
+	}))
 	step := int64(1)
-	for 2*step <= extent {
-		step *= 2
+	for scanRadix*step <= extent {
+		step *= scanRadix
 	}
 	before := func([]expr.Expr) expr.Expr { return expr.I(0) }
-	for ; step > 0; step /= 2 {
+	for ; step > 0; step /= scanRadix {
 		from, width := before, step
-		halved := l.Map("before", mask.Shape, RowMajor(1), func(i []expr.Expr) expr.Expr {
-			next := expr.AddE(from(i), expr.I(width))
-			passed := upTo.At(expr.MinE(expr.SubE(next, expr.I(1)), expr.I(extent-1)))
-			fits := expr.Bin(expr.And, expr.Bin(expr.Le, next, expr.I(extent)), expr.Bin(expr.Le, passed, expr.To(array.Int32, i[0])))
-			return expr.Sel(fits, next, from(i))
+		steps := l.Reduce("steps", expr.Sum, mask.Shape, RowMajor(1), []int64{scanRadix - 1}, func(i, r []expr.Expr) expr.Expr {
+			next := expr.AddE(from(i), expr.MulE(expr.AddE(r[0], expr.I(1)), expr.I(width)))
+			// Bounds that are seen here keep reads inside.
+			last := expr.MaxE(expr.I(0), expr.MinE(expr.SubE(next, expr.I(1)), expr.I(extent-1)))
+			passed := expr.Bin(expr.Le, upTo.At(last), expr.To(array.Int32, i[0]))
+			return expr.To(array.Int64, expr.Bin(expr.And, expr.Bin(expr.Le, next, expr.I(extent)), passed))
 		})
-		// A bound that the compiler of kernels sees keeps reads inside.
-		before = func(i []expr.Expr) expr.Expr { return expr.MaxE(expr.I(0), halved.At(i...)) }
+		before = func(i []expr.Expr) expr.Expr { return expr.AddE(from(i), expr.MulE(steps.At(i...), expr.I(width))) }
 	}
 	return l.Lazy(n.Out, RowMajor(1), func(i []expr.Expr) expr.Expr {
 		return expr.MaxE(expr.I(0), expr.MinE(before(i), expr.I(extent-1)))

@@ -11,26 +11,77 @@ import (
 // The operators below are parts of a NonMaxSuppression. Scores are (batch, classes, boxes), of which those that are
 // out are -inf; corners are (batch, 4, boxes): both lower ends, then both upper ones.
 const (
+	// Corners are those of boxes (batch, boxes, 4), which are any two opposite corners or, where "center_point_box" is
+	// set, centres and sizes.
+	Corners = "corners"
 	// BestBox is for each class the box with the highest score, the first of equal ones; -1 where all are out.
 	BestBox = "bestbox"
-	// Suppress takes out the box that BestBox found, operand 2, and those that overlap it: whose intersection is more
-	// than operand 3, a scalar, of their union. Operands 0 and 1 are scores and corners.
+	// BoxCorners are the corners, operand 0, of the box that BestBox found, operand 1: (batch, classes, 4).
+	BoxCorners = "boxcorners"
+	// Suppress takes out of the scores the box that BestBox found and those that overlap it: whose intersection is more
+	// than a share of their union. Operands are scores, corners, the box, its corners, and the share, a scalar.
 	Suppress = "suppress"
 )
 
+// Each is a kernel of its own: what is looked up in one would be looked up for each element of the next.
 var suppressionDefs = []Def{
 	{
-		Name: BestBox, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "best", Layout: rowMajorResult,
-		Infer: func(n *Node) (Type, error) { return Type{array.Int64, n.In[0].Shape[:2]}, nil },
-		Lower: lowerBestBox, Work: func(n *Node) float64 { return 2 * firstOperandWork(n) },
+		Name: Corners, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "corners", Layout: rowMajorResult,
+		Infer: func(n *Node) (Type, error) {
+			x := n.In[0]
+			return Type{x.DType, []int64{x.Shape[0], 4, x.Shape[1]}}, nil
+		},
+		Lower: lowerCorners,
 	},
-	moveDef(Suppress, 4, 4, func(n *Node) (Type, error) {
-		scores, corners, best := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
-		if !sameShape(corners, []int64{scores[0], 4, scores[2]}) || !sameShape(best, scores[:2]) {
-			return Type{}, fmt.Errorf("boxes %v and %v do not fit scores %v", corners, best, scores)
+	{
+		Name: BestBox, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "best", Layout: rowMajorResult,
+		Infer: inferBestBox, Lower: lowerBestBox, Work: func(n *Node) float64 { return 2 * firstOperandWork(n) },
+	},
+	{
+		Name: BoxCorners, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "box", Layout: rowMajorResult,
+		Infer: func(n *Node) (Type, error) { return Type{n.In[0].DType, append(n.In[1].Shape[:2:2], 4)}, nil },
+		Lower: lowerBoxCorners,
+	},
+	{
+		Name: Suppress, Internal: true, Kind: Reduction, MinIn: 5, MaxIn: 5, Label: "suppress", Layout: rowMajorResult,
+		Infer: inferSuppress, Lower: lowerSuppress, Work: func(n *Node) float64 { return 20 * firstOperandWork(n) },
+	},
+}
+
+func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	boxes := l.Readable(in[0])
+	return l.Map("corners", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
+		upper := expr.Bin(expr.Le, expr.I(2), i[1])
+		axis := expr.Sel(upper, expr.SubE(i[1], expr.I(2)), i[1])
+		a, b := boxes.At(i[0], i[2], axis), boxes.At(i[0], i[2], expr.AddE(axis, expr.I(2)))
+		if n.Int("center_point_box", 0) == 0 {
+			return expr.Sel(upper, expr.MaxE(a, b), expr.MinE(a, b))
 		}
-		return n.In[0].Type, nil
-	}, suppressAt).internal(),
+		half := expr.MulE(b, expr.F(boxes.DType, 0.5))
+		return expr.Sel(upper, expr.AddE(a, half), expr.SubE(a, half))
+	}), nil
+}
+
+func lowerBoxCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	corners, best := l.Readable(in[0]), l.Readable(in[1])
+	return l.Map("box", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
+		return corners.At(i[0], i[2], position(best.At(i[0], i[1]), corners.Shape[2]))
+	}), nil
+}
+
+func inferBestBox(n *Node) (Type, error) {
+	if x := n.In[0]; len(x.Shape) != 3 || x.Shape[2] >= 1<<31 {
+		return Type{}, fmt.Errorf("scores %v have not three axes, or too many boxes", x.Type)
+	}
+	return Type{array.Int32, n.In[0].Shape[:2]}, nil
+}
+
+func inferSuppress(n *Node) (Type, error) {
+	scores, corners, best := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
+	if !sameShape(corners, []int64{scores[0], 4, scores[2]}) || !sameShape(best, scores[:2]) {
+		return Type{}, fmt.Errorf("boxes %v and %v do not fit scores %v", corners, best, scores)
+	}
+	return n.In[0].Type, nil
 }
 
 func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
@@ -40,31 +91,35 @@ func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		return scores.At(i[0], i[1], r[0])
 	})
 	place := l.Reduce("place", expr.Minimum, n.Out.Shape, RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
-		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), r[0], expr.I(boxes-1))
+		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), expr.To(array.Int32, r[0]), i32(boxes-1))
 	})
 	return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
 		out := expr.Bin(expr.Eq, highest.At(i...), expr.F(scores.DType, math.Inf(-1)))
-		return expr.Sel(out, expr.I(-1), place.At(i...))
+		return expr.Sel(out, i32(-1), place.At(i...))
 	}), nil
 }
 
-// suppressAt leaves boxes without an area alone, which overlap nothing.
-func suppressAt(n *Node, in []Operand, i []expr.Expr) expr.Expr {
-	scores, corners, best := in[0], in[1], in[2].At(i[0], i[1])
-	chosen := position(best, n.In[0].Shape[2])
-	extent := func(axis int64, box expr.Expr) expr.Expr {
-		return expr.SubE(corners.At(i[0], expr.I(axis+2), box), corners.At(i[0], expr.I(axis), box))
-	}
-	shared := func(axis int64) expr.Expr {
-		begin := expr.MaxE(corners.At(i[0], expr.I(axis), i[2]), corners.At(i[0], expr.I(axis), chosen))
-		end := expr.MinE(corners.At(i[0], expr.I(axis+2), i[2]), corners.At(i[0], expr.I(axis+2), chosen))
-		return expr.MaxE(expr.SubE(end, begin), expr.Zero(scores.DType))
-	}
-	area := func(box expr.Expr) expr.Expr { return expr.MulE(extent(0, box), extent(1, box)) }
-	both := expr.MulE(shared(0), shared(1))
-	union := expr.SubE(expr.AddE(area(i[2]), area(chosen)), both)
-	overlaps := expr.Bin(expr.And, expr.Bin(expr.Lt, expr.Zero(scores.DType), both),
-		expr.Bin(expr.Lt, in[3].At(zeros(len(n.In[3].Shape))...), expr.DivE(both, union)))
-	out := expr.Bin(expr.Or, expr.Bin(expr.Eq, i[2], best), overlaps)
-	return expr.Sel(out, expr.F(scores.DType, math.Inf(-1)), scores.At(i...))
+// lowerSuppress leaves boxes without an area alone, which overlap nothing.
+func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	scores, corners, best := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
+	chosen, limit := l.Readable(in[3]), l.Readable(in[4])
+	return l.Map("suppress", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
+		own := func(k int64) expr.Expr { return corners.At(i[0], expr.I(k), i[2]) }
+		other := func(k int64) expr.Expr { return chosen.At(i[0], i[1], expr.I(k)) }
+		shared := func(axis int64) expr.Expr {
+			begin, end := expr.MaxE(own(axis), other(axis)), expr.MinE(own(axis+2), other(axis+2))
+			return expr.MaxE(expr.SubE(end, begin), expr.Zero(scores.DType))
+		}
+		both := expr.MulE(shared(0), shared(1))
+		union := expr.SubE(expr.AddE(boxArea(own), boxArea(other)), both)
+		overlaps := expr.Bin(expr.And, expr.Bin(expr.Lt, expr.Zero(scores.DType), both),
+			expr.Bin(expr.Lt, limit.At(zeros(len(limit.Shape))...), expr.DivE(both, union)))
+		itself := expr.Bin(expr.Eq, expr.To(array.Int32, i[2]), best.At(i[0], i[1]))
+		return expr.Sel(expr.Bin(expr.Or, itself, overlaps), expr.F(scores.DType, math.Inf(-1)), scores.At(i...))
+	}), nil
+}
+
+// boxArea is that of a box by its corners.
+func boxArea(corner func(k int64) expr.Expr) expr.Expr {
+	return expr.MulE(expr.SubE(corner(2), corner(0)), expr.SubE(corner(3), corner(1)))
 }

@@ -65,19 +65,13 @@ func (e *expansion) parameter(k int, d array.DType, def float64) *op.Value {
 	return e.reshape(e.cast(d, v))
 }
 
-// corners are (batch, 4, boxes): both lower ends, then both upper ones.
+// corners are those of the boxes, in any of both formats.
 func (e *expansion) corners(boxes *op.Value) *op.Value {
-	a, b := e.slice(boxes, 2, 0, 2), e.slice(boxes, 2, 2, 4)
-	low, high := e.op(op.Min, nil, a, b), e.op(op.Max, nil, a, b)
-	switch format := e.node.Int("center_point_box", 0); format {
-	case 0:
-	case 1:
-		half := e.op(op.Mul, nil, b, e.scalar(boxes.DType, 0.5))
-		low, high = e.op(op.Sub, nil, a, half), e.op(op.Add, nil, a, half)
-	default:
+	format := e.node.Int("center_point_box", 0)
+	if format != 0 && format != 1 {
 		e.fail("center_point_box %d is neither 0 nor 1", format)
 	}
-	return e.op(op.Transpose, attributes{intsOf("perm", 0, 2, 1)}, e.op(op.Concat, attributes{intOf("axis", 2)}, low, high))
+	return e.op(op.Corners, attributes{intOf("center_point_box", format)}, boxes)
 }
 
 // suppressed are the boxes that each round selects, (batch, classes, rounds); -1 where none is left.
@@ -91,10 +85,10 @@ func (e *expansion) suppressed(corners, scores *op.Value, rounds int64) *op.Valu
 		best := e.op(op.BestBox, nil, left)
 		chosen[k] = e.op(op.Unsqueeze, nil, best, e.ints(2))
 		if k+1 < len(chosen) {
-			left = e.op(op.Suppress, nil, left, corners, best, limit)
+			left = e.op(op.Suppress, nil, left, corners, best, e.op(op.BoxCorners, nil, corners, best), limit)
 		}
 	}
-	return e.op(op.Concat, attributes{intOf("axis", 2)}, chosen...)
+	return e.cast(array.Int64, e.op(op.Concat, attributes{intOf("axis", 2)}, chosen...))
 }
 
 // selectedBoxes are the rows of the result that positions in what was chosen stand for.
