@@ -18,8 +18,8 @@ const (
 	BestBox = "bestbox"
 	// BoxCorners are the corners, operand 0, of the box that BestBox found, operand 1: (batch, classes, 4).
 	BoxCorners = "boxcorners"
-	// Suppress takes out of the scores the box that BestBox found and those that overlap it: whose intersection is more
-	// than a share of their union. Operands are scores, corners, the box, its corners, and the share, a scalar.
+	// Suppress takes out of the scores the box that BestBox found and those that overlap it: whose intersection is
+	// more than a share of their union. Operands are scores, corners, the box, its corners, and the share, a scalar.
 	Suppress = "suppress"
 )
 
