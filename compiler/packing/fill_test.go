@@ -60,14 +60,18 @@ func TestFillTransformsWinogradsWeights(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, text := range []string{"f32[3,3,4,5]; r0 r1 r2 i2", "f32[5,4,3,3]; i2 r2 r0 r1", "f32[3,4,5,3]; r1 r2 i2 r0"} {
 		shape, index, _ := strings.Cut(text, "; ")
-		for _, m := range []int64{2, 4} {
+		for _, as := range []array.DType{array.Invalid, array.BFloat16} {
+			m := int64(4)
+			if as != array.Invalid {
+				m = 2
+			}
 			w, err := expr.Parse("tilth-workload 1\ninput t0 f32[10,9,4]\nconstant t1 " + shape + "\n" +
 				"sum t2 f32[8,7,5] over 3,3,4 = (mul [t0 (add i0 r0) (add i1 r1) r2] [t1 " + index + "])\noutput t2\n")
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := schedule.New(w)
-			if _, err := s.Winograd(0, m, m); err != nil {
+			if _, err := s.WinogradAs(0, m, m, as); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Pack(0, []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: 4}, {Dim: 2}, {Dim: 3, Factor: 4, Inner: true}}); err != nil {

@@ -176,10 +176,16 @@ func (s *Schedule) applyPack(a []int) error {
 	return s.Pack(a[0], dims)
 }
 
-// applyWinograd reads the outputs of a tile: of both directions, or rows and columns.
+// applyWinograd reads the outputs of a tile: of both directions, or rows and columns, and then, perhaps, a type.
 func (s *Schedule) applyWinograd(a []int) error {
-	if len(a) > 3 {
+	switch {
+	case len(a) > 4:
 		return fmt.Errorf("winograd does not take %d numbers", len(a))
+	case len(a) == 4 && a[3] > int(array.Bool):
+		return fmt.Errorf("winograd: %d is not a type", a[3])
+	case len(a) == 4:
+		_, err := s.WinogradAs(a[0], int64(a[1]), int64(a[2]), array.DType(a[3]))
+		return err
 	}
 	_, err := s.Winograd(a[0], int64(a[1]), int64(a[len(a)-1]))
 	return err

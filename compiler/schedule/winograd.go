@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
@@ -33,6 +34,12 @@ const maxWinogradElements = 1 << 31
 //
 // Sums are of other terms than in the direct convolution, with larger rounding errors; see ErrorGrowth.
 func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
+	return s.WinogradAs(stageID, my, mx, array.Invalid)
+}
+
+// WinogradAs is Winograd with factors of the product, Data and Weights, that are rounded to bfloat16; as Invalid they
+// are of the type of the sums.
+func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (WinogradStages, error) {
 	g, err := s.stage(stageID)
 	if err != nil {
 		return WinogradStages{}, fmt.Errorf("winograd: %w", err)
@@ -44,13 +51,19 @@ func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 	if err != nil {
 		return WinogradStages{}, fmt.Errorf("winograd: stage %d %w", stageID, err)
 	}
+	if as != array.Invalid && (as != array.BFloat16 || c.dtype != array.Float32) {
+		return WinogradStages{}, fmt.Errorf("winograd: factors of stage %d cannot be rounded to %v", stageID, as)
+	}
 	t, err := newTiling(c, my, mx)
 	if err != nil {
 		return WinogradStages{}, fmt.Errorf("winograd: stage %d %w", stageID, err)
 	}
-	weights := transformWeights(c, t.rows, t.columns)
+	if t.factors = c.dtype; as != array.Invalid {
+		t.factors = as
+	}
+	weights := transformWeights(c, t.rows, t.columns, t.factors)
 	s.Transforms[c.constant] = weights
-	s.algorithms = append(s.algorithms, algorithm{t.name(), Default, t.rows.growth() * t.columns.growth(), t.rows.multiplications() * t.columns.multiplications()})
+	s.algorithms = append(s.algorithms, t.algorithm())
 	tensors := t.tensors(weights.Tensor)
 	first := len(s.Stages)
 	for _, x := range tensors {
@@ -58,9 +71,12 @@ func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 	}
 	g.Reduce, g.Combiner, g.Body = nil, expr.None, t.output(tensors[len(tensors)-1])
 	g.resetNest()
-	if my == mx {
+	switch {
+	case as != array.Invalid:
+		s.record("winograd", stageID, int(my), int(mx), int(as))
+	case my == mx:
 		s.record("winograd", stageID, int(my))
-	} else {
+	default:
 		s.record("winograd", stageID, int(my), int(mx))
 	}
 	return WinogradStages{Image: first, Columns: first + 1, Data: first + 2, Product: first + 3, Rows: first + 4, Result: first + 5}, nil
@@ -78,6 +94,8 @@ type tiling struct {
 	batch []int64
 	// ty and tx are the tiles of an image in either direction, tiles those of all images.
 	ty, tx, tiles int64
+	// factors is the type of those of the product.
+	factors array.DType
 }
 
 // newTiling fails, with an error that continues "stage N", where there is no such algorithm or its stages are too
@@ -112,6 +130,19 @@ func (t *tiling) name() string {
 	return name
 }
 
+// algorithm is what a schedule is that uses it.
+func (t *tiling) algorithm() algorithm {
+	a := algorithm{t.name(), Default, t.growth(), t.rows.multiplications() * t.columns.multiplications()}
+	if t.factors != t.c.dtype {
+		how := rounded[BF16]
+		a.name, a.level, a.growth = a.name+" in "+how.name, how.level, a.growth*how.growth
+	}
+	return a
+}
+
+// growth is how much larger rounding errors are than those of the direct sum.
+func (t *tiling) growth() float64 { return t.rows.growth() * t.columns.growth() }
+
 func (t *tiling) check() error {
 	ay, ax := t.rows.products(), t.columns.products()
 	for _, shape := range [][]int64{t.imageShape(), {t.tiles, ay, ax, t.c.ic.Extent}, {t.tiles, ay, ax, t.c.oc.Extent}, {ay, ax, t.c.ic.Extent, t.c.oc.Extent}} {
@@ -140,12 +171,12 @@ func (t *tiling) tensors(weights *expr.Tensor) []*expr.Tensor {
 		})
 	})
 	data := expr.Compute("data", columns.Shape, func(i []expr.Expr) expr.Expr {
-		return choose(i[2], ax, func(k int64) expr.Expr {
+		return expr.To(t.factors, choose(i[2], ax, func(k int64) expr.Expr {
 			return t.columns.input(k, func(r int64) expr.Expr { return columns.At(i[0], i[1], expr.I(r), i[3]) })
-		})
+		}))
 	})
 	product := expr.ReduceOver("product", expr.Sum, []int64{t.tiles, ay, ax, oc}, []int64{ic}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(data.At(i[0], i[1], i[2], r[0]), weights.At(i[1], i[2], r[0], i[3]))
+		return expr.MulE(expr.To(t.c.dtype, data.At(i[0], i[1], i[2], r[0])), expr.To(t.c.dtype, weights.At(i[1], i[2], r[0], i[3])))
 	})
 	rows := expr.Compute("rows", []int64{t.tiles, my, ax, oc}, func(i []expr.Expr) expr.Expr {
 		return choose(i[1], my, func(k int64) expr.Expr {

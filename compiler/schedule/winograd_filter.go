@@ -106,8 +106,8 @@ func scaled(c float64, e expr.Expr) expr.Expr {
 }
 
 // transformWeights is G weights Gᵀ for the filters of rows and columns, [A rows, A columns, IC, OC], computed in
-// double and rounded once.
-func transformWeights(c *conv, rows, columns *filter) *Transform {
+// double and rounded once, to a type.
+func transformWeights(c *conv, rows, columns *filter, to array.DType) *Transform {
 	source := expr.NewConstant("weights", c.weights.DType(), c.weights.Tensor.Shape...)
 	ay, ax, ic, oc := rows.products(), columns.products(), c.ic.Extent, c.oc.Extent
 	const wide = array.Float64
@@ -119,11 +119,11 @@ func transformWeights(c *conv, rows, columns *filter) *Transform {
 		})
 	})
 	whole := expr.Compute("whole", []int64{ay, ax, ic, oc}, func(i []expr.Expr) expr.Expr {
-		return expr.To(c.dtype, choose(i[1], ax, func(k int64) expr.Expr {
+		return expr.To(to, choose(i[1], ax, func(k int64) expr.Expr {
 			return columns.kernel(k, func(column int64) expr.Expr { return half.At(i[0], expr.I(column), i[2], i[3]) })
 		}))
 	})
-	t := &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", c.dtype, ay, ax, ic, oc), conv: c, rows: rows, columns: columns}
+	t := &Transform{Source: source, Result: whole, Tensor: expr.NewConstant("transformed", to, ay, ax, ic, oc), conv: c, rows: rows, columns: columns}
 	t.compute = t.winogradWeights
 	return t
 }

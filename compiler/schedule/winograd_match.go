@@ -60,6 +60,8 @@ type Filtering struct {
 	Products, Fetched int64
 	// InputOps and OutputOps are the operations of the transforms.
 	InputOps, OutputOps int
+	// Growth is about how much larger rounding errors are than those of direct sums.
+	Growth float64
 }
 
 // Filtering is what the algorithm needs; ok is false when Winograd refuses it.
@@ -74,6 +76,7 @@ func (c Conv) Filtering(my, mx int64) (f Filtering, ok bool) {
 		Fetched:   (t.rows.m*t.rows.stride + 1) * (t.columns.m*t.columns.stride + 1),
 		InputOps:  int(ax)*t.rows.input.operations(ay) + int(ay)*t.columns.input.operations(ax),
 		OutputOps: int(ax)*t.rows.output.operations(my) + int(my)*t.columns.output.operations(mx),
+		Growth:    t.growth(),
 	}, true
 }
 

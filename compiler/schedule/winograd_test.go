@@ -110,6 +110,7 @@ func TestAlgorithmsAreNamed(t *testing.T) {
 		{convText, "winograd 0 4 2", "F(4x2,3x3)"},
 		{strided.Replace(convText), "winograd 0 2", "F(2x2,3x3)/2"},
 		{tall.Replace(convText), "winograd 0 2", "F(2x2,3x3)/2x1"},
+		{convText, "winograd 0 2 2 4", "F(2x2,3x3) in BF16"},
 	} {
 		trace := traceHeader + "\n" + c.trace + "\n"
 		s, err := Replay(parseWorkload(t, c.text), []byte(trace))
@@ -150,7 +151,9 @@ func TestWinogradRefusesOtherReductions(t *testing.T) {
 		"after a split":      {"", "", "split 0 0 2 0\nwinograd 0 2", "stage 0 was already scheduled"},
 		"attached":           {"", "", "compute-at 0 1 0\nwinograd 0 2", "stage 0 was already scheduled"},
 		"packed weights":     {"", "", "pack 0 0 0 0 1 0 0 2 0 0 3 0 0\nwinograd 0 2", "constant 0, which is already packed"},
-		"too many numbers":   {"", "", "winograd 0 2 2 2", "winograd does not take 4 numbers"},
+		"too many numbers":   {"", "", "winograd 0 2 2 4 0", "winograd does not take 5 numbers"},
+		"another type":       {"", "", "winograd 0 2 2 3", "factors of stage 0 cannot be rounded to f16"},
+		"no type":            {"", "", "winograd 0 2 2 99", "99 is not a type"},
 		"too few numbers":    {"", "", "winograd 0", "winograd does not take 1 numbers"},
 		"stride 3":           {"(add i0 r0)", "(add (mul i0 3) r0)", "winograd 0 2", "with stride 3x1"},
 		"dilation 2":         {"(add i0 r0)", "(add i0 (mul r0 2))", "winograd 0 2", "has a dilation"},

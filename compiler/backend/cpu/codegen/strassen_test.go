@@ -42,12 +42,18 @@ func productStage(s *schedule.Schedule) int {
 
 // drawAlgorithm is the schedule of a point whose algorithm is not the direct sum, where a few draws find one.
 func drawAlgorithm(t *rapid.T, w *expr.Workload, d *target.Target) *schedule.Schedule {
-	s := sketch.New(w, d, schedule.Default)
+	return drawLevel(t, w, d, schedule.Default)
+}
+
+// drawLevel draws a point with an algorithm that a level of numerics allows and the one before does not, where the
+// space has such.
+func drawLevel(t *rapid.T, w *expr.Workload, d *target.Target, level schedule.Numerics) *schedule.Schedule {
+	s := sketch.New(w, d, level)
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
 	drawn := schedule.New(w)
 	for range 100 {
 		if p, ok := s.Random(rng); ok {
-			if drawn = applied(t, s, p); len(drawn.Algorithms()) > 0 {
+			if drawn = applied(t, s, p); drawn.Numerics() == level {
 				break
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
@@ -30,3 +31,26 @@ func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
 // TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the
 // convolution.
 func TestWinogradIsRight(t *testing.T) { checkDrawn(t, batchSize/5, drawWinograd) }
+
+// TestWinogradInPairsIsRight, where factors of its product are rounded.
+func TestWinogradInPairsIsRight(t *testing.T) {
+	for _, m := range pairModes {
+		t.Run(m.name, func(t *testing.T) {
+			d, rounds := m.description(t), 0
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
+				w := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawConv, kerneltest.DrawNarrowProduct}).Draw(t, "family")(t).Merge()
+				s := drawLevel(t, w, d, schedule.Fast)
+				if s.Numerics() == schedule.Fast {
+					rounds++
+				}
+				return kerneltest.Case{Workload: w, Schedule: s, Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
+			})
+			rapid.Check(t, func(rt *rapid.T) {
+				checkCases(t, rt, m, rapid.SliceOfN(draw, 6, 8).Draw(rt, "cases"))
+			})
+			if rounds == 0 {
+				t.Error("no kernel rounds factors")
+			}
+		})
+	}
+}

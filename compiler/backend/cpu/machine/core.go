@@ -15,6 +15,8 @@ const (
 	// ResultLatency is the cycles until a sum can be added to in a loop, where half a cycle is lost on the way.
 	// Fitted.
 	ResultLatency = Latency + 0.5
+	// PairsLate is how many cycles later that of products of pairs of bfloat16 can be used. Measured on Zen 5.
+	PairsLate = 2
 	// LoadSlot is the cycles that a load takes where loads are what bounds a loop: a little more than half of one,
 	// since two seldom meet.
 	LoadSlot = 0.56
@@ -75,3 +77,8 @@ func Picking(t *target.Target, vectors float64) float64 {
 // Casting is the cycles that the units which multiply lose to casting so many vectors of 16 bits to 32: lanes are
 // picked, and shifted. Estimated from vendors' tables.
 func Casting(t *target.Target, vectors float64) float64 { return Picking(t, vectors) + vectors/2 }
+
+// MultipliesPairs reports whether it multiplies pairs of bfloat16, at the rate of multiply-adds in float32.
+func MultipliesPairs(t *target.Target) bool {
+	return t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16")
+}

@@ -1,9 +1,9 @@
 package sketch
 
 import (
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/attention"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/elementwise"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/strassen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
@@ -21,12 +21,18 @@ func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *space.
 	return sketch.New(w, t, sketches(t, numerics))
 }
 
-// reduction is schedules of a unit's reduction that compute it otherwise than as its direct sum, of whose nest the
-// ends are given; nil when there are none.
-type reduction func(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, ends []reuse.Access) space.Family
-
-// reductions are the sketches of algorithms, in the order in which they are tried.
-func reductions() []reduction { return []reduction{winograd.New, strassen.New} }
+// other is schedules of a unit's reduction that compute it otherwise than as its direct sum, of whose tile the ends
+// are given; nil when there are none. Strassen's algorithm saves an eighth of the products where instructions for
+// pairs save half.
+func other(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, numerics schedule.Numerics, tiles *tile.Tile) space.Family {
+	if f := winograd.New(s, acc, u, t, numerics >= schedule.Fast && machine.MultipliesPairs(t)); f != nil {
+		return f
+	}
+	if tiles.Dots() {
+		return nil
+	}
+	return strassen.New(s, acc, u, t, tiles.Ends())
+}
 
 // sketches are all for a processor.
 func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
@@ -35,17 +41,12 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			func(w *expr.Workload) *nest.Whole { return attention.New(w, t) },
 			func(w *expr.Workload) *nest.Whole { return rowwise.New(w, t) },
 		},
-		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, other space.Family) {
+		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, otherwise space.Family) {
 			tiles := tile.New(s, g, u, t)
 			if numerics == schedule.Strict {
 				return tiles.Family(), nil
 			}
-			for _, algorithm := range reductions() {
-				if other = algorithm(s, g, u, t, tiles.Ends()); other != nil {
-					break
-				}
-			}
-			return tiles.Family(), other
+			return tiles.Family(), other(s, g, u, t, numerics, tiles)
 		},
 		Map: func(s *schedule.Schedule, u nest.Unit) space.Family { return elementwise.New(s, u, t) },
 	}

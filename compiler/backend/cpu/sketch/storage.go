@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -16,8 +17,7 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 	if as == array.Float16 {
 		return array.Storage{Type: as, Constants: true}
 	}
-	pairs := t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16")
-	return array.Storage{Type: array.BFloat16, Constants: !pairs}
+	return array.Storage{Type: array.BFloat16, Constants: !machine.MultipliesPairs(t)}
 }
 
 // casts reports whether a processor has vectors in which elements of a type are cast to float32.

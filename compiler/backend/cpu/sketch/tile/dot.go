@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -60,8 +61,8 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 
 // dotInstructionBF16 is that for elements in bfloat16, whose products are added up in float32.
 func dotInstructionBF16(t *target.Target) instruction {
-	if t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16") {
-		return instruction{terms: 2, slots: 0.5, operations: 1, late: 2}
+	if machine.MultipliesPairs(t) {
+		return instruction{terms: 2, slots: 0.5, operations: 1, late: machine.PairsLate}
 	}
 	return instruction{}
 }
@@ -92,6 +93,9 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 	x.steps = slices.Clone(x.reduce)
 	x.steps[len(x.steps)-1] /= d.terms
 }
+
+// Dots reports whether neighbours are multiplied at once.
+func (x *Tile) Dots() bool { return x.dot != nil }
 
 // isProductOfCasts reports whether an expression is the product of two elements, each cast to the type of the sum.
 func isProductOfCasts(e expr.Expr, added array.DType) bool {

@@ -61,7 +61,7 @@ type Tile struct {
 	dot   *dotting
 	// narrow are operands of 16 bits that are cast.
 	narrow narrow
-	packs []packable
+	packs  []packable
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
 	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool

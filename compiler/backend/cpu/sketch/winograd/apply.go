@@ -3,6 +3,7 @@ package winograd
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
@@ -20,7 +21,11 @@ type nests struct {
 // Apply implements space.Structure.
 func (x *tile) Apply(s *schedule.Schedule, p parameters) error {
 	b, u := &nest.Builder{S: s}, x.unit
-	ids, err := s.Winograd(u.Acc, x.my, x.mx)
+	as := array.Invalid
+	if x.pairs {
+		as = array.BFloat16
+	}
+	ids, err := s.WinogradAs(u.Acc, x.my, x.mx, as)
 	if err != nil {
 		return err
 	}
@@ -45,11 +50,19 @@ func (x *tile) Apply(s *schedule.Schedule, p parameters) error {
 	return b.Err
 }
 
+// terms is how many of the product's terms are multiplied at once.
+func (x *tile) terms() int64 {
+	if x.pairs {
+		return 2
+	}
+	return 1
+}
+
 // alignStorage keeps rows of the same position of different tiles out of each other's cache sets.
 func (n *nests) alignStorage() {
 	line := n.x.line
-	if n.x.ic%line == 0 {
-		n.Do(n.S.StorageAlign(n.ids.Data, line))
+	if inData := line * n.x.terms(); n.x.ic%inData == 0 {
+		n.Do(n.S.StorageAlign(n.ids.Data, inData))
 	}
 	if n.x.oc%line == 0 {
 		n.Do(n.S.StorageAlign(n.ids.Product, line))
@@ -182,11 +195,20 @@ func (n *nests) product(tile int) {
 
 func (n *nests) accumulate(id int) {
 	unit, lane := n.Split(id, 3, n.x.lanes, schedule.Peel)
-	reduction, unrolled := n.UnrollInnermost(id, []int{4}, []int64{n.x.ic}, n.z.ku)
+	steps, innermost := 4, []int{lane}
+	if n.x.pairs {
+		var terms int
+		steps, terms = n.Split(id, steps, n.x.terms(), schedule.Peel)
+		innermost = []int{terms, lane}
+		if n.Err == nil {
+			n.Do(n.S.Dot(id, terms))
+		}
+	}
+	reduction, unrolled := n.UnrollInnermost(id, []int{steps}, []int64{n.x.ic / n.x.terms()}, n.z.ku)
 	if n.Err != nil {
 		return
 	}
-	n.Do(n.S.Reorder(id, slices.Concat([]int{1, 2}, reduction, []int{0, unit, lane})...))
+	n.Do(n.S.Reorder(id, slices.Concat([]int{1, 2}, reduction, []int{0, unit}, innermost)...))
 	n.Mark(n.S.Unroll, id, reduction[len(reduction)-unrolled:]...)
 	n.Mark(n.S.Unroll, id, 0, unit)
 	n.Mark(n.S.Vectorize, id, lane)
@@ -198,7 +220,12 @@ func (n *nests) weights(ahead int64) {
 	if n.Err != nil {
 		return
 	}
-	n.Do(n.S.Pack(n.x.constant, []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: width}, {Dim: 2}, {Dim: 3, Factor: width, Inner: true}}))
+	dims := []schedule.PackDim{{Dim: 0}, {Dim: 1}, {Dim: 3, Factor: width}, {Dim: 2}, {Dim: 3, Factor: width, Inner: true}}
+	if terms := n.x.terms(); n.x.pairs {
+		dims[3].Factor = terms
+		dims = append(dims, schedule.PackDim{Dim: 2, Factor: terms, Inner: true})
+	}
+	n.Do(n.S.Pack(n.x.constant, dims))
 	if n.Err == nil && ahead > 0 {
 		n.Do(n.S.Prefetch(n.x.constant, ahead))
 	}

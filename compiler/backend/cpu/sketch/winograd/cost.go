@@ -73,9 +73,9 @@ func (x *winograd) covered(z sizes) int64 {
 }
 
 // scratch is the size of the transformed data and its product, in bytes.
-func (x *winograd) scratch(t *target.Target, z sizes, products int64) float64 {
+func (x *tile) scratch(t *target.Target, z sizes, products int64) float64 {
 	bytes := float64(t.CPU.VectorBytes) / float64(x.lanes)
-	return bytes * float64(x.covered(z)) * float64(products) * float64(x.ic+x.oc+2*x.line)
+	return bytes * float64(x.covered(z)) * float64(products) * (float64(x.ic)/float64(x.terms()) + float64(x.oc+2*x.line))
 }
 
 // Cost implements space.Structure, as the cost of a tile does, for the three steps: the transform of the data, the
@@ -120,16 +120,20 @@ func resultCycles(f schedule.Filtering) float64 {
 }
 
 // productCycles is the product of a block.
-func (x *winograd) productCycles(t *target.Target, z sizes, products int64) float64 {
+func (x *tile) productCycles(t *target.Target, z sizes, products int64) float64 {
 	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
 	loads += machine.Crowded(t, acc, float64(z.vectors), z.ku)
-	step := max(acc/2, loads/2, machine.Latency) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
+	latency := float64(machine.Latency)
+	if x.pairs {
+		latency += machine.PairsLate
+	}
+	step := max(acc/2, loads/2, latency) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
 	tiles := float64(nest.CeilDiv(x.covered(z), z.tiles)) * float64(nest.CeilDiv(x.oc, x.lanes)) / float64(z.vectors)
-	return float64(products) * tiles * (float64(x.ic)*step + 3*acc + 10)
+	return float64(products) * tiles * (float64(x.ic/x.terms())*step + 3*acc + 10)
 }
 
 // handedOn is the traffic of the transformed data and the product of a block, each written and read once.
-func (x *winograd) handedOn(t *target.Target, z sizes, products int64) float64 {
+func (x *tile) handedOn(t *target.Target, z sizes, products int64) float64 {
 	bytes := x.scratch(t, z, products)
 	lines := 2 * bytes / float64(machine.Line(t))
 	switch {
@@ -143,8 +147,8 @@ func (x *winograd) handedOn(t *target.Target, z sizes, products int64) float64 {
 
 // weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them
 // for every block. Without blocks workers share it.
-func (x *winograd) weightCycles(t *target.Target, z sizes, products int64, blocks, workers float64) float64 {
-	bytes := float64(products*x.ic*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
+func (x *tile) weightCycles(t *target.Target, z sizes, products int64, blocks, workers float64) float64 {
+	bytes := float64(products*x.ic/x.terms()*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(machine.Line(t))
 	first := 0.7 * machine.ColdLine * lines // the products hide the rest
 	if !z.blocked() {

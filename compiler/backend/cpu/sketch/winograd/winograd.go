@@ -1,7 +1,7 @@
 package winograd
 
 import (
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -29,6 +29,8 @@ type tile struct {
 	*winograd
 	my, mx    int64
 	filtering schedule.Filtering
+	// pairs is set where factors of the product are rounded to bfloat16, and multiplied in pairs.
+	pairs bool
 }
 
 // The algorithms of Winograd, by the rows and columns of outputs that they compute at a time. F4x2 reads fewer
@@ -37,6 +39,8 @@ var (
 	F2x2 = space.Algorithm{Name: "winograd 2x2", Number: 2}
 	F4x4 = space.Algorithm{Name: "winograd 4x4", Number: 4}
 	F4x2 = space.Algorithm{Name: "winograd 4x2", Number: 42}
+	// F2x2Pairs is F2x2 with a product of factors in bfloat16.
+	F2x2Pairs = space.Algorithm{Name: "winograd 2x2 in bf16", Number: 216}
 )
 
 // parameters are the numbers that the sketch leaves open.
@@ -54,14 +58,19 @@ type parameters struct {
 	prefetch int64
 }
 
+// mostGrowth is how much larger rounding errors may be than those of direct sums where factors are rounded to
+// bfloat16: those of F2x2 are 1.7 times as large, and those of F4x4 9 times.
+const mostGrowth = 2
+
 // New is the schedules of the reduction acc; nil when it is no convolution that the algorithm computes. The transforms
-// are computed for one output alone.
-func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, _ []reuse.Access) space.Family {
+// are computed for one output alone. With pairs, factors of its product may be rounded to bfloat16.
+func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, pairs bool) space.Family {
 	c, ok := s.Conv(acc.ID)
 	if !ok || len(u.Also) > 0 {
 		return nil
 	}
 	bytes := acc.Tensor.DType.Bytes()
+	pairs = pairs && acc.Tensor.DType == array.Float32 && c.IC%2 == 0
 	x := &winograd{
 		target: t, unit: u,
 		lanes: max(1, int64(t.CPU.VectorBytes)/bytes), line: max(1, int64(t.CPU.CacheLineBytes)/bytes), constant: c.Constant,
@@ -75,9 +84,11 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 	for _, a := range []struct {
 		space.Algorithm
 		my, mx int64
-	}{{F2x2, 2, 2}, {F4x4, 4, 4}, {F4x2, 4, 2}} {
-		if f, ok := c.Filtering(a.my, a.mx); ok {
-			k.Variants = append(k.Variants, space.Variant[parameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f}})
+		pairs  bool
+	}{{F2x2, 2, 2, false}, {F4x4, 4, 4, false}, {F4x2, 4, 2, false}, {F2x2Pairs, 2, 2, true}} {
+		f, ok := c.Filtering(a.my, a.mx)
+		if ok && (!a.pairs || pairs && f.Growth <= mostGrowth) {
+			k.Variants = append(k.Variants, space.Variant[parameters]{By: a.Algorithm, Structure: &tile{x, a.my, a.mx, f, a.pairs}})
 			k.Good = append(k.Good, x.seeds(a.Algorithm)...)
 		}
 	}
