@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -62,11 +63,14 @@ func quantizeType(n *Node) (array.DType, error) {
 	return d, nil
 }
 
-// quantize is computed in the type of the scale; the integers in question are exact in it. Nothing is divided by a
-// scale that is known to be one, as that of sums which were multiplied by their factor already.
+// quantize is computed in the type of the scale; the integers in question are exact in it. By a known scale nothing is
+// divided: its reciprocal is multiplied with, which takes a tenth of the time. A value within a rounding error of the
+// middle between two integers may become the other of them.
 func quantize(n *Node, x []expr.Expr) expr.Expr {
 	e := expr.To(x[1].DType(), x[0])
-	if one, ok := x[1].(*expr.Float); !ok || one.Value != 1 {
+	if inverse, ok := reciprocal(x[1]); ok {
+		e = expr.MulE(e, inverse)
+	} else {
 		e = expr.DivE(e, x[1])
 	}
 	e = expr.Un(expr.Round, e)
@@ -75,6 +79,16 @@ func quantize(n *Node, x []expr.Expr) expr.Expr {
 	}
 	to := n.typeAttribute()
 	return expr.MinE(expr.MaxE(e, limit(e, expr.Lowest(to))), limit(e, expr.Highest(to)))
+}
+
+// reciprocal is that of a known float32 within the range in which it is as exact as any; ok is false for others.
+func reciprocal(e expr.Expr) (inverse expr.Expr, ok bool) {
+	const smallest, largest = 0x1p-100, 0x1p100
+	f, ok := e.(*expr.Float)
+	if !ok || f.DType() != array.Float32 || math.Abs(f.Value) < smallest || math.Abs(f.Value) > largest {
+		return nil, false
+	}
+	return expr.F(array.Float32, float64(float32(1/f.Value))), true
 }
 
 func limit(e, bound expr.Expr) expr.Expr {

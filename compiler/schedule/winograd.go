@@ -32,6 +32,8 @@ const maxWinogradElements = 1 << 31
 // Result. The constant's transform Weights [AY, AX, IC, OC] takes its place: Pack lays that out. It must come before
 // other primitives on the stage and the constant.
 //
+// Small integers are computed in floats, and their sums rounded.
+//
 // Sums are of other terms than in the direct convolution, with larger rounding errors; see ErrorGrowth.
 func (s *Schedule) Winograd(stageID int, my, mx int64) (WinogradStages, error) {
 	return s.WinogradAs(stageID, my, mx, array.Invalid)
@@ -51,7 +53,7 @@ func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (Winogr
 	if err != nil {
 		return WinogradStages{}, fmt.Errorf("winograd: stage %d %w", stageID, err)
 	}
-	if as != array.Invalid && (as != array.BFloat16 || c.dtype != array.Float32) {
+	if as != array.Invalid && (as != array.BFloat16 || c.dtype != array.Float32 || c.integers) {
 		return WinogradStages{}, fmt.Errorf("winograd: factors of stage %d cannot be rounded to %v", stageID, as)
 	}
 	t, err := newTiling(c, my, mx)
@@ -241,5 +243,9 @@ func (t *tiling) output(result *expr.Tensor) expr.Expr {
 	my, mx := expr.I(t.rows.m), expr.I(t.columns.m)
 	tile = expr.AddE(expr.MulE(tile, expr.I(t.ty)), expr.Bin(expr.FloorDiv, t.c.y, my))
 	tile = expr.AddE(expr.MulE(tile, expr.I(t.tx)), expr.Bin(expr.FloorDiv, t.c.x, mx))
-	return result.At(tile, expr.Bin(expr.FloorMod, t.c.y, my), expr.Bin(expr.FloorMod, t.c.x, mx), t.c.oc)
+	value := result.At(tile, expr.Bin(expr.FloorMod, t.c.y, my), expr.Bin(expr.FloorMod, t.c.x, mx), t.c.oc)
+	if t.c.integers {
+		return expr.To(array.Int32, expr.Un(expr.Round, value))
+	}
+	return value
 }

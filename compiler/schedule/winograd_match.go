@@ -10,7 +10,10 @@ import (
 
 // conv is a stage understood as a convolution by a constant kernel.
 type conv struct {
-	dtype array.DType
+	// dtype is the type that the algorithm computes in: the stage's, or float32 where integers says that the stage
+	// sums products of small integers.
+	dtype    array.DType
+	integers bool
 	// batch, y, x and oc are the stage's axes: images in the order of the axes, rows, columns, output channels.
 	batch    []*expr.Var
 	y, x, oc *expr.Var
@@ -83,8 +86,11 @@ func (c Conv) Filtering(my, mx int64) (f Filtering, ok bool) {
 // matchConv understands a stage as a convolution that Winograd's algorithm computes; the error continues "stage N".
 func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	c := &conv{dtype: g.Tensor.DType}
+	if c.integers = c.dtype == array.Int32; c.integers {
+		c.dtype = array.Float32
+	}
 	if g.Combiner != expr.Sum || c.dtype != array.Float32 && c.dtype != array.Float64 {
-		return nil, fmt.Errorf("is not a sum of floats")
+		return nil, fmt.Errorf("is not a sum of floats or of products of small integers")
 	}
 	if err := s.matchLoads(g, c); err != nil {
 		return nil, err
@@ -95,14 +101,17 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	return c, c.matchAxes(g)
 }
 
-// matchLoads takes the product apart. Elements of 16 bits are cast to the type of the sum.
+// matchLoads takes the product apart. Small integers and elements of 16 bits are cast to the type of the sum.
 func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 	a, b, ok := Factors(g.Body)
-	if !ok || !a.DType().IsFloat() || !b.DType().IsFloat() {
-		return fmt.Errorf("is not a sum of products of two loads of floats")
+	if !ok || !c.multiplies(a.DType()) || !c.multiplies(b.DType()) {
+		return fmt.Errorf("is not a sum of products of two loads of floats or of integers")
 	}
 	if a.Tensor.Role == expr.Constant {
 		a, b = b, a
+	}
+	if c.integers && (a.DType().Bytes() > 1 || b.DType().Bytes() > 2) {
+		return fmt.Errorf("multiplies integers whose sums have more digits than floats")
 	}
 	c.data, c.weights = a, b
 	c.constant = slices.Index(s.Workload.Constants, b.Tensor)
@@ -119,6 +128,14 @@ func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 		}
 	}
 	return nil
+}
+
+// multiplies reports whether factors of a type are cast to that of the sum without rounding.
+func (c *conv) multiplies(d array.DType) bool {
+	if c.integers {
+		return d.IsInt()
+	}
+	return d.IsFloat()
 }
 
 // matchReduction finds the kernel's axes, each a whole index of the weights and a step of one in an index of the
@@ -225,7 +242,7 @@ func wholeIndex(l *expr.Load, v *expr.Var) int {
 }
 
 // activation is what the convolution multiplies at row y and column x of the padded image, which the first output
-// reads there under a kernel of that size, in the type of the sum.
+// reads there under a kernel of that size, in the type that the algorithm computes in.
 func (c *conv) activation(batch []expr.Expr, y, x, channel expr.Expr) expr.Expr {
 	values := map[*expr.Var]expr.Expr{c.y: expr.I(0), c.x: expr.I(0), c.ry: y, c.rx: x, c.ic: channel}
 	for k, v := range c.batch {

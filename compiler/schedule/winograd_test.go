@@ -145,7 +145,7 @@ func parseWorkload(t *testing.T, text string) *expr.Workload {
 func TestWinogradRefusesOtherReductions(t *testing.T) {
 	cases := map[string]struct{ old, new, trace, want string }{
 		"no such stage":      {"", "", "winograd 7 2", "there is no stage 7"},
-		"a map":              {"", "", "winograd 1 2", "stage 1 is not a sum of floats"},
+		"a map":              {"", "", "winograd 1 2", "stage 1 is not a sum of floats or of products of small integers"},
 		"another size":       {"", "", "winograd 0 5", "stage 0 has no F(5x5, 3x3) with stride 1x1"},
 		"twice":              {"", "", "winograd 0 2\nwinograd 0 2", "stage 0 is not a sum of floats"},
 		"after a split":      {"", "", "split 0 0 2 0\nwinograd 0 2", "stage 0 was already scheduled"},

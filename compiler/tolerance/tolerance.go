@@ -35,6 +35,19 @@ func (o Output) Times(growth float64) float64 {
 	return min(o.Sums*min(max(growth, 1), MostGrowth)+o.Rounding, Largest)
 }
 
+// integerSteps is how many steps an integer may be from the reference's that was rounded from floats which differ a
+// little: one where they were on either side of a half, and another where that is rounded once more.
+const integerSteps = 2
+
+// OfIntegers is the tolerance of an output of integers whose largest is given, relative to it: none for direct sums,
+// which are exact, and a few steps for algorithms that compute sums of integers in floats.
+func (o Output) OfIntegers(growth, largest float64) float64 {
+	if growth <= 1 || largest == 0 {
+		return 0
+	}
+	return min(max(integerSteps/largest, max(o.Sums, OfFactors)*min(growth, MostGrowth)), Largest)
+}
+
 // Of is the tolerance of each output of a workload. Rounding errors of a sum grow with the square root of its length,
 // so the tolerance does too.
 func Of(w *expr.Workload) []Output {

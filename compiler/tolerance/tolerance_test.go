@@ -154,3 +154,16 @@ func TestNoAlgorithmNeedsMoreThanAJudgeAllows(t *testing.T) {
 		t.Errorf("no format needs more than %g times the tolerance", largest)
 	}
 }
+
+func TestIntegersAreExactUnlessAnAlgorithmSumsThemInFloats(t *testing.T) {
+	o := tolerance.Output{}
+	if got := o.OfIntegers(1, 255); got != 0 {
+		t.Errorf("direct sums may be off by %g", got)
+	}
+	if got := o.OfIntegers(8.8, 255) * 255; got < 1 || got >= 3 {
+		t.Errorf("results of eight bits may be off by %g steps", got)
+	}
+	if got := o.OfIntegers(8.8, 1e6) * 1e6; got < 2 || got > 100 {
+		t.Errorf("sums of a million may be off by %g", got)
+	}
+}

@@ -28,9 +28,18 @@ type Arg struct {
 	Rounding  float64 `json:"rounding"`
 }
 
-// allowed is how far a kernel's output may be from the reference's.
-func (a *Arg) allowed(growth float64) float64 {
-	return tolerance.Output{Sums: a.Tolerance, Rounding: a.Rounding}.Times(growth)
+// compare finds how far a kernel's output is from the reference's, and how far it may be.
+func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed float64) {
+	o := tolerance.Output{Sums: a.Tolerance, Rounding: a.Rounding}
+	if a.DType <= bfloat16Type {
+		allowed = o.Times(growth)
+		return compare(got, want, a.DType, allowed), allowed
+	}
+	if d = compareExactly(got, want, a.DType); d.relative == 0 || growth <= 1 || !isRounded(a.DType) {
+		return d, 0
+	}
+	d = compareSlowly(got, want, a.DType)
+	return d, o.OfIntegers(growth, d.largest)
 }
 
 // Workload is what kernels of a workload have in common.
@@ -87,8 +96,7 @@ func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, me
 		if a.Role != Output {
 			continue
 		}
-		allowed := a.allowed(growth)
-		d := compare(got[:a.Bytes], want[:a.Bytes], a.DType, allowed)
+		d, allowed := a.compare(got[:a.Bytes], want[:a.Bytes], growth)
 		relative = max(relative, d.relative)
 		if !(d.relative <= allowed) {
 			return relative, fmt.Sprintf("%s[%d] is %.9g, the reference says %.9g (relative error %.3g, allowed %.3g)",

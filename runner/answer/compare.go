@@ -17,6 +17,7 @@ const (
 	int16Type    = 6
 	int32Type    = 7
 	int64Type    = 8
+	uint8Type    = 9
 	uint16Type   = 10
 	uint32Type   = 11
 	uint64Type   = 12
@@ -29,15 +30,21 @@ type difference struct {
 	// at is an element with that difference, and got and want are what it is; set only when it is over the tolerance.
 	at        int64
 	got, want float64
+	// largest is the largest |want| that is finite, where elements were compared one by one.
+	largest float64
+}
+
+// isRounded reports whether elements of a type of integers may have been rounded from floats: indices and conditions
+// are not.
+func isRounded(dtype int32) bool {
+	return dtype < int64Type || dtype == uint8Type || dtype == uint16Type
 }
 
 // poison is in the gaps between elements, on both sides.
 const poison = 0xFFFFFFFF
 
+// compare compares floats.
 func compare(got, want []byte, dtype int32, tolerance float64) difference {
-	if dtype > bfloat16Type {
-		return compareExactly(got, want, dtype)
-	}
 	if dtype == float32Type {
 		if relative, ok := scan(float32s(got), float32s(want)); ok && relative <= tolerance {
 			return difference{relative: relative}
@@ -53,7 +60,7 @@ func compareExactly(got, want []byte, dtype int32) difference {
 	size := elementBytes[dtype]
 	for i := range int64(len(want)) / size {
 		if !bytes.Equal(got[i*size:(i+1)*size], want[i*size:(i+1)*size]) {
-			return difference{math.Inf(1), i, value(got, i, dtype), value(want, i, dtype)}
+			return difference{relative: math.Inf(1), at: i, got: value(got, i, dtype), want: value(want, i, dtype)}
 		}
 	}
 	return difference{} // they became equal meanwhile
@@ -97,11 +104,12 @@ func compareSlowly(got, want []byte, dtype int32) difference {
 		switch {
 		case a == b || math.IsNaN(a) && math.IsNaN(b):
 		case !finite(a) || !finite(b):
-			return difference{math.Inf(1), i, a, b}
+			return difference{relative: math.Inf(1), at: i, got: a, want: b}
 		case math.Abs(a-b) > worst.relative:
-			worst = difference{math.Abs(a - b), i, a, b}
+			worst = difference{relative: math.Abs(a - b), at: i, got: a, want: b}
 		}
 	}
+	worst.largest = largest
 	switch {
 	case worst.relative < 0:
 		return difference{}

@@ -57,9 +57,33 @@ func (c Case) Wrong(got []*array.Array) string {
 	}
 	allowed := tolerance.Of(c.Workload)
 	for k, o := range want {
-		if text := Difference(got[k], o, allowed[k].Times(c.Schedule.ErrorGrowth())); text != "" {
+		text, growth := "", c.Schedule.ErrorGrowth()
+		if o.DType.IsInt() && o.DType.Bytes() < 8 {
+			text = integerDifference(got[k], o, allowed[k], growth)
+		} else {
+			text = Difference(got[k], o, allowed[k].Times(growth))
+		}
+		if text != "" {
 			return fmt.Sprintf("output %d: %s", k, text)
 		}
+	}
+	return ""
+}
+
+// integerDifference is Difference for integers: direct sums of integers are exact.
+func integerDifference(got, want *array.Array, o tolerance.Output, growth float64) string {
+	largest := 0.0
+	for i := range want.Len() {
+		largest = max(largest, math.Abs(want.Float(i)))
+	}
+	allowed := o.OfIntegers(growth, largest)
+	for i := range min(got.Len(), want.Len()) {
+		if d := math.Abs(got.Float(i) - want.Float(i)); d > allowed*largest {
+			return fmt.Sprintf("element %d of %v%v is %v, not %v", i, want.DType, want.Shape, got.Float(i), want.Float(i))
+		}
+	}
+	if got.Len() != want.Len() {
+		return Difference(got, want, 0)
 	}
 	return ""
 }

@@ -10,7 +10,11 @@ import (
 // without what follows it.
 func DrawConv(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
-	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
+	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64, array.Uint8, array.Int8}).Draw(t, "dtype")
+	kernel := d
+	if d.IsInt() {
+		kernel = array.Int8
+	}
 	n, ic, oc := g.int("batch", 1, 3), g.int("in", 1, 20), g.int("out", 1, 37)
 	h, w := g.int("height", 1, 15), g.int("width", 1, 15)
 	kernels := []int64{2, 3, 3, 3, 4, 5}
@@ -19,7 +23,7 @@ func DrawConv(t *rapid.T) *expr.Workload {
 	top, left := g.int("top", 0, 2), g.int("left", 0, 2)
 	outputs := func(extent, padding, kernel, stride int64) int64 { return max(0, extent+padding-kernel)/stride + 1 }
 	oh, ow := outputs(h, top+g.int("bottom", 0, 2), ky, sy), outputs(w, left+g.int("right", 0, 2), kx, sx)
-	x, weights := g.source(d, false, n, h, w, ic), g.source(d, true, ky, kx, ic, oc)
+	x, weights := g.source(d, false, n, h, w, ic), g.source(kernel, true, ky, kx, ic, oc)
 	pad := expr.Compute("pad", []int64{n, sy*(oh-1) + ky, sx*(ow-1) + kx, ic}, func(i []expr.Expr) expr.Expr {
 		y, z := expr.SubE(i[1], expr.I(top)), expr.SubE(i[2], expr.I(left))
 		inside := expr.Bin(expr.And, expr.InRange(y, 0, h), expr.InRange(z, 0, w))
@@ -29,10 +33,19 @@ func DrawConv(t *rapid.T) *expr.Workload {
 		return expr.AddE(expr.MulE(i, expr.I(stride)), r)
 	}
 	conv := expr.ReduceOver("conv", expr.Sum, []int64{n, oh, ow, oc}, []int64{ky, kx, ic}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(pad.At(i[0], at(i[1], sy, r[0]), at(i[2], sx, r[1]), r[2]), weights.At(r[0], r[1], r[2], i[3]))
+		a, b := pad.At(i[0], at(i[1], sy, r[0]), at(i[2], sx, r[1]), r[2]), weights.At(r[0], r[1], r[2], i[3])
+		if d.IsInt() {
+			return expr.MulE(expr.To(array.Int32, a), expr.To(array.Int32, b))
+		}
+		return expr.MulE(a, b)
 	})
 	out := conv
-	if rapid.Bool().Draw(t, "epilogue") {
+	if epilogue := rapid.Bool().Draw(t, "epilogue"); epilogue && d.IsInt() {
+		scale := g.source(array.Float32, true, oc)
+		out = expr.Compute("requantised", conv.Shape, func(i []expr.Expr) expr.Expr {
+			return requantised(conv.At(i...), scale.At(i[3]), d)
+		})
+	} else if epilogue {
 		bias, residual := g.source(d, true, oc), g.source(d, false, n, oh, ow, oc)
 		out = expr.Compute("out", conv.Shape, func(i []expr.Expr) expr.Expr {
 			sum := expr.AddE(conv.At(i...), bias.At(i[3]))

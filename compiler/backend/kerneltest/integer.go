@@ -37,11 +37,17 @@ func (g *dag) integerProduct() {
 		a := padded.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), r[2])
 		return expr.MulE(expr.To(array.Int32, a), expr.To(array.Int32, w.At(r[0], r[1], r[2], i[2])))
 	}))
-	scale, f := g.source(array.Float32, true, out), array.Float32
+	scale := g.source(array.Float32, true, out)
 	to8 := rapid.SampledFrom([]array.DType{array.Uint8, array.Int8}).Draw(g.t, "to")
-	low, high := expr.To(f, expr.Lowest(to8)), expr.To(f, expr.Highest(to8))
 	g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
-		scaled := expr.MulE(expr.To(f, sum.At(i...)), scale.At(i[2]))
-		return expr.To(to8, expr.MinE(expr.MaxE(expr.AddE(expr.Un(expr.Round, scaled), expr.F(f, 5)), low), high))
+		return requantised(sum.At(i...), scale.At(i[2]), to8)
 	}))
+}
+
+// requantised is a sum times a scale as an integer of eight bits.
+func requantised(sum, scale expr.Expr, to array.DType) expr.Expr {
+	const f = array.Float32
+	low, high := expr.To(f, expr.Lowest(to)), expr.To(f, expr.Highest(to))
+	scaled := expr.Un(expr.Round, expr.MulE(expr.To(f, sum), scale))
+	return expr.To(to, expr.MinE(expr.MaxE(expr.AddE(scaled, expr.F(f, 5)), low), high))
 }

@@ -21,4 +21,4 @@ type Form struct {
 }
 
 // Forms has at most one for each operator.
-var Forms = slices.Concat([]Form{batchNormForm, uniqueForm}, quantisedProducts, selections)
+var Forms = slices.Concat([]Form{batchNormForm, uniqueForm}, quantisedProducts, quantisedMoves, selections)

@@ -95,7 +95,7 @@ func (e *expansion) padChannels(x, w *op.Value) (image, weights *op.Value) {
 	if e.failed() {
 		return nil, nil
 	}
-	missing := (dotTerms - w.Shape[1]%dotTerms) % dotTerms
+	missing := missingChannels(w.Shape[1])
 	if missing == 0 || missing > w.Shape[1] || e.node.Int("group", 1) != 1 || x.DType.Bytes() > 1 {
 		return x, w
 	}
@@ -103,6 +103,9 @@ func (e *expansion) padChannels(x, w *op.Value) (image, weights *op.Value) {
 	pads[len(x.Shape)+1] = missing
 	return e.op(op.Pad, nil, x, e.ints(pads...)), e.op(op.Pad, nil, w, e.ints(pads...))
 }
+
+// missingChannels is how many channels lack for whole groups of neighbours.
+func missingChannels(channels int64) int64 { return (dotTerms - channels%dotTerms) % dotTerms }
 
 // isKnown reports whether an operand is a constant or was left out.
 func isKnown(v *op.Value) bool { return v == nil || v.Const != nil }

@@ -1,8 +1,6 @@
 package expand
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
@@ -20,8 +18,9 @@ var quantisedProducts = []Form{
 type sums struct {
 	// axis counts the results in the weights.
 	axis int64
-	// neighbours are the terms of a sum that lie side by side, terms all of them.
-	neighbours, terms int64
+	// terms are those of a sum; pays says that integers are worth it.
+	terms int64
+	pays  bool
 }
 
 const (
@@ -46,7 +45,7 @@ func quantisedProduct(name string, of func(n *op.Node, weights []int64) (sums, b
 		if !ok || array.Elements(weights.Scale.Shape) != 1 && weights.Axis != s.axis {
 			return false
 		}
-		return s.neighbours%dotTerms == 0 && s.terms < maxIntegerTerms
+		return s.pays && s.terms < maxIntegerTerms
 	}}
 }
 
@@ -55,19 +54,15 @@ func areBytes(q *op.Dequantised) bool {
 	return q.Integer.DType.Bytes() == 1 && isKnown(q.Scale) && isKnown(q.Zero)
 }
 
-// convSums are over the channels, which lie side by side, and the window.
+// convSums are over the channels, which lie side by side, and the window. Channels are added where few are missing. A
+// depthwise convolution has one term a window element, and gains by reading a quarter of the bytes.
 func convSums(n *op.Node, weights []int64) (sums, bool) {
-	if len(weights) < 3 || n.Int("group", 1) != 1 || fewerMultiplications(n, weights) {
+	if len(weights) < 3 {
 		return sums{}, false
 	}
-	return sums{axis: 0, neighbours: weights[1], terms: array.Elements(weights[1:])}, true
-}
-
-// fewerMultiplications reports whether a convolution is one that Winograd's algorithm computes, which in floats is
-// faster than all products in integers.
-func fewerMultiplications(n *op.Node, weights []int64) bool {
-	ones := func(v []int64) bool { return !slices.ContainsFunc(v, func(x int64) bool { return x != 1 }) }
-	return slices.Equal(weights[2:], []int64{3, 3}) && ones(n.Ints("strides", nil)) && ones(n.Ints("dilations", nil))
+	groups := n.Int("group", 1)
+	pays := groups == 1 && missingChannels(weights[1]) <= weights[1] || groups > 1 && weights[1] == 1 && weights[0] == groups
+	return sums{axis: 0, terms: array.Elements(weights[1:]), pays: pays}, true
 }
 
 func gemmSums(n *op.Node, weights []int64) (sums, bool) {
@@ -75,16 +70,16 @@ func gemmSums(n *op.Node, weights []int64) (sums, bool) {
 		return sums{}, false
 	}
 	if n.Int("transB", 0) != 0 {
-		return sums{0, weights[1], weights[1]}, true
+		return sums{0, weights[1], weights[1]%dotTerms == 0}, true
 	}
-	return sums{1, weights[0], weights[0]}, true
+	return sums{1, weights[0], weights[0]%dotTerms == 0}, true
 }
 
 func matmulSums(_ *op.Node, weights []int64) (sums, bool) {
 	if len(weights) != 2 {
 		return sums{}, false
 	}
-	return sums{1, weights[0], weights[0]}, true
+	return sums{1, weights[0], weights[0]%dotTerms == 0}, true
 }
 
 // operands are the two dequantised values, and the factor of a product's sums.

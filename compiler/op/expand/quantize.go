@@ -26,6 +26,12 @@ func (e *expansion) quantizeLinear() []*op.Item {
 			to = int64(onnx.DataType(zero.DType))
 		}
 	}
+	if from := x.From; from != nil && x.Const == nil && scale.Const != nil && isKnown(zero) && array.Elements(scale.Shape) == 1 {
+		again := &op.Dequantised{Integer: from.Integer, Scale: scale, Zero: zero}
+		if to == int64(onnx.DataType(from.Integer.DType)) && array.Elements(from.Scale.Shape) == 1 && isKnown(from.Scale) && isKnown(from.Zero) && sameQuantisation(from, again) {
+			return only(from.Integer)
+		}
+	}
 	return only(e.quantize(int32(to), x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape)))
 }
 
