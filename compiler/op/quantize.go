@@ -12,8 +12,8 @@ import (
 // The operators below stand in no model: package expand writes the quantised operators with them. Scales and zero
 // points are broadcast to the data by the rules of numpy.
 const (
-	// Quantize is x/scale, rounded to even, plus the zero point (optional), clamped to the integer type whose
-	// TensorProto.DataType is the attribute "to".
+	// Quantize is x/scale, within the attributes "low" and "high" (optional), rounded to even, plus the zero point
+	// (optional), clamped to the integer type whose TensorProto.DataType is the attribute "to".
 	Quantize = "quantize"
 	// Dequantize is x minus the zero point (optional), times the scale, in the type of the attribute "to".
 	Dequantize = "dequantize"
@@ -68,27 +68,62 @@ func quantizeType(n *Node) (array.DType, error) {
 // middle between two integers may become the other of them.
 func quantize(n *Node, x []expr.Expr) expr.Expr {
 	e := expr.To(x[1].DType(), x[0])
-	if inverse, ok := reciprocal(x[1]); ok {
-		e = expr.MulE(e, inverse)
-	} else {
+	switch inverse, ok := reciprocal(x[1]); {
+	case !ok:
 		e = expr.DivE(e, x[1])
-	}
-	e = expr.Un(expr.Round, e)
-	if len(x) > 2 && x[2] != nil {
-		e = expr.AddE(e, expr.To(e.DType(), x[2]))
+	case inverse != 1:
+		e = expr.MulE(e, expr.F(array.Float32, inverse))
 	}
 	to := n.typeAttribute()
-	return expr.MinE(expr.MaxE(e, limit(e, expr.Lowest(to))), limit(e, expr.Highest(to)))
+	zero, ok := zeroPoint(x)
+	if !ok || e.DType() != array.Float32 {
+		if e = expr.Un(expr.Round, n.bounded(e)); len(x) > 2 && x[2] != nil {
+			e = expr.AddE(e, expr.To(e.DType(), x[2]))
+		}
+		return expr.MinE(expr.MaxE(e, limit(e, expr.Lowest(to))), limit(e, expr.Highest(to)))
+	}
+	// Bounds that are whole numbers are the same before and after rounding.
+	low, high := limit(e, expr.Lowest(to)).(*expr.Float).Value-zero, limit(e, expr.Highest(to)).(*expr.Float).Value-zero
+	low, high = max(low, min(n.Float("low", low), high)), min(high, max(n.Float("high", high), low))
+	e = expr.MinE(expr.MaxE(e, like(e, low)), like(e, high))
+	e = expr.To(array.Int32, expr.Un(expr.Round, e))
+	if zero != 0 {
+		e = expr.AddE(e, expr.F(array.Int32, zero))
+	}
+	return e
+}
+
+// bounded is a value within the attributes "low" and "high", those of them that the node has.
+func (n *Node) bounded(e expr.Expr) expr.Expr {
+	if n.Attrs["low"] != nil {
+		e = expr.MaxE(e, like(e, n.Float("low", 0)))
+	}
+	if n.Attrs["high"] != nil {
+		e = expr.MinE(e, like(e, n.Float("high", 0)))
+	}
+	return e
+}
+
+// zeroPoint is the zero point of a quantisation, zero where it has none; ok is false where it is not known.
+func zeroPoint(x []expr.Expr) (zero float64, ok bool) {
+	if len(x) < 3 || x[2] == nil {
+		return 0, true
+	}
+	z, ok := x[2].(*expr.Int)
+	if !ok {
+		return 0, false
+	}
+	return float64(z.Value), true
 }
 
 // reciprocal is that of a known float32 within the range in which it is as exact as any; ok is false for others.
-func reciprocal(e expr.Expr) (inverse expr.Expr, ok bool) {
+func reciprocal(e expr.Expr) (inverse float64, ok bool) {
 	const smallest, largest = 0x1p-100, 0x1p100
 	f, ok := e.(*expr.Float)
 	if !ok || f.DType() != array.Float32 || math.Abs(f.Value) < smallest || math.Abs(f.Value) > largest {
-		return nil, false
+		return 0, false
 	}
-	return expr.F(array.Float32, float64(float32(1/f.Value))), true
+	return float64(float32(1 / f.Value)), true
 }
 
 func limit(e, bound expr.Expr) expr.Expr {

@@ -14,5 +14,6 @@ var Passes = []graph.Pass{
 	{Name: "hoist-scales", Run: hoistScales},
 	{Name: "share-top-k", Run: shareTopK},
 	{Name: "fuse-horizontally", Run: fuseHorizontally},
+	{Name: "fold-quantisations", Run: foldQuantisations},
 	{Name: "split-dequantised", Run: splitDequantised},
 }

@@ -65,7 +65,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 	}
 	head := ctext.C.Head
 	switch {
-	case u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes):
+	case u.castHelper(head, name, op, t, d, lanes), u.withinHelper(head, name, op, t, lanes), u.nearestHelper(head, name, op, t, lanes):
 	case op == "min" || op == "max" || op == "min_nan" || op == "max_nan":
 		u.extreme(head, name, op, t, d, lanes)
 	case op == "select":

@@ -1,0 +1,67 @@
+package rewrite_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// quantisedBlock is a convolution of quantised values by quantised weights, with a bias; its result is c.
+func quantisedBlock() sketch.Model {
+	weights := array.New(array.Int8, 8, 8, 3, 3)
+	for i := range weights.Len() {
+		weights.SetInt(i, (i*i*7+3*i)%255-127)
+	}
+	zero := array.New(array.Uint8)
+	zero.SetInt(0, 128)
+	return sketch.New().Input("x", 1, 8, 6, 6).Known("one", sketch.Wave(0.02, 0, 1)).Known("zx", zero).Known("iw", weights).
+		Known("sw", sketch.Wave(0.003, 0.001, 8)).Known("sy", sketch.Wave(0.05, 0, 1)).Known("six", sketch.Wave(6, 0, 1)).Known("nil", sketch.Wave(0, 0, 1)).
+		Constant("b", 8).Node("q = QuantizeLinear x one zx").Node("qx = DequantizeLinear q one zx").
+		Node("w = DequantizeLinear iw sw", sketch.Int("axis", 0)).Node("c = Conv qx w b", sketch.Same3x3)
+}
+
+// TestQuantisationTakesInWhatIsBeforeIt: a scale joins the factors of a sum, and bounds join those of the integers.
+func TestQuantisationTakesInWhatIsBeforeIt(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model sketch.Model
+		// products are the multiplications of floats that are left of a result.
+		products int
+	}{
+		{"alone", quantisedBlock().Node("r = Identity c"), 1},
+		{"Relu", quantisedBlock().Node("r = Relu c"), 1},
+		{"Clip", quantisedBlock().Node("d = Reshape c s").Node("r = Identity c"), 1},
+		{"a residual", quantisedBlock().Node("qc = QuantizeLinear c sy zx").Node("dc = DequantizeLinear qc sy zx").Node("a = Add dc qx").Node("r = Relu a"), 3},
+	} {
+		if c.name == "Clip" {
+			c.model = quantisedBlock().Known("low", scalarOf(0)).Known("high", scalarOf(6)).Node("r = Clip c low high")
+		}
+		t.Run(c.name, func(t *testing.T) {
+			m := c.model.Node("y = QuantizeLinear r sy zx").Output("y")
+			p := sketch.Import(t, m)
+			sketch.Check(t, p)
+			text := p.Tasks[p.Calls[len(p.Calls)-1].Task].Workload.Text()
+			line := text[strings.LastIndex(text, "(cast f32 (sub"):]
+			if strings.Contains(text, "(div ") || strings.Count(text, "(mul (")-1 > c.products+1 {
+				t.Errorf("more than %d multiplications, or divisions, in\n%s%s", c.products, text, line)
+			}
+			floats := sketch.Run(t, sketch.Import(t, c.model.Output("r")))["r"]
+			got := sketch.Run(t, p)["y"]
+			for i := range got.Len() {
+				want := min(max(math.RoundToEven(floats.Float(i)/float64(float32(0.05)))+128, 0), 255)
+				if math.Abs(got.Float(i)-want) > 1 {
+					t.Fatalf("element %d is %g, want %g", i, got.Float(i), want)
+				}
+			}
+		})
+	}
+}
+
+func scalarOf(v float64) *array.Array {
+	a := array.New(array.Float32)
+	a.SetFloat(0, v)
+	return a
+}
