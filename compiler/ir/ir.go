@@ -14,7 +14,8 @@ type Space uint8
 
 // The memory spaces. Scratch is what a kernel allocates where an Alloc stands, before it is decided where: in named
 // variables, on the stack, in the worker's part of the workspace, or in the part that all workers share; on a GPU, in
-// the registers of each thread (Private), in the memory that a block shares, or in the workspace.
+// the registers of each thread (Private), in the memory that a block shares, or in the workspace. A Tile is a register
+// of a processor for instructions that multiply matrices.
 const (
 	Argument Space = iota
 	Prepared
@@ -25,6 +26,7 @@ const (
 	Workspace
 	Shared
 	Private
+	Tile
 )
 
 // Allocated reports whether buffers of a space stand behind an Alloc.
@@ -64,7 +66,7 @@ type Buffer struct {
 	// Tensor is the buffer's identity in loads: one dimension of as many elements as the buffer holds.
 	Tensor *expr.Tensor
 	Space  Space
-	// Index is the number of the argument or of the prepared constant.
+	// Index is the number of the argument, of the prepared constant or of the tile register.
 	Index int
 	// Streamed is set for an output whose vectors are stored past the caches.
 	Streamed bool
@@ -78,6 +80,9 @@ type Buffer struct {
 	Row, Rows int64
 	// Slots are the variables of a buffer in registers, in the order of their elements.
 	Slots []Slot
+	// Spare is how many elements more there is room for behind the last: instructions read them, and what they make of
+	// them is not used.
+	Spare int64
 	// OffsetBytes is where a buffer lies in its part of the workspace.
 	OffsetBytes int64
 }
@@ -97,8 +102,11 @@ func (b *Buffer) IsTile() bool { return len(b.Slots) >= tileSlots }
 // tileSlots is how many variables make a tile.
 const tileSlots = 4
 
+// Room is how many elements there is memory for.
+func (b *Buffer) Room() int64 { return b.Elements() + b.Spare }
+
 // Bytes is the buffer's size.
-func (b *Buffer) Bytes() int64 { return b.Elements() * b.Tensor.DType.Bytes() }
+func (b *Buffer) Bytes() int64 { return b.Room() * b.Tensor.DType.Bytes() }
 
 // Func is a kernel.
 type Func struct {
@@ -135,8 +143,8 @@ type Pack struct {
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
 // *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *MultiplyMatrices, *MultiplyShared, *FenceRegisters,
-// *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect or *WaitPhase. Loads and
-// stores have one flat index.
+// *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect, *WaitPhase, *TileZero,
+// *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.

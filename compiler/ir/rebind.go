@@ -79,6 +79,10 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.Sum = b
 		return &c
+	case *TileStore:
+		c := *n
+		c.To = b
+		return &c
 	}
 	return st
 }

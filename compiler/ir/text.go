@@ -15,7 +15,7 @@ var kindNames = [...]string{Serial: "for", Parallel: "parallel", Vector: "vector
 func (k Kind) String() string { return kindNames[k] }
 
 var spaceNames = [...]string{Argument: "argument", Prepared: "prepared", Scratch: "scratch", Register: "register", Stack: "stack",
-	Worker: "worker", Workspace: "workspace", Shared: "shared", Private: "private"}
+	Worker: "worker", Workspace: "workspace", Shared: "shared", Private: "private", Tile: "tile"}
 
 // String is the space's name in the text of a kernel.
 func (s Space) String() string { return spaceNames[s] }
@@ -46,6 +46,9 @@ func buffer(b *Buffer) string {
 	}
 	if b.Row > 0 {
 		text += fmt.Sprintf(" swizzled by rows of %d", b.Row)
+	}
+	if b.Spare > 0 {
+		text += fmt.Sprintf(" and %d to spare", b.Spare)
 	}
 	if b.OffsetBytes > 0 {
 		text += fmt.Sprintf(" at %d bytes", b.OffsetBytes)
@@ -169,6 +172,8 @@ func (t *texter) block(b Block) {
 			t.line("expect %d bytes at %s[%s]", n.Bytes, n.Phases.Name, t.expr(n.Phase))
 		case *WaitPhase:
 			t.line("wait for phase %s of %s[%s]", t.expr(n.Parity), n.Phases.Name, t.expr(n.Phase))
+		case *TileZero, *TileLoad, *TileProduct, *TileStore:
+			t.tile(st)
 		case *Combine:
 			t.line("%s[%s] = %v(%s, across %s)", n.Buffer.Tensor.Name, t.expr(n.Index), n.Op, t.expr(n.Before), t.expr(n.Term))
 		case *DotProduct:

@@ -142,6 +142,10 @@ func (v *verifier) stmt(st Stmt) error {
 			return err
 		}
 		defer delete(v.bound, n.Lane)
+	case *TileZero, *TileLoad, *TileProduct, *TileStore:
+		if !isTiles(st) {
+			return fmt.Errorf("a %T takes what is in memory for a tile, or the other way round", st)
+		}
 	}
 	return v.simple(st)
 }

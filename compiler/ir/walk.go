@@ -70,6 +70,8 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 		case *Prefetch:
 			f(n.Index.Expr())
 			f(n.Bytes.Expr())
+		default:
+			tileExprs(st, f)
 		}
 	})
 }
@@ -165,6 +167,14 @@ func Written(st Stmt) *Buffer {
 		return n.Sum
 	case *MultiplyShared:
 		return n.Sum
+	case *TileZero:
+		return n.Tile
+	case *TileLoad:
+		return n.Tile
+	case *TileProduct:
+		return n.Sum
+	case *TileStore:
+		return n.To
 	}
 	return nil
 }

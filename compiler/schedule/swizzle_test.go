@@ -21,7 +21,7 @@ func TestSwizzleIsForOperandsInSharedMemory(t *testing.T) {
 		"scope 1 1\nskew 1 4\nswizzle 1\n":  "swizzle: stage 1 has gaps behind its rows",
 		"scope 1 1\nswizzle 1\nskew 1 4\n":  "skew: stage 1 is swizzled",
 		"swizzle 7\n":                       "swizzle: there is no stage 7",
-		"tensorize 0 2 9\n":                 "tensorize: 9 is not a format",
+		"tensorize 0 2 12\n":                "tensorize: 12 is not a format",
 		"tensorize 0 2 6\n":                 "for which warpgroup bf16 is not the format",
 	} {
 		s, err := Replay(w, []byte(begin+trace))

@@ -30,6 +30,10 @@ const (
 	WarpgroupBF16
 	WarpgroupF16
 	WarpgroupI8
+	// These are for instructions of a processor that multiply tiles: registers of 16 rows of 64 bytes each.
+	TileBF16
+	TileF16
+	TileI8
 )
 
 // format is what a Format is.
@@ -40,20 +44,32 @@ type format struct {
 	rounds array.DType
 	// packed is how many elements a register of 32 bits has.
 	packed int64
-	// warpgroup is set for instructions of a warpgroup, not a warp.
-	warpgroup bool
+	// unit is what has the instructions.
+	unit unit
 }
 
+// unit is what has instructions that multiply matrices.
+type unit uint8
+
+const (
+	warp unit = iota
+	warpgroup
+	tiles
+)
+
 var formats = [...]format{
-	TF32:            {"tf32", []array.DType{array.Float16, array.BFloat16}, array.Float32, 1, false},
-	TF32Compensated: {"compensated tf32", nil, array.Float32, 1, false},
-	BF16:            {"bf16", []array.DType{array.BFloat16}, array.Float32, 2, false},
-	F16:             {"f16", []array.DType{array.Float16}, array.Invalid, 2, false},
-	I8:              {"i8", integers8, array.Invalid, 4, false},
-	WarpgroupTF32:   {"warpgroup tf32", nil, array.Float32, 1, true},
-	WarpgroupBF16:   {"warpgroup bf16", []array.DType{array.BFloat16}, array.Invalid, 2, true},
-	WarpgroupF16:    {"warpgroup f16", []array.DType{array.Float16}, array.Invalid, 2, true},
-	WarpgroupI8:     {"warpgroup i8", integers8, array.Invalid, 4, true},
+	TF32:            {"tf32", []array.DType{array.Float16, array.BFloat16}, array.Float32, 1, warp},
+	TF32Compensated: {"compensated tf32", nil, array.Float32, 1, warp},
+	BF16:            {"bf16", []array.DType{array.BFloat16}, array.Float32, 2, warp},
+	F16:             {"f16", []array.DType{array.Float16}, array.Invalid, 2, warp},
+	I8:              {"i8", integers8, array.Invalid, 4, warp},
+	WarpgroupTF32:   {"warpgroup tf32", nil, array.Float32, 1, warpgroup},
+	WarpgroupBF16:   {"warpgroup bf16", []array.DType{array.BFloat16}, array.Invalid, 2, warpgroup},
+	WarpgroupF16:    {"warpgroup f16", []array.DType{array.Float16}, array.Invalid, 2, warpgroup},
+	WarpgroupI8:     {"warpgroup i8", integers8, array.Invalid, 4, warpgroup},
+	TileBF16:        {"tile bf16", []array.DType{array.BFloat16}, array.Invalid, 2, tiles},
+	TileF16:         {"tile f16", []array.DType{array.Float16}, array.Invalid, 2, tiles},
+	TileI8:          {"tile i8", integers8, array.Invalid, 4, tiles},
 }
 
 var integers8 = []array.DType{array.Int8, array.Uint8}
@@ -62,13 +78,21 @@ var integers8 = []array.DType{array.Int8, array.Uint8}
 func (f Format) String() string { return formats[f].name }
 
 // Warpgroup reports whether the instructions are those of a warpgroup.
-func (f Format) Warpgroup() bool { return formats[f].warpgroup }
+func (f Format) Warpgroup() bool { return formats[f].unit == warpgroup }
+
+// Tile reports whether the instructions are those of a processor's tiles.
+func (f Format) Tile() bool { return formats[f].unit == tiles }
 
 // Packed is how many elements a register of 32 bits has.
 func (f Format) Packed() int64 { return formats[f].packed }
 
 // Terms is how many terms of a sum an instruction takes.
-func (f Format) Terms() int64 { return 8 * f.Packed() }
+func (f Format) Terms() int64 {
+	if f.Tile() {
+		return 16 * f.Packed()
+	}
+	return 8 * f.Packed()
+}
 
 // Holds reports whether the format has all values of a type.
 func (f Format) Holds(d array.DType) bool { return slices.Contains(formats[f].takes, d) }
@@ -80,7 +104,8 @@ func (f Format) Takes(d array.DType) bool {
 
 // Sum is the type of the sums.
 func (f Format) Sum() array.DType {
-	if f == I8 || f == WarpgroupI8 {
+	switch f {
+	case I8, WarpgroupI8, TileI8:
 		return array.Int32
 	}
 	return array.Float32
@@ -103,8 +128,10 @@ var rounded = map[Format]algorithm{
 // In the formats of warpgroups, those of 128 threads: 64 results by 16, 32, 64, 128 or 256, of which warp w has rows
 // 16w to 16w + 15, from operands that are swizzled in shared memory. Of the results of a block of 16 by 8, thread t of
 // the warp must have rows t/4 and t/4 + 8 or any other two, and two neighbouring columns that depend on t%4; each
-// element of either operand belongs to a row or a column alone. Where loops are not like that, or the terms left over
-// are fewer, the step is computed by plain arithmetic: that is slow, and never wrong.
+// element of either operand belongs to a row or a column alone. In the formats of tiles, those of one thread of a
+// processor: the terms of a row lie side by side, those of a column in groups of Format.Packed neighbours, a group
+// beside that of the next column, and sums stay where they are computed. Where loops are not like that, or the terms
+// left over are fewer, the step is computed by plain arithmetic: that is slow, and never wrong.
 func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	if int(f) >= len(formats) {
 		return fmt.Errorf("tensorize: %d is not a format", f)

@@ -30,6 +30,7 @@ var arches = map[string]arch{
 		{name: "avx512vbmi"}, {name: "avx512vbmi2", flag: "avx512_vbmi2"}, {name: "avx512vnni", flag: "avx512_vnni"},
 		{name: "avx512bf16", flag: "avx512_bf16"}, {name: "avx512fp16", flag: "avx512_fp16"},
 		{name: "amx-tile", flag: "amx_tile"}, {name: "amx-int8", flag: "amx_int8"}, {name: "amx-bf16", flag: "amx_bf16"},
+		{name: "amx-fp16", flag: "amx_fp16"},
 	}},
 	ARM: {triple: "aarch64-linux-gnu", march: "armv8-a", features: []feature{
 		{name: "neon", flag: "asimd"}, {name: "lse", flag: "atomics"}, {name: "fp16", flag: "asimdhp"}, {name: "dotprod", flag: "asimddp"},

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -10,13 +11,17 @@ import (
 )
 
 // presets are the processors known by name, for machines that are not at hand. Caches are those of small common
-// models.
+// models, where nothing else is said.
 var presets = map[string]CPU{
 	"x86-64-v2": {Arch: X86, Features: levelFeatures(v2)},
 	"x86-64-v3": {Arch: X86, Features: levelFeatures(v2, v3)},
 	"x86-64-v4": {Arch: X86, Features: levelFeatures(v2, v3, v4)},
 	"arm64":     {Arch: ARM, Features: []string{"neon"}},
 	"riscv64":   {Arch: RISCV, Features: []string{}},
+
+	"sapphire-rapids": {Arch: X86, Features: levelFeatures(v2, v3, v4, sapphireRapids), L1DataBytes: 48 << 10, L2Bytes: 2 << 20},
+	"granite-rapids": {Arch: X86, Features: levelFeatures(v2, v3, v4, sapphireRapids, []string{"amx-fp16"}),
+		L1DataBytes: 48 << 10, L2Bytes: 2 << 20},
 }
 
 // The microarchitecture levels of the x86-64 psABI.
@@ -25,6 +30,10 @@ var (
 	v3 = []string{"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"}
 	v4 = []string{"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
 )
+
+// sapphireRapids is what servers with tiles have beside the last level.
+var sapphireRapids = []string{"avxvnni", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512bf16", "avx512fp16",
+	"amx-tile", "amx-int8", "amx-bf16"}
 
 func levelFeatures(levels ...[]string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(levels...)))
@@ -86,7 +95,7 @@ func preset(c CPU, threads int) *Target {
 	c.Model = generic
 	c.Threads = max(threads, 1)
 	c.Cores = c.Threads
-	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine
+	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = cmp.Or(c.L1DataBytes, defaultL1), cmp.Or(c.L2Bytes, defaultL2), defaultLine
 	c.setVectors()
 	return &Target{Backend: Default, CPU: &c}
 }

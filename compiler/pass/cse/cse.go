@@ -82,6 +82,8 @@ func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
 		return c.store(n)
 	case *ir.Transpose:
 		c.stored(n.To)
+	case *ir.TileStore:
+		c.stored(n.To)
 	}
 	return st
 }

@@ -81,6 +81,10 @@ func (s *scan) block(b ir.Block, lane *expr.Var) {
 			}
 			s.expr(n.Index, lane)
 			s.expr(n.Value, lane)
+		case *ir.TileLoad:
+			s.ok = s.ok && n.From != s.tensor
+		case *ir.TileStore:
+			s.ok = s.ok && n.To.Tensor != s.tensor
 		}
 	}
 }

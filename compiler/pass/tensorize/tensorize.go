@@ -127,7 +127,10 @@ type runner interface{ run() ir.Block }
 
 // product takes a loop on matrices apart.
 func (w *warp) product(n *ir.For) (runner, bool) {
-	if n.Format.Warpgroup() {
+	switch {
+	case n.Format.Tile():
+		return nil, false // those are of processors
+	case n.Format.Warpgroup():
 		return w.matchGroup(n)
 	}
 	return w.match(n)
@@ -166,7 +169,7 @@ func (w *warp) match(n *ir.For) (*product, bool) {
 
 // products are the ways to take a loop on matrices apart: either factor may have the rows.
 func (w *warp) products(n *ir.For) (ways []*product) {
-	loops, store := nestOf(n.Body)
+	loops, store := ir.StepNest(n.Body)
 	if store == nil || store.Buffer.Space != ir.Private {
 		return nil
 	}
@@ -185,25 +188,6 @@ func (w *warp) products(n *ir.For) (ways []*product) {
 		}
 	}
 	return ways
-}
-
-// nestOf are the loops around a store, of which each is all of the body of the one around it; nil where there are
-// others.
-func nestOf(b ir.Block) (loops []*ir.For, store *ir.Store) {
-	for len(b) == 1 {
-		switch n := b[0].(type) {
-		case *ir.For:
-			if n.Kind != ir.Serial && n.Kind != ir.Unrolled {
-				return nil, nil
-			}
-			loops, b = append(loops, n), n.Body
-		case *ir.Store:
-			return loops, n
-		default:
-			return nil, nil
-		}
-	}
-	return nil, nil
 }
 
 // divide gives each loop to the operand that it moves, and takes the innermost fitting ones for the two rows and the

@@ -25,6 +25,8 @@ type mode struct {
 	flags    []string
 	// emulator runs the program when this machine cannot.
 	emulator string
+	// model is C that stands before the kernels, in place of instructions that no machine at hand has.
+	model string
 }
 
 var modes = []mode{
@@ -65,7 +67,7 @@ func (m mode) source(t testing.TB, cases []kerneltest.Case) (text string, refuse
 		}
 		symbols = append(symbols, symbol)
 	}
-	return kerneltest.Source(u.Source(), symbols), refused
+	return kerneltest.Source(m.model+u.Source(), symbols), refused
 }
 
 // execute compiles the cases and runs those that can be lowered. The error tells what went wrong and for which case

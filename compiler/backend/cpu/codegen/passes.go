@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/separate"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
 	"github.com/tilth-dev/tilth/compiler/pass/stream"
+	"github.com/tilth-dev/tilth/compiler/pass/tiles"
 	"github.com/tilth-dev/tilth/compiler/pass/transpose"
 	"github.com/tilth-dev/tilth/compiler/pass/unroll"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -38,6 +39,7 @@ func (u *Unit) passes() []pass {
 	return []pass{
 		{"partition", always(partition.Run)},
 		{"unroll", func(f *ir.Func) (*ir.Func, error) { return unroll.Run(f, u.lanes) }},
+		{"tiles", always(func(f *ir.Func) *ir.Func { return tiles.Run(f, u.hasTiles) })},
 		{"promote", always(promote.Run)},
 		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, room) })},
 		{"outline", always(outline.Run)},

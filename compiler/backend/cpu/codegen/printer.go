@@ -137,6 +137,8 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.prefetch(n)
 	case *ir.Define:
 		p.define(n)
+	case *ir.TileZero, *ir.TileLoad, *ir.TileProduct, *ir.TileStore:
+		p.tile(st)
 	case *ir.Fence:
 		p.line("__asm__ volatile(\"\" ::: \"memory\");")
 	default:
@@ -203,8 +205,10 @@ func (p *printer) alloc(b *ir.Buffer) {
 		p.registers[b.Tensor] = &register{Buffer: b, name: name}
 		p.variables(b, name)
 		return
+	case ir.Tile: // it has a number
+		return
 	case ir.Stack:
-		p.line("_Alignas(64) %s %s[%d];", t, name, b.Elements())
+		p.line("_Alignas(64) %s %s[%d];", t, name, b.Room())
 	case ir.Worker:
 		p.line("%s *const %s = (%s *)(own + %d);", t, name, t, b.OffsetBytes)
 	case ir.Workspace:

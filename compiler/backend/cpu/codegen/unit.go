@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
@@ -21,7 +22,9 @@ type Unit struct {
 	vectorBytes     int64
 	caches          prefetch.Caches
 	vectorRegisters int64
-	declarations    ctext.Declarations
+	// hasTiles reports whether the target multiplies tiles of a type.
+	hasTiles     func(array.DType) bool
+	declarations ctext.Declarations
 	// packs has the symbols of the packs printed so far, by constant and canonical text.
 	packs map[string]string
 	code  strings.Builder
@@ -61,11 +64,12 @@ func NewUnit(t *target.Target) *Unit {
 	u := newUnit(int64(t.CPU.VectorBytes))
 	u.caches = prefetch.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
 	u.vectorRegisters = int64(t.CPU.VectorRegisters)
+	u.hasTiles = func(d array.DType) bool { return feature.Tiles(t, d) }
 	return u
 }
 
 func newUnit(vectorBytes int64) *Unit {
-	return &Unit{vectorBytes: vectorBytes, packs: map[string]string{}}
+	return &Unit{vectorBytes: vectorBytes, packs: map[string]string{}, hasTiles: func(array.DType) bool { return false }}
 }
 
 func (u *Unit) lanes(d array.DType) int64 {

@@ -43,6 +43,9 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, otherwise space.Family) {
 			tiles := tile.New(s, g, u, t)
+			if matrices := tile.Matrices(s, g, u, t); matrices != nil {
+				return tiles.Family(), matrices
+			}
 			if numerics == schedule.Strict {
 				return tiles.Family(), nil
 			}

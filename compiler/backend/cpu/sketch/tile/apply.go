@@ -21,7 +21,7 @@ func (x *Tile) Apply(s *schedule.Schedule, p Parameters) error {
 	x = x.chosen(p)
 	b, u, z := &nest.Builder{S: s}, x.unit, x.sizes(p)
 	b.Do(x.flatten(s, u.Acc))
-	feeds := x.applyWidening(b, u, p)
+	feeds := x.feeding(b, u, p)
 	if x.dot == nil && p.Feed == nest.Inline {
 		for _, f := range feeds {
 			b.Do(s.Inline(f))
@@ -37,7 +37,7 @@ func (x *Tile) Apply(s *schedule.Schedule, p Parameters) error {
 	at := l.block[len(l.block)-1]
 	for _, o := range slices.Backward(u.Also) {
 		b.Do(s.ComputeAt(o, u.Out, at))
-		x.storeTile(b, o)
+		x.storeTile(b, o, z)
 	}
 	b.Do(s.ComputeAt(u.Acc, u.Out, at))
 	x.reductionNest(b, u.Acc, z)
@@ -103,7 +103,7 @@ func (x *Tile) outerNest(b *nest.Builder, out int, z sizes, p Parameters) loops 
 		return loops{}
 	}
 	b.Do(b.S.Reorder(out, order...))
-	b.Mark(b.S.Unroll, out, tileLoops...)
+	b.Mark(b.S.Unroll, out, z.unrolled(tileLoops)...)
 	if lane >= 0 {
 		b.Mark(b.S.Vectorize, out, lane)
 	}
@@ -119,7 +119,7 @@ func (x *Tile) outerNest(b *nest.Builder, out int, z sizes, p Parameters) loops 
 }
 
 // storeTile computes an output on the way to the unit's last one, a tile at a time.
-func (x *Tile) storeTile(b *nest.Builder, id int) {
+func (x *Tile) storeTile(b *nest.Builder, id int, z sizes) {
 	var tileLoops []int
 	for _, k := range []int{x.row, x.col} {
 		if k >= 0 {
@@ -131,10 +131,30 @@ func (x *Tile) storeTile(b *nest.Builder, id int) {
 		tileLoops = append(tileLoops, vectors)
 		b.Mark(b.S.Vectorize, id, lane)
 	}
-	b.Mark(b.S.Unroll, id, tileLoops...)
+	b.Mark(b.S.Unroll, id, z.unrolled(tileLoops)...)
+}
+
+// unrolled are those of the loops of a tile that are written out, of which the last one is over its vectors.
+func (z sizes) unrolled(tileLoops []int) []int {
+	if z.rolled {
+		return tileLoops[len(tileLoops)-1:]
+	}
+	return tileLoops
+}
+
+// feeding prepares what the reduction reads, and returns the stages that feed it.
+func (x *Tile) feeding(b *nest.Builder, u nest.Unit, p Parameters) []int {
+	if x.matrices != nil {
+		return x.applyCopy(b, u)
+	}
+	return x.applyWidening(b, u, p)
 }
 
 func (x *Tile) reductionNest(b *nest.Builder, acc int, z sizes) {
+	if x.matrices != nil {
+		x.matrixNest(b, acc)
+		return
+	}
 	var outer, tileLoops, reduction []int
 	lane := -1
 	for k := range x.extents {

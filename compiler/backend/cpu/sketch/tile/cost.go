@@ -56,6 +56,9 @@ func (x *Tile) arithmetic(t *target.Target, z sizes, latency float64) float64 {
 	if rest := x.extent(x.vec) % width; rest > 0 {
 		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
 		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
+		if x.matrices != nil {
+			parts = nest.CeilDiv(rest, x.lanes)
+		}
 		cycles += x.tileCycles(t, float64(parts), z, latency)
 	}
 	return x.places(z) * cycles
@@ -75,6 +78,9 @@ func (x *Tile) places(z sizes) float64 {
 // tileCycles is the cycles of one tile: of each step of its reduction, of the loops around them, and of its beginning
 // and end.
 func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64) float64 {
+	if x.matrices != nil {
+		return x.matrixCycles(tv, z)
+	}
 	if x.writtenOut(z) && !x.picks {
 		return x.windowCycles(t, tv, z)
 	}

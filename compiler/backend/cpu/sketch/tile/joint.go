@@ -73,6 +73,7 @@ func (x *Tile) chosen(p Parameters) *Tile {
 func (x *Tile) Reconciled(p Parameters) Parameters {
 	switch {
 	case x.joined == nil:
+	case x.matrices != nil && p.Joint == 0:
 	case p.Joint == 0:
 		p.Columns = min(p.Columns, x.extent(x.col))
 	default:

@@ -16,7 +16,7 @@ func of(t *testing.T, w *expr.Workload) *Tile {
 	s := schedule.New(w)
 	for _, g := range s.Stages {
 		if g.Combiner != expr.None {
-			return newTile(s, g, nest.Unit{Out: g.ID, Acc: g.ID}, sketchtest.Target(t, "x86-64-v3"))
+			return New(s, g, nest.Unit{Out: g.ID, Acc: g.ID}, sketchtest.Target(t, "x86-64-v3"))
 		}
 	}
 	t.Fatal("nothing is reduced")

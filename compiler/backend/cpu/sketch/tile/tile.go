@@ -61,7 +61,9 @@ type Tile struct {
 	dot   *dotting
 	// narrow are operands of 16 bits that are cast.
 	narrow narrow
-	packs  []packable
+	// matrices is set where instructions for tiles multiply; nil elsewhere.
+	matrices *matrices
+	packs    []packable
 	// loadsShared is set when some operand is the same for all positions of a tile, loadsScalar when one is the same
 	// for all its vectors, loadsOwn when each vector of the tile has an operand of its own.
 	loadsShared, loadsScalar, loadsOwn bool
@@ -102,16 +104,26 @@ type packable struct {
 // New is the sketch of a reduction and of the stages that its nest stores.
 func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
 	x := newTile(s, acc, u, t)
+	if x.vec >= 0 {
+		x.findDot(s, acc, t)
+		x.findNarrow(s, acc)
+		x.joinPositions()
+	}
+	x.fedBy(s, acc, u)
+	x.widen()
+	return x
+}
+
+// fedBy notes what feeds the reduction and what is stored.
+func (x *Tile) fedBy(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit) {
 	x.feed(s, acc, u.Feeds)
 	if len(u.Also) > 0 {
 		x.joined = nil // a tile of an output on the way is known by its rows and columns
 	}
 	x.stream(s, s.Stages[u.Out])
-	x.widen()
-	return x
 }
 
-// newTile is the sketch without what feeds it.
+// newTile is the sketch without what feeds it, and without instructions for products of several terms.
 func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
 	x := &Tile{target: t, unit: u, vec: -1, col: -1, row: -1, extents: acc.Tensor.Shape, lanes: 1, narrow: wideOperands}
 	for _, r := range acc.Reduce {
@@ -142,9 +154,6 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 		x.vectors, x.order = x.pickedTiles(x.lanes), x.loopOrder()
 	}
 	x.classifyLoads()
-	x.findDot(s, acc, t)
-	x.findNarrow(s, acc)
-	x.joinPositions()
 	return x
 }
 
@@ -375,10 +384,12 @@ type sizes struct {
 	pack  bool
 	// castsData is set where data of 16 bits is cast each time that it is read.
 	castsData bool
+	// rolled leaves loops over the positions of a tile as they are, in place of writing them out.
+	rolled bool
 }
 
 func (x *Tile) sizes(p Parameters) sizes {
-	z := sizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner}
+	z := sizes{tv: max(1, p.Vectors), tw: max(1, p.Columns), th: max(1, p.Rows), ku: max(1, p.Unroll), kb: p.Reduce, pf: p.Prefetch, inner: p.Inner, rolled: x.matrices != nil}
 	z.castsData = x.narrow.data >= 0 && p.Feed == nest.Inline
 	if len(x.vectors) == 1 { // that is no knob
 		z.tv = x.vectors[0]
@@ -397,7 +408,9 @@ func (x *Tile) sizes(p Parameters) sizes {
 
 // Legal implements space.Structure. It also refuses what is another point in other words, and tiles that cross groups.
 func (x *Tile) Legal(p Parameters) error {
-	x = x.chosen(p)
+	if x = x.chosen(p); x.matrices != nil {
+		return x.legalMatrices(p)
+	}
 	if x.joined != nil && p.Columns > x.extent(x.col) || len(x.joint) > 0 && p.Rows > 1 {
 		return fmt.Errorf("space: tile %dx%d is another one in other words", p.Rows, p.Columns)
 	}

@@ -1,0 +1,121 @@
+package codegen
+
+import (
+	_ "embed"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
+)
+
+// tileModel is C that does what instructions for tiles do, on machines that have none.
+//
+//go:embed testdata/tiles.h
+var tileModel string
+
+// tileModes compile kernels for processors with tiles, whose instructions the model stands in for.
+var tileModes = []mode{
+	{name: "tiles", target: "granite-rapids", compiler: "clang-19", flags: []string{"-O1"}, model: tileModel},
+	{name: "sanitized", target: "granite-rapids", compiler: "clang-19", flags: []string{"-O1", "-g1", "-fsanitize=address,undefined",
+		"-fno-sanitize-recover=undefined", "-fno-sanitize=alignment"}, model: tileModel},
+}
+
+// inTiles is the part of a space that multiplies tiles; ok is false, and the space whole, where it has none.
+func inTiles(s *space.Space) (part *space.Space, ok bool) {
+	for _, a := range s.Algorithms() {
+		if strings.HasPrefix(a.Name, "AMX") {
+			return s.Of(a), true
+		}
+	}
+	return s, false
+}
+
+// drawTilePoint draws a product and a point of its space that multiplies tiles, where it has one.
+func drawTilePoint(t *rapid.T, d *target.Target) kerneltest.Case {
+	w := kerneltest.DrawTiles(t).Merge()
+	s, _ := inTiles(sketch.New(w, d, schedule.Strict))
+	p := s.Default()
+	if q, ok := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))); ok && rapid.IntRange(0, 3).Draw(t, "random") > 0 {
+		p = q
+	}
+	return kerneltest.Case{Workload: w, Schedule: applied(t, s, p), Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+}
+
+// TestProductsOfTilesAreRight: whatever the types, the shape and the point of the space.
+func TestProductsOfTilesAreRight(t *testing.T) {
+	for _, m := range tileModes {
+		t.Run(m.name, func(t *testing.T) {
+			d := m.description(t)
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawTilePoint(t, d) })
+			rapid.Check(t, func(rt *rapid.T) {
+				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 8).Draw(rt, "cases"))
+			})
+		})
+	}
+}
+
+// TestPointsOfTilesMultiplyTiles: whatever has the algorithm is computed by the instructions, and not by what stands
+// in for them.
+func TestPointsOfTilesMultiplyTiles(t *testing.T) {
+	d := tileModes[0].description(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawTilePoint(t, d)
+		if _, ok := inTiles(sketch.New(c.Workload, d, schedule.Strict)); !ok {
+			t.Skip("it has no tiles")
+		}
+		source, err := Module(c.Workload, []backend.Kernel{{ID: "k", Schedule: c.Schedule}}, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(source, "tilth_tile_product(") {
+			t.Fatalf("no tiles are multiplied\n%s", c.Text())
+		}
+	})
+}
+
+// TestTilesAreInstructions looks at what becomes of a default schedule for a processor with tiles: the products and
+// loads of a step, and nothing that goes between tiles and the stack.
+func TestTilesAreInstructions(t *testing.T) {
+	const workload = "tilth-workload 1\ninput t0 %[1]s[128,256]\nconstant t1 %[2]s[256,128]\n" +
+		"sum t2 %[3]s[128,128] over 256 = (mul (cast %[3]s [t0 i0 r0]) (cast %[3]s [t1 r0 i1]))\noutput t2\n"
+	for _, c := range []struct{ target, a, b, sum, want string }{
+		{"sapphire-rapids", "bf16", "bf16", "f32", "tdpbf16ps"}, {"granite-rapids", "f16", "f16", "f32", "tdpfp16ps"},
+		{"sapphire-rapids", "i8", "i8", "i32", "tdpbssd"}, {"sapphire-rapids", "i8", "u8", "i32", "tdpbsud"},
+		{"sapphire-rapids", "u8", "i8", "i32", "tdpbusd"}, {"sapphire-rapids", "u8", "u8", "i32", "tdpbuud"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			w, err := expr.Parse(fmt.Sprintf(workload, c.a, c.b, c.sum))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := mode{target: c.target}.description(t)
+			s := sketch.New(w, d, schedule.Strict)
+			applied, err := s.Apply(s.Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := assembly(t, source, d)
+			for instruction, want := range map[string]int{c.want: 4, "tilezero": 4, "tilestored": 4} {
+				if got := strings.Count(text, "\t"+instruction+"\t"); got != want {
+					t.Errorf("there are %d %s, not %d, in\n%s", got, instruction, want, text)
+				}
+			}
+			if loads := strings.Count(text, "\ttileloadd\t"); loads < 4 || loads > 5 {
+				t.Errorf("%d tiles are loaded for 4 products in\n%s", loads, text)
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package tile
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// matrices says how a sum of products is computed by instructions that multiply tiles, registers of 16 rows of 64
+// bytes: rows of positions by the packed weights of 16 channels. A tile of the sketch has its sums in tile registers.
+type matrices struct {
+	format schedule.Format
+	// copied is set where positions are fewer than the rows of a tile, so that they are copied to where there is room
+	// for those that the instructions read beyond.
+	copied bool
+}
+
+// algorithms are those of tiles, by format, in ascending order of their numbers.
+var algorithms = []struct {
+	by     space.Algorithm
+	format schedule.Format
+}{
+	{space.Algorithm{Name: "AMX I8", Number: 64}, schedule.TileI8},
+	{space.Algorithm{Name: "AMX BF16", Number: 65}, schedule.TileBF16},
+	{space.Algorithm{Name: "AMX F16", Number: 66}, schedule.TileF16},
+}
+
+// Matrices are the schedules of a reduction in which the target's instructions for tiles multiply; nil where it has
+// none, or operands do not lie as tiles have them: elements of 8 or 16 bits, of which neighbours are terms, by
+// constants that can be packed.
+func Matrices(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) space.Family {
+	if acc.Combiner != expr.Sum {
+		return nil
+	}
+	a, b, ok := schedule.Factors(acc.Body)
+	if !ok {
+		return nil
+	}
+	for _, k := range algorithms {
+		f := k.format
+		if feature.Tiles(t, a.DType()) && f.Holds(a.DType()) && f.Holds(b.DType()) && acc.Tensor.DType == f.Sum() {
+			x := newTile(s, acc, u, t)
+			if !x.findMatrices(s, acc, f) {
+				return nil
+			}
+			x.joinRows(s, acc)
+			x.fedBy(s, acc, u)
+			x.copyFew()
+			return &space.Sketch[Parameters]{Open: x.openMatrices(), Fixed: Parameters{Columns: ir.TileRows},
+				Variants: []space.Variant[Parameters]{{By: k.by, Structure: x}}, Good: x.matrixSeeds(k.by)}
+		}
+	}
+	return nil
+}
+
+// findMatrices finds out whether operands lie as tiles have them, and notes how they are multiplied.
+func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedule.Format) bool {
+	if x.vec < 0 || x.col < 0 || x.lanes != ir.TileColumns || x.group > 0 || len(x.packs) != 1 || x.packs[0].last < 0 {
+		return false
+	}
+	loads, last := expr.Loads(acc.Body), acc.Reduce[len(acc.Reduce)-1]
+	weights := slices.IndexFunc(loads, func(l *expr.Load) bool { return l.Tensor == s.Workload.Constants[x.packs[0].constant] })
+	data := loads[1-weights]
+	if last.Extent%f.Terms() != 0 || expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
+		return false
+	}
+	for _, axis := range []int{x.col, x.row} {
+		if axis < 0 {
+			continue
+		}
+		if step, linear := nest.MemoryStep(data, acc.Axes[axis]); !linear || step <= 0 {
+			return false
+		}
+	}
+	x.matrices = &matrices{format: f}
+	x.dot = &dotting{instruction: instruction{terms: f.Packed()}, data: 1 - weights, weights: weights}
+	x.steps = slices.Clone(x.reduce)
+	x.steps[len(x.steps)-1] /= f.Packed()
+	x.vectors = nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4)
+	x.panels, x.mustPack = nil, false
+	return true
+}
+
+// joinRows makes the sketch of joint positions where those of a row lie right behind those of the last one, so that
+// the rows of a tile are equally far apart.
+func (x *Tile) joinRows(s *schedule.Schedule, acc *schedule.Stage) {
+	x.joinPositions()
+	if x.joined == nil {
+		return
+	}
+	data, axes := expr.Loads(acc.Body)[x.dot.data], x.joined.joint
+	behind, _ := nest.MemoryStep(data, acc.Axes[axes[len(axes)-1]])
+	for _, k := range slices.Backward(axes) {
+		if step, linear := nest.MemoryStep(data, acc.Axes[k]); !linear || step != behind {
+			x.joined = nil
+			return
+		}
+		behind *= x.extents[k]
+	}
+}
+
+// copyFew copies positions that are too few for a tile, unless what feeds the reduction leaves them in memory of its
+// own anyway.
+func (x *Tile) copyFew() {
+	for _, y := range []*Tile{x, x.joined} {
+		if y != nil && y.fed == nil && y.extent(y.col) < ir.TileRows {
+			own := *y.matrices
+			own.copied = true
+			y.matrices, y.fed = &own, &y.accesses[y.dot.data]
+		}
+	}
+}
+
+// openMatrices are the knobs.
+func (x *Tile) openMatrices() []space.Parameter[Parameters] {
+	type p = Parameters
+	positions := x.extent(x.col)
+	places := []int64{nest.Alone, nest.InBlock, nest.InTile}
+	if x.joined != nil {
+		positions = max(positions, x.joined.extent(x.joined.col))
+	}
+	height := max(x.extent(x.row), nest.CeilDiv(positions, ir.TileRows))
+	open := []space.Parameter[p]{
+		nest.Knob("tv", func(p *p) *int64 { return &p.Vectors }, x.vectors...),
+		nest.Knob("tw", func(p *p) *int64 { return &p.Columns }, append([]int64{ir.TileRows}, nest.Below(positions+1, 2*ir.TileRows, 3*ir.TileRows, 4*ir.TileRows)...)...),
+		nest.Knob("th", func(p *p) *int64 { return &p.Rows }, nest.AtMost(min(4, x.extent(x.row)), 1, 2, 3)...),
+		nest.Knob("hb", func(p *p) *int64 { return &p.RowTiles }, nest.AtMost(height, 1, 2, 4, 8, 16, 64, 1024)...),
+		nest.Knob("cb", func(p *p) *int64 { return &p.VectorTiles }, nest.AtMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)...),
+		nest.Knob("outer", func(p *p) *int64 { return &p.Outer }, 0, 1),
+		nest.Knob("inner", func(p *p) *int64 { return &p.Inner }, 0, 1),
+	}
+	if x.joined != nil {
+		open = append(open, nest.Knob("joint", func(p *p) *int64 { return &p.Joint }, 0, 1))
+	}
+	if x.fed != nil || x.joined != nil && x.joined.fed != nil {
+		open = append(open, nest.Knob("feed", func(p *p) *int64 { return &p.Feed }, places...))
+	}
+	return space.Worth(open)
+}
+
+// matrixSeeds are tiles that load half as often as they multiply, and those for few positions or channels.
+func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[Parameters]) {
+	for _, t := range []accumulators{{1, 32, 2}, {2, 16, 2}, {1, 16, 2}, {1, 16, 4}, {1, 16, 3}, {1, 48, 1}, {1, 16, 1}} {
+		for _, p := range []Parameters{
+			{RowTiles: 1024, VectorTiles: 1, Inner: 1, Feed: nest.Alone},
+			{RowTiles: 4, VectorTiles: 64, Feed: nest.InBlock},
+			{RowTiles: 8, VectorTiles: 4, Outer: 1, Inner: 1, Feed: nest.Alone},
+		} {
+			p.Rows, p.Columns, p.Vectors = t.rows, t.columns, t.vectors
+			list = append(list, space.Candidate[Parameters]{By: by, Parameters: p})
+			p.Rows, p.Joint, p.Feed = 1, 1, nest.Alone
+			list = append(list, space.Candidate[Parameters]{By: by, Parameters: p})
+		}
+	}
+	return list
+}
+
+// legalMatrices keeps sums and operands within the tiles that there are, and rows within the positions.
+func (x *Tile) legalMatrices(p Parameters) error {
+	z := x.sizes(p)
+	rows, columns := z.th*nest.CeilDiv(z.tw, ir.TileRows), z.tv
+	switch {
+	case len(x.joint) > 0 && (p.Rows > 1 || x.fed != nil && p.Feed != nest.Alone):
+		return fmt.Errorf("space: joint positions have no rows or rectangles of their own")
+	case rows*columns+min(rows, columns)+1 > ir.TileRegisters:
+		return fmt.Errorf("space: sums of %dx%d tiles and their operands need more than %d", rows, columns, ir.TileRegisters)
+	case z.tw > max(ir.TileRows, x.extent(x.col)) || z.th > x.extent(x.row):
+		return fmt.Errorf("space: tiles of %dx%d positions are larger than all", z.th, z.tw)
+	}
+	return nil
+}
+
+// matrixCycles is the cycles of one tile whose sums are tv tiles wide. Each sum waits for the one before.
+func (x *Tile) matrixCycles(tv float64, z sizes) float64 {
+	rows := float64(z.th * nest.CeilDiv(z.tw, ir.TileRows))
+	products, loads := rows*tv*machine.TileProduct, (rows+tv)*machine.TileLoad
+	step := max(products, loads, machine.TileLatency) + machine.Hidden*min(products, loads)
+	steps := float64(nest.Product(x.reduce)) / float64(x.matrices.format.Terms())
+	return steps*step + rows*tv*machine.TileStore + (2.5+float64(len(x.ends)))*tv*float64(z.th*z.tw) + machine.TileLatency
+}
+
+// applyCopy copies what the reduction reads, where positions are few, and returns the stages that feed it then.
+func (x *Tile) applyCopy(b *nest.Builder, u nest.Unit) []int {
+	if !x.matrices.copied || b.Err != nil {
+		return u.Feeds
+	}
+	loads := expr.Loads(b.S.Stages[u.Acc].Body)
+	var order []int
+	for k := range loads[x.dot.data].Tensor.Shape {
+		order = append(order, k)
+	}
+	id, err := b.S.CacheRead(u.Acc, x.dot.data, order)
+	b.Do(err)
+	return []int{id}
+}
+
+// matrixNest is the nest of the sums: terms that an instruction takes are innermost, but for the positions and
+// channels of a tile.
+func (x *Tile) matrixNest(b *nest.Builder, acc int) {
+	var outer, inside, reduction []int
+	for k := range x.extents {
+		if k == x.row || k == x.col || k == x.vec {
+			inside = append(inside, k)
+		} else {
+			outer = append(outer, k)
+		}
+	}
+	for k := range x.reduce {
+		reduction = append(reduction, len(x.extents)+k)
+	}
+	last := len(reduction) - 1
+	steps, terms := b.Split(acc, reduction[last], x.matrices.format.Terms(), schedule.Peel)
+	reduction[last] = steps
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(acc, slices.Concat(outer, reduction, []int{terms}, inside)...))
+	b.Do(b.S.Tensorize(acc, terms, x.matrices.format))
+}

@@ -1,0 +1,108 @@
+package ir
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// The extents of a tile, a register of a processor that holds a matrix: sums are of 16 columns of 32 bits, operands of
+// as many groups of Format.Packed neighbours as a row has room for.
+const (
+	TileRows     = 16
+	TileRowBytes = 64
+	TileColumns  = TileRowBytes / 4
+	// TileRegisters is how many tiles there are.
+	TileRegisters = 8
+)
+
+// NewTile is tile register number n, below TileRegisters. It holds elements of a type, and keeps them to the end of
+// the block of its Alloc.
+func NewTile(n int, name string, d array.DType) *Buffer {
+	return &Buffer{Tensor: Flat(name, d, TileRows*TileRowBytes/d.Bytes()), Space: Tile, Index: n}
+}
+
+// TileZero makes all elements of a tile zero.
+type TileZero struct{ Tile *Buffer }
+
+// TileLoad fills a tile with rows of 64 bytes, RowElements apart from the element at Index on.
+type TileLoad struct {
+	Tile        *Buffer
+	From        *expr.Tensor
+	Index       expr.Expr
+	RowElements int64
+}
+
+// TileProduct adds the product of two tiles to the sums of another: to element m, n the products of the elements in
+// row m of A with those of column n of B, which has the terms of a column in groups of Format.Packed, a group in each
+// row.
+type TileProduct struct {
+	Format    schedule.Format
+	Sum, A, B *Buffer
+}
+
+// TileStore stores the rows of a tile RowElements apart from the element at Index on.
+type TileStore struct {
+	Tile        *Buffer
+	To          *Buffer
+	Index       expr.Expr
+	RowElements int64
+}
+
+func (*TileZero) stmt()    {}
+func (*TileLoad) stmt()    {}
+func (*TileProduct) stmt() {}
+func (*TileStore) stmt()   {}
+
+// tile tells what is done with tiles.
+func (t *texter) tile(st Stmt) {
+	switch n := st.(type) {
+	case *TileZero:
+		t.line("%s = 0", n.Tile.Tensor.Name)
+	case *TileLoad:
+		t.line("%s = rows of %s[%s], %d apart", n.Tile.Tensor.Name, n.From.Name, t.expr(n.Index), n.RowElements)
+	case *TileProduct:
+		t.line("%s = it + %v product of %s and %s", n.Sum.Tensor.Name, n.Format, n.A.Tensor.Name, n.B.Tensor.Name)
+	case *TileStore:
+		t.line("rows of %s[%s], %d apart = %s", n.To.Tensor.Name, t.expr(n.Index), n.RowElements, n.Tile.Tensor.Name)
+	}
+}
+
+// tileExprs calls f on what a statement on tiles reads and on the place that it writes to.
+func tileExprs(st Stmt, f func(expr.Expr)) {
+	first := func(b *Buffer) { f(b.Tensor.At(expr.I(0))) }
+	switch n := st.(type) {
+	case *TileLoad:
+		f(n.From.At(n.Index))
+	case *TileProduct:
+		first(n.Sum)
+		first(n.A)
+		first(n.B)
+	case *TileStore:
+		f(n.To.Tensor.At(n.Index))
+		first(n.Tile)
+	}
+}
+
+// isTiles reports whether a statement has only tiles where it should: sums in one, and operands of it.
+func isTiles(st Stmt) bool {
+	in := func(list ...*Buffer) bool {
+		for _, b := range list {
+			if b.Space != Tile {
+				return false
+			}
+		}
+		return true
+	}
+	switch n := st.(type) {
+	case *TileZero:
+		return in(n.Tile)
+	case *TileLoad:
+		return in(n.Tile)
+	case *TileProduct:
+		return in(n.Sum, n.A, n.B)
+	case *TileStore:
+		return in(n.Tile) && n.To.Space != Tile
+	}
+	return true
+}
