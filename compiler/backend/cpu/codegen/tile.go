@@ -10,7 +10,8 @@ import (
 )
 
 // tilePrelude has the words for tiles. Whoever defines TILTH_TILES before it gives them another meaning: tests have a
-// model of the instructions, for machines without them. The numbers of tiles are constants.
+// model of the instructions, for machines without them. The numbers of tiles are constants. The symbol has a package ask
+// the kernel for the use of tiles.
 const tilePrelude = `#ifndef TILTH_TILES
 #define TILTH_TILES
 #define tilth_tile_zero(tile) __builtin_ia32_tilezero(tile)
@@ -18,6 +19,7 @@ const tilePrelude = `#ifndef TILTH_TILES
 #define tilth_tile_store(tile, to, bytes) __builtin_ia32_tilestored64(tile, to, bytes)
 #define tilth_tile_product(name, sum, a, b) __builtin_ia32_##name(sum, a, b)
 #endif
+__attribute__((weak, visibility("hidden"))) const char tilth_uses_tiles = 1;
 `
 
 // tile prints what is done with tiles.

@@ -15,19 +15,25 @@ import (
 // poolProgram compiles testdata/pool_test.c with the pool.
 func poolProgram(t testing.TB, flags ...string) string {
 	t.Helper()
+	return program(t, PoolSources(), PoolHeaders(), "pool_test", flags...)
+}
+
+// program compiles testdata/NAME.c with other sources.
+func program(t testing.TB, sources, headers []toolchain.File, name string, flags ...string) string {
+	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
-	text, err := os.ReadFile("testdata/pool_test.c")
+	text, err := os.ReadFile("testdata/" + name + ".c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := append(PoolSources(), toolchain.File{Name: "pool_test.c", Text: string(text)})
-	program := filepath.Join(t.TempDir(), "pool_test")
-	err = tc.Build(t.Context(), toolchain.Build{Target: machine, Form: toolchain.Executable, Sources: sources, Headers: PoolHeaders(),
-		Flags: flags, Parallel: 2}, program)
+	sources = append(sources, toolchain.File{Name: name + ".c", Text: string(text)})
+	file := filepath.Join(t.TempDir(), name)
+	err = tc.Build(t.Context(), toolchain.Build{Target: machine, Form: toolchain.Executable, Sources: sources, Headers: headers,
+		Flags: flags, Parallel: 2}, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return program
+	return file
 }
 
 func TestPoolRunsEveryIterationOnce(t *testing.T) {

@@ -24,11 +24,11 @@ func Read(names ...string) []toolchain.File {
 }
 
 // PoolSources and PoolHeaders are the thread pool.
-func PoolSources() []toolchain.File { return Read("pool.c", "spread.c") }
+func PoolSources() []toolchain.File { return Read("pool.c", "spread.c", "tiles.c") }
 
 // PoolHeaders are what PoolSources and its users include: the pool's interface and the kernel ABI.
 func PoolHeaders() []toolchain.File {
-	return append(Read("pool.h", "spread.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	return append(Read("pool.h", "spread.h", "tiles.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
 // ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of
@@ -39,7 +39,7 @@ func ModelSources() []toolchain.File {
 
 // ModelHeaders are what ModelSources and the generated part of a package include.
 func ModelHeaders() []toolchain.File {
-	return append(CommonHeaders(), Read("peak.h", "pool.h", "spread.h")...)
+	return append(CommonHeaders(), Read("peak.h", "pool.h", "spread.h", "tiles.h")...)
 }
 
 // CommonSources are what packages for all kinds of devices share: what a package tells of itself, and its weights.

@@ -19,6 +19,7 @@
 #include "module.h"
 #include "pool.h"
 #include "sandbox.h"
+#include "tiles.h"
 
 enum { MOST_KERNELS = 4096 };
 
@@ -153,6 +154,11 @@ int main(int argc, char **argv) {
   struct options o;
   if (report_open() || judge_open()) return 2;
   if (parse(&o, argc, argv)) return 2;
+  if (tilth_tiles_permit()) {
+    report_error("asking the kernel for the use of tiles: %s; candidates need a processor with AMX and Linux 5.16 or later", strerror(errno));
+    return 1;
+  }
+  tilth_tiles_configure(); /* this thread is a worker, too */
   struct tilth_pool *pool = tilth_pool_create(o.threads);
   if (!pool) {
     report_error("starting %d threads: %s", o.threads, strerror(errno));

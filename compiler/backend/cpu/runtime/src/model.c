@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "peak.h"
 #include "pool.h"
+#include "tiles.h"
 #include "weights.h"
 
 #define API __attribute__((visibility("default")))
@@ -21,6 +22,9 @@ struct tilth_model {
   char *arena;
   struct tilth_weights weights;
 };
+
+/* Kernels that multiply tiles define it. */
+extern TILTH_HIDDEN const char tilth_uses_tiles __attribute__((weak));
 
 double tilth_now(void) {
   struct timespec t;
@@ -35,6 +39,9 @@ static int open_parts(struct tilth_model *m, const char *weights, int64_t offset
   if (!m->arena) return tilth_fail("allocating %lld bytes of memory", (long long)tilth_plan.arena_bytes);
   madvise(m->arena, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
   memset(m->arena, 0, tilth_plan.arena_bytes); /* the first run should not pay for page faults */
+  if (&tilth_uses_tiles && tilth_tiles_permit())
+    return tilth_fail("asking the kernel for the use of tiles: %s; the model needs a processor with AMX and Linux 5.16 or later",
+                      strerror(errno));
   m->pool = tilth_pool_create(tilth_plan.threads);
   return m->pool ? 0 : tilth_fail("starting %d threads: %s", tilth_plan.threads, strerror(errno));
 }
@@ -66,11 +73,16 @@ API void *tilth_input(struct tilth_model *m, int32_t k) {
 
 const void *tilth_result(const struct tilth_model *m, int32_t k) { return at(m, tilth_plan.output_places[k]); }
 
-API void tilth_run(struct tilth_model *m) { tilth_plan.run(tilth_pool_runtime(m->pool), m->arena, m->weights.data, NULL); }
-
-API void tilth_profile(struct tilth_model *m, double *seconds) {
+/* The caller's tiles may be configured otherwise by whatever else it does. */
+static void run(struct tilth_model *m, double *seconds) {
+  tilth_tiles_configure();
   tilth_plan.run(tilth_pool_runtime(m->pool), m->arena, m->weights.data, seconds);
+  tilth_tiles_release();
 }
+
+API void tilth_run(struct tilth_model *m) { run(m, NULL); }
+
+API void tilth_profile(struct tilth_model *m, double *seconds) { run(m, seconds); }
 
 API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
   tilth_measure_peak(tilth_pool_runtime(m->pool), flops, bytes);

@@ -4,6 +4,7 @@
 #include "pool.h"
 
 #include "spread.h"
+#include "tiles.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -98,6 +99,7 @@ static void *work(void *argument) {
   struct tilth_pool *pool = self->pool;
   struct tilth_seat *seat = &pool->seats[self->index - 1];
   uint32_t seen = 0;
+  tilth_tiles_configure();
   for (;;) {
     seen = wait_for_region(pool, seen);
     if (pool->stopping) return NULL;

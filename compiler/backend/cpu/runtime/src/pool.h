@@ -5,7 +5,7 @@
 
 struct tilth_pool;
 
-/* Starts workers - 1 threads; the caller of parallel() is worker 0. NULL, with errno set, when they cannot be started. */
+/* Starts workers - 1 threads; the caller of parallel() is worker 0. Those configure their tiles, if the process may use any. NULL, with errno set, when they cannot be started. */
 struct tilth_pool *tilth_pool_create(int32_t workers);
 
 /* What kernels get. Valid until the pool is destroyed. */
