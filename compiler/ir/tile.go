@@ -6,20 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// The extents of a tile, a register of a processor that holds a matrix: sums are of 16 columns of 32 bits, operands of
-// as many groups of Format.Packed neighbours as a row has room for.
-const (
-	TileRows     = 16
-	TileRowBytes = 64
-	TileColumns  = TileRowBytes / 4
-	// TileRegisters is how many tiles there are.
-	TileRegisters = 8
-)
-
-// NewTile is tile register number n, below TileRegisters. It holds elements of a type, and keeps them to the end of
+// NewTile is tile register number n, below schedule.TileRegisters. It holds elements of a type, and keeps them to the end of
 // the block of its Alloc.
 func NewTile(n int, name string, d array.DType) *Buffer {
-	return &Buffer{Tensor: Flat(name, d, TileRows*TileRowBytes/d.Bytes()), Space: Tile, Index: n}
+	return &Buffer{Tensor: Flat(name, d, schedule.TileRows*schedule.TileRowBytes/d.Bytes()), Space: Tile, Index: n}
 }
 
 // TileZero makes all elements of a tile zero.

@@ -80,6 +80,16 @@ func (f Format) String() string { return formats[f].name }
 // Warpgroup reports whether the instructions are those of a warpgroup.
 func (f Format) Warpgroup() bool { return formats[f].unit == warpgroup }
 
+// The extents of a tile, a register of a processor that holds a matrix: sums are of 16 columns of 32 bits, operands of
+// as many groups of Format.Packed neighbours as a row has room for.
+const (
+	TileRows     = 16
+	TileRowBytes = 64
+	TileColumns  = TileRowBytes / 4
+	// TileRegisters is how many tiles there are.
+	TileRegisters = 8
+)
+
 // Tile reports whether the instructions are those of a processor's tiles.
 func (f Format) Tile() bool { return formats[f].unit == tiles }
 

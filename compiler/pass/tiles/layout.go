@@ -4,6 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // layout is where sums lie that tiles store: like the buffer that they are computed in, with rows as long as whole
@@ -20,16 +21,16 @@ type layout struct {
 // layoutOf is the layout of a buffer of sums; ok is false where it has others than those of the product.
 func layoutOf(sums *ir.Buffer, p *product) (l *layout, ok bool) {
 	l = &layout{rows: p.rows, columns: p.columns, steps: make([]int64, len(p.rows)), before: make([]int64, len(p.rows))}
-	step, before := whole(p.columns, ir.TileColumns), p.columns
+	step, before := whole(p.columns, schedule.TileColumns), p.columns
 	for k := len(p.rows) - 1; k >= 0; k-- {
 		l.steps[k], l.before[k] = step, before
 		rows := p.rows[k]
 		if k == len(p.rows)-1 {
-			rows = whole(rows, ir.TileRows)
+			rows = whole(rows, schedule.TileRows)
 		}
 		step, before = step*rows, before*p.rows[k]
 	}
-	if before != sums.Elements() || sums.Steps > 0 || l.tileRows()*l.tileColumns() >= ir.TileRegisters {
+	if before != sums.Elements() || sums.Steps > 0 || l.tileRows()*l.tileColumns() >= schedule.TileRegisters {
 		return nil, false
 	}
 	l.buffer = &ir.Buffer{Tensor: ir.Flat(sums.Tensor.Name, sums.Tensor.DType, step), Space: ir.Scratch}
@@ -41,18 +42,18 @@ func whole(n, tile int64) int64 { return (n + tile - 1) / tile * tile }
 // tileRows and tileColumns are how many tiles there are in either direction.
 func (l *layout) tileRows() int64 {
 	last := len(l.rows) - 1
-	return array.Elements(l.rows[:last]) * whole(l.rows[last], ir.TileRows) / ir.TileRows
+	return array.Elements(l.rows[:last]) * whole(l.rows[last], schedule.TileRows) / schedule.TileRows
 }
 
-func (l *layout) tileColumns() int64 { return whole(l.columns, ir.TileColumns) / ir.TileColumns }
+func (l *layout) tileColumns() int64 { return whole(l.columns, schedule.TileColumns) / schedule.TileColumns }
 
 // rowsBeyond and columnsBeyond are how many the last tile in either direction has that are no sums'.
 func (l *layout) rowsBeyond() int64 {
 	last := l.rows[len(l.rows)-1]
-	return whole(last, ir.TileRows) - last
+	return whole(last, schedule.TileRows) - last
 }
 
-func (l *layout) columnsBeyond() int64 { return whole(l.columns, ir.TileColumns) - l.columns }
+func (l *layout) columnsBeyond() int64 { return whole(l.columns, schedule.TileColumns) - l.columns }
 
 // rowElements is how far the rows of a tile are apart.
 func (l *layout) rowElements() int64 { return l.steps[len(l.steps)-1] }
@@ -63,7 +64,7 @@ func (l *layout) rowsOf(steps []int64) []int64 {
 	for k, extent := range l.rows {
 		step, count := steps[k], extent
 		if k == len(l.rows)-1 {
-			step, count = step*ir.TileRows, whole(extent, ir.TileRows)/ir.TileRows
+			step, count = step*schedule.TileRows, whole(extent, schedule.TileRows)/schedule.TileRows
 		}
 		var next []int64
 		for _, x := range at {
@@ -79,7 +80,7 @@ func (l *layout) rowsOf(steps []int64) []int64 {
 // columnsOf is where the columns of tiles begin in something whose columns are so far apart.
 func (l *layout) columnsOf(step int64) (at []int64) {
 	for n := range l.tileColumns() {
-		at = append(at, n*step*ir.TileColumns)
+		at = append(at, n*step*schedule.TileColumns)
 	}
 	return at
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // scope is where the sums of a buffer are computed and used.
@@ -77,10 +78,10 @@ func (s *scope) multiply(p *product) (ir.Block, bool) {
 	}
 	sum := func(i, j int) *ir.Buffer { return s.tiles[i*len(b)+j] }
 	whole, turns, swapped := a, b, false
-	if len(s.tiles)+len(a)+1 > ir.TileRegisters {
+	if len(s.tiles)+len(a)+1 > schedule.TileRegisters {
 		whole, turns, swapped = b, a, true
 	}
-	free := ir.TileRegisters - len(s.tiles) - len(whole)
+	free := schedule.TileRegisters - len(s.tiles) - len(whole)
 	if free < 1 {
 		return nil, false
 	}
@@ -111,7 +112,7 @@ func (s *scope) loads(o operand, name string, offsets []int64, beyond int64) (li
 		tile := ir.NewTile(0, fmt.Sprintf("%s%d", name, k), o.load.DType())
 		list = append(list, &ir.TileLoad{Tile: tile, From: o.load.Tensor, Index: first.Expr(), RowElements: o.rowElements})
 		if _, highest, known := first.Bounds(); known && k == len(offsets)-1 {
-			end := highest + (ir.TileRows-1)*o.rowElements + ir.TileRowBytes/o.load.DType().Bytes()
+			end := highest + (schedule.TileRows-1)*o.rowElements + schedule.TileRowBytes/o.load.DType().Bytes()
 			beyond = min(beyond, max(0, end-o.load.Tensor.Shape[0]))
 		}
 	}

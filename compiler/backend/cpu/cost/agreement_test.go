@@ -4,8 +4,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -45,6 +47,7 @@ var agreements = map[string]agreement{
 	"maps of several workers":     {1.7, 240, 0.35},
 	"winograd, whole":             {0.45, 1.1, 0.98},
 	"winograd, in blocks":         {0.45, 1.8, 0.86},
+	"AMX BF16":                    {0.5, 1.5, 0.9},
 	"strassen":                    {0.45, 1.2, 0.94},
 	"strassen with computed sums": {0.45, 1.3, 0.95},
 }
@@ -62,6 +65,16 @@ func TestKnobsAndScheduleCostAlike(t *testing.T) {
 			}
 			for k, on := range []*target.Target{parseTarget(t, "x86-64-v3", 1), parseTarget(t, "x86-64-v4", 2), parseTarget(t, "arm64", 4)} {
 				for kind, list := range samples(t, sketch.New(w, on, schedule.Default), rand.New(rand.NewPCG(uint64(n), uint64(k)))) {
+					seen[kind] = append(seen[kind], list)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"resnet-18", "bert-small"} {
+		for n, w := range stored(t, name, array.BFloat16) {
+			on := parseTarget(t, "sapphire-rapids", 1+n%3)
+			for kind, list := range samples(t, sketch.New(w, on, schedule.Default), rand.New(rand.NewPCG(uint64(n), 3))) {
+				if strings.HasPrefix(kind, "AMX") {
 					seen[kind] = append(seen[kind], list)
 				}
 			}

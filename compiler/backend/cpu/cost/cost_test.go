@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/cost"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
@@ -29,11 +30,17 @@ func parseTarget(t testing.TB, name string, threads int) *target.Target {
 // builtin is the workloads of a built-in model.
 func builtin(t testing.TB, name string) []*expr.Workload {
 	t.Helper()
+	return stored(t, name, array.Invalid)
+}
+
+// stored is the workloads of a built-in model whose factors are stored in a type.
+func stored(t testing.TB, name string, storage array.DType) []*expr.Workload {
+	t.Helper()
 	m, err := model.Build(name, model.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := frontend.Import(m, frontend.Options{})
+	p, err := frontend.Import(m, frontend.Options{Storage: storage})
 	if err != nil {
 		t.Fatal(err)
 	}

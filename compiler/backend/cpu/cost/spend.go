@@ -45,6 +45,11 @@ func (a *Analysis) spend(x *Statement) Cycles {
 	if x.Nest.Stage.Combiner != expr.None {
 		c.Latency = w.Steps * machine.ResultLatency * w.Operations / max(1, w.Accumulators)
 	}
+	if w.Matrices {
+		c.Ports = w.Steps * w.Operations * machine.TileProduct
+		c.Loads = w.Steps * memory * machine.TileLoad
+		c.Latency = w.Steps * machine.TileLatency
+	}
 	c.Busy = max(c.Ports, c.Loads, c.Latency, c.Issue)
 	if w.Trips > 4 {
 		c.Exits = w.Steps / w.Trips * machine.LoopExit

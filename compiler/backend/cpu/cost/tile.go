@@ -25,6 +25,8 @@ type Tile struct {
 	Vectors, Scalars, Gathers, Stores float64
 	// Steps is how often the tile is run in the kernel, Trips how often the loop around it runs at a time.
 	Steps, Trips float64
+	// Matrices is set where operations multiply matrices.
+	Matrices bool
 }
 
 // Loads is the instructions that read memory.
@@ -32,6 +34,9 @@ func (w *Tile) Loads() float64 { return w.Vectors + w.Scalars + w.Gathers }
 
 // tile finds a statement's tile.
 func (a *Analysis) tile(x *Statement) Tile {
+	if w, ok := a.matrices(x); ok {
+		return w
+	}
 	g, n := x.Nest.Stage, &x.Nest
 	w := Tile{first: len(n.loops), axes: a.room.take(len(n.Axes)), Vector: -1, Lanes: 1, Trips: 1}
 	for w.first > 0 && writtenOut(g.Leaves[n.loops[w.first-1].leaf].Kind) {
@@ -142,7 +147,7 @@ func (a *Analysis) spilled(x *Statement) float64 {
 	w := &x.Tile
 	over := w.Registers() - float64(a.Target.CPU.VectorRegisters)
 	switch {
-	case x.Nest.Stage.Combiner == expr.None || over <= 0:
+	case x.Nest.Stage.Combiner == expr.None || w.Matrices || over <= 0:
 		return 0
 	case w.Depth() == 2:
 		return 2 * w.Operations

@@ -7,7 +7,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/expr"
-	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -54,7 +53,7 @@ func Matrices(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.
 			x.joinRows(s, acc)
 			x.fedBy(s, acc, u)
 			x.copyFew()
-			return &space.Sketch[Parameters]{Open: x.openMatrices(), Fixed: Parameters{Columns: ir.TileRows},
+			return &space.Sketch[Parameters]{Open: x.openMatrices(), Fixed: Parameters{Columns: schedule.TileRows},
 				Variants: []space.Variant[Parameters]{{By: k.by, Structure: x}}, Good: x.matrixSeeds(k.by)}
 		}
 	}
@@ -63,7 +62,7 @@ func Matrices(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.
 
 // findMatrices finds out whether operands lie as tiles have them, and notes how they are multiplied.
 func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedule.Format) bool {
-	if x.vec < 0 || x.col < 0 || x.lanes != ir.TileColumns || x.group > 0 || len(x.packs) != 1 || x.packs[0].last < 0 {
+	if x.vec < 0 || x.col < 0 || x.lanes != schedule.TileColumns || x.group > 0 || len(x.packs) != 1 || x.packs[0].last < 0 {
 		return false
 	}
 	loads, last := expr.Loads(acc.Body), acc.Reduce[len(acc.Reduce)-1]
@@ -111,7 +110,7 @@ func (x *Tile) joinRows(s *schedule.Schedule, acc *schedule.Stage) {
 // own anyway.
 func (x *Tile) copyFew() {
 	for _, y := range []*Tile{x, x.joined} {
-		if y != nil && y.fed == nil && y.extent(y.col) < ir.TileRows {
+		if y != nil && y.fed == nil && y.extent(y.col) < schedule.TileRows {
 			own := *y.matrices
 			own.copied = true
 			y.matrices, y.fed = &own, &y.accesses[y.dot.data]
@@ -127,10 +126,10 @@ func (x *Tile) openMatrices() []space.Parameter[Parameters] {
 	if x.joined != nil {
 		positions = max(positions, x.joined.extent(x.joined.col))
 	}
-	height := max(x.extent(x.row), nest.CeilDiv(positions, ir.TileRows))
+	height := max(x.extent(x.row), nest.CeilDiv(positions, schedule.TileRows))
 	open := []space.Parameter[p]{
 		nest.Knob("tv", func(p *p) *int64 { return &p.Vectors }, x.vectors...),
-		nest.Knob("tw", func(p *p) *int64 { return &p.Columns }, append([]int64{ir.TileRows}, nest.Below(positions+1, 2*ir.TileRows, 3*ir.TileRows, 4*ir.TileRows)...)...),
+		nest.Knob("tw", func(p *p) *int64 { return &p.Columns }, append([]int64{schedule.TileRows}, nest.Below(positions+1, 2*schedule.TileRows, 3*schedule.TileRows, 4*schedule.TileRows)...)...),
 		nest.Knob("th", func(p *p) *int64 { return &p.Rows }, nest.AtMost(min(4, x.extent(x.row)), 1, 2, 3)...),
 		nest.Knob("hb", func(p *p) *int64 { return &p.RowTiles }, nest.AtMost(height, 1, 2, 4, 8, 16, 64, 1024)...),
 		nest.Knob("cb", func(p *p) *int64 { return &p.VectorTiles }, nest.AtMost(x.extent(x.vec), 1, 2, 4, 8, 16, 64)...),
@@ -166,13 +165,13 @@ func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[Parameter
 // legalMatrices keeps sums and operands within the tiles that there are, and rows within the positions.
 func (x *Tile) legalMatrices(p Parameters) error {
 	z := x.sizes(p)
-	rows, columns := z.th*nest.CeilDiv(z.tw, ir.TileRows), z.tv
+	rows, columns := z.th*nest.CeilDiv(z.tw, schedule.TileRows), z.tv
 	switch {
 	case len(x.joint) > 0 && (p.Rows > 1 || x.fed != nil && p.Feed != nest.Alone):
 		return fmt.Errorf("space: joint positions have no rows or rectangles of their own")
-	case rows*columns+min(rows, columns)+1 > ir.TileRegisters:
-		return fmt.Errorf("space: sums of %dx%d tiles and their operands need more than %d", rows, columns, ir.TileRegisters)
-	case z.tw > max(ir.TileRows, x.extent(x.col)) || z.th > x.extent(x.row):
+	case rows*columns+min(rows, columns)+1 > schedule.TileRegisters:
+		return fmt.Errorf("space: sums of %dx%d tiles and their operands need more than %d", rows, columns, schedule.TileRegisters)
+	case z.tw > max(schedule.TileRows, x.extent(x.col)) || z.th > x.extent(x.row):
 		return fmt.Errorf("space: tiles of %dx%d positions are larger than all", z.th, z.tw)
 	}
 	return nil
@@ -180,7 +179,7 @@ func (x *Tile) legalMatrices(p Parameters) error {
 
 // matrixCycles is the cycles of one tile whose sums are tv tiles wide. Each sum waits for the one before.
 func (x *Tile) matrixCycles(tv float64, z sizes) float64 {
-	rows := float64(z.th * nest.CeilDiv(z.tw, ir.TileRows))
+	rows := float64(z.th * nest.CeilDiv(z.tw, schedule.TileRows))
 	products, loads := rows*tv*machine.TileProduct, (rows+tv)*machine.TileLoad
 	step := max(products, loads, machine.TileLatency) + machine.Hidden*min(products, loads)
 	steps := float64(nest.Product(x.reduce)) / float64(x.matrices.format.Terms())
