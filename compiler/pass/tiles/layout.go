@@ -45,7 +45,9 @@ func (l *layout) tileRows() int64 {
 	return array.Elements(l.rows[:last]) * whole(l.rows[last], schedule.TileRows) / schedule.TileRows
 }
 
-func (l *layout) tileColumns() int64 { return whole(l.columns, schedule.TileColumns) / schedule.TileColumns }
+func (l *layout) tileColumns() int64 {
+	return whole(l.columns, schedule.TileColumns) / schedule.TileColumns
+}
 
 // rowsBeyond and columnsBeyond are how many the last tile in either direction has that are no sums'.
 func (l *layout) rowsBeyond() int64 {

@@ -10,8 +10,8 @@ import (
 )
 
 // tilePrelude has the words for tiles. Whoever defines TILTH_TILES before it gives them another meaning: tests have a
-// model of the instructions, for machines without them. The numbers of tiles are constants. The symbol has a package ask
-// the kernel for the use of tiles.
+// model of the instructions, for machines without them. The numbers of tiles are constants. The symbol has a package
+// ask the kernel for the use of tiles.
 const tilePrelude = `#ifndef TILTH_TILES
 #define TILTH_TILES
 #define tilth_tile_zero(tile) __builtin_ia32_tilezero(tile)
