@@ -132,6 +132,28 @@ func scratchElements(b ir.Block) (n int64) {
 	return n
 }
 
+// TestFillExtendsTerms: with zeros behind each row of terms, wherever their dimension is.
+func TestFillExtendsTerms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for _, right := range []string{"i8[3,13,21]; r0 r1 i1", "i8[21,3,13]; i1 r0 r1", "i8[3,15,21]; r0 r1 i1"} {
+		shape, index, _ := strings.Cut(right, "; ")
+		w, err := expr.Parse("tilth-workload 1\ninput t0 i8[7,3,13]\nconstant t1 " + shape +
+			"\nsum t2 i32[7,21] over 3,13 = (mul (cast i32 [t0 i0 r0 r1]) (cast i32 [t1 " + index + "]))\noutput t2\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := schedule.New(w)
+		if _, err := s.Extend(0, 8); err != nil {
+			t.Fatal(err)
+		}
+		f, err := lower.Schedule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFill(t, f.Prepared[0], randomArray(rng, array.Int8, w.Constants[0].Shape...))
+	}
+}
+
 // TestFillSumsStrassensRightOperand: bit by bit as the expressions say, whichever dimension comes first, with odd
 // extents.
 func TestFillSumsStrassensRightOperand(t *testing.T) {

@@ -110,6 +110,7 @@ var primitives = map[string]primitive{
 	"vectorize":   {2, func(s *Schedule, a []int) error { return s.Vectorize(a[0], a[1]) }},
 	"unroll":      {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
 	"widen":       {3, (*Schedule).applyWiden},
+	"extend":      {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
 	"dot":         {2, func(s *Schedule, a []int) error { return s.Dot(a[0], a[1]) }},
 	"winograd":    {-2, (*Schedule).applyWinograd},
 	"strassen":    {-2, (*Schedule).applyStrassen},

@@ -43,17 +43,12 @@ func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err err
 
 // widenConstant replaces a constant that only stage g loads.
 func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
-	c := s.constant(t)
-	switch {
-	case s.Packs[c] != nil || s.Transforms[c] != nil:
-		return fmt.Errorf("widen: constant %d is already packed or transformed", c)
-	case len(s.readers(t)) != 1:
-		return fmt.Errorf("widen: constant %d is also loaded by a stage other than %d", c, g.ID)
+	if err := s.transformable(g, t); err != nil {
+		return fmt.Errorf("widen: %w", err)
 	}
-	stored := expr.NewConstant(t.Name+"_wide", wide.DType, t.Shape...)
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
 	result := expr.Compute(wide.Name, t.Shape, func(i []expr.Expr) expr.Expr { return expr.To(wide.DType, source.At(i...)) })
-	s.Transforms[c] = &Transform{Source: source, Result: result, Tensor: stored, compute: func(a *array.Array) *array.Array {
+	s.transformed(g, t, &Transform{Source: source, Result: result, compute: func(a *array.Array) *array.Array {
 		out := array.New(wide.DType, t.Shape...)
 		for i := range out.Len() {
 			if wide.DType.IsFloat() {
@@ -63,8 +58,25 @@ func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
 			}
 		}
 		return out
-	}}
-	g.redirect(t, stored)
+	}})
+	return nil
+}
+
+// transformed lets a stage load what is computed of a constant in its place.
+func (s *Schedule) transformed(g *Stage, t *expr.Tensor, tr *Transform) {
+	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
+	s.Transforms[s.constant(t)] = tr
+	g.redirect(t, tr.Tensor)
+}
+
+// transformable says why a constant cannot be transformed for a stage; nil when it can.
+func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
+	switch c := s.constant(t); {
+	case s.Packs[c] != nil || s.Transforms[c] != nil:
+		return fmt.Errorf("constant %d is already packed or transformed", c)
+	case len(s.readers(t)) != 1:
+		return fmt.Errorf("constant %d is also loaded by a stage other than %d", c, g.ID)
+	}
 	return nil
 }
 

@@ -15,7 +15,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.dot}
+	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.dot}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -125,6 +125,10 @@ func (p *primitives) cacheRead() {
 func (p *primitives) widen() {
 	to := rapid.SampledFrom([]array.DType{array.Int16, array.Int32, array.Int64}).Draw(p.t, "to")
 	_, _ = p.s.Widen(p.stage().ID, rapid.IntRange(0, 2).Draw(p.t, "load"), to)
+}
+
+func (p *primitives) extend() {
+	_, _ = p.s.Extend(p.stage().ID, rapid.Int64Range(1, 9).Draw(p.t, "multiple"))
 }
 
 func (p *primitives) dot() {

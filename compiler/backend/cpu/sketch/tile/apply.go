@@ -254,7 +254,11 @@ func (x *Tile) applyFeed(b *nest.Builder, u nest.Unit, l loops, id int, where in
 	if rank == 0 {
 		return
 	}
-	_, lane := b.Split(id, rank-1, max(1, x.lanes), schedule.Peel)
+	lanes := max(1, x.lanes)
+	if x.matrices != nil {
+		lanes = int64(x.target.CPU.VectorBytes) / g.Tensor.DType.Bytes()
+	}
+	_, lane := b.Split(id, rank-1, lanes, schedule.Peel)
 	b.Mark(b.S.Vectorize, id, lane)
 	switch where {
 	case nest.Alone:

@@ -17,6 +17,9 @@ import (
 // bytes: rows of positions by the packed weights of 16 channels. A tile of the sketch has its sums in tile registers.
 type matrices struct {
 	format schedule.Format
+	// extended is set where terms are no multiple of those that an instruction takes, so that zeros are put behind
+	// them.
+	extended bool
 	// copied is set where positions are fewer than the rows of a tile, so that they are copied to where there is room
 	// for those that the instructions read beyond.
 	copied bool
@@ -52,7 +55,7 @@ func Matrices(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.
 			}
 			x.joinRows(s, acc)
 			x.fedBy(s, acc, u)
-			x.copyFew()
+			x.copyData()
 			return &space.Sketch[Parameters]{Open: x.openMatrices(), Fixed: Parameters{Columns: schedule.TileRows},
 				Variants: []space.Variant[Parameters]{{By: k.by, Structure: x}}, Good: x.matrixSeeds(k.by)}
 		}
@@ -68,7 +71,11 @@ func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedul
 	loads, last := expr.Loads(acc.Body), acc.Reduce[len(acc.Reduce)-1]
 	weights := slices.IndexFunc(loads, func(l *expr.Load) bool { return l.Tensor == s.Workload.Constants[x.packs[0].constant] })
 	data := loads[1-weights]
-	if last.Extent%f.Terms() != 0 || expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
+	if expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
+		return false
+	}
+	rest := last.Extent % f.Terms()
+	if rest != 0 && (!slices.Contains(data.Index, expr.Expr(last)) || data.Tensor == loads[weights].Tensor) {
 		return false
 	}
 	for _, axis := range []int{x.col, x.row} {
@@ -79,7 +86,9 @@ func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedul
 			return false
 		}
 	}
-	x.matrices = &matrices{format: f}
+	x.matrices = &matrices{format: f, extended: rest != 0}
+	x.reduce = slices.Clone(x.reduce)
+	x.reduce[len(x.reduce)-1] = nest.CeilDiv(last.Extent, f.Terms()) * f.Terms()
 	x.dot = &dotting{instruction: instruction{terms: f.Packed()}, data: 1 - weights, weights: weights}
 	x.steps = slices.Clone(x.reduce)
 	x.steps[len(x.steps)-1] /= f.Packed()
@@ -106,14 +115,17 @@ func (x *Tile) joinRows(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// copyFew copies positions that are too few for a tile, unless what feeds the reduction leaves them in memory of its
-// own anyway.
-func (x *Tile) copyFew() {
+// copyData notes the copies that are made of what is multiplied: with zeros behind terms, or of positions that are too
+// few for a tile, unless what feeds the reduction leaves them in memory of its own anyway.
+func (x *Tile) copyData() {
 	for _, y := range []*Tile{x, x.joined} {
-		if y != nil && y.fed == nil && y.extent(y.col) < schedule.TileRows {
-			own := *y.matrices
-			own.copied = true
-			y.matrices, y.fed = &own, &y.accesses[y.dot.data]
+		if y == nil {
+			continue
+		}
+		own := *y.matrices
+		own.copied = y.fed == nil && !own.extended && y.extent(y.col) < schedule.TileRows
+		if y.matrices = &own; y.fed == nil && (own.copied || own.extended) {
+			y.fed = &y.accesses[y.dot.data]
 		}
 	}
 }
@@ -186,10 +198,21 @@ func (x *Tile) matrixCycles(tv float64, z sizes) float64 {
 	return steps*step + rows*tv*machine.TileStore + (2.5+float64(len(x.ends)))*tv*float64(z.th*z.tw) + machine.TileLatency
 }
 
-// applyCopy copies what the reduction reads, where positions are few, and returns the stages that feed it then.
+// applyCopy copies what the reduction reads, where that is needed, and returns the stages that feed it then: what fed
+// it before is computed where the copy is.
 func (x *Tile) applyCopy(b *nest.Builder, u nest.Unit) []int {
-	if !x.matrices.copied || b.Err != nil {
+	switch {
+	case b.Err != nil || !x.matrices.copied && !x.matrices.extended:
 		return u.Feeds
+	case x.matrices.extended:
+		id, err := b.S.Extend(u.Acc, x.matrices.format.Terms())
+		b.Do(err)
+		for _, f := range u.Feeds {
+			if b.Err == nil {
+				b.Do(b.S.Inline(f))
+			}
+		}
+		return []int{id}
 	}
 	loads := expr.Loads(b.S.Stages[u.Acc].Body)
 	var order []int

@@ -1,0 +1,98 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// maxExtended bounds the terms that Extend adds up to, far above any instruction's.
+const maxExtended = 1 << 10
+
+// Extend gives a sum of products as many terms along its last reduction axis as make a multiple, for instructions that
+// take so many at once. Terms beyond those that there are have zeros as factors: the stage reads one operand through a
+// copy with zeros behind it, a new stage whose number is returned, and the other, a constant, is extended when the
+// model is compiled. The axis must be the index of one dimension in both. It comes before other primitives on the
+// stage.
+func (s *Schedule) Extend(stageID int, multiple int64) (copied int, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return 0, fmt.Errorf("extend: %w", err)
+	}
+	a, b, product := Factors(g.Body)
+	switch {
+	case multiple < 1 || multiple > maxExtended:
+		return 0, fmt.Errorf("extend: %d is no multiple, or more than %d", multiple, maxExtended)
+	case g.Combiner != expr.Sum || !product || a.Tensor == b.Tensor || len(g.Reduce) == 0:
+		return 0, fmt.Errorf("extend: stage %d is no sum of products of two tensors", stageID)
+	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
+		return 0, fmt.Errorf("extend: stage %d was already scheduled", stageID)
+	}
+	if a.Tensor.Role == expr.Constant {
+		a, b = b, a
+	}
+	last := len(g.Reduce) - 1
+	dimA, dimB := dimensionOf(a, g.Reduce[last]), dimensionOf(b, g.Reduce[last])
+	switch {
+	case a.Tensor.Role == expr.Constant || b.Tensor.Role != expr.Constant:
+		return 0, fmt.Errorf("extend: stage %d multiplies no constant by something else", stageID)
+	case dimA < 0 || dimB < 0:
+		return 0, fmt.Errorf("extend: the last reduction axis of stage %d is no index of both operands", stageID)
+	}
+	if err := s.transformable(g, b.Tensor); err != nil {
+		return 0, fmt.Errorf("extend: %w", err)
+	}
+	terms := g.Reduce[last].Extent
+	axis := &expr.Var{Name: g.Reduce[last].Name, Extent: (terms + multiple - 1) / multiple * multiple}
+	s.extendConstant(g, b.Tensor, dimB, terms, axis.Extent)
+	longer := extended(a.Tensor, dimA, terms, axis.Extent)
+	g.redirect(a.Tensor, longer)
+	copied = len(s.Stages)
+	s.addStage(&Stage{Tensor: longer, Axes: longer.Axes, Body: longer.Body})
+	g.Body = expr.Substitute(g.Body, map[*expr.Var]expr.Expr{g.Reduce[last]: axis})
+	g.Reduce = append(slices.Clone(g.Reduce[:last]), axis)
+	g.resetNest()
+	s.record("extend", stageID, int(multiple))
+	return copied, nil
+}
+
+// dimensionOf is the dimension that an axis is the index of, while no other depends on it; -1 for none.
+func dimensionOf(l *expr.Load, axis *expr.Var) int {
+	found := -1
+	for d, x := range l.Index {
+		switch {
+		case !expr.Uses(x, axis):
+		case x == expr.Expr(axis) && found < 0:
+			found = d
+		default:
+			return -1
+		}
+	}
+	return found
+}
+
+// extended is a copy of a tensor that has zeros behind so many elements of a dimension, up to an extent.
+func extended(t *expr.Tensor, dim int, elements, extent int64) *expr.Tensor {
+	shape := slices.Clone(t.Shape)
+	shape[dim] = extent
+	return expr.Compute(t.Name+"_extended", shape, func(i []expr.Expr) expr.Expr {
+		return expr.Sel(expr.Bin(expr.Lt, i[dim], expr.I(elements)), t.At(i...), expr.Zero(t.DType))
+	})
+}
+
+// extendConstant lets a stage load a constant with zeros behind so many elements of a dimension.
+func (s *Schedule) extendConstant(g *Stage, t *expr.Tensor, dim int, elements, extent int64) {
+	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
+	result := extended(source, dim, elements, extent)
+	s.transformed(g, t, &Transform{Source: source, Result: result, compute: func(a *array.Array) *array.Array {
+		out := array.New(t.DType, result.Shape...)
+		row := array.Elements(t.Shape[dim+1:]) * t.DType.Bytes()
+		from, to := t.Shape[dim]*row, extent*row
+		for k := range array.Elements(t.Shape[:dim]) {
+			copy(out.Data[k*to:], a.Data[k*from:k*from+elements*row])
+		}
+		return out
+	}})
+}
