@@ -26,6 +26,8 @@ func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
 		{"x86-64-v4", "avx512bf16", array.Invalid, array.Storage{Type: bf16}},
 		{"x86-64-v4", "avx512bf16", f16, array.Storage{Type: f16, Constants: true}},
 		{"arm64", "bf16", array.Invalid, array.Storage{Type: bf16}},
+		{"sapphire-rapids", "", f16, array.Storage{Type: f16, Constants: true}},
+		{"granite-rapids", "", f16, array.Storage{Type: f16}},
 	} {
 		on, err := target.Parse(c.name, 1)
 		if err != nil {

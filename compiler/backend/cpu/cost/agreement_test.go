@@ -71,7 +71,7 @@ func TestKnobsAndScheduleCostAlike(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"resnet-18", "bert-small"} {
-		for n, w := range stored(t, name, array.BFloat16) {
+		for n, w := range stored(t, name, array.Storage{Type: array.BFloat16}) {
 			on := parseTarget(t, "sapphire-rapids", 1+n%3)
 			for kind, list := range samples(t, sketch.New(w, on, schedule.Default), rand.New(rand.NewPCG(uint64(n), 3))) {
 				if strings.HasPrefix(kind, "AMX") {

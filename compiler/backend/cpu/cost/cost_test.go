@@ -30,11 +30,11 @@ func parseTarget(t testing.TB, name string, threads int) *target.Target {
 // builtin is the workloads of a built-in model.
 func builtin(t testing.TB, name string) []*expr.Workload {
 	t.Helper()
-	return stored(t, name, array.Invalid)
+	return stored(t, name, array.Storage{})
 }
 
 // stored is the workloads of a built-in model whose factors are stored in a type.
-func stored(t testing.TB, name string, storage array.DType) []*expr.Workload {
+func stored(t testing.TB, name string, storage array.Storage) []*expr.Workload {
 	t.Helper()
 	m, err := model.Build(name, model.Options{})
 	if err != nil {

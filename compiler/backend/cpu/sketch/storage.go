@@ -2,22 +2,24 @@ package sketch
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Storage is how factors of products in float32 are stored where numerics are fast: in bfloat16, unless float16 is
-// asked for. Where a processor multiplies pairs of the type, activations are stored so, too. Elsewhere they would be
-// cast each time that they are used, and only weights, which wait for memory, are worth it.
+// asked for. Where a processor multiplies pairs or tiles of the type, activations are stored so, too. Elsewhere they
+// would be cast each time that they are used, and only weights, which wait for memory, are worth it.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
 	if numerics < schedule.Fast || !casts(t, as) {
 		return array.Storage{}
 	}
 	if as == array.Float16 {
-		return array.Storage{Type: as, Constants: true}
+		return array.Storage{Type: as, Constants: !feature.Tiles(t, as)}
 	}
-	return array.Storage{Type: array.BFloat16, Constants: !machine.MultipliesPairs(t)}
+	multiplies := feature.Tiles(t, array.BFloat16) || machine.MultipliesPairs(t)
+	return array.Storage{Type: array.BFloat16, Constants: !multiplies}
 }
 
 // casts reports whether a processor has vectors in which elements of a type are cast to float32.
