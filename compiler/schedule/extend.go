@@ -11,51 +11,55 @@ import (
 // maxExtended bounds the terms that Extend adds up to, far above any instruction's.
 const maxExtended = 1 << 10
 
-// Extend gives a sum of products as many terms along its last reduction axis as make a multiple, for instructions that
-// take so many at once. Terms beyond those that there are have zeros as factors: the stage reads one operand through a
-// copy with zeros behind it, a new stage whose number is returned, and the other, a constant, is extended when the
-// model is compiled. The axis must be the index of one dimension in both. It comes before other primitives on the
-// stage.
-func (s *Schedule) Extend(stageID int, multiple int64) (copied int, err error) {
+// Extend gives a sum of products as many terms along its last reduction axis as make a multiple, for instructions
+// that take so many at once. Terms beyond those that there are have zeros as factors: the stage reads either operand
+// through a copy with zeros behind it. That of a constant is made when the model is compiled, others are new stages,
+// whose numbers are returned in the order of the operands, -1 for a constant. The axis must be the index of one
+// dimension in both. It comes before other primitives on the stage.
+func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
-		return 0, fmt.Errorf("extend: %w", err)
+		return copies, fmt.Errorf("extend: %w", err)
 	}
 	a, b, product := Factors(g.Body)
 	switch {
 	case multiple < 1 || multiple > maxExtended:
-		return 0, fmt.Errorf("extend: %d is no multiple, or more than %d", multiple, maxExtended)
+		return copies, fmt.Errorf("extend: %d is no multiple, or more than %d", multiple, maxExtended)
 	case g.Combiner != expr.Sum || !product || a.Tensor == b.Tensor || len(g.Reduce) == 0:
-		return 0, fmt.Errorf("extend: stage %d is no sum of products of two tensors", stageID)
+		return copies, fmt.Errorf("extend: stage %d is no sum of products of two tensors", stageID)
 	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
-		return 0, fmt.Errorf("extend: stage %d was already scheduled", stageID)
-	}
-	if a.Tensor.Role == expr.Constant {
-		a, b = b, a
+		return copies, fmt.Errorf("extend: stage %d was already scheduled", stageID)
 	}
 	last := len(g.Reduce) - 1
-	dimA, dimB := dimensionOf(a, g.Reduce[last]), dimensionOf(b, g.Reduce[last])
-	switch {
-	case a.Tensor.Role == expr.Constant || b.Tensor.Role != expr.Constant:
-		return 0, fmt.Errorf("extend: stage %d multiplies no constant by something else", stageID)
-	case dimA < 0 || dimB < 0:
-		return 0, fmt.Errorf("extend: the last reduction axis of stage %d is no index of both operands", stageID)
-	}
-	if err := s.transformable(g, b.Tensor); err != nil {
-		return 0, fmt.Errorf("extend: %w", err)
+	for _, l := range []*expr.Load{a, b} {
+		if dimensionOf(l, g.Reduce[last]) < 0 {
+			return copies, fmt.Errorf("extend: the last reduction axis of stage %d is no index of both operands", stageID)
+		}
+		if l.Tensor.Role == expr.Constant {
+			if err := s.transformable(g, l.Tensor); err != nil {
+				return copies, fmt.Errorf("extend: %w", err)
+			}
+		}
 	}
 	terms := g.Reduce[last].Extent
 	axis := &expr.Var{Name: g.Reduce[last].Name, Extent: (terms + multiple - 1) / multiple * multiple}
-	s.extendConstant(g, b.Tensor, dimB, terms, axis.Extent)
-	longer := extended(a.Tensor, dimA, terms, axis.Extent)
-	g.redirect(a.Tensor, longer)
-	copied = len(s.Stages)
-	s.addStage(&Stage{Tensor: longer, Axes: longer.Axes, Body: longer.Body})
+	for k, l := range []*expr.Load{a, b} {
+		copies[k] = s.extendOperand(g, l.Tensor, dimensionOf(l, g.Reduce[last]), terms, axis.Extent)
+	}
 	g.Body = expr.Substitute(g.Body, map[*expr.Var]expr.Expr{g.Reduce[last]: axis})
 	g.Reduce = append(slices.Clone(g.Reduce[:last]), axis)
 	g.resetNest()
 	s.record("extend", stageID, int(multiple))
-	return copied, nil
+	return copies, nil
+}
+
+// extendOperand lets a stage read a tensor through a copy with zeros, and returns its number; -1 for a constant.
+func (s *Schedule) extendOperand(g *Stage, t *expr.Tensor, dim int, elements, extent int64) int {
+	if t.Role == expr.Constant {
+		s.extendConstant(g, t, dim, elements, extent)
+		return -1
+	}
+	return s.readThrough(g, t, extended(t, dim, elements, extent))
 }
 
 // dimensionOf is the dimension that an axis is the index of, while no other depends on it; -1 for none.

@@ -31,9 +31,7 @@ func (s *Schedule) Widen(stageID, load int, to array.DType) (copied int, err err
 	if t.Role == expr.Constant {
 		copied, err = -1, s.widenConstant(g, t, wide)
 	} else {
-		copied = len(s.Stages)
-		g.redirect(t, wide)
-		s.addStage(&Stage{Tensor: wide, Axes: wide.Axes, Body: wide.Body})
+		copied = s.readThrough(g, t, wide)
 	}
 	if err == nil {
 		s.record("widen", stageID, load, int(to))
@@ -78,6 +76,19 @@ func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
 		return fmt.Errorf("constant %d is also loaded by a stage other than %d", c, g.ID)
 	}
 	return nil
+}
+
+// readThrough lets a stage load from a copy of a tensor, of the same shape or longer: a new stage, whose number is
+// returned.
+func (s *Schedule) readThrough(g *Stage, t, copied *expr.Tensor) int {
+	g.redirect(t, copied)
+	return s.addCopy(copied)
+}
+
+// addCopy adds the stage that computes a tensor, and returns its number.
+func (s *Schedule) addCopy(copied *expr.Tensor) int {
+	s.addStage(&Stage{Tensor: copied, Axes: copied.Axes, Body: copied.Body})
+	return len(s.Stages) - 1
 }
 
 // redirect lets a stage load from another tensor of the same shape.

@@ -41,11 +41,37 @@ func (g *dag) tiledProduct(a, b, sum array.DType, terms, out int64) {
 		shape = append([]int64{g.int("batches", 1, 3)}, shape...)
 	}
 	last := len(shape) - 1
-	x, w := g.source(a, false, append(append([]int64{}, shape[:last]...), terms)...), g.source(b, true, terms, out)
+	x, w := g.source(a, false, append(append([]int64{}, shape[:last]...), terms)...), g.columns(b, shape, terms)
 	g.add(expr.ReduceOver("product", expr.Sum, shape, []int64{terms}, func(i, r []expr.Expr) expr.Expr {
 		read := append(append([]expr.Expr{}, i[:last]...), r[0])
-		return expr.MulE(expr.To(sum, x.At(read...)), expr.To(sum, w.At(r[0], i[last])))
+		return expr.MulE(expr.To(sum, x.At(read...)), expr.To(sum, w(i, r[0])))
 	}))
+}
+
+// columns are the right operand of a product: a constant, or something else, which may be transposed or another one
+// for each product of a batch.
+func (g *dag) columns(b array.DType, shape []int64, terms int64) func(i []expr.Expr, r expr.Expr) expr.Expr {
+	last := len(shape) - 1
+	constant := rapid.Bool().Draw(g.t, "constant")
+	batch, turned := !constant && rapid.Bool().Draw(g.t, "own columns"), rapid.Bool().Draw(g.t, "transposed")
+	extents := []int64{terms, shape[last]}
+	if turned {
+		extents[0], extents[1] = extents[1], extents[0]
+	}
+	if batch {
+		extents = append(append([]int64{}, shape[:last-1]...), extents...)
+	}
+	w := g.source(b, constant, extents...)
+	return func(i []expr.Expr, r expr.Expr) expr.Expr {
+		at := []expr.Expr{r, i[last]}
+		if turned {
+			at[0], at[1] = at[1], at[0]
+		}
+		if batch {
+			at = append(append([]expr.Expr{}, i[:last-1]...), at...)
+		}
+		return w.At(at...)
+	}
 }
 
 // tiledConv is a convolution of channels that lie side by side, padded or not.

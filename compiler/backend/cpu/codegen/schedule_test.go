@@ -15,7 +15,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.dot}
+	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.interleave, p.dot}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -129,6 +129,11 @@ func (p *primitives) widen() {
 
 func (p *primitives) extend() {
 	_, _ = p.s.Extend(p.stage().ID, rapid.Int64Range(1, 9).Draw(p.t, "multiple"))
+}
+
+func (p *primitives) interleave() {
+	draw := func(name string) int { return rapid.IntRange(0, 2).Draw(p.t, name) }
+	_, _ = p.s.Interleave(p.stage().ID, draw("load"), draw("dim"), draw("inside"), rapid.Int64Range(1, 5).Draw(p.t, "factor"))
 }
 
 func (p *primitives) dot() {

@@ -119,3 +119,29 @@ func TestTilesAreInstructions(t *testing.T) {
 		})
 	}
 }
+
+// TestProductsWithoutConstantsAreInTiles: of a batch, with a right operand that lies in rows or in columns, of which a
+// copy is made for the kernel.
+func TestProductsWithoutConstantsAreInTiles(t *testing.T) {
+	for _, right := range []string{"bf16[8,64,128]\x00i0 r0 i2", "bf16[8,128,64]\x00i0 i2 r0", "bf16[8,128,40]\x00i0 i2 r0"} {
+		shape, index, _ := strings.Cut(right, "\x00")
+		terms := "64"
+		if strings.HasSuffix(shape, "40]") {
+			terms = "40"
+		}
+		w, err := expr.Parse("tilth-workload 1\ninput t0 bf16[8,128," + terms + "]\ninput t1 " + shape +
+			"\nsum t2 f32[8,128,128] over " + terms + " = (mul (cast f32 [t0 i0 i1 r0]) (cast f32 [t1 " + index + "]))\noutput t2\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sketch.New(w, mode{target: "sapphire-rapids"}.description(t), schedule.Strict)
+		if by := s.Algorithm(s.Default()); by.Name != "AMX BF16" {
+			t.Errorf("%s: the default is %s", shape, by.Name)
+		}
+		c := kerneltest.Case{Workload: w, Workers: 2, Args: kerneltest.Fill(w, 1)}
+		if c.Schedule, err = s.Apply(s.Default()); err != nil {
+			t.Fatal(err)
+		}
+		checkCases(t, t, tileModes[0], []kerneltest.Case{c})
+	}
+}

@@ -39,6 +39,9 @@ func (x *Tile) Cost(p Parameters) float64 {
 	if z.pack {
 		work += x.copyCycles(t, n)
 	}
+	if x.matrices != nil {
+		work += x.turnCycles()
+	}
 	chunks, workers := float64(x.chunks(z)), float64(machine.Workers(t))
 	work += machine.ChunkStart*chunks + x.results.Cost(t, p.Stream)
 	share := math.Ceil(chunks/workers) / chunks

@@ -23,7 +23,13 @@ type matrices struct {
 	// copied is set where positions are fewer than the rows of a tile, so that they are copied to where there is room
 	// for those that the instructions read beyond.
 	copied bool
+	// turned is the operand that is interleaved when the kernel runs, where it is no constant that can be packed.
+	turned *turned
 }
+
+// turned says how an operand is interleaved: terms, of which some neighbours lie side by side, are the index of one of
+// its dimensions, and channels of another.
+type turned struct{ terms, channels int }
 
 // algorithms are those of tiles, by format, in ascending order of their numbers.
 var algorithms = []struct {
@@ -37,7 +43,7 @@ var algorithms = []struct {
 
 // Matrices are the schedules of a reduction in which the target's instructions for tiles multiply; nil where it has
 // none, or operands do not lie as tiles have them: elements of 8 or 16 bits, of which neighbours are terms, by
-// constants that can be packed.
+// constants that can be packed or something else that can be interleaved.
 func Matrices(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) space.Family {
 	if acc.Combiner != expr.Sum {
 		return nil
@@ -65,17 +71,25 @@ func Matrices(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.
 
 // findMatrices finds out whether operands lie as tiles have them, and notes how they are multiplied.
 func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedule.Format) bool {
-	if x.vec < 0 || x.col < 0 || x.lanes != schedule.TileColumns || x.group > 0 || len(x.packs) != 1 || x.packs[0].last < 0 {
+	if x.vec < 0 || x.col < 0 || x.lanes != schedule.TileColumns || x.group > 0 {
 		return false
 	}
 	loads, last := expr.Loads(acc.Body), acc.Reduce[len(acc.Reduce)-1]
-	weights := slices.IndexFunc(loads, func(l *expr.Load) bool { return l.Tensor == s.Workload.Constants[x.packs[0].constant] })
+	weights := slices.IndexFunc(loads, func(l *expr.Load) bool { return expr.Uses(l, acc.Axes[x.vec]) })
+	if weights < 0 || loads[0].Tensor == loads[1].Tensor {
+		return false
+	}
+	packed := len(x.packs) == 1 && x.packs[0].last >= 0 && loads[weights].Tensor == s.Workload.Constants[x.packs[0].constant]
+	t, turns := x.turnedOperand(s, acc, loads[weights])
+	if !packed && !turns {
+		return false
+	}
 	data := loads[1-weights]
 	if expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
 		return false
 	}
 	rest := last.Extent % f.Terms()
-	if rest != 0 && (!slices.Contains(data.Index, expr.Expr(last)) || data.Tensor == loads[weights].Tensor) {
+	if rest != 0 && !slices.Contains(data.Index, expr.Expr(last)) {
 		return false
 	}
 	for _, axis := range []int{x.col, x.row} {
@@ -94,7 +108,25 @@ func (x *Tile) findMatrices(s *schedule.Schedule, acc *schedule.Stage, f schedul
 	x.steps[len(x.steps)-1] /= f.Packed()
 	x.vectors = nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4)
 	x.panels, x.mustPack = nil, false
+	if !packed {
+		x.matrices.turned, x.accesses[weights].Packed = t, true
+	}
 	return true
+}
+
+// turnedOperand is how an operand of channels is interleaved that is no packed constant; ok is false where it is none
+// of other positions' too, or terms and channels are not the indices of two of its dimensions.
+func (x *Tile) turnedOperand(s *schedule.Schedule, acc *schedule.Stage, l *expr.Load) (t *turned, ok bool) {
+	t = &turned{slices.Index(l.Index, expr.Expr(acc.Reduce[len(acc.Reduce)-1])), slices.Index(l.Index, expr.Expr(acc.Axes[x.vec]))}
+	if len(x.packs) > 0 || t.terms < 0 || t.channels < 0 || s.Producer(l.Tensor) != nil {
+		return nil, false
+	}
+	for _, axis := range []int{x.col, x.row} {
+		if axis >= 0 && expr.Uses(l, acc.Axes[axis]) {
+			return nil, false
+		}
+	}
+	return t, true
 }
 
 // joinRows makes the sketch of joint positions where those of a row lie right behind those of the last one, so that
@@ -200,28 +232,64 @@ func (x *Tile) matrixCycles(tv float64, z sizes) float64 {
 
 // applyCopy copies what the reduction reads, where that is needed, and returns the stages that feed it then: what fed
 // it before is computed where the copy is.
-func (x *Tile) applyCopy(b *nest.Builder, u nest.Unit) []int {
-	switch {
-	case b.Err != nil || !x.matrices.copied && !x.matrices.extended:
-		return u.Feeds
-	case x.matrices.extended:
-		id, err := b.S.Extend(u.Acc, x.matrices.format.Terms())
+func (x *Tile) applyCopy(b *nest.Builder, u nest.Unit) (feeds []int) {
+	feeds = u.Feeds
+	through := -1
+	if x.matrices.extended && b.Err == nil {
+		copies, err := b.S.Extend(u.Acc, x.matrices.format.Terms())
 		b.Do(err)
 		for _, f := range u.Feeds {
-			if b.Err == nil {
-				b.Do(b.S.Inline(f))
-			}
+			b.Mark(func(stage, _ int) error { return b.S.Inline(stage) }, f, 0)
 		}
-		return []int{id}
+		feeds, through = []int{copies[x.dot.data]}, copies[x.dot.weights]
 	}
-	loads := expr.Loads(b.S.Stages[u.Acc].Body)
-	var order []int
-	for k := range loads[x.dot.data].Tensor.Shape {
-		order = append(order, k)
+	if x.matrices.turned != nil {
+		x.applyTurning(b, u, through)
 	}
-	id, err := b.S.CacheRead(u.Acc, x.dot.data, order)
-	b.Do(err)
-	return []int{id}
+	if x.matrices.copied && b.Err == nil {
+		var order []int
+		for k := range expr.Loads(b.S.Stages[u.Acc].Body)[x.dot.data].Tensor.Shape {
+			order = append(order, k)
+		}
+		id, err := b.S.CacheRead(u.Acc, x.dot.data, order)
+		b.Do(err)
+		feeds = []int{id}
+	}
+	return feeds
+}
+
+// applyTurning interleaves an operand before the tiles are computed, of all channels and with what zeros another copy
+// puts behind its terms; -1 for none.
+func (x *Tile) applyTurning(b *nest.Builder, u nest.Unit, through int) {
+	if b.Err != nil {
+		return
+	}
+	t := x.matrices.turned
+	id, err := b.S.Interleave(u.Acc, x.dot.weights, t.terms, t.channels, x.matrices.format.Packed())
+	if b.Do(err); b.Err == nil && through >= 0 {
+		b.Do(b.S.Inline(through))
+	}
+	if b.Err != nil {
+		return
+	}
+	axes := len(b.S.Stages[id].Axes)
+	b.Mark(b.S.Vectorize, id, axes-1)
+	b.Mark(b.S.Parallel, id, b.FuseAxes(id, axes-2))
+}
+
+// turnCycles is what interleaving an operand costs: neighbours are moved one by one where they do not lie side by side
+// before, and as one elsewhere. Estimated.
+func (x *Tile) turnCycles() float64 {
+	t := x.matrices.turned
+	if t == nil {
+		return 0
+	}
+	a := &x.accesses[x.dot.weights]
+	groups := float64(nest.Product(a.Shape)) / float64(x.matrices.format.Packed())
+	if t.terms == len(a.Shape)-1 {
+		return 1.5*groups + machine.Region(x.target)
+	}
+	return float64(x.matrices.format.Packed())*2*groups + machine.Region(x.target)
 }
 
 // matrixNest is the nest of the sums: terms that an instruction takes are innermost, but for the positions and

@@ -1,0 +1,84 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// maxInterleaved bounds the neighbours of Interleave.
+const maxInterleaved = 64
+
+// Interleave lets a stage read a tensor through a copy in which so many neighbours along one dimension lie side by
+// side, and behind them those for the next element of another dimension, as instructions for matrices take the terms
+// of each column. The tensor is named as in CacheRead. The copy is a new stage, whose number is returned: its
+// dimensions are those of the tensor but for these two, in their order, then groups of neighbours, the other
+// dimension, and the neighbours of a group. Behind a last group that is not full are zeros.
+func (s *Schedule) Interleave(stageID, load, dim, inside int, factor int64) (copied int, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return 0, fmt.Errorf("interleave: %w", err)
+	}
+	tensors := distinctLoads(g.Body)
+	switch {
+	case load < 0 || load >= len(tensors):
+		return 0, fmt.Errorf("interleave: stage %d loads no tensor %d", stageID, load)
+	case factor < 1 || factor > maxInterleaved:
+		return 0, fmt.Errorf("interleave: %d neighbours are none, or more than %d", factor, maxInterleaved)
+	}
+	if expr.Size(g.Body) > maxBodyNodes/2 {
+		return 0, fmt.Errorf("interleave: the body of stage %d would be larger than %d nodes", stageID, maxBodyNodes)
+	}
+	t := tensors[load]
+	if rank := len(t.Shape); dim < 0 || inside < 0 || dim >= rank || inside >= rank || dim == inside {
+		return 0, fmt.Errorf("interleave: %d and %d are not two of the %d dimensions of the tensor", dim, inside, rank)
+	}
+	through := interleaved(t, dim, inside, factor)
+	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
+		l, ok := e.(*expr.Load)
+		if !ok || l.Tensor != t {
+			return e
+		}
+		by := expr.I(factor)
+		return through.At(append(others(l.Index, dim, inside), expr.Bin(expr.FloorDiv, l.Index[dim], by), l.Index[inside], expr.Bin(expr.FloorMod, l.Index[dim], by))...)
+	})
+	s.record("interleave", stageID, load, dim, inside, int(factor))
+	return s.addCopy(through), nil
+}
+
+// interleaved is the copy of a tensor.
+func interleaved(t *expr.Tensor, dim, inside int, factor int64) *expr.Tensor {
+	groups := (t.Shape[dim] + factor - 1) / factor
+	shape := append(others(t.Shape, dim, inside), groups, t.Shape[inside], factor)
+	return expr.Compute(t.Name+"_interleaved", shape, func(i []expr.Expr) expr.Expr {
+		outer := len(i) - 3
+		at := make([]expr.Expr, 0, len(t.Shape))
+		next := 0
+		for d := range t.Shape {
+			switch d {
+			case dim:
+				at = append(at, expr.AddE(expr.MulE(i[outer], expr.I(factor)), i[outer+2]))
+			case inside:
+				at = append(at, i[outer+1])
+			default:
+				at = append(at, i[next])
+				next++
+			}
+		}
+		if t.Shape[dim]%factor == 0 {
+			return t.At(at...)
+		}
+		return expr.Sel(expr.Bin(expr.Lt, at[dim], expr.I(t.Shape[dim])), t.At(at...), expr.Zero(t.DType))
+	})
+}
+
+// others are the elements of a list but for two.
+func others[T any](list []T, a, b int) []T {
+	rest := make([]T, 0, len(list)+1)
+	for k, x := range list {
+		if k != a && k != b {
+			rest = append(rest, x)
+		}
+	}
+	return rest
+}
