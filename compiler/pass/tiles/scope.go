@@ -20,7 +20,6 @@ type scope struct {
 	layout *layout
 	// tiles are those of sums, row of tiles by row.
 	tiles []*ir.Buffer
-	used  int
 }
 
 // products replaces the loops on matrices of a block; ok is false where one cannot be, or where there is more.

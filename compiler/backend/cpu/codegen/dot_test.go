@@ -148,20 +148,26 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 				added = array.Float32
 			}
 			w := matMul(t, c.data, c.weights, added)
-			s := sketch.New(w, d, schedule.Strict)
-			applied, err := s.Apply(s.Default())
-			if err != nil {
-				t.Fatal(err)
-			}
-			source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text := assembly(t, source, d); !strings.Contains(text, "\t"+c.want+"\t") && !strings.Contains(text, "\t"+c.want+" ") {
+			if text := assembly(t, defaultModule(t, w, d), d); !strings.Contains(text, "\t"+c.want+"\t") && !strings.Contains(text, "\t"+c.want+" ") {
 				t.Errorf("there is no %s in\n%s", c.want, text)
 			}
 		})
 	}
+}
+
+// defaultModule is the source of a workload's default schedule.
+func defaultModule(t *testing.T, w *expr.Workload, d *target.Target) string {
+	t.Helper()
+	s := sketch.New(w, d, schedule.Strict)
+	applied, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
 }
 
 func assembly(t *testing.T, source string, d *target.Target) string {

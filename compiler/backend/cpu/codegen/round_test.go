@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -38,16 +37,7 @@ func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
 		}
 		for _, computed := range []bool{false, true} {
 			d, w := m.description(t), stored(t, computed)
-			s := sketch.New(w, d, schedule.Strict)
-			applied, err := s.Apply(s.Default())
-			if err != nil {
-				t.Fatal(err)
-			}
-			source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := assembly(t, source, d)
+			text := assembly(t, defaultModule(t, w, d), d)
 			if has := strings.Contains(text, "vcvtneps2bf16") || strings.Contains(text, "bfcvtn"); has != computed {
 				t.Errorf("%s: computed %v, by an instruction %v", m.name, computed, has)
 			}

@@ -98,16 +98,7 @@ func TestTilesAreInstructions(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := mode{target: c.target}.description(t)
-			s := sketch.New(w, d, schedule.Strict)
-			applied, err := s.Apply(s.Default())
-			if err != nil {
-				t.Fatal(err)
-			}
-			source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := assembly(t, source, d)
+			text := assembly(t, defaultModule(t, w, d), d)
 			for instruction, want := range map[string]int{c.want: 4, "tilezero": 4, "tilestored": 4} {
 				if got := strings.Count(text, "\t"+instruction+"\t"); got != want {
 					t.Errorf("there are %d %s, not %d, in\n%s", got, instruction, want, text)
