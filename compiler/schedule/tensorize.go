@@ -121,10 +121,10 @@ func (f Format) Sum() array.DType {
 	return array.Float32
 }
 
-// rounded are the formats that lose something of float32, as algorithms: the level of numerics that allows them, and
-// how much larger their errors are than those of float32. Errors of an element are 2^12 and 2^15 times those of
-// float32, but there is one for each factor, where tolerances are made for one in each step of a sum.
-var rounded = map[Format]algorithm{
+// roundedFormats are the formats that lose something of float32, as algorithms: the level of numerics that allows
+// them, and how much larger their errors are than those of float32. Errors of an element are 2^12 and 2^15 times those
+// of float32, but there is one for each factor, where tolerances are made for one in each step of a sum.
+var roundedFormats = map[Format]algorithm{
 	// Each product misses that of the two rests, and each rest the bits that it has no room for.
 	TF32Compensated: {"compensated TF32", Default, 4, 1},
 	TF32:            {"TF32", Fast, 1 << 9, 1},
@@ -165,7 +165,7 @@ func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	}
 	it.Format = f
 	s.steps[len(s.steps)-1].args = append(s.steps[len(s.steps)-1].args, int(f))
-	if how, lossy := rounded[f]; lossy && !(f.Holds(a.DType()) && f.Holds(b.DType())) {
+	if how, lossy := roundedFormats[f]; lossy && !(f.Holds(a.DType()) && f.Holds(b.DType())) {
 		s.algorithms = append(s.algorithms, how)
 	}
 	return nil

@@ -111,6 +111,7 @@ var primitives = map[string]primitive{
 	"unroll":      {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
 	"widen":       {3, (*Schedule).applyWiden},
 	"extend":      {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
+	"round":       {2, func(s *Schedule, a []int) error { _, err := s.Round(a[0], a[1]); return err }},
 	"interleave": {5, func(s *Schedule, a []int) error {
 		_, err := s.Interleave(a[0], a[1], a[2], a[3], int64(a[4]))
 		return err

@@ -136,7 +136,7 @@ func (t *tiling) name() string {
 func (t *tiling) algorithm() algorithm {
 	a := algorithm{t.name(), Default, t.growth(), t.rows.multiplications() * t.columns.multiplications()}
 	if t.factors != t.c.dtype {
-		how := rounded[BF16]
+		how := roundedFormats[BF16]
 		a.name, a.level, a.growth = a.name+" in "+how.name, how.level, a.growth*how.growth
 	}
 	return a

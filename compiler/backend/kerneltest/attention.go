@@ -17,6 +17,13 @@ func DrawAttention(t *rapid.T) *expr.Workload {
 // DrawWholeAttention draws one whose matrices are whole tiles.
 func DrawWholeAttention(t *rapid.T) *expr.Workload { return drawAttention(t, true) }
 
+// DrawTiledAttention draws one in bfloat16 that processors compute in tiles: of 16 rows or more, and of terms of a
+// score that are whole tiles.
+func DrawTiledAttention(t *rapid.T) *expr.Workload {
+	size := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
+	return attentionOf(t, array.BFloat16, size("m", 16, 70), size("n", 2, 70), 32*size("d", 1, 2), size("e", 2, 70))
+}
+
 func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float32, array.BFloat16, array.Float64}).Draw(t, "dtype")
@@ -26,7 +33,13 @@ func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 		}
 		return g.int(name, 1, most)
 	}
-	heads, m, n, depth, e := g.int("heads", 1, 3), size("m", 70), size("n", 70), size("d", 34), size("e", 34)
+	return attentionOf(t, d, size("m", 70), size("n", 70), size("d", 34), size("e", 34))
+}
+
+// attentionOf is one of m rows, n keys, depth terms of a score and e columns.
+func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload {
+	g := &dag{t: t}
+	heads := g.int("heads", 1, 3)
 	wide := func(x expr.Expr) expr.Expr {
 		if d == array.BFloat16 {
 			return expr.To(array.Float32, x)

@@ -15,7 +15,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.interleave, p.dot}
+	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.interleave, p.round, p.dot}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -134,6 +134,10 @@ func (p *primitives) extend() {
 func (p *primitives) interleave() {
 	draw := func(name string) int { return rapid.IntRange(0, 2).Draw(p.t, name) }
 	_, _ = p.s.Interleave(p.stage().ID, draw("load"), draw("dim"), draw("inside"), rapid.Int64Range(1, 5).Draw(p.t, "factor"))
+}
+
+func (p *primitives) round() {
+	_, _ = p.s.Round(p.stage().ID, rapid.IntRange(0, 1).Draw(p.t, "load"))
 }
 
 func (p *primitives) dot() {

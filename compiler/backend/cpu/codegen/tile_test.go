@@ -136,3 +136,35 @@ func TestProductsWithoutConstantsAreInTiles(t *testing.T) {
 		checkCases(t, t, tileModes[0], []kerneltest.Case{c})
 	}
 }
+
+// drawTiledAttention draws attention whose rows, keys and columns are any number, and a point of its space in tiles.
+func drawTiledAttention(t *rapid.T, d *target.Target) kerneltest.Case {
+	w := kerneltest.DrawTiledAttention(t).Merge()
+	s, ok := inTiles(sketch.New(w, d, schedule.Fast))
+	if !ok {
+		t.Fatalf("it is not computed in tiles\n%s", w.Text())
+	}
+	p, found := s.Random(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0)))
+	if !found {
+		p = s.Default()
+	}
+	return kerneltest.Case{Workload: w, Schedule: applied(t, s, p), Workers: rapid.IntRange(1, 2).Draw(t, "workers"), Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+}
+
+// TestAttentionInTilesIsRight: both products are, of what the softmax leaves, rounded.
+func TestAttentionInTilesIsRight(t *testing.T) {
+	for _, m := range tileModes {
+		t.Run(m.name, func(t *testing.T) {
+			d := m.description(t)
+			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawTiledAttention(t, d) })
+			rapid.Check(t, func(rt *rapid.T) {
+				cases := rapid.SliceOfN(draw, 1, 4).Draw(rt, "cases")
+				checkCases(t, rt, m, cases)
+				text, _ := m.source(t, cases)
+				if n := strings.Count(text, "tilth_tile_product(tdpbf16ps"); n < 2*len(cases) {
+					rt.Fatalf("%d products of tiles in %d attentions\n%s", n, len(cases), cases[0].Text())
+				}
+			})
+		})
+	}
+}

@@ -38,7 +38,7 @@ func other(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Tar
 func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 	return sketch.Sketches{
 		Wholes: []func(*expr.Workload) *nest.Whole{
-			func(w *expr.Workload) *nest.Whole { return attention.New(w, t) },
+			func(w *expr.Workload) *nest.Whole { return attention.New(w, t, numerics) },
 			func(w *expr.Workload) *nest.Whole { return rowwise.New(w, t) },
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, otherwise space.Family) {

@@ -18,12 +18,18 @@ const (
 	layInBatch
 )
 
-// family is the schedules of the attention.
-func (a *attention) family() space.Family {
+// family is the schedules of the attention, also in tiles where m is not nil.
+func (a *attention) family(m *matrices) space.Family {
 	type p = parameters
+	rows := nest.AtMost(a.M, 1, 2, 3, 4, 6, 7, 8, 12, 14)
+	if m != nil {
+		rows = append(rows[:len(rows):len(rows)], schedule.TileRows, 2*schedule.TileRows)
+		rows = slices.DeleteFunc(rows, func(n int64) bool { return n > a.M })
+		rows = slices.Compact(rows)
+	}
 	k := &space.Sketch[p]{
 		Open: space.Worth([]space.Parameter[p]{
-			nest.Knob("th", func(p *p) *int64 { return &p.rows }, nest.AtMost(a.M, 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
+			nest.Knob("th", func(p *p) *int64 { return &p.rows }, rows...),
 			nest.Knob("tv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(nest.CeilDiv(min(a.N, a.E), a.lanes), 1, 2, 3, 4)...),
 			nest.Knob("block", func(p *p) *int64 { return &p.block }, nest.AtMost(a.M, 8, 16, 32, 64, 128)...),
 			nest.Unrolling(nest.Knob("ku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(a.D, 1, 2, 4, 8)...)),
@@ -34,6 +40,15 @@ func (a *attention) family() space.Family {
 		Good:     a.seeds(),
 	}
 	k.Fixed.keys, k.Fixed.values = a.onlyPlace(a.Keys), a.onlyPlace(a.Values)
+	if m != nil {
+		k.Variants = append(k.Variants, space.Variant[p]{By: core.AMXBF16, Structure: m})
+		for _, t := range [][2]int64{{32, 2}, {16, 2}, {16, 4}} {
+			for _, block := range []int64{32, 64} {
+				k.Good = append(k.Good, space.Candidate[p]{By: core.AMXBF16, Parameters: p{rows: t[0], vectors: t[1], block: block, unroll: 1,
+					keys: a.onlyPlace(a.Keys), values: a.onlyPlace(a.Values)}})
+			}
+		}
+	}
 	return k
 }
 
@@ -73,6 +88,9 @@ func (a *attention) Legal(p parameters) error {
 	return core.RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
 }
 
+// What the softmax takes of a vector, and of a row.
+const softmaxCycles, acrossCycles = 11, 60
+
 // Cost implements space.Structure: the products as register tiles allow, the softmax, laying out, and the imbalance of
 // workers.
 func (a *attention) Cost(p parameters) float64 {
@@ -86,12 +104,11 @@ func (a *attention) Cost(p parameters) float64 {
 	}
 	width := tv * a.lanes
 	tiles := func(columns int64) float64 { return float64(nest.CeilDiv(block, th) * nest.CeilDiv(columns, width)) }
-	const softmax, across = 11, 60 // cycles a vector, and a row
 	cycles := tiles(a.N)*(float64(a.D)*step+3*acc) + tiles(a.E)*(float64(a.N)*step+3*acc)
 	if p.values == layNowhere { // rows lie far apart, in few sets of the cache
 		cycles *= 1.01
 	}
-	cycles += float64(block) * (float64(nest.CeilDiv(a.N, a.lanes))*softmax + across)
+	cycles += float64(block) * (float64(nest.CeilDiv(a.N, a.lanes))*softmaxCycles + acrossCycles)
 	if 4*block*a.N > t.CPU.L2Bytes/4 {
 		cycles *= 1.2
 	}
@@ -176,7 +193,7 @@ func (a *attention) outerNest(b *nest.Builder, p parameters, th, tv, block int64
 		return 0, 0, 0
 	}
 	b.Do(b.S.Reorder(a.Out, slices.Concat(a.Batch, []int{blocks, columns, tiles, row, unit, lane})...))
-	b.Mark(b.S.Unroll, a.Out, row, unit)
+	b.Mark(b.S.Unroll, a.Out, a.writtenOut(row, unit)...)
 	b.Mark(b.S.Vectorize, a.Out, lane)
 	if a.inBatch(p) {
 		batchAt, at = b.Fuse(a.Out, a.Batch), blocks
@@ -199,6 +216,14 @@ func (a *attention) columns(b *nest.Builder, stage, axis int, extent, tv int64) 
 	return tiles, unit, lane
 }
 
+// writtenOut are the loops of a tile that are: over its rows and over its vectors.
+func (a *attention) writtenOut(rows, vectors int) []int {
+	if a.rolled {
+		return []int{vectors}
+	}
+	return []int{rows, vectors}
+}
+
 // scoresNest cuts a block of scores into tiles; it returns the loop over them.
 func (a *attention) scoresNest(b *nest.Builder, th, tv int64) int {
 	g := b.S.Stages[a.Masked]
@@ -209,7 +234,7 @@ func (a *attention) scoresNest(b *nest.Builder, th, tv int64) int {
 		return 0
 	}
 	b.Do(b.S.Reorder(a.Masked, slices.Concat(batch, []int{columns, tiles, inside, unit, lane})...))
-	b.Mark(b.S.Unroll, a.Masked, inside, unit)
+	b.Mark(b.S.Unroll, a.Masked, a.writtenOut(inside, unit)...)
 	b.Mark(b.S.Vectorize, a.Masked, lane)
 	return tiles
 }

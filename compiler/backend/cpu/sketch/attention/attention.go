@@ -21,6 +21,8 @@ type attention struct {
 	*heads.Attention
 	target *target.Target
 	lanes  int64
+	// rolled leaves loops over the rows of a tile as they are, in place of writing them out.
+	rolled bool
 }
 
 // parameters are the numbers that the sketch leaves open.
@@ -35,13 +37,17 @@ type parameters struct {
 	keys, values int64
 }
 
-// New is the schedules of a workload; nil when it is no attention.
-func New(w *expr.Workload, t *target.Target) *nest.Whole {
+// New is the schedules of a workload, with the products that numerics allow; nil when it is no attention.
+func New(w *expr.Workload, t *target.Target, numerics schedule.Numerics) *nest.Whole {
 	a := newAttention(w, t)
 	if a == nil {
 		return nil
 	}
-	return &nest.Whole{Out: a.Out, Family: a.family()}
+	var m *matrices
+	if numerics >= schedule.Fast {
+		m = a.inMatrices(schedule.New(w))
+	}
+	return &nest.Whole{Out: a.Out, Family: a.family(m)}
 }
 
 func newAttention(w *expr.Workload, t *target.Target) *attention {

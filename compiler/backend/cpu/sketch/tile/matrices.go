@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -36,9 +37,9 @@ var algorithms = []struct {
 	by     space.Algorithm
 	format schedule.Format
 }{
-	{space.Algorithm{Name: "AMX I8", Number: 64}, schedule.TileI8},
-	{space.Algorithm{Name: "AMX BF16", Number: 65}, schedule.TileBF16},
-	{space.Algorithm{Name: "AMX F16", Number: 66}, schedule.TileF16},
+	{core.AMXI8, schedule.TileI8},
+	{core.AMXBF16, schedule.TileBF16},
+	{core.AMXF16, schedule.TileF16},
 }
 
 // Matrices are the schedules of a reduction in which the target's instructions for tiles multiply; nil where it has
@@ -209,25 +210,20 @@ func (x *Tile) matrixSeeds(by space.Algorithm) (list []space.Candidate[Parameter
 // legalMatrices keeps sums and operands within the tiles that there are, and rows within the positions.
 func (x *Tile) legalMatrices(p Parameters) error {
 	z := x.sizes(p)
-	rows, columns := z.th*nest.CeilDiv(z.tw, schedule.TileRows), z.tv
 	switch {
 	case len(x.joint) > 0 && (p.Rows > 1 || x.fed != nil && p.Feed != nest.Alone):
 		return fmt.Errorf("space: joint positions have no rows or rectangles of their own")
-	case rows*columns+min(rows, columns)+1 > schedule.TileRegisters:
-		return fmt.Errorf("space: sums of %dx%d tiles and their operands need more than %d", rows, columns, schedule.TileRegisters)
 	case z.tw > max(schedule.TileRows, x.extent(x.col)) || z.th > x.extent(x.row):
 		return fmt.Errorf("space: tiles of %dx%d positions are larger than all", z.th, z.tw)
 	}
-	return nil
+	return core.Matrices{Rows: z.th * nest.CeilDiv(z.tw, schedule.TileRows), Columns: z.tv}.Legal()
 }
 
-// matrixCycles is the cycles of one tile whose sums are tv tiles wide. Each sum waits for the one before.
+// matrixCycles is the cycles of one tile whose sums are tv tiles wide.
 func (x *Tile) matrixCycles(tv float64, z sizes) float64 {
-	rows := float64(z.th * nest.CeilDiv(z.tw, schedule.TileRows))
-	products, loads := rows*tv*machine.TileProduct, (rows+tv)*machine.TileLoad
-	step := max(products, loads, machine.TileLatency) + machine.Hidden*min(products, loads)
+	m := core.Matrices{Rows: z.th * nest.CeilDiv(z.tw, schedule.TileRows), Columns: int64(tv)}
 	steps := float64(nest.Product(x.reduce)) / float64(x.matrices.format.Terms())
-	return steps*step + rows*tv*machine.TileStore + (2.5+float64(len(x.ends)))*tv*float64(z.th*z.tw) + machine.TileLatency
+	return m.Cycles(steps) + (2.5+float64(len(x.ends)))*tv*float64(z.th*z.tw)
 }
 
 // applyCopy copies what the reduction reads, where that is needed, and returns the stages that feed it then: what fed
@@ -269,27 +265,18 @@ func (x *Tile) applyTurning(b *nest.Builder, u nest.Unit, through int) {
 	if b.Do(err); b.Err == nil && through >= 0 {
 		b.Do(b.S.Inline(through))
 	}
-	if b.Err != nil {
-		return
-	}
-	axes := len(b.S.Stages[id].Axes)
-	b.Mark(b.S.Vectorize, id, axes-1)
-	b.Mark(b.S.Parallel, id, b.FuseAxes(id, axes-2))
+	core.ApplyInterleaved(b, id)
 }
 
-// turnCycles is what interleaving an operand costs: neighbours are moved one by one where they do not lie side by side
-// before, and as one elsewhere. Estimated.
+// turnCycles is what interleaving an operand costs.
 func (x *Tile) turnCycles() float64 {
 	t := x.matrices.turned
 	if t == nil {
 		return 0
 	}
 	a := &x.accesses[x.dot.weights]
-	groups := float64(nest.Product(a.Shape)) / float64(x.matrices.format.Packed())
-	if t.terms == len(a.Shape)-1 {
-		return 1.5*groups + machine.Region(x.target)
-	}
-	return float64(x.matrices.format.Packed())*2*groups + machine.Region(x.target)
+	elements, group := float64(nest.Product(a.Shape)), float64(x.matrices.format.Packed())
+	return core.InterleaveCycles(elements, group, t.terms == len(a.Shape)-1) + machine.Region(x.target)
 }
 
 // matrixNest is the nest of the sums: terms that an instruction takes are innermost, but for the positions and
