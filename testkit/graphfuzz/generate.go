@@ -31,6 +31,7 @@ func Generate(seed uint64) *Case {
 		g.step()
 	}
 	g.outputs()
+	g.selection(seed)
 	return &Case{Seed: seed, Inputs: g.inputs, Model: &onnx.Model{
 		IRVersion: 8, ProducerName: "graphfuzz", Opsets: []onnx.Opset{{Version: opset}}, Graph: g.graph,
 	}}

@@ -1,0 +1,120 @@
+package graphfuzz
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// selection adds, to one graph of four, outputs whose extents depend on the inputs' data. They read inputs alone, whose
+// elements are exact, so that what is selected does not depend on rounding.
+func (g *generator) selection(seed uint64) {
+	g.rng = rand.New(rand.NewPCG(seed, 1))
+	if g.rng.IntN(4) > 0 {
+		return
+	}
+	inputs := slices.DeleteFunc(slices.Clone(g.tensors[:len(g.graph.Inputs)]), func(t tensor) bool {
+		return t.rank() == 0 || array.Elements(t.shape) > maxElements/4 || !isNumber(t)
+	})
+	if len(inputs) == 0 || g.rng.IntN(3) == 0 {
+		g.suppression()
+		return
+	}
+	pick(g, []func(tensor){g.nonZero, g.compress, g.unique, g.topK})(pick(g, inputs))
+}
+
+// open adds a node whose results are outputs; extents of -1 depend on data.
+func (g *generator) open(op string, inputs []string, results []tensor, attributes ...*onnx.Attribute) {
+	n := &onnx.Node{Name: "n_" + results[0].name, Op: op, Inputs: inputs, Attributes: attributes}
+	for _, t := range results {
+		n.Outputs = append(n.Outputs, t.name)
+		v := info(t)
+		for k, e := range t.shape {
+			if e < 0 {
+				v.Shape[k].Param = fmt.Sprint(t.name, "_", k)
+			}
+		}
+		g.graph.Outputs = append(g.graph.Outputs, v)
+	}
+	g.graph.Nodes = append(g.graph.Nodes, n)
+}
+
+func (g *generator) nonZero(t tensor) {
+	if t.dtype == array.Float64 { // ONNX Runtime does not take it
+		t = g.node("Cast", array.Float32, t.shape, single(t), integer("to", int64(onnx.DataType(array.Float32))))
+	}
+	g.open("NonZero", single(t), []tensor{g.value(array.Int64, []int64{int64(t.rank()), -1})})
+}
+
+// above is a vector of a tensor's elements, and which of them are above zero.
+func (g *generator) above(t tensor) (flat, condition tensor) {
+	all := []int64{array.Elements(t.shape)}
+	flat = g.node("Reshape", t.dtype, all, []string{t.name, g.ints(-1)})
+	return flat, g.node("Greater", array.Bool, all, []string{flat.name, g.constant(array.New(t.dtype))})
+}
+
+// compress takes the elements above zero, and negates them.
+func (g *generator) compress(t tensor) {
+	flat, condition := g.above(t)
+	taken := g.node("Compress", t.dtype, []int64{-1}, []string{flat.name, condition.name}, integer("axis", 0))
+	g.open("Neg", single(taken), []tensor{g.value(t.dtype, []int64{-1})})
+}
+
+func (g *generator) unique(t tensor) {
+	if t.dtype == array.Int32 { // ONNX Runtime does not take it
+		t = g.node("Cast", array.Int64, t.shape, single(t), integer("to", int64(onnx.DataType(array.Int64))))
+	}
+	attributes := []*onnx.Attribute{integer("sorted", int64(g.rng.IntN(2)))}
+	shape, extent := []int64{-1}, array.Elements(t.shape)
+	if g.rng.IntN(2) == 0 {
+		axis := g.rng.IntN(t.rank())
+		attributes = append(attributes, integer("axis", int64(axis)))
+		shape, extent = slices.Clone(t.shape), t.shape[axis]
+		shape[axis] = -1
+	}
+	g.open("Unique", single(t), []tensor{
+		g.value(t.dtype, shape), g.value(array.Int64, []int64{-1}), g.value(array.Int64, []int64{extent}), g.value(array.Int64, []int64{-1}),
+	}, attributes...)
+}
+
+// topK sorts as many elements as are above zero.
+func (g *generator) topK(t tensor) {
+	flat, condition := g.above(t)
+	ones := g.node("Cast", array.Int64, condition.shape, single(condition), integer("to", int64(onnx.DataType(array.Int64))))
+	k := g.node("ReduceSum", array.Int64, []int64{1}, []string{ones.name, g.ints(0)}, integer("keepdims", 1))
+	g.open("TopK", []string{flat.name, k.name}, []tensor{g.value(t.dtype, []int64{-1}), g.value(array.Int64, []int64{-1})},
+		integer("largest", int64(g.rng.IntN(2))))
+}
+
+// suppression has boxes and scores of its own, and a number of boxes that may be an input.
+func (g *generator) suppression() {
+	batch, classes, count := int64(1+g.rng.IntN(2)), int64(1+g.rng.IntN(3)), int64(1+g.rng.IntN(20))
+	boxes, scores := g.fed(array.Float32, batch, count, 4), g.fed(array.Float32, batch, classes, count)
+	most := array.New(array.Int64, 1)
+	most.SetInt(0, int64(g.rng.IntN(8)))
+	var wanted string
+	if g.rng.IntN(2) == 0 {
+		wanted = g.constant(most)
+	} else {
+		wanted = g.fed(array.Int64, 1).name
+		g.inputs[wanted] = most
+	}
+	limit := func(v float64) string {
+		a := array.New(array.Float32, 1)
+		a.SetFloat(0, v)
+		return g.constant(a)
+	}
+	g.open("NonMaxSuppression", []string{boxes.name, scores.name, wanted, limit(float64(g.rng.IntN(4)) / 4), limit(-0.5)},
+		[]tensor{g.value(array.Int64, []int64{-1, 3})}, integer("center_point_box", int64(g.rng.IntN(2))))
+}
+
+// fed is a new input.
+func (g *generator) fed(d array.DType, shape ...int64) tensor {
+	t := g.value(d, shape)
+	g.graph.Inputs = append(g.graph.Inputs, info(t))
+	g.inputs[t.name] = g.random(d, shape)
+	return t
+}
