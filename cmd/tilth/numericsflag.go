@@ -18,7 +18,7 @@ type numericsFlag struct {
 
 func (f *numericsFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "numerics", schedule.Default.String(),
-		"algorithms allowed: strict (direct sums), default (also Winograd, Strassen, and float32 in two pieces of TF32) or fast (also rounded products, and weights and activations in bfloat16 where a target multiplies it)")
+		"algorithms allowed: strict (direct sums), default (also Winograd, Strassen, and float32 in two pieces of TF32) or fast (also rounded products, weights in bfloat16, and activations, too, where a target multiplies it)")
 }
 
 // check reads the flag.
@@ -34,7 +34,7 @@ type storageFlag struct{ text string }
 
 func (f *storageFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "storage", "",
-		"with --numerics fast: type in which weights and activations are stored, bfloat16, float16 (three bits more, but activations beyond 65504 overflow) or float32 (default bfloat16)")
+		"with --numerics fast: type in which weights, and activations where it gains, are stored: bfloat16, float16 (three bits more, but on GPUs activations beyond 65504 overflow) or float32 (default bfloat16)")
 }
 
 // storages are the types that the flag names; Invalid leaves them in float32.

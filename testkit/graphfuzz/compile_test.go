@@ -20,6 +20,8 @@ type Compiler struct {
 	Toolchain *toolchain.Toolchain
 	// Parallel is how many C compilers run at once.
 	Parallel int
+	// Numerics bound the schedules that are drawn.
+	Numerics schedule.Numerics
 }
 
 // Run compiles programs, each task with a schedule drawn by the seed, and returns what each computes on its inputs.
@@ -34,7 +36,7 @@ func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs 
 func (c *Compiler) schedules(tasks []program.Task, rng *rand.Rand) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(tasks))
 	for k, task := range tasks {
-		s, err := registry.Space(task.Workload, c.Target, schedule.Default)
+		s, err := registry.Space(task.Workload, c.Target, c.Numerics)
 		if err != nil {
 			return nil, err
 		}

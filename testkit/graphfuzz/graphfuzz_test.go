@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 )
 
@@ -27,36 +28,59 @@ const batch = 24
 const (
 	ownTolerance = 2e-4
 	ortTolerance = 1e-3
+	// fastTolerance is for elements that are rounded to neighbours in bfloat16, by a few operators one after another.
+	fastTolerance = 0x1p-5
 )
 
 func newCompiler(t *testing.T) *Compiler {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 2)
-	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2}
+	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2, Numerics: schedule.Default}
 }
 
 // TestRandomGraphs compiles random graphs with random schedules. A failure names the seed: -seed N -graphs 1 repeats
 // it.
 func TestRandomGraphs(t *testing.T) {
+	checkGraphs(t, newCompiler(t), kind{peer: startPeer(t), tolerance: ownTolerance})
+}
+
+// TestRandomGraphsOfFastNumerics does so with factors of products in 16 bits, in turns in the ways in which programs
+// store them, against what the same program is evaluated to.
+func TestRandomGraphsOfFastNumerics(t *testing.T) {
 	c := newCompiler(t)
-	peer := startPeer(t)
+	c.Numerics = schedule.Fast
+	for _, storage := range []array.Storage{{Type: array.BFloat16}, {Type: array.BFloat16, Constants: true}, {Type: array.Float16, Constants: true}} {
+		checkGraphs(t, c, kind{storage: storage, tolerance: fastTolerance})
+	}
+}
+
+// kind is what graphs are compiled to, and compared with.
+type kind struct {
+	storage array.Storage
+	// peer may be nil.
+	peer      *peer
+	tolerance float64
+}
+
+func checkGraphs(t *testing.T, c *Compiler, as kind) {
+	t.Helper()
 	for first := 0; first < *graphs; first += batch {
 		var cases []*Case
 		for k := first; k < min(first+batch, *graphs); k++ {
 			cases = append(cases, Generate(*seed+uint64(k)))
 		}
-		checkBatch(t, c, peer, cases)
+		checkBatch(t, c, as, cases)
 		t.Logf("%d graphs, up to seed %d", len(cases), cases[len(cases)-1].Seed)
 	}
 }
 
 // checkBatch runs cases together, and one by one where that fails, to name the culprit.
-func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
+func checkBatch(t *testing.T, c *Compiler, as kind, cases []*Case) {
 	t.Helper()
 	var programs []*program.Program
 	var inputs []map[string]*array.Array
 	for _, one := range cases {
-		p, err := frontend.Import(one.Model, frontend.Options{})
+		p, err := frontend.Import(one.Model, frontend.Options{Storage: as.storage})
 		if err != nil {
 			report(t, one, fmt.Errorf("import: %w", err))
 			return
@@ -66,7 +90,7 @@ func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
 	results, err := c.Run(t.Context(), programs, inputs, cases[0].Seed)
 	if err != nil && len(cases) > 1 {
 		for _, one := range cases {
-			checkBatch(t, c, peer, []*Case{one})
+			checkBatch(t, c, as, []*Case{one})
 		}
 		return
 	}
@@ -75,24 +99,24 @@ func checkBatch(t *testing.T, c *Compiler, peer *peer, cases []*Case) {
 			report(t, one, err)
 			continue
 		}
-		checkCase(t, peer, one, programs[k], results[k])
+		checkCase(t, as, one, programs[k], results[k])
 	}
 }
 
-func checkCase(t *testing.T, peer *peer, c *Case, p *program.Program, got map[string]*array.Array) {
+func checkCase(t *testing.T, as kind, c *Case, p *program.Program, got map[string]*array.Array) {
 	t.Helper()
 	want, err := p.Evaluate(c.Inputs)
 	if err == nil {
-		err = Compare(got, want, ownTolerance)
+		err = Compare(got, want, as.tolerance)
 	}
 	if err != nil {
 		report(t, c, fmt.Errorf("against the evaluator: %w", err))
 		return
 	}
-	if peer == nil {
+	if as.peer == nil {
 		return
 	}
-	if want, err = peer.run(c); err != nil {
+	if want, err = as.peer.run(c); err != nil {
 		t.Logf("seed %d: ONNX Runtime refuses: %.200v", c.Seed, err)
 		return
 	}
