@@ -34,7 +34,7 @@ type storageFlag struct{ text string }
 
 func (f *storageFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "storage", "",
-		"with --numerics fast: type in which weights, and activations where it gains, are stored: bfloat16, float16 (three bits more, but on GPUs activations beyond 65504 overflow) or float32 (default bfloat16)")
+		"with --numerics fast: type in which weights, and activations where it gains, are stored: bfloat16, float16 (three bits more, but activations that are stored so overflow beyond 65504) or float32 (default bfloat16)")
 }
 
 // storages are the types that the flag names; Invalid leaves them in float32.
