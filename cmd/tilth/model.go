@@ -31,6 +31,7 @@ func newModel(a *app) *cobra.Command {
 		Example: `  tilth model
   tilth model resnet-18
   tilth model mobilenet-v2 --batch 4 -o mobilenet.onnx
+  tilth model resnet-50 --quantise -o resnet50-int8.onnx
   tilth model bert-small --seq 64`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: model.Names(),
@@ -38,6 +39,7 @@ func newModel(a *app) *cobra.Command {
 	c.Flags().Int64Var(&o.Batch, "batch", 1, "images or sequences in a batch")
 	c.Flags().Int64Var(&o.Seq, "seq", 0, "tokens in a sequence, of models that read text (default: see the list)")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
+	c.Flags().BoolVar(&o.Quantise, "quantise", false, "in bytes: activations with one scale, weights with one for each channel (models for images)")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default NAME.onnx)")
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {

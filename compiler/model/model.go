@@ -17,6 +17,8 @@ type Options struct {
 	Seq int64
 	// Seed chooses the weights.
 	Seed uint64
+	// Quantise writes a network for images in bytes, as tools for static quantisation do.
+	Quantise bool
 }
 
 // Description is an entry of the list of models.
@@ -58,12 +60,22 @@ func Build(name string, o Options) (*onnx.Model, error) {
 		return nil, err
 	}
 	b.materialise()
+	if o.Quantise {
+		quantise(m)
+	}
 	return m, nil
 }
 
 // Write writes a built-in model as an ONNX file and returns its size in bytes. Weights are made while they are
 // written.
 func Write(w io.Writer, name string, o Options) (int64, error) {
+	if o.Quantise { // which weights are made for
+		m, err := Build(name, o)
+		if err != nil {
+			return 0, err
+		}
+		return m.WriteTo(w)
+	}
 	m, _, err := assemble(name, o)
 	if err != nil {
 		return 0, err
@@ -86,6 +98,8 @@ func find(name string, o Options) (*network, error) {
 	switch {
 	case o.Batch < 0 || o.Batch > maxBatch:
 		return nil, fmt.Errorf("batch %d is outside 1 to %d", o.Batch, maxBatch)
+	case o.Quantise && n.Seq != 0:
+		return nil, fmt.Errorf("%s reads text: only networks for images are quantised", name)
 	case o.Seq != 0 && n.Seq == 0:
 		return nil, fmt.Errorf("%s reads no text and takes no number of tokens", name)
 	case o.Seq < 0 || o.Seq > n.maxSeq:

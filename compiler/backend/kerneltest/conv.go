@@ -43,7 +43,7 @@ func DrawConv(t *rapid.T) *expr.Workload {
 	if epilogue := rapid.Bool().Draw(t, "epilogue"); epilogue && d.IsInt() {
 		scale := g.source(array.Float32, true, oc)
 		out = expr.Compute("requantised", conv.Shape, func(i []expr.Expr) expr.Expr {
-			return requantised(conv.At(i...), scale.At(i[3]), d)
+			return requantised(conv.At(i...), scale.At(i[3]), d, true)
 		})
 	} else if epilogue {
 		bias, residual := g.source(d, true, oc), g.source(d, false, n, oh, ow, oc)

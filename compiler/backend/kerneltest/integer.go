@@ -23,8 +23,15 @@ func (g *dag) integerProduct() {
 	data, weights := rapid.SampledFrom(small).Draw(g.t, "data"), rapid.SampledFrom(small).Draw(g.t, "weights")
 	size, kernel := g.int("size", 3, 7), g.int("kernel", 1, 3)
 	in, out := g.int("in", 1, 3)*rapid.SampledFrom([]int64{1, 2, 4, 4, 8}).Draw(g.t, "channels"), g.int("out", 1, 40)
-	pad := kernel / 2
-	x, w := g.source(data, false, size, size, in), g.source(weights, rapid.IntRange(0, 5).Draw(g.t, "constant") > 0, kernel, kernel, in, out)
+	depthwise := rapid.IntRange(0, 3).Draw(g.t, "depthwise") == 0
+	if depthwise {
+		in = out
+	}
+	pad, depth := kernel/2, in
+	if depthwise {
+		depth = 1
+	}
+	x, w := g.source(data, false, size, size, in), g.source(weights, rapid.IntRange(0, 5).Draw(g.t, "constant") > 0, kernel, kernel, depth, out)
 	to := size + 2*pad - kernel + 1
 	padded := x
 	if pad > 0 || rapid.Bool().Draw(g.t, "copied") {
@@ -33,21 +40,34 @@ func (g *dag) integerProduct() {
 			return expr.Sel(inside(at, x.Shape), x.At(at...), expr.F(data, 3))
 		}))
 	}
-	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{to, to, out}, []int64{kernel, kernel, in}, func(i, r []expr.Expr) expr.Expr {
-		a := padded.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), r[2])
-		return expr.MulE(expr.To(array.Int32, a), expr.To(array.Int32, w.At(r[0], r[1], r[2], i[2])))
+	terms := []int64{kernel, kernel, in}
+	if depthwise {
+		terms = terms[:2]
+	}
+	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{to, to, out}, terms, func(i, r []expr.Expr) expr.Expr {
+		channel, weight := i[2], expr.I(0)
+		if !depthwise {
+			channel, weight = r[2], r[2]
+		}
+		a := padded.At(expr.AddE(i[0], r[0]), expr.AddE(i[1], r[1]), channel)
+		return expr.MulE(expr.To(array.Int32, a), expr.To(array.Int32, w.At(r[0], r[1], weight, i[2])))
 	}))
 	scale := g.source(array.Float32, true, out)
 	to8 := rapid.SampledFrom([]array.DType{array.Uint8, array.Int8}).Draw(g.t, "to")
+	early := rapid.Bool().Draw(g.t, "bounds before rounding")
 	g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
-		return requantised(sum.At(i...), scale.At(i[2]), to8)
+		return requantised(sum.At(i...), scale.At(i[2]), to8, early)
 	}))
 }
 
-// requantised is a sum times a scale as an integer of eight bits.
-func requantised(sum, scale expr.Expr, to array.DType) expr.Expr {
+// requantised is a sum times a scale as an integer of eight bits, whose bounds are kept after rounding or before.
+func requantised(sum, scale expr.Expr, to array.DType, early bool) expr.Expr {
 	const f = array.Float32
 	low, high := expr.To(f, expr.Lowest(to)), expr.To(f, expr.Highest(to))
-	scaled := expr.Un(expr.Round, expr.MulE(expr.To(f, sum), scale))
-	return expr.To(to, expr.MinE(expr.MaxE(expr.AddE(scaled, expr.F(f, 5)), low), high))
+	scaled := expr.MulE(expr.To(f, sum), scale)
+	if zero := expr.F(f, 5); !early {
+		return expr.To(to, expr.MinE(expr.MaxE(expr.AddE(expr.Un(expr.Round, scaled), zero), low), high))
+	}
+	whole := expr.Un(expr.Round, expr.MinE(expr.MaxE(scaled, expr.F(f, low.(*expr.Float).Value-5)), expr.F(f, high.(*expr.Float).Value-5.25)))
+	return expr.To(to, expr.AddE(expr.To(array.Int32, whole), expr.F(array.Int32, 5)))
 }

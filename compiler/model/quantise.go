@@ -1,0 +1,171 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// quantise writes a network for images as tools for static quantisation do: QuantizeLinear and DequantizeLinear around
+// convolutions, dense layers and what moves or adds their results, activations in unsigned bytes with one scale each,
+// weights in signed ones with a scale for each output channel. Weights are random, so nothing is calibrated: a scale
+// spans a range that such values have, a little different for each activation.
+func quantise(m *onnx.Model) {
+	q := &quantiser{graph: m.Graph, weights: map[string]*array.Array{}, ranges: map[string]quantised{}, readers: map[string]int{}}
+	for _, t := range m.Graph.Initializers {
+		q.weights[t.Name] = t.Value
+	}
+	for _, n := range m.Graph.Nodes {
+		for _, v := range n.Inputs {
+			q.readers[v]++
+		}
+	}
+	nodes := m.Graph.Nodes
+	m.Graph.Nodes = nil
+	for _, v := range m.Graph.Inputs {
+		if v.DType == array.Float32 {
+			q.activation(v.Name, quantised{})
+		}
+	}
+	for k, n := range nodes {
+		q.node(n, nodes[k+1:])
+	}
+	q.dropUnread()
+}
+
+// quantised is what is known of the values that are quantised: none are below zero, or some are.
+type quantised struct {
+	positive bool
+	// name is of the dequantised values, scale and zero of their parameters.
+	name, scale, zero string
+}
+
+type quantiser struct {
+	graph   *onnx.Graph
+	weights map[string]*array.Array
+	// ranges has the activations that are quantised.
+	ranges  map[string]quantised
+	readers map[string]int
+}
+
+// Operators whose results are quantised, and those among them that hand on the parameters of their first operand.
+var (
+	quantisedOperators = []string{
+		"Conv", "Gemm", "Relu", "Clip", "Add", "Concat", "MaxPool", "AveragePool", "GlobalAveragePool", "Flatten", "Reshape", "Mul", "Sigmoid", "HardSwish",
+	}
+	handsOn = []string{"MaxPool", "Flatten", "Reshape"}
+)
+
+// node adds a node that reads dequantised values, and the quantisation of its result.
+func (q *quantiser) node(n *onnx.Node, rest []*onnx.Node) {
+	positive := slices.Contains([]string{"Relu", "Clip", "Sigmoid"}, n.Op)
+	for k, v := range n.Inputs {
+		if a, ok := q.ranges[v]; ok {
+			n.Inputs[k] = a.name
+			positive = positive || k == 0 && a.positive && slices.Contains([]string{"Concat", "AveragePool", "GlobalAveragePool"}, n.Op)
+		}
+	}
+	first := ""
+	if len(n.Inputs) > 0 {
+		first = n.Inputs[0]
+	}
+	if n.Op == "Conv" || n.Op == "Gemm" {
+		q.quantiseWeights(n)
+	}
+	q.graph.Nodes = append(q.graph.Nodes, n)
+	result := n.Outputs[0]
+	isOutput := slices.ContainsFunc(q.graph.Outputs, func(v *onnx.ValueInfo) bool { return v.Name == result })
+	if isOutput || !slices.Contains(quantisedOperators, n.Op) || q.bounded(n, rest) {
+		return
+	}
+	a := quantised{positive: positive}
+	if slices.Contains(handsOn, n.Op) {
+		for _, known := range q.ranges {
+			if known.name == first {
+				a = known
+			}
+		}
+	}
+	q.activation(result, a)
+}
+
+// bounded reports whether the result of a sum is read by an activation alone, which is quantised in its place.
+func (q *quantiser) bounded(n *onnx.Node, rest []*onnx.Node) bool {
+	if n.Op != "Conv" && n.Op != "Gemm" && n.Op != "Add" || q.readers[n.Outputs[0]] != 1 {
+		return false
+	}
+	k := slices.IndexFunc(rest, func(r *onnx.Node) bool { return slices.Contains(r.Inputs, n.Outputs[0]) })
+	return k >= 0 && (rest[k].Op == "Relu" || rest[k].Op == "Clip")
+}
+
+// activation quantises a value and dequantises it, with given parameters or new ones.
+func (q *quantiser) activation(v string, a quantised) {
+	if a.scale == "" {
+		const span = 8
+		zero, steps := array.New(array.Uint8), 255.0/span
+		if !a.positive {
+			zero.SetInt(0, 128)
+			steps /= 2
+		}
+		vary := 0.75 + 0.5*math.Mod(float64(len(q.ranges))*0.618, 1)
+		a.scale, a.zero = v+".scale", v+".zero"
+		q.constant(a.scale, array.FromFloat32([]float32{float32(vary / steps)}))
+		q.constant(a.zero, zero)
+	}
+	a.name = v + ".dequantised"
+	q.graph.Nodes = append(q.graph.Nodes,
+		&onnx.Node{Name: v + ".quantise", Op: "QuantizeLinear", Inputs: []string{v, a.scale, a.zero}, Outputs: []string{v + ".quantised"}},
+		&onnx.Node{Name: v + ".dequantise", Op: "DequantizeLinear", Inputs: []string{v + ".quantised", a.scale, a.zero}, Outputs: []string{a.name}})
+	q.ranges[v] = a
+}
+
+func (q *quantiser) constant(name string, a *array.Array) {
+	q.graph.Initializers = append(q.graph.Initializers, &onnx.Tensor{Name: name, Value: a})
+}
+
+// quantiseWeights gives a node weights of bytes, where its own are known.
+func (q *quantiser) quantiseWeights(n *onnx.Node) {
+	w, axis := q.weights[n.Inputs[1]], 0
+	if w == nil || w.DType != array.Float32 || len(w.Shape) < 2 {
+		return
+	}
+	if n.Op == "Gemm" && !slices.ContainsFunc(n.Attributes, func(a *onnx.Attribute) bool { return a.Name == "transB" && a.Int == 1 }) {
+		axis = 1
+	}
+	name := n.Inputs[1]
+	inner, channels := array.Elements(w.Shape[axis+1:]), w.Shape[axis]
+	largest := make([]float64, channels)
+	for i := range w.Len() {
+		c := i / inner % channels
+		largest[c] = max(largest[c], math.Abs(w.Float(i)))
+	}
+	integers, scale, zero := array.New(array.Int8, w.Shape...), array.New(array.Float32, channels), array.New(array.Int8, channels)
+	for c, v := range largest {
+		scale.SetFloat(int64(c), max(v, 1e-6)/127)
+	}
+	for i := range w.Len() {
+		integers.SetInt(i, int64(math.RoundToEven(w.Float(i)/scale.Float(i/inner%channels))))
+	}
+	q.constant(name+".integers", integers)
+	q.constant(name+".scale", scale)
+	q.constant(name+".zero", zero)
+	n.Inputs[1] = fmt.Sprint(name, ".dequantised")
+	q.graph.Nodes = append(q.graph.Nodes, &onnx.Node{
+		Name: name + ".dequantise", Op: "DequantizeLinear", Inputs: []string{name + ".integers", name + ".scale", name + ".zero"},
+		Outputs: []string{n.Inputs[1]}, Attributes: []*onnx.Attribute{integer("axis", int64(axis))},
+	})
+}
+
+// dropUnread removes weights that are only known in bytes now.
+func (q *quantiser) dropUnread() {
+	read := map[string]bool{}
+	for _, n := range q.graph.Nodes {
+		for _, v := range n.Inputs {
+			read[v] = true
+		}
+	}
+	q.graph.Initializers = slices.DeleteFunc(q.graph.Initializers, func(t *onnx.Tensor) bool { return !read[t.Name] })
+}
