@@ -57,7 +57,8 @@ func (c Case) Wrong(got []*array.Array) string {
 	}
 	allowed := tolerance.Of(c.Workload)
 	for k, o := range want {
-		text, growth := "", c.Schedule.ErrorGrowth()
+		var text string
+		growth := c.Schedule.ErrorGrowth()
 		if o.DType.IsInt() && o.DType.Bytes() < 8 {
 			text = integerDifference(got[k], o, allowed[k], growth)
 		} else {
