@@ -9,8 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
-// selection adds, to one graph of four, outputs whose extents depend on the inputs' data. They read inputs alone, whose
-// elements are exact, so that what is selected does not depend on rounding.
+// selection adds, to one graph of four, outputs whose extents depend on the inputs' data. They read inputs alone,
+// whose elements are exact, so that what is selected does not depend on rounding.
 func (g *generator) selection(seed uint64) {
 	g.rng = rand.New(rand.NewPCG(seed, 1))
 	if g.rng.IntN(4) > 0 {
