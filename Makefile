@@ -75,8 +75,7 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 OPERATORS ?= -set library,blocks -batch 1
 bench-operators: ## single operators against the machine's limits, and in turns with oneDNN and ggml; OPERATORS='-set ansor'
 	@scripts/packages.sh demo peers
-	@scripts/peers.sh
-	$(GO) run ./bench/operators -version "$$(scripts/version.sh)" -peers .tools/peers $(OPERATORS)
+	@peers=$$(scripts/peers.sh) && set -x && $(GO) run ./bench/operators -version "$$(scripts/version.sh)" -peers "$$peers" $(OPERATORS)
 
 bench-racing: ## whether short measurements find the winners of long ones
 	@scripts/packages.sh demo
