@@ -49,7 +49,17 @@ var lies = slices.Concat(
 	in("runner/answer", []mutation{
 		{
 			name: "a kernel's tolerance has no bound", file: "arg.go",
-			from: "a.allowed(growth)", to: "a.Tolerance*max(growth, 1) + a.Rounding",
+			from: "o.Times(growth)", to: "a.Tolerance*max(growth, 1) + a.Rounding",
+			test: "TestJudgeTellsRightFromWrong",
+		},
+		{
+			name: "direct sums of integers may be wrong", file: "arg.go",
+			from: "return d, o.OfIntegers(growth, d.largest)", to: "return d, o.OfIntegers(max(growth, 2), d.largest)",
+			test: "TestJudgeTellsRightFromWrong",
+		},
+		{
+			name: "indices may be wrong", file: "arg.go",
+			from: "d.relative == 0 || !isRounded(a.DType)", to: "d.relative == 0",
 			test: "TestJudgeTellsRightFromWrong",
 		},
 		{

@@ -62,6 +62,10 @@ func TestJudgeTellsRightFromWrong(t *testing.T) {
 		"small halves":           {float16Type, halves(1, 0x8001), halves(1, 0x0001), 0, "y[1] is -5.96046448e-08"},
 		"bfloat16":               {bfloat16Type, halves(0x3F80, 0x4000), halves(0x3F80, 0x4000), 0, ""},
 		"integers":               {int8Type, []byte{1, 255}, []byte{1, 254}, 1e3, "y[1] is -1, the reference says -2"},
+		"direct sums are exact":  {int8Type, []byte{1, 99}, []byte{1, 100}, 1, "y[1] is 99, the reference says 100"},
+		"sums in floats":         {int8Type, []byte{1, 99}, []byte{1, 100}, 10, ""},
+		"sums too far away":      {int8Type, []byte{1, 95}, []byte{1, 100}, 10, "y[1] is 95, the reference says 100"},
+		"indices are exact":      {int64Type, []byte{99, 7: 0}, []byte{100, 7: 0}, 1e3, "y[0] is 99, the reference says 100"},
 		"equal integers":         {int32Type, floats(1, 2), floats(1, 2), 0, ""},
 	}
 	for name, c := range cases {

@@ -35,7 +35,7 @@ func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed f
 		allowed = o.Times(growth)
 		return compare(got, want, a.DType, allowed), allowed
 	}
-	if d = compareExactly(got, want, a.DType); d.relative == 0 || growth <= 1 || !isRounded(a.DType) {
+	if d = compareExactly(got, want, a.DType); d.relative == 0 || !isRounded(a.DType) {
 		return d, 0
 	}
 	d = compareSlowly(got, want, a.DType)
