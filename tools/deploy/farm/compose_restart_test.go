@@ -18,6 +18,9 @@ import (
 func composeRestarts(ctx context.Context, t *testing.T, f *compose.Farm) {
 	secrets := f.Machine.Path("tilth_client-secrets")
 	before := certificate(ctx, t, f, secrets)
+	c := newClient(t, f.Machine.Net, f.Of("builder")[0].Image, secrets)
+	list := "jobs list" + onFarm("localhost:9190")
+	jobs := c.tilth(ctx, list)
 	setup := f.Of("setup")[0]
 	if err := f.Restart(ctx, "setup"); err != nil {
 		t.Fatal(err)
@@ -39,7 +42,6 @@ func composeRestarts(ctx context.Context, t *testing.T, f *compose.Farm) {
 			eventually(ctx, t, func() error { return r.Probe.Once(ctx) })
 		}
 	}
-	c := newClient(t, f.Machine.Net, f.Of("builder")[0].Image, secrets)
 	eventually(ctx, t, func() error {
 		said, err := c.try(ctx, "devices list"+onFarm("localhost:9190"))
 		if err == nil && !strings.Contains(said, "runner") {
@@ -47,7 +49,9 @@ func composeRestarts(ctx context.Context, t *testing.T, f *compose.Farm) {
 		}
 		return err
 	})
-	c.says(ctx, "jobs list"+onFarm("localhost:9190"), "cancelled")
+	if now := c.tilth(ctx, list); now != jobs || !jobID.MatchString(jobs) {
+		t.Errorf("the tracker's jobs were\n%s\nand are after its restart\n%s", jobs, now)
+	}
 }
 
 // certificate is the tracker's, which the authority has signed.
