@@ -49,33 +49,17 @@ func drawPointOf(t *rapid.T, draw func(*rapid.T) *expr.Workload, d *target.Targe
 // TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the
 // last bit.
 func TestProductsOfSmallIntegersAreExact(t *testing.T) {
-	for _, m := range slices.Concat(modes, dotModes) {
-		t.Run(m.name, func(t *testing.T) {
-			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
-				return drawPointOf(t, kerneltest.DrawIntegerProduct, d, schedule.Strict)
-			})
-			rapid.Check(t, func(rt *rapid.T) {
-				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 6).Draw(rt, "cases"))
-			})
-		})
-	}
+	checkDrawn(t, slices.Concat(modes, dotModes), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		return drawPointOf(t, kerneltest.DrawIntegerProduct, d, schedule.Strict)
+	})
 }
 
 // TestProductsOfNarrowFloatsKeepTheMeaning: in whatever types of 16 bits operands are stored, and whatever a machine
 // has for them, products are what the evaluator computes.
 func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
-	for _, m := range slices.Concat(modes, pairModes) {
-		t.Run(m.name, func(t *testing.T) {
-			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
-				return drawPointOf(t, kerneltest.DrawNarrowProduct, d, schedule.Fast)
-			})
-			rapid.Check(t, func(rt *rapid.T) {
-				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 6).Draw(rt, "cases"))
-			})
-		})
-	}
+	checkDrawn(t, slices.Concat(modes, pairModes), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		return drawPointOf(t, kerneltest.DrawNarrowProduct, d, schedule.Fast)
+	})
 }
 
 // TestExtremesOfSmallIntegersDoNotSaturate: pairs of products of the largest magnitudes are what pmaddubsw would

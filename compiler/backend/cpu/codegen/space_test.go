@@ -31,8 +31,8 @@ func drawPoint(t *rapid.T, d *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: applied(t, s, point), Workers: rapid.IntRange(1, 3).Draw(t, "workers"), Args: kerneltest.Fill(w, 1)}
 }
 
-// checkDrawn checks kernels of drawn schedules in every mode, up to size of them at a time.
-func checkDrawn(t *testing.T, size int, draw func(t *rapid.T, d *target.Target) kerneltest.Case) {
+// checkDrawn checks kernels of drawn schedules in each mode, up to size of them at a time.
+func checkDrawn(t *testing.T, modes []mode, size int, draw func(t *rapid.T, d *target.Target) kerneltest.Case) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
@@ -65,7 +65,7 @@ func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 
 // TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any
 // workload.
-func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, batchSize, drawPoint) }
+func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, modes, batchSize, drawPoint) }
 
 // TestMergeKeepsTheMeaning: joining axes, of tensors and of reductions, changes no element's value.
 func TestMergeKeepsTheMeaning(t *testing.T) {

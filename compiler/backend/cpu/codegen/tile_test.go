@@ -52,15 +52,7 @@ func drawTilePoint(t *rapid.T, d *target.Target) kerneltest.Case {
 
 // TestProductsOfTilesAreRight: whatever the types, the shape and the point of the space.
 func TestProductsOfTilesAreRight(t *testing.T) {
-	for _, m := range tileModes {
-		t.Run(m.name, func(t *testing.T) {
-			d := m.description(t)
-			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawTilePoint(t, d) })
-			rapid.Check(t, func(rt *rapid.T) {
-				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 8).Draw(rt, "cases"))
-			})
-		})
-	}
+	checkDrawn(t, tileModes, 8, func(t *rapid.T, d *target.Target) kerneltest.Case { return drawTilePoint(t, d) })
 }
 
 // TestPointsOfTilesMultiplyTiles: whatever has the algorithm is computed by the instructions, and not by what stands

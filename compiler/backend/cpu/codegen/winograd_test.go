@@ -30,7 +30,7 @@ func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
 
 // TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the
 // convolution.
-func TestWinogradIsRight(t *testing.T) { checkDrawn(t, batchSize/5, drawWinograd) }
+func TestWinogradIsRight(t *testing.T) { checkDrawn(t, modes, batchSize/5, drawWinograd) }
 
 // TestWinogradInPairsIsRight, where factors of its product are rounded.
 func TestWinogradInPairsIsRight(t *testing.T) {
