@@ -201,3 +201,19 @@ func TestKnownSchedules(t *testing.T) {
 	}
 	check(t, t, played(t), cases)
 }
+
+// TestNumbersAreNoOperands: a number that all terms of sums have as a factor is read where it lies.
+func TestNumbersAreNoOperands(t *testing.T) {
+	w, err := expr.Parse(`tilth-workload 1
+input t0 f32[]
+input t1 f32[64,32]
+input t2 f32[32,64]
+sum t3 f32[64,64] over 32 = (mul [t0] (mul [t1 i0 r0] [t2 r0 i1]))
+output t3
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := played(t)
+	rapid.Check(t, func(rt *rapid.T) { check(t, rt, on, []kerneltest.Case{drawn(rt, w, on)}) })
+}

@@ -47,11 +47,11 @@ const (
 // fit into float32 as they are.
 var dotInstructions = map[dot.Types]dotForm{
 	{A: array.Int16, B: array.Int16}: {2, []dotInstruction{
-		{4, hasVNNI, x86Dot("vpdpwssd128", 4)}, {8, hasVNNI, x86Dot("vpdpwssd256", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd512", 16)},
+		{4, hasVNNI, x86Dot("vpdpwssd", 4)}, {8, hasVNNI, x86Dot("vpdpwssd", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd", 16)},
 		{4, "defined(__SSE2__)", x86MultiplyAdd(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyAdd(256, 8)}, {16, "defined(__AVX512BW__)", x86MultiplyAdd(512, 16)},
 	}},
 	{A: array.Uint8, B: array.Int8}: {4, []dotInstruction{
-		{4, hasVNNI, x86Dot("vpdpbusd128", 4)}, {8, hasVNNI, x86Dot("vpdpbusd256", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd512", 16)},
+		{4, hasVNNI, x86Dot("vpdpbusd", 4)}, {8, hasVNNI, x86Dot("vpdpbusd", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd", 16)},
 		{4, "defined(__ARM_FEATURE_MATMUL_INT8)", armDot("usdot")},
 	}},
 	{A: array.Int8, B: array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
@@ -62,20 +62,37 @@ var dotInstructions = map[dot.Types]dotForm{
 	}},
 }
 
+// x86Dot adds products to acc by the instruction of a name. Compilers call it by the bits of a vector, or by its lanes.
 func x86Dot(name string, lanes int64) string {
-	words := fmt.Sprintf("int __attribute__((vector_size(%d)))", 4*lanes)
-	return fmt.Sprintf("  typedef %s words;\n  return ({acc})__builtin_ia32_%s((words)acc, (words)a, (words)b);\n", words, name)
+	return fmt.Sprintf(`  typedef int words __attribute__((vector_size(%[2]d)));
+#ifdef __clang__
+  return ({acc})__builtin_ia32_%[1]s%[3]d((words)acc, (words)a, (words)b);
+#else
+  return ({acc})__builtin_ia32_%[1]s_v%[4]dsi((words)acc, (words)a, (words)b);
+#endif
+`, name, 4*lanes, 32*lanes, lanes)
 }
 
 // x86MultiplyAdd adds products to acc. The empty assembly keeps compilers from adding up the products of an unrolled
-// loop in another order, for which the registers do not suffice.
+// loop in another order, for which the registers do not suffice. gcc has the longest of these under another name.
 func x86MultiplyAdd(bits, lanes int64) string {
 	halves := fmt.Sprintf("short __attribute__((vector_size(%d)))", 4*lanes)
-	return fmt.Sprintf(`  typedef %s halves;
+	code := fmt.Sprintf(`  typedef %s halves;
   acc = ({acc})(({bits})acc + ({bits})__builtin_ia32_pmaddwd%d((halves)a, (halves)b));
-  __asm__("" : "+v"(acc));
-  return acc;
 `, halves, bits)
+	if bits == 512 {
+		code = fmt.Sprintf(`  typedef %s halves;
+#ifdef __clang__
+  {bits} products = ({bits})__builtin_ia32_pmaddwd512((halves)a, (halves)b);
+#else
+  {bits} products = ({bits})__builtin_ia32_pmaddwd512_mask((halves)a, (halves)b, ({acc}){0}, (unsigned short)-1);
+#endif
+  acc = ({acc})(({bits})acc + products);
+`, halves)
+	}
+	return code + `  __asm__("" : "+v"(acc));
+  return acc;
+`
 }
 
 // x86DotBF16 adds products of pairs to acc. Compilers differ in the type that they have the pairs in, and gcc in the

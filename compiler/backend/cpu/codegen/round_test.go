@@ -37,7 +37,7 @@ func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
 		}
 		for _, computed := range []bool{false, true} {
 			d, w := m.description(t), stored(t, computed)
-			text := assembly(t, defaultModule(t, w, d), d)
+			text := assembly(t, "clang-19", defaultModule(t, w, d), d.CPU.ClangFlags())
 			if has := strings.Contains(text, "vcvtneps2bf16") || strings.Contains(text, "bfcvtn"); has != computed {
 				t.Errorf("%s: computed %v, by an instruction %v", m.name, computed, has)
 			}

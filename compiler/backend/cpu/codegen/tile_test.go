@@ -90,7 +90,7 @@ func TestTilesAreInstructions(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := mode{target: c.target}.description(t)
-			text := assembly(t, defaultModule(t, w, d), d)
+			text := assembly(t, "clang-19", defaultModule(t, w, d), d.CPU.ClangFlags())
 			for instruction, want := range map[string]int{c.want: 4, "tilezero": 4, "tilestored": 4} {
 				if got := strings.Count(text, "\t"+instruction+"\t"); got != want {
 					t.Errorf("there are %d %s, not %d, in\n%s", got, instruction, want, text)

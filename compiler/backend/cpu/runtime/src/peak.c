@@ -56,15 +56,24 @@ static void multiply_add(void *closure, int64_t begin, int64_t end, int32_t work
  * of a sum. The empty assembly keeps compilers from computing products once for all steps. */
 typedef int words __attribute__((vector_size(VECTOR_BYTES)));
 typedef short halves __attribute__((vector_size(VECTOR_BYTES)));
+#ifdef __clang__
+#define VPDPBUSD512 __builtin_ia32_vpdpbusd512
+#define VPDPBUSD256 __builtin_ia32_vpdpbusd256
+#define PMADDWD512(x, y) __builtin_ia32_pmaddwd512(x, y)
+#else
+#define VPDPBUSD512 __builtin_ia32_vpdpbusd_v16si
+#define VPDPBUSD256 __builtin_ia32_vpdpbusd_v8si
+#define PMADDWD512(x, y) __builtin_ia32_pmaddwd512_mask(x, y, (words){0}, (unsigned short)-1)
+#endif
 #if defined __AVX512VNNI__ && VECTOR_BYTES == 64
 #define TERMS 4
-#define DOT(s) s = (words)__builtin_ia32_vpdpbusd512(s, x, y);
+#define DOT(s) s = (words)VPDPBUSD512(s, x, y);
 #elif defined __AVXVNNI__ && VECTOR_BYTES == 32
 #define TERMS 4
-#define DOT(s) s = (words)__builtin_ia32_vpdpbusd256(s, x, y);
+#define DOT(s) s = (words)VPDPBUSD256(s, x, y);
 #elif defined __AVX512BW__ && VECTOR_BYTES == 64
 #define TERMS 2
-#define DOT(s) __asm__ volatile("" : "+v"(x)); s += (words)__builtin_ia32_pmaddwd512((halves)x, (halves)y);
+#define DOT(s) __asm__ volatile("" : "+v"(x)); s += (words)PMADDWD512((halves)x, (halves)y);
 #elif defined __AVX2__ && VECTOR_BYTES == 32
 #define TERMS 2
 #define DOT(s) __asm__ volatile("" : "+x"(x)); s += (words)__builtin_ia32_pmaddwd256((halves)x, (halves)y);

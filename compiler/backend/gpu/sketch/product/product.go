@@ -74,14 +74,14 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 }
 
 // findOperands finds what a tile shares; false when it shares nothing. A tensor that is read in two ways is read where
-// it lies.
+// it lies, and so is a number that is the same for all.
 func (p *Product) findOperands(s *schedule.Schedule, g *schedule.Stage) bool {
 	reads := map[*expr.Tensor]int{}
 	for _, l := range expr.Loads(g.Body) {
 		reads[l.Tensor]++
 	}
 	for _, l := range expr.Loads(g.Body) {
-		if reads[l.Tensor] == 1 && p.shared(l) && boxed(l) {
+		if len(l.Index) > 0 && reads[l.Tensor] == 1 && p.shared(l) && boxed(l) {
 			p.Operands = append(p.Operands, p.newOperand(s, l))
 		}
 	}
