@@ -62,7 +62,7 @@ var dotInstructions = map[dot.Types]dotForm{
 	}},
 }
 
-// x86Dot adds products to acc by the instruction of a name. Compilers call it by the bits of a vector, or by its lanes.
+// x86Dot adds products to acc by the instruction of a name, which compilers call by the bits of a vector or its lanes.
 func x86Dot(name string, lanes int64) string {
 	return fmt.Sprintf(`  typedef int words __attribute__((vector_size(%[2]d)));
 #ifdef __clang__
