@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -16,7 +17,7 @@ const evalChunk = 1 << 15
 // It is the reference for what expressions mean: every float32 node is rounded to float32, float16 and bfloat16 are
 // computed in float64 and rounded by casts and stores, and reductions run in the order of their axes. Sums of floating
 // point numbers are kept in float64 and rounded at the end. A load out of bounds is an error. Arrays are row-major,
-// whatever the tensors' strides.
+// whatever the tensors' strides. Elements beyond the limit of an axis are zero.
 func Evaluate(w *Workload, args []*array.Array) ([]*array.Array, error) {
 	known := append(append([]*Tensor{}, w.Inputs...), w.Constants...)
 	if len(args) != len(known) {
@@ -70,7 +71,7 @@ func (f *frame) fail(err error) {
 // evaluateStage computes one tensor, in parallel over its elements.
 func evaluateStage(t *Tensor, values map[*Tensor]*array.Array) (*array.Array, error) {
 	c := &compiler{slots: map[*Var]int{}, values: values}
-	for _, v := range append(append([]*Var{}, t.Axes...), t.Reduce...) {
+	for _, v := range t.variables() {
 		c.slots[v] = len(c.slots)
 	}
 	out := array.New(t.DType, t.Shape...)
@@ -126,13 +127,38 @@ func (c *compiler) stage(t *Tensor, out *array.Array) func(f *frame, lo, hi int6
 	} else {
 		put = storeInt(out, c.intElement(t))
 	}
+	there := c.counts(t.Axes)
 	return func(f *frame, lo, hi int64) {
 		f.seek(t.Shape, lo)
 		for i := lo; i < hi && f.err == nil; i++ {
-			put(f, i)
+			if f.isBefore(there) {
+				put(f, i)
+			}
 			f.next(0, t.Shape)
 		}
 	}
+}
+
+// isBefore reports whether the first variables are less than so many each.
+func (f *frame) isBefore(counts []int64) bool {
+	for k, n := range counts {
+		if f.vars[k] >= n {
+			return false
+		}
+	}
+	return true
+}
+
+// counts is how many values each variable takes in this execution.
+func (c *compiler) counts(vars []*Var) []int64 {
+	counts := make([]int64, len(vars))
+	for k, v := range vars {
+		counts[k] = v.Extent
+		if v.Limit != nil {
+			counts[k] = max(0, min(v.Extent, c.int(v.Limit)(&frame{})))
+		}
+	}
+	return counts
 }
 
 func storeFloat(out *array.Array, value floatFn) func(*frame, int64) {
@@ -157,7 +183,10 @@ func (c *compiler) floatElement(t *Tensor) floatFn {
 		round = rounding(array.Float64)
 	}
 	identity := t.Combiner.Identity(t.DType).(*Float).Value
-	from, extents := len(t.Axes), extentsOf(t.Reduce)
+	from, extents := len(t.Axes), c.counts(t.Reduce)
+	if slices.Contains(extents, 0) {
+		return func(*frame) float64 { return identity }
+	}
 	return func(f *frame) float64 {
 		acc := identity
 		for more := true; more && f.err == nil; more = f.next(from, extents) {
@@ -173,7 +202,10 @@ func (c *compiler) intElement(t *Tensor) intFn {
 	}
 	body, combine := c.int(t.Body), intOp(combinerOps[t.Combiner], t.DType)
 	identity := t.Combiner.Identity(t.DType).(*Int).Value
-	from, extents := len(t.Axes), extentsOf(t.Reduce)
+	from, extents := len(t.Axes), c.counts(t.Reduce)
+	if slices.Contains(extents, 0) {
+		return func(*frame) int64 { return identity }
+	}
 	return func(f *frame) int64 {
 		acc := identity
 		for more := true; more && f.err == nil; more = f.next(from, extents) {
@@ -181,14 +213,6 @@ func (c *compiler) intElement(t *Tensor) intFn {
 		}
 		return acc
 	}
-}
-
-func extentsOf(vars []*Var) []int64 {
-	extents := make([]int64, len(vars))
-	for k, v := range vars {
-		extents[k] = v.Extent
-	}
-	return extents
 }
 
 // dot is the element of a float32 sum of products of two affine loads, the inner loop of every convolution and matrix
@@ -203,7 +227,10 @@ func (c *compiler) dot(t *Tensor) floatFn {
 	if !okA || !okB {
 		return nil
 	}
-	extents := extentsOf(t.Reduce)
+	extents := c.counts(t.Reduce)
+	if slices.Contains(extents, 0) {
+		return func(*frame) float64 { return 0 }
+	}
 	inner := extents[len(extents)-1]
 	from, extents := len(t.Axes), extents[:len(extents)-1]
 	return func(f *frame) float64 {

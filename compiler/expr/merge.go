@@ -6,7 +6,7 @@ import "slices"
 // them as one: a 1x1 convolution over [n,h,w,c] becomes a matrix product over [n*h*w,c], an element-wise chain a
 // single loop. Memory layouts stay the same, so arguments are passed as before. Workloads that differ only in such
 // grouping become equal. The result is canonical input for scheduling; w is not changed. Neighbouring reduction axes
-// are joined likewise.
+// are joined likewise. An axis with a limit is joined with those behind it only: its elements then lie at the front.
 func (w *Workload) Merge() *Workload {
 	w, _ = w.squeeze()
 	for {
@@ -51,7 +51,7 @@ func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 	if at, seen := g.dims[t]; seen {
 		return at == k
 	}
-	if !t.joinable(k) {
+	if !t.joinable(k) || t.Role == Computed && t.Axes[k+1].Limit != nil {
 		return false
 	}
 	g.dims[t] = k
@@ -72,6 +72,9 @@ func (w *Workload) join(g grouping, t *Tensor, k int) bool {
 func (w *Workload) joinReduce(g grouping, t *Tensor, k int) bool {
 	if at, seen := g.reduce[t]; seen {
 		return at == k
+	}
+	if t.Reduce[k+1].Limit != nil {
+		return false
 	}
 	g.reduce[t] = k
 	return w.joinLoads(g, t, t.Reduce[k], t.Reduce[k+1])
@@ -195,7 +198,7 @@ func (m *merger) stage(t *Tensor) {
 
 // joinVars is the list of variables with one in place of the two at k; values gets what stands for these.
 func joinVars(vars []*Var, k int, values map[*Var]Expr) []*Var {
-	joined := &Var{Name: vars[k].Name, Extent: vars[k].Extent * vars[k+1].Extent}
+	joined := &Var{Name: vars[k].Name, Extent: vars[k].Extent * vars[k+1].Extent, Limit: joinedLimit(vars[k].Limit, vars[k+1].Extent)}
 	values[vars[k]], values[vars[k+1]] = joined, joined
 	return slices.Concat(vars[:k], []*Var{joined}, vars[k+2:])
 }

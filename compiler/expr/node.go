@@ -23,6 +23,10 @@ type Var struct {
 	Name string
 	// Extent is the number of values, 0 <= v < Extent; 0 when unknown.
 	Extent int64
+	// Limit is, for an axis that is open, how many of the values an execution has, at most Extent: a number made of
+	// integers and scalar inputs. It is nil for an axis that always has all of them. Elements of a tensor beyond the
+	// limit of an axis are never used, and have any value; a reduction has no terms beyond that of its axis.
+	Limit Expr
 }
 
 // Int is an integer or boolean constant.

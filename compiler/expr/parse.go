@@ -88,6 +88,7 @@ func (p *parser) output(names []string) error {
 
 func (p *parser) tensor(kind, name, rest string) (*Tensor, error) {
 	typed, body, isStage := strings.Cut(rest, " = ")
+	typed, limits, isOpen := strings.Cut(typed, " while ")
 	typed, over, _ := strings.Cut(typed, " over ")
 	t, err := parseType(name, typed)
 	if err != nil {
@@ -111,7 +112,32 @@ func (p *parser) tensor(kind, name, rest string) (*Tensor, error) {
 		return nil, err
 	}
 	t.Axes, t.Reduce = newVars("i", t.Shape), newVars("r", extents)
+	if isOpen {
+		if err := p.limits(t, limits); err != nil {
+			return nil, err
+		}
+	}
 	return t, p.body(t, body)
+}
+
+// limits reads those of a tensor's axes.
+func (p *parser) limits(t *Tensor, text string) error {
+	for _, part := range strings.Split(text, ", ") {
+		name, limit, _ := strings.Cut(part, " ")
+		k := slices.IndexFunc(t.variables(), func(v *Var) bool { return v.Name == name })
+		if k < 0 {
+			return fmt.Errorf("limit of %q, which is no axis", name)
+		}
+		v := t.variables()[k]
+		if v.Limit != nil {
+			return fmt.Errorf("axis %s has two limits", name)
+		}
+		var err error
+		if v.Limit, err = p.whole(limit, nil); err != nil {
+			return fmt.Errorf("limit of %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // parseType reads a type as typeText writes it.
@@ -163,18 +189,22 @@ func parseExtents(s string) ([]int64, error) {
 }
 
 func (p *parser) body(t *Tensor, text string) (err error) {
-	p.vars = map[string]*Var{}
-	for _, v := range append(append([]*Var{}, t.Axes...), t.Reduce...) {
-		p.vars[v.Name] = v
+	vars := map[string]*Var{}
+	for _, v := range t.variables() {
+		vars[v.Name] = v
 	}
-	p.tokens = tokenize(text)
-	if t.Body, err = p.expr(0); err != nil {
-		return err
+	t.Body, err = p.whole(text, vars)
+	return err
+}
+
+// whole reads a text that is one expression.
+func (p *parser) whole(text string, vars map[string]*Var) (Expr, error) {
+	p.vars, p.tokens = vars, tokenize(text)
+	e, err := p.expr(0)
+	if err == nil && len(p.tokens) > 0 {
+		return nil, fmt.Errorf("%q after the body", p.tokens[0])
 	}
-	if len(p.tokens) > 0 {
-		return fmt.Errorf("%q after the body", p.tokens[0])
-	}
-	return nil
+	return e, err
 }
 
 func tokenize(text string) []string {

@@ -64,7 +64,7 @@ func everywhere(vars []*Var, check func(slots map[*Var]int, at []int64)) {
 	for k, v := range vars {
 		slots[v] = k
 	}
-	for more := true; more; more = f.next(0, extentsOf(vars)) {
+	for more := true; more; more = f.next(0, (&compiler{}).counts(vars)) {
 		check(slots, f.vars)
 	}
 }

@@ -55,6 +55,10 @@ func pick[T any](list []T, kept []int) []T {
 }
 
 func (s *squeezer) leaf(t *Tensor) *Tensor {
+	if len(t.Shape) == 0 && t.Role != Computed { // limits read such ones
+		s.tensors[t] = t
+		return t
+	}
 	s.kept[t] = s.keep(t.Shape)
 	s.tensors[t] = &Tensor{Name: t.Name, DType: t.DType, Role: t.Role, Shape: pick(t.Shape, s.kept[t]), Strides: t.keptStrides(s.kept[t])}
 	return s.tensors[t]
@@ -70,7 +74,7 @@ func (s *squeezer) stage(t *Tensor) {
 		extents[k] = v.Extent
 	}
 	r.Reduce = pick(t.Reduce, s.keep(extents))
-	for _, v := range append(append([]*Var{}, t.Axes...), t.Reduce...) {
+	for _, v := range t.variables() {
 		if v.Extent == 1 {
 			zero[v] = I(0)
 		}

@@ -20,7 +20,8 @@ const textHeader = "tilth-workload 1"
 //	sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
 //	output t2
 //
-// The type of an input or output that is part of a larger tensor ends with its strides, f32[4,8]@[24,1].
+// The type of an input or output that is part of a larger tensor ends with its strides, f32[4,8]@[24,1]. Limits of open
+// axes stand before the body, each behind its axis: " while i0 [t0], r0 (mul [t0] 2) = ".
 func (w *Workload) Text() string {
 	names := map[*Tensor]string{}
 	var b strings.Builder
@@ -62,6 +63,14 @@ func (w *Workload) stageText(b *strings.Builder, t *Tensor, names map[*Tensor]st
 			b.WriteString(",")
 		}
 		b.WriteString(strconv.FormatInt(v.Extent, 10))
+	}
+	limits := " while "
+	for _, v := range t.variables() {
+		if v.Limit != nil {
+			b.WriteString(limits + vars[v] + " ")
+			writeExpr(b, v.Limit, names, nil)
+			limits = ", "
+		}
 	}
 	b.WriteString(" = ")
 	writeExpr(b, t.Body, names, vars)

@@ -42,6 +42,7 @@ output t3
 
 func FuzzParse(f *testing.F) {
 	f.Add(matmul(f).Text())
+	f.Add(openRows)
 	f.Fuzz(func(t *testing.T, text string) {
 		w, err := Parse(text)
 		if err == nil && w.Text() != text && w.Text() != text+"\n" {

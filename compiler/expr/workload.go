@@ -62,6 +62,13 @@ func (w *Workload) add(t *Tensor, seen map[*Tensor]bool) {
 		for _, l := range Loads(t.Body) {
 			w.add(l.Tensor, seen)
 		}
+		for _, v := range t.variables() {
+			if v.Limit != nil {
+				for _, l := range Loads(v.Limit) {
+					w.add(l.Tensor, seen)
+				}
+			}
+		}
 		w.Stages = append(w.Stages, t)
 	}
 }
@@ -198,6 +205,11 @@ func checkTensor(t *Tensor) error {
 	}
 	if _, err := array.CheckedBytes(t.DType, t.Shape); err != nil {
 		return err
+	}
+	for _, v := range t.variables() {
+		if err := checkLimit(v); err != nil {
+			return err
+		}
 	}
 	return checkExpr(t.Body, known)
 }

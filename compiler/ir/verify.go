@@ -215,8 +215,10 @@ func (v *verifier) between(n *For) error {
 		return fmt.Errorf("the loop over %s has tiles for blocks, and is none on blocks", n.Var.Name)
 	case r == nil:
 		return nil
-	case n.Kind != Serial && n.Kind != Walk:
-		return fmt.Errorf("the %v loop over %s has a range, which only those that run one after the other have", n.Kind, n.Var.Name)
+	case n.Kind == Parallel && (!expr.Same(r.First, expr.I(0)) || r.Every != 1):
+		return fmt.Errorf("the parallel loop over %s does not begin with the first iteration, or leaves some out", n.Var.Name)
+	case n.Kind != Serial && n.Kind != Walk && n.Kind != Parallel:
+		return fmt.Errorf("the %v loop over %s has a range, which loops of its kind do not have", n.Kind, n.Var.Name)
 	case r.Every < 1:
 		return fmt.Errorf("the loop over %s does not go on", n.Var.Name)
 	case len(expr.Loads(r.First)) > 0 || len(expr.Loads(r.End)) > 0:

@@ -80,7 +80,11 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	if it.Reduce {
 		loop.Range, n.steps = n.steps, nil // those of the outermost loop
 	}
+	needed := l.bounded(n, it, loop)
 	body, err := l.enter(n, pos)
+	if needed != nil {
+		body = ir.Block{&ir.If{Cond: needed, Then: body}}
+	}
 	return ir.Block{loop.With(body)}, err
 }
 
@@ -97,6 +101,9 @@ func (l *lowerer) peel(n *nest, pos int, sp *schedule.Split) (ir.Block, error) {
 	last.tails[sp] = true
 	last.values[sp.Outer] = expr.I(full)
 	tail, err := l.enter(last, pos)
+	if needed := l.needed(last, sp.Outer); needed != nil {
+		tail = ir.Block{&ir.If{Cond: needed, Then: tail}}
+	}
 	return append(block, tail...), err
 }
 

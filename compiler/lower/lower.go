@@ -44,6 +44,8 @@ type lowerer struct {
 	cut *cut
 	// around are the loops of a GPU around what is generated.
 	around levels
+	// counts are the scalars that limits of axes are made of, as variables that are known before all loops.
+	counts map[*expr.Tensor]*expr.Var
 	// exact is set where tiles may go beyond tensors: then what is computed for them does, too.
 	exact bool
 	// work counts towards maxWork.
@@ -85,7 +87,7 @@ type binding struct {
 
 // Schedule turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
 func Schedule(s *schedule.Schedule) (*ir.Func, error) {
-	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), exact: guards(s)}
+	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, counts: map[*expr.Tensor]*expr.Var{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), exact: guards(s)}
 	if err := checkIterations(s); err != nil {
 		return nil, err
 	}
@@ -97,6 +99,7 @@ func Schedule(s *schedule.Schedule) (*ir.Func, error) {
 	}
 	f := &ir.Func{Workload: s.Workload}
 	l.bindArgs(f)
+	f.Body = l.readLimits()
 	for _, g := range l.order {
 		if g.IsOutput && g.Consumer != nil {
 			l.outputs[g.Tensor] = l.bindings[g.Tensor]
@@ -260,7 +263,7 @@ func (l *lowerer) innermost(n *nest) (ir.Block, error) {
 	if n.decay {
 		body = expr.Substitute(g.Decay, vars)
 	}
-	body = l.inside(n, body, vars)
+	body = l.inside(n, l.masked(n, body, vars), vars)
 	if err := l.spend(expr.Size(body)); err != nil {
 		return nil, err
 	}
@@ -323,6 +326,9 @@ func (l *lowerer) lowerExpr(e expr.Expr) (expr.Expr, error) {
 		load, ok := x.(*expr.Load)
 		if !ok {
 			return x
+		}
+		if held := l.counted(x); held != x {
+			return held
 		}
 		b := l.bindings[load.Tensor]
 		if b == nil {

@@ -30,12 +30,14 @@ type nest struct {
 	started bool
 	// store is what is stored for each element instead; nil while a stage is computed.
 	store func(index expr.Expr) *ir.Store
+	// bounded has the iterators whose loops end where an execution does.
+	bounded map[*schedule.Iter]bool
 	// steps is which iterations of the outermost loop of the reduction are computed; nil for all.
 	steps *ir.Range
 }
 
 func newNest(g *schedule.Stage, mins []expr.Expr, extents []int64) *nest {
-	n := &nest{g: g, values: map[*schedule.Iter]expr.Expr{}, tails: map[*schedule.Split]bool{}, bases: map[*schedule.Split]expr.Expr{}}
+	n := &nest{g: g, values: map[*schedule.Iter]expr.Expr{}, tails: map[*schedule.Split]bool{}, bases: map[*schedule.Split]expr.Expr{}, bounded: map[*schedule.Iter]bool{}}
 	n.mins = append(n.mins, mins...)
 	n.extents = append(n.extents, extents...)
 	for _, r := range g.Reduce {
@@ -47,7 +49,7 @@ func newNest(g *schedule.Stage, mins []expr.Expr, extents []int64) *nest {
 
 func (n *nest) clone() *nest {
 	c := *n
-	c.values, c.tails, c.bases = maps.Clone(n.values), maps.Clone(n.tails), maps.Clone(n.bases)
+	c.values, c.tails, c.bases, c.bounded = maps.Clone(n.values), maps.Clone(n.tails), maps.Clone(n.bases), maps.Clone(n.bounded)
 	return &c
 }
 

@@ -31,6 +31,9 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 		return copies, fmt.Errorf("extend: stage %d was already scheduled", stageID)
 	}
 	last := len(g.Reduce) - 1
+	if anyLimited(g.Reduce[last]) {
+		return copies, fmt.Errorf("extend: the last reduction axis of stage %d is open", stageID)
+	}
 	for _, l := range []*expr.Load{a, b} {
 		if dimensionOf(l, g.Reduce[last]) < 0 {
 			return copies, fmt.Errorf("extend: the last reduction axis of stage %d is no index of both operands", stageID)

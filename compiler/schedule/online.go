@@ -164,7 +164,9 @@ func (f *softmax) findSum(s *Schedule) bool {
 }
 
 // whole reports whether a stage reduces all of a row, not only its beginning.
-func (f *softmax) whole(g *Stage) bool { return g.Reduce[0].Extent == f.exp.Axes[f.along].Extent }
+func (f *softmax) whole(g *Stage) bool {
+	return g.Reduce[0].Extent == f.exp.Axes[f.along].Extent && sameLimit(g.Reduce[0], f.mixed.Reduce[0])
+}
 
 func sameIndex(a, b []expr.Expr) bool {
 	return slices.EqualFunc(a, b, func(x, y expr.Expr) bool { return expr.Same(x, y) })
@@ -191,11 +193,21 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	pieces := (f.terms + piece - 1) / piece
 	shape := append(slices.Clone(rows), pieces)
 	at := func(p, j expr.Expr) expr.Expr { return expr.AddE(expr.MulE(p, expr.I(piece)), j) }
+	limit := f.mixed.Reduce[0].Limit
 	within := func(p, j, value, beyond expr.Expr) expr.Expr {
+		if limit != nil {
+			value = expr.Sel(expr.Bin(expr.Lt, at(p, j), limit), value, beyond)
+		}
 		if f.terms%piece == 0 {
 			return value
 		}
 		return expr.Sel(expr.Bin(expr.Lt, at(p, j), expr.I(f.terms)), value, beyond)
+	}
+	last := expr.I(pieces - 1)
+	var needed expr.Expr
+	if limit != nil {
+		last = expr.MaxE(expr.I(0), expr.Bin(expr.FloorDiv, expr.SubE(limit, expr.I(1)), expr.I(piece)))
+		needed = expr.Bin(expr.FloorDiv, expr.AddE(limit, expr.I(piece-1)), expr.I(piece))
 	}
 	x := func(row []expr.Expr, p, j expr.Expr) expr.Expr {
 		values := map[*expr.Var]expr.Expr{}
@@ -228,7 +240,8 @@ func (f *softmax) online(s *Schedule, piece int64) *OnlineStages {
 	value, values := f.values(piece, pieces, within)
 	s.addStage(value)
 	f.mix(piece, pieces, exp, change, values)
-	f.total(pieces, running, sum)
+	f.total(pieces, running, sum, last)
+	f.mixed.Reduce[0].Limit, f.sum.Reduce[0].Limit = needed, needed
 	f.exp.Inlined, f.largest.Inlined = true, true
 	return &OnlineStages{Largest: largest.ID, Running: running.ID, Sum: sum.ID, Change: change.ID, Exp: exp.ID, Value: value.ID}
 }
@@ -328,17 +341,19 @@ func (f *softmax) mix(piece, pieces int64, exp, change *Stage, value func(axes [
 		}
 		return expr.MulE(weight, factor)
 	})
+	limited(t.Axes, g.Axes)
 	g.Axes, g.Reduce, g.Body, g.Decay = t.Axes, t.Reduce, t.Body, decay
 	g.resetNest()
 }
 
 // total makes the sum of a row's exponentials that of its pieces'.
-func (f *softmax) total(pieces int64, running, sum *Stage) {
+func (f *softmax) total(pieces int64, running, sum *Stage, last expr.Expr) {
 	g := f.sum
 	t := expr.ReduceOver(g.Tensor.Name, expr.Sum, g.Tensor.Shape, []int64{pieces}, func(i, r []expr.Expr) expr.Expr {
 		of := func(p expr.Expr) expr.Expr { return running.Tensor.At(append(slices.Clone(i), p)...) }
-		return expr.MulE(sum.Tensor.At(append(slices.Clone(i), r[0])...), expr.Un(expr.Exp, expr.SubE(of(r[0]), of(expr.I(pieces-1)))))
+		return expr.MulE(sum.Tensor.At(append(slices.Clone(i), r[0])...), expr.Un(expr.Exp, expr.SubE(of(r[0]), of(last))))
 	})
+	limited(t.Axes, g.Axes)
 	g.Axes, g.Reduce, g.Body = t.Axes, t.Reduce, t.Body
 	g.resetNest()
 }

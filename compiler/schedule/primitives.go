@@ -255,6 +255,7 @@ func (s *Schedule) CacheWrite(stageID int) (cache int, err error) {
 	}
 	s.addStage(c)
 	copied := expr.Compute(t.Name, t.Shape, func(i []expr.Expr) expr.Expr { return c.Tensor.At(i...) })
+	limited(copied.Axes, c.Axes)
 	g.Axes, g.Reduce, g.Combiner, g.Body = copied.Axes, nil, expr.None, copied.Body
 	g.resetNest()
 	s.record("cache-write", stageID)

@@ -51,6 +51,7 @@ func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int
 		}
 		return p.Tensor.At(append(i, r...)...)
 	})
+	limited(combined.Axes, g.Axes)
 	g.Axes, g.Reduce, g.Body = combined.Axes, combined.Reduce, combined.Body
 	g.resetNest()
 	s.record("rfactor", stageID, k, int(factor), int(part))
@@ -72,6 +73,7 @@ func (g *Stage) partial(k int, factor int64, part Part) *Stage {
 	}
 	term := expr.AddE(expr.MulE(outer, expr.I(factor)), inner)
 	body := expr.Substitute(g.Body, map[*expr.Var]expr.Expr{axis: term})
+	body = axis.Masked(term, body, g.Combiner)
 	if axis.Extent%factor != 0 {
 		body = expr.Sel(expr.Bin(expr.Lt, term, expr.I(axis.Extent)), body, g.Combiner.Identity(g.Tensor.DType))
 	}

@@ -56,7 +56,9 @@ func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	if len(g.Axes) != 2 || len(g.Reduce) != 1 {
 		return nil, fmt.Errorf("is not a product of two matrices")
 	}
-	p.inner = g.Reduce[0]
+	if p.inner = g.Reduce[0]; anyLimited(p.inner, g.Axes[0], g.Axes[1]) {
+		return nil, fmt.Errorf("has an open axis, beyond whose limit there is nothing to be added up")
+	}
 	for _, v := range g.Axes {
 		switch inLeft, inRight := expr.Uses(p.left, v), expr.Uses(p.right, v); {
 		case inLeft && !inRight:

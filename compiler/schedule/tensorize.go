@@ -157,6 +157,8 @@ func (s *Schedule) Tensorize(stageID, iterID int, f Format) error {
 	case g.Tensor.DType != f.Sum() || !f.Takes(a.DType()) || !f.Takes(b.DType()):
 		return fmt.Errorf("tensorize: stage %d multiplies %v by %v and adds in %v, for which %v is not the format",
 			stageID, a.DType(), b.DType(), g.Tensor.DType, f)
+	case anyLimited(g.Reduce...):
+		return fmt.Errorf("tensorize: a reduction axis of stage %d is open", stageID)
 	case s.attachedAt(it):
 		return fmt.Errorf("tensorize: a stage is computed at iterator %d of stage %d", iterID, stageID)
 	}

@@ -68,6 +68,9 @@ func (s *Schedule) WinogradAs(stageID int, my, mx int64, as array.DType) (Winogr
 	s.algorithms = append(s.algorithms, t.algorithm())
 	tensors := t.tensors(weights.Tensor)
 	first := len(s.Stages)
+	for _, x := range tensors[1:] {
+		x.Axes[0].Limit = t.limit()
+	}
 	for _, x := range tensors {
 		s.addStage(&Stage{Tensor: x, Axes: x.Axes, Reduce: x.Reduce, Combiner: x.Combiner, Body: x.Body})
 	}
@@ -157,6 +160,14 @@ func (t *tiling) check() error {
 		}
 	}
 	return nil
+}
+
+// limit is that of tiles, whose images come one after the other; nil where all are there.
+func (t *tiling) limit() expr.Expr {
+	if len(t.c.batch) == 0 || t.c.batch[0].Limit == nil {
+		return nil
+	}
+	return expr.Simplify(expr.MulE(t.c.batch[0].Limit, expr.I(t.tiles/t.c.batch[0].Extent)))
 }
 
 func (t *tiling) imageShape() []int64 {

@@ -98,7 +98,13 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 	if err := c.matchReduction(g); err != nil {
 		return nil, err
 	}
-	return c, c.matchAxes(g)
+	if err := c.matchAxes(g); err != nil {
+		return nil, err
+	}
+	if anyLimited(c.y, c.x, c.ry, c.rx, c.ic) {
+		return nil, fmt.Errorf("has an open axis that tiles would go beyond")
+	}
+	return c, nil
 }
 
 // matchLoads takes the product apart. Small integers and elements of 16 bits are cast to the type of the sum.

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -8,10 +9,16 @@ import (
 )
 
 // Fill makes arguments of small multiples of 1/8, so that sums and products are exact and comparisons have one
-// answer.
+// answer. Limits of axes are between one and the extent, and what floating point numbers lie beyond them are NaN.
 func Fill(w *expr.Workload, seed uint64) []*array.Array {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var args []*array.Array
+	counts := w.Counts()
+	for _, t := range w.Inputs {
+		if most, ok := counts[t]; ok {
+			counts[t] = 1 + rng.Int64N(max(most, 1))
+		}
+	}
 	for _, t := range append(append([]*expr.Tensor{}, w.Inputs...), w.Constants...) {
 		a := array.New(t.DType, t.Shape...)
 		for i := range a.Len() {
@@ -20,6 +27,11 @@ func Fill(w *expr.Workload, seed uint64) []*array.Array {
 			} else {
 				a.SetInt(i, int64(rng.IntN(13)-6))
 			}
+		}
+		if n, ok := counts[t]; ok {
+			a.SetInt(0, n)
+		} else if len(counts) > 0 && t.Role == expr.Input && t.DType.IsFloat() {
+			eachBeyond(t.Shape, limits(w, t, counts), func(i int64) { a.SetFloat(i, math.NaN()) })
 		}
 		args = append(args, a)
 	}

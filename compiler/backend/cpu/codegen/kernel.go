@@ -107,7 +107,11 @@ func (p *printer) parallel(n *ir.For) {
 	body.line("}")
 	body.endStreams(n.Streams)
 	k.bodies = append(k.bodies, k.bodyFunction(name, len(n.Captured), body.out.String()))
-	p.call(name, n.Captured, n.Extent)
+	iterations := fmt.Sprint(n.Extent)
+	if n.Range != nil {
+		iterations = p.scalar(n.Range.End)
+	}
+	p.call(name, n.Captured, iterations)
 }
 
 func (k *kernelPrinter) bodyFunction(name string, values int, code string) string {
@@ -122,7 +126,7 @@ func (k *kernelPrinter) bodyFunction(name string, values int, code string) strin
 	return b.String()
 }
 
-func (p *printer) call(name string, captured []*expr.Var, extent int64) {
+func (p *printer) call(name string, captured []*expr.Var, iterations string) {
 	values := make([]string, 0, len(captured)+1)
 	for _, v := range captured {
 		values = append(values, p.varName(v))
@@ -133,5 +137,5 @@ func (p *printer) call(name string, captured []*expr.Var, extent int64) {
 	s := p.kernel.symbol
 	closure := p.kernel.fresh("closure")
 	p.line("struct %s_closure %s = {args, prepared, shared, shared + %s_shared_bytes, %s_worker_bytes, {%s}};", name, closure, s, s, strings.Join(values, ", "))
-	p.line("rt->parallel(rt, %s, &%s, %d);", name, closure, extent)
+	p.line("rt->parallel(rt, %s, &%s, %s);", name, closure, iterations)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"pgregory.net/rapid"
 )
@@ -14,8 +15,10 @@ import (
 // several.
 const batchSize = 40
 
-func drawCase(t *rapid.T) kerneltest.Case {
-	w := kerneltest.DrawWorkload(t)
+func drawCase(t *rapid.T) kerneltest.Case { return drawCaseOf(t, kerneltest.DrawWorkload(t)) }
+
+// drawCaseOf draws a schedule of a workload.
+func drawCaseOf(t *rapid.T, w *expr.Workload) kerneltest.Case {
 	return kerneltest.Case{
 		Workload: w, Schedule: drawSchedule(t, w), Workers: rapid.IntRange(1, 3).Draw(t, "workers"),
 		Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed")),

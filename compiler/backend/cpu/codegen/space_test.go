@@ -17,7 +17,11 @@ import (
 
 // drawPoint draws a workload as the graph compiler makes them, and a legal point of its space.
 func drawPoint(t *rapid.T, d *target.Target) kerneltest.Case {
-	w := kerneltest.DrawWorkload(t).Merge()
+	return casePoint(t, d, kerneltest.DrawWorkload(t).Merge())
+}
+
+// casePoint draws a legal point of a workload's space.
+func casePoint(t *rapid.T, d *target.Target, w *expr.Workload) kerneltest.Case {
 	if rapid.Bool().Draw(t, "small caches") { // of which there are more points: results may be stored past them
 		d = d.Clone()
 		d.CPU.L2Bytes, d.CPU.L3Bytes = 256, 512

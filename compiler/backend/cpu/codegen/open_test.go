@@ -1,0 +1,32 @@
+package codegen
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
+)
+
+// TestNothingBeyondLimitsIsUsed: kernels compute what the evaluator does for as many elements as an execution has,
+// whatever lies beyond, which is NaN.
+func TestNothingBeyondLimitsIsUsed(t *testing.T) {
+	checkDrawn(t, modes, batchSize, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		draw := rapid.SampledFrom([]func(*rapid.T) *expr.Workload{kerneltest.DrawWorkload, kerneltest.DrawAttention, kerneltest.DrawRows, kerneltest.DrawSums, kerneltest.DrawProduct, kerneltest.DrawConv}).Draw(t, "kind")
+		return casePoint(t, d, kerneltest.Opened(t, draw(t)).Merge())
+	})
+}
+
+// TestSchedulesKeepLimits is the same for any schedules.
+func TestSchedulesKeepLimits(t *testing.T) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				checkCases(t, rt, m, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) kerneltest.Case {
+					return drawCaseOf(t, kerneltest.Opened(t, kerneltest.DrawWorkload(t)))
+				}), 1, batchSize).Draw(rt, "cases"))
+			})
+		})
+	}
+}

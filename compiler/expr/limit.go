@@ -1,0 +1,89 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// variables are the axes and then the reduction axes.
+func (t *Tensor) variables() []*Var { return slices.Concat(t.Axes, t.Reduce) }
+
+// IsOpen reports whether some axis of the workload has a limit.
+func (w *Workload) IsOpen() bool {
+	return slices.ContainsFunc(w.Stages, func(t *Tensor) bool {
+		return slices.ContainsFunc(t.variables(), func(v *Var) bool { return v.Limit != nil })
+	})
+}
+
+// Within is the condition that a position along an axis is one that an execution has; nil where it has all of them.
+func (v *Var) Within(position Expr) Expr {
+	if v.Limit == nil {
+		return nil
+	}
+	return Bin(Lt, position, v.Limit)
+}
+
+// Masked is a term of a reduction, and what combining nothing gives where a position along an axis is beyond what an
+// execution has.
+func (v *Var) Masked(position, term Expr, c Combiner) Expr {
+	if v.Limit == nil {
+		return term
+	}
+	return Sel(v.Within(position), term, c.Identity(term.DType()))
+}
+
+// joinedLimit is the limit of an axis that is joined with one of so many values behind it.
+func joinedLimit(limit Expr, by int64) Expr {
+	if limit == nil {
+		return nil
+	}
+	return Simplify(MulE(limit, I(by)))
+}
+
+// checkLimit refuses limits that are not known before a kernel begins.
+func checkLimit(v *Var) (err error) {
+	if v.Limit == nil {
+		return nil
+	}
+	if v.Limit.DType() != array.Int64 {
+		return fmt.Errorf("the limit of axis %s is %v, not i64", v.Name, v.Limit.DType())
+	}
+	Walk(v.Limit, func(x Expr) {
+		switch n := x.(type) {
+		case *Var:
+			err = fmt.Errorf("the limit of axis %s depends on %s", v.Name, n.Name)
+		case *Load:
+			if n.Tensor.Role != Input || len(n.Tensor.Shape) != 0 || n.Tensor.DType != array.Int64 {
+				err = fmt.Errorf("the limit of axis %s is read from %s, which is no scalar input of type i64", v.Name, n.Tensor.Name)
+			}
+		}
+	})
+	return err
+}
+
+// Counts are the scalar inputs that limits of axes are made of, and the largest value of each with which no limit is
+// beyond the extent of its axis.
+func (w *Workload) Counts() map[*Tensor]int64 {
+	counts := map[*Tensor]int64{}
+	for _, t := range w.Stages {
+		for _, v := range t.variables() {
+			if v.Limit == nil {
+				continue
+			}
+			limit := Linearize(v.Limit)
+			for _, term := range limit.Terms {
+				l, isLoad := term.Atom.(*Load)
+				if !isLoad || term.Coef < 1 {
+					continue
+				}
+				most := FloorDivInt(v.Extent-limit.Const, term.Coef)
+				if known, ok := counts[l.Tensor]; !ok || most < known {
+					counts[l.Tensor] = most
+				}
+			}
+		}
+	}
+	return counts
+}

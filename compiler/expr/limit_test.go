@@ -1,0 +1,91 @@
+package expr
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// openRows is a softmax without its exponentials: rows of which the first n have the first n of their elements, each
+// divided by the sum of its row, and doubled pairs of them.
+const openRows = `tilth-workload 1
+input t0 f32[4,4]
+input t1 i64[]
+sum t2 f32[4] over 4 while i0 [t1], r0 [t1] = [t0 i0 r0]
+map t3 f32[4,4] while i0 [t1], i1 [t1] = (div [t0 i0 i1] [t2 i0])
+output t3
+`
+
+func parsed(t testing.TB, text string) *Workload {
+	t.Helper()
+	w, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestNothingBeyondALimitIsUsed: sums have no terms there, and elements no value.
+func TestNothingBeyondALimitIsUsed(t *testing.T) {
+	w := parsed(t, openRows)
+	if !w.IsOpen() {
+		t.Error("the workload has limits")
+	}
+	x := array.New(array.Float32, 4, 4)
+	for k := range x.Len() {
+		x.SetFloat(k, float64(k+1))
+	}
+	n := array.New(array.Int64)
+	n.SetInt(0, 2)
+	out, err := Evaluate(w, []*array.Array{x, n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{1.0 / 3, 2.0 / 3, 0, 0, 5.0 / 11, 6.0 / 11}
+	for k := range out[0].Len() {
+		expected := 0.0
+		if int(k) < len(want) {
+			expected = want[k]
+		}
+		if got := out[0].Float(k); got != float64(float32(expected)) {
+			t.Errorf("element %d is %v, want %v", k, got, expected)
+		}
+	}
+}
+
+// TestOpenAxesAreJoinedWithThoseBehindThem, and not with those before: their elements would have gaps.
+func TestOpenAxesAreJoinedWithThoseBehindThem(t *testing.T) {
+	const text = `tilth-workload 1
+input t0 f32[2,4,8]
+input t1 i64[]
+map t2 f32[2,4,8] while i1 [t1] = (neg [t0 i0 i1 i2])
+output t2
+`
+	const want = `tilth-workload 1
+input t0 f32[2,32]
+input t1 i64[]
+map t2 f32[2,32] while i1 (mul [t1] 8) = (neg [t0 i0 i1])
+output t2
+`
+	if got := parsed(t, text).Merge().Text(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestLimitsThatAreNone(t *testing.T) {
+	for _, c := range []struct{ limit, says string }{
+		{"i0 [t0 0 0]", "not i64"},
+		{"i0 i1", "not a variable"},
+		{"r0 [t1], r0 [t1]", "two limits"},
+		{"x [t1]", "no axis"},
+		{"i0 0x1p+00:f32", "not i64"},
+		{"i0 [t1] [t1]", "after"},
+		{"i0", "ends early"},
+	} {
+		text := strings.Replace(openRows, "i0 [t1], r0 [t1]", c.limit, 1)
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("limit %q: %v, want an error that says %q", c.limit, err, c.says)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package lower
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// readLimits reads what the limits of axes are made of into variables, before all loops.
+func (l *lowerer) readLimits() (lets ir.Block) {
+	for _, g := range l.s.Stages {
+		for k := range len(g.Axes) + len(g.Reduce) {
+			limit := g.AxisVar(k).Limit
+			if limit == nil {
+				continue
+			}
+			for _, load := range expr.Loads(limit) {
+				if l.counts[load.Tensor] == nil {
+					v := &expr.Var{Name: fmt.Sprintf("n%d", len(l.counts))}
+					read := &expr.Load{Tensor: l.bindings[load.Tensor].buffer.Tensor, Index: []expr.Expr{expr.I(0)}}
+					l.counts[load.Tensor] = v
+					lets = append(lets, &ir.Let{Var: v, Value: read})
+				}
+			}
+		}
+	}
+	return lets
+}
+
+// limit is the limit of an axis; nil where it has none.
+func (l *lowerer) limit(v *expr.Var) expr.Expr {
+	if v.Limit == nil {
+		return nil
+	}
+	return expr.Simplify(expr.Rewrite(v.Limit, l.counted))
+}
+
+// counted is what a load becomes that was read before all loops.
+func (l *lowerer) counted(e expr.Expr) expr.Expr {
+	if load, ok := e.(*expr.Load); ok {
+		if v := l.counts[load.Tensor]; v != nil {
+			return v
+		}
+	}
+	return e
+}
+
+// bound is how many iterations of an iterator an execution has, which may be less than none; nil where it is not known
+// to be less than the extent.
+func (l *lowerer) bound(n *nest, it *schedule.Iter) expr.Expr {
+	switch {
+	case it.Parent != nil:
+		whole := l.bound(n, it.Parent.Parent)
+		if whole == nil {
+			return nil
+		}
+		if it == it.Parent.Outer {
+			f := it.Parent.Factor
+			return expr.Simplify(expr.Bin(expr.FloorDiv, expr.AddE(whole, expr.I(f-1)), expr.I(f)))
+		}
+		base, known := n.base(it.Parent)
+		if !known {
+			return nil
+		}
+		return expr.SubE(whole, base)
+	case it.Fused != nil:
+		rows := l.bound(n, it.Fused.A)
+		if rows == nil {
+			return nil
+		}
+		return expr.MulE(rows, expr.I(n.extent(it.Fused.B)))
+	case it.Axis < 0:
+		return nil
+	}
+	held := l.limit(n.g.AxisVar(it.Axis))
+	if held == nil {
+		return nil
+	}
+	return expr.SubE(held, n.mins[it.Axis])
+}
+
+// bounded ends a loop where an execution has no more iterations of it, and is the condition under which an iteration
+// is needed beside; nil for always. Iterations that run at once all run: they end with the loops around them.
+func (l *lowerer) bounded(n *nest, it *schedule.Iter, loop *ir.For) (needed expr.Expr) {
+	if loop.Kind != ir.Serial && loop.Kind != ir.Parallel || loop.Range != nil {
+		return nil
+	}
+	if end := l.bound(n, it); end != nil {
+		end = expr.Simplify(expr.MinE(end, expr.I(loop.Extent)))
+		loop.Range = &ir.Range{First: expr.I(0), End: end, Every: 1, Mean: float64(loop.Extent)}
+		n.bounded[it] = true
+	}
+	return l.neededOfFused(n, it)
+}
+
+// neededOfFused is the condition under which the inner ones of fused iterators are needed.
+func (l *lowerer) neededOfFused(n *nest, it *schedule.Iter) (cond expr.Expr) {
+	if it.Fused == nil {
+		return nil
+	}
+	for _, c := range []expr.Expr{l.neededOfFused(n, it.Fused.A), l.needed(n, it.Fused.B), l.neededOfFused(n, it.Fused.B)} {
+		if c != nil {
+			cond = both(cond, c)
+		}
+	}
+	return cond
+}
+
+// needed is the condition under which an iteration whose number is known is one that an execution has; nil for always.
+func (l *lowerer) needed(n *nest, it *schedule.Iter) expr.Expr {
+	end := l.bound(n, it)
+	at, known := n.value(it)
+	if end == nil || !known {
+		return nil
+	}
+	return expr.Simplify(expr.Bin(expr.Lt, at, end))
+}
+
+// masked is a term of a reduction, which is left out beyond the limits of the axes whose loops do not end there.
+func (l *lowerer) masked(n *nest, term expr.Expr, vars map[*expr.Var]expr.Expr) expr.Expr {
+	if n.g.Combiner == expr.None || n.decay {
+		return term
+	}
+	for k, v := range n.g.Reduce {
+		if held := l.limit(v); held != nil && !n.ends(n.g.Iters[len(n.g.Axes)+k]) {
+			term = expr.Sel(expr.Bin(expr.Lt, vars[v], held), term, n.g.Combiner.Identity(n.g.Tensor.DType))
+		}
+	}
+	return term
+}
+
+// ends reports whether the loops of an axis end where an execution does.
+func (n *nest) ends(it *schedule.Iter) bool {
+	switch {
+	case it.Split != nil:
+		return n.ends(it.Split.Inner)
+	case it.Fuse != nil:
+		return it == it.Fuse.A && n.bounded[it.Fuse.Into]
+	}
+	return n.bounded[it]
+}
