@@ -38,6 +38,7 @@ func newModel(a *app) *cobra.Command {
 	}
 	c.Flags().Int64Var(&o.Batch, "batch", 1, "images or sequences in a batch")
 	c.Flags().Int64Var(&o.Seq, "seq", 0, "tokens in a sequence, of models that read text (default: see the list)")
+	c.Flags().BoolVar(&o.Open, "open", false, "leave the batch and the tokens open, as the symbols batch and sequence")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
 	c.Flags().BoolVar(&o.Quantise, "quantise", false, "in bytes: activations with one scale, weights with one for each channel (models for images)")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default NAME.onnx)")

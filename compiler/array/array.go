@@ -126,6 +126,35 @@ func (a *Array) Head(axis int, count int64) *Array {
 	return head
 }
 
+// Corner is the array with the first elements along each axis only, as many as shape says: no more than there are.
+func (a *Array) Corner(shape []int64) *Array {
+	for axis, n := range shape {
+		a = a.Head(axis, n)
+	}
+	return a
+}
+
+// CopyToCorner copies the array to where it lies in the data of a larger one, of a shape that is nowhere less.
+func (a *Array) CopyToCorner(data []byte, shape []int64) {
+	whole := len(shape) // the axes from here on are all there
+	for whole > 0 && a.Shape[whole-1] == shape[whole-1] {
+		whole--
+	}
+	row := Elements(a.Shape[max(whole-1, 0):]) * a.DType.Bytes()
+	index := make([]int64, max(whole-1, 0))
+	for k := range Elements(a.Shape[:len(index)]) {
+		at, rest := int64(0), k
+		for d := len(index) - 1; d >= 0; d-- {
+			index[d] = rest % a.Shape[d]
+			rest /= a.Shape[d]
+		}
+		for d, i := range index {
+			at += i * Elements(shape[d+1:])
+		}
+		copy(data[at*a.DType.Bytes():], a.Data[k*row:(k+1)*row])
+	}
+}
+
 // Check says what is wrong with the array's own parts, if anything.
 func (a *Array) Check() error {
 	if a.DType == Invalid || a.DType > Bool {

@@ -1,8 +1,10 @@
 package array
 
 import (
+	"bytes"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -83,6 +85,24 @@ func TestHeadIsTheFirstElementsOfAnAxis(t *testing.T) {
 	} {
 		if got := a.Head(c.axis, c.count); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("the first %d of axis %d are %v, want %v", c.count, c.axis, got, c.want)
+		}
+	}
+}
+
+func TestCorners(t *testing.T) {
+	whole := New(Int16, 3, 4, 2)
+	for k := range whole.Len() {
+		whole.SetInt(k, k)
+	}
+	for _, shape := range [][]int64{{3, 4, 2}, {2, 4, 2}, {3, 2, 2}, {2, 3, 1}, {1, 1, 1}} {
+		corner := whole.Corner(shape)
+		back := slices.Clone(whole.Data)
+		corner.CopyToCorner(back, whole.Shape)
+		if !bytes.Equal(back, whole.Data) {
+			t.Errorf("corner %v was copied to another place", shape)
+		}
+		if last := (shape[0]-1)*8 + (shape[1]-1)*2 + shape[2] - 1; corner.Int(corner.Len()-1) != last {
+			t.Errorf("the last element of corner %v is %d, want %d", shape, corner.Int(corner.Len()-1), last)
 		}
 	}
 }

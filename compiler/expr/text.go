@@ -20,8 +20,8 @@ const textHeader = "tilth-workload 1"
 //	sum t2 f32[4,16] over 8 = (mul [t0 i0 r0] [t1 r0 i1])
 //	output t2
 //
-// The type of an input or output that is part of a larger tensor ends with its strides, f32[4,8]@[24,1]. Limits of open
-// axes stand before the body, each behind its axis: " while i0 [t0], r0 (mul [t0] 2) = ".
+// The type of an input or output that is part of a larger tensor ends with its strides, f32[4,8]@[24,1]. Limits of
+// open axes stand before the body, each behind its axis: " while i0 [t0], r0 (mul [t0] 2) = ".
 func (w *Workload) Text() string {
 	names := map[*Tensor]string{}
 	var b strings.Builder

@@ -19,6 +19,9 @@ type Options struct {
 	// Shapes fixes what the model leaves open: the shape of an input by its name, or, by the symbol that the model
 	// gives an open extent, one number for it wherever it stands.
 	Shapes map[string][]int64
+	// Open are the extents, by the symbols that the model gives them, that stay open within bounds: each execution
+	// chooses them.
+	Open map[string]Bounds
 	// Storage is how factors of products in float32 are stored, as placement.Narrow says.
 	Storage array.Storage
 	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
@@ -29,9 +32,15 @@ type Options struct {
 // Import compiles a model to a program: the same model and options give the same program. Errors name the node or
 // value and what to do. What it costs is bounded by op.Budget.
 func Import(m *onnx.Model, opts Options) (*program.Program, error) {
-	p, err := importWithin(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts)
+	if len(opts.Open) > 0 {
+		p, err := importOpen(m, opts)
+		return p, short(err)
+	}
+	p, err := importWithin(newBudget(m), m, opts)
 	return p, short(err)
 }
+
+func newBudget(m *onnx.Model) *op.Budget { return op.NewBudget(op.DefaultLimits, m.ConstantBytes()) }
 
 // short is an error whose text is bounded.
 func short(err error) error {
@@ -59,9 +68,22 @@ func importWithin(budget *op.Budget, m *onnx.Model, opts Options) (*program.Prog
 // importSeen imports a model and shows see the graph after each stage.
 func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (p *program.Program, err error) {
 	defer budget.Catch(&err)
-	g, err := importer.Build(m, opts.Shapes, budget)
+	g, kernels, err := kernelsOf(budget, m, opts, see)
 	if err != nil {
 		return nil, err
+	}
+	if p, err = emit.Program(g, kernels); err != nil {
+		return nil, fmt.Errorf("model %q: %w", g.Name, err)
+	}
+	return p, nil
+}
+
+// kernelsOf is a model as kernels.
+func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
+	defer budget.Catch(&err)
+	g, err = importer.Build(m, opts.Shapes, budget)
+	if err != nil {
+		return nil, nil, err
 	}
 	after := func(stage string) error {
 		see(stage, g)
@@ -75,23 +97,17 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 	}
 	g.RemoveDead()
 	if err := after(stageBuild); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, pass := range opts.passes() {
 		if err := pass.Run(g); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		g.RemoveDead()
 		if err := after(pass.Name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	kernels := fusion.Partition(g)
-	if err := after(stagePartition); err != nil {
-		return nil, err
-	}
-	if p, err = emit.Program(g, kernels); err != nil {
-		return nil, fmt.Errorf("model %q: %w", g.Name, err)
-	}
-	return p, nil
+	kernels = fusion.Partition(g)
+	return g, kernels, after(stagePartition)
 }

@@ -18,7 +18,7 @@ func (t bert) build(b *builder, s size) {
 	mask := b.input("attention_mask", array.Int64, s.batch, s.seq)
 	types := b.input("token_type_ids", array.Int64, s.batch, s.seq)
 	x := b.sum(b.embedding(tokens, 30522, t.width), b.embedding(types, 2, t.width))
-	x = b.decomposedLayerNorm(b.sum(x, t.positions(b, s.seq)), bertEpsilon)
+	x = b.decomposedLayerNorm(b.sum(x, t.positions(b, tokens, s.seq)), bertEpsilon)
 	penalty := t.penalty(b, mask, s)
 	for range t.layers {
 		x = t.layer(b, x, penalty)
@@ -29,8 +29,11 @@ func (t bert) build(b *builder, s size) {
 }
 
 // positions is the part of the learned positions that the sequence reaches.
-func (t bert) positions(b *builder, seq int64) string {
+func (t bert) positions(b *builder, tokens string, seq int64) string {
 	table := b.weights("positions", 0, 1, 512, t.width)
+	if b.open {
+		return b.add("Unsqueeze", []int64{1, seq, t.width}, []string{b.upTo(table, tokens, []int64{seq, t.width}, 0), b.indices(0)})
+	}
 	row := make([]int64, seq)
 	for k := range row {
 		row[k] = int64(k)

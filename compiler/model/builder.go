@@ -14,6 +14,8 @@ type builder struct {
 	seed   uint64
 	shapes map[string][]int64
 	counts map[string]int
+	// open is set where the batch and the number of tokens are symbols: the shapes then have an example of them.
+	open bool
 	// parameters counts what training learns: weights, biases, scales, embeddings; those of a normalisation that was
 	// folded into a convolution too.
 	parameters int64
@@ -27,7 +29,14 @@ func newBuilder(name string, seed uint64) *builder {
 
 func (b *builder) input(name string, dtype array.DType, shape ...int64) string {
 	b.shapes[name] = shape
-	b.graph.Inputs = append(b.graph.Inputs, valueInfo(name, dtype, shape))
+	info := valueInfo(name, dtype, shape)
+	if b.open {
+		info.Shape[0] = onnx.Dim{Value: -1, Param: "batch"}
+		if dtype == array.Int64 {
+			info.Shape[1] = onnx.Dim{Value: -1, Param: "sequence"}
+		}
+	}
+	b.graph.Inputs = append(b.graph.Inputs, info)
 	return name
 }
 
@@ -149,7 +158,41 @@ func (b *builder) unary(op, x string, attributes ...*onnx.Attribute) string {
 func (b *builder) relu(x string) string { return b.unary("Relu", x) }
 
 func (b *builder) reshape(x string, shape ...int64) string {
-	return b.add("Reshape", shape, []string{x, b.indices(shape...)})
+	to := shape
+	if b.open {
+		to = b.copied(x, shape)
+	}
+	return b.add("Reshape", shape, []string{x, b.indices(to...)})
+}
+
+// copied is a shape for Reshape in which what x has at the same place is taken from there, and of the others the first
+// axis from what is left.
+func (b *builder) copied(x string, shape []int64) []int64 {
+	to := slices.Clone(shape)
+	for k, e := range shape {
+		switch from := b.shapes[x]; {
+		case k < len(from) && e == from[k]:
+			to[k] = 0
+		case k == 0:
+			to[k] = -1
+		}
+	}
+	return to
+}
+
+// tokens is how many tokens there are, as a tensor of one element, where their number is open.
+func (b *builder) tokens(ids string) string {
+	shape := b.add("Shape", []int64{2}, []string{ids})
+	return b.add("Slice", []int64{1}, []string{shape, b.indices(1), b.indices(2)})
+}
+
+// upTo is the beginning of a constant along axes: as much as there are tokens.
+func (b *builder) upTo(x, ids string, shape []int64, axes ...int64) string {
+	ends, starts := b.tokens(ids), make([]int64, len(axes))
+	if len(axes) > 1 {
+		ends = b.joined(0, slices.Repeat([]string{ends}, len(axes))...)
+	}
+	return b.add("Slice", shape, []string{x, b.indices(starts...), ends, b.indices(axes...)})
 }
 
 func (b *builder) transpose(x string, perm ...int64) string {

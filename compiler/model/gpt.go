@@ -18,9 +18,18 @@ func (t gpt) build(b *builder, s size) {
 	table := b.weights("embedding", 0, 1, t.words, t.width)
 	x := b.add("Gather", []int64{s.batch, s.seq, t.width}, []string{table, tokens}, integer("axis", 0))
 	positions := b.weights("positions", 0, 1, 1024, t.width)
-	x = b.sum(x, b.add("Slice", []int64{s.seq, t.width}, []string{positions, b.indices(0), b.indices(s.seq), b.indices(0)}))
+	if b.open {
+		x = b.sum(x, b.upTo(positions, tokens, []int64{s.seq, t.width}, 0))
+	} else {
+		x = b.sum(x, b.add("Slice", []int64{s.seq, t.width}, []string{positions, b.indices(0), b.indices(s.seq), b.indices(0)}))
+	}
+	causal := func() string { return b.constant("causal", lowerTriangle(s.seq)) }
+	if b.open {
+		mask := b.upTo(b.constant("causal", lowerTriangle(s.most)), tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
+		causal = func() string { return mask }
+	}
 	for range t.layers {
-		x = t.layer(b, x)
+		x = t.layer(b, x, causal)
 	}
 	x = b.layerNorm(x, gptEpsilon)
 	b.output(b.matmulTable(x, table), "logits")
@@ -32,7 +41,7 @@ func (b *builder) matmulTable(x, table string) string {
 	return b.add("MatMul", []int64{s[0], s[1], b.shapes[table][0]}, []string{x, b.transpose(table, 1, 0)})
 }
 
-func (t gpt) layer(b *builder, x string) string {
+func (t gpt) layer(b *builder, x string, causal func() string) string {
 	s := b.shapes[x]
 	third := []int64{s[0], s[1], t.width}
 	qkv := b.addAll("Split", [][]int64{third, third, third},
@@ -40,26 +49,28 @@ func (t gpt) layer(b *builder, x string) string {
 	q, v := b.heads(qkv[0], t.heads), b.heads(qkv[2], t.heads)
 	k := b.transpose(b.reshape(qkv[1], s[0], s[1], t.heads, t.width/t.heads), 0, 2, 3, 1)
 	scores := b.broadcast("Div", b.matmul(q, k), b.scalar(b.scale(q)))
-	y := b.matmul(b.softmax(t.causal(b, scores)), v)
+	y := b.matmul(b.softmax(b.add("Where", b.shapes[scores], []string{causal(), scores, b.scalar(-math.MaxFloat32)})), v)
 	x = b.sum(b.projected(b.merged(y), t.width), x)
 	y = b.geluTanh(b.projected(b.layerNorm(x, gptEpsilon), 4*t.width))
 	return b.sum(x, b.projected(y, t.width))
 }
 
-// causal hides what comes after a token.
-func (t gpt) causal(b *builder, scores string) string {
-	seq := b.shapes[scores][2]
+// lowerTriangle is true where a token sees another: itself and those before it.
+func lowerTriangle(seq int64) *array.Array {
 	mask := array.New(array.Bool, 1, 1, seq, seq)
 	for row := range seq {
 		for column := range row + 1 {
 			mask.SetInt(row*seq+column, 1)
 		}
 	}
-	return b.add("Where", b.shapes[scores], []string{b.constant("causal", mask), scores, b.scalar(-math.MaxFloat32)})
+	return mask
 }
 
 // projected is a dense layer on the rows of x, between reshapes, as GPT-2's are exported.
 func (b *builder) projected(x string, channels int64) string {
+	if b.open {
+		return b.linear(x, channels)
+	}
 	s := b.shapes[x]
 	width := s[len(s)-1]
 	rows := b.reshape(x, array.Elements(s)/width, width)

@@ -24,8 +24,16 @@ func (t llama) build(b *builder, s size) {
 	tokens := b.input("input_ids", array.Int64, s.batch, s.seq)
 	table := b.weights("embedding", 0, 1, t.words, t.width)
 	x := b.gather(table, tokens, 0)
-	cosine, sine := b.rotations(s.seq, t.width/t.heads)
-	mask := b.lowerTriangle(s.seq)
+	head := t.width / t.heads
+	cosine, sine, mask := "", "", ""
+	if b.open {
+		cosine, sine = b.rotations(s.most, head)
+		cosine, sine = b.upTo(cosine, tokens, []int64{1, 1, s.seq, head}, 2), b.upTo(sine, tokens, []int64{1, 1, s.seq, head}, 2)
+		mask = b.upTo(b.hidden(s.most), tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
+	} else {
+		cosine, sine = b.rotations(s.seq, head)
+		mask = b.hidden(s.seq)
+	}
 	for range t.layers {
 		x = b.sum(x, t.attention(b, b.rmsNorm(x, llamaEpsilon), cosine, sine, mask))
 		x = b.sum(x, t.gated(b, b.rmsNorm(x, llamaEpsilon)))
@@ -79,8 +87,8 @@ func (b *builder) rotations(seq, head int64) (cosine, sine string) {
 	return b.constant("cosine", array.FromFloat32(c, 1, 1, seq, head)), b.constant("sine", array.FromFloat32(s, 1, 1, seq, head))
 }
 
-// lowerTriangle is added to scores: it hides what comes after a token.
-func (b *builder) lowerTriangle(seq int64) string {
+// hidden is added to scores: it hides what comes after a token.
+func (b *builder) hidden(seq int64) string {
 	mask := array.New(array.Float32, 1, 1, seq, seq)
 	for row := range seq {
 		for column := row + 1; column < seq; column++ {
@@ -98,5 +106,9 @@ func (b *builder) repeated(x string, times int64) string {
 	}
 	one := b.add("Unsqueeze", []int64{s[0], s[1], 1, s[2], s[3]}, []string{x, b.indices(2)})
 	all := []int64{s[0], s[1], times, s[2], s[3]}
+	if b.open {
+		wide := b.add("Expand", all, []string{one, b.indices(1, 1, times, 1, 1)})
+		return b.add("Reshape", []int64{s[0], s[1] * times, s[2], s[3]}, []string{wide, b.indices(0, s[1]*times, -1, s[3])})
+	}
 	return b.reshape(b.add("Expand", all, []string{one, b.indices(all...)}), s[0], s[1]*times, s[2], s[3])
 }

@@ -17,6 +17,9 @@ type Options struct {
 	Seq int64
 	// Seed chooses the weights.
 	Seed uint64
+	// Open leaves the batch and the number of tokens open, as the symbols batch and sequence. Values of theirs are in
+	// the model nowhere.
+	Open bool
 	// Quantise writes a network for images in bytes, as tools for static quantisation do.
 	Quantise bool
 }
@@ -98,6 +101,10 @@ func find(name string, o Options) (*network, error) {
 	switch {
 	case o.Batch < 0 || o.Batch > maxBatch:
 		return nil, fmt.Errorf("batch %d is outside 1 to %d", o.Batch, maxBatch)
+	case o.Open && !n.opens():
+		return nil, fmt.Errorf("%s has its batch in the model: it cannot stay open", name)
+	case o.Open && (o.Batch > 1 || o.Seq != 0):
+		return nil, fmt.Errorf("the batch and the number of tokens are either open or given")
 	case o.Quantise && n.Seq != 0:
 		return nil, fmt.Errorf("%s reads text: only networks for images are quantised", name)
 	case o.Seq != 0 && n.Seq == 0:
@@ -114,11 +121,12 @@ func assemble(name string, o Options) (*onnx.Model, *builder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := size{batch: max(1, o.Batch), seq: o.Seq}
+	s := size{batch: max(1, o.Batch), seq: o.Seq, most: n.maxSeq}
 	if s.seq == 0 {
 		s.seq = n.Seq
 	}
 	b := newBuilder(name, o.Seed)
+	b.open = o.Open
 	n.build(b, s)
 	return &onnx.Model{IRVersion: irVersion, ProducerName: "tilth", Opsets: []onnx.Opset{{Version: n.opset}}, Graph: b.graph}, b, nil
 }

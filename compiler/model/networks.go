@@ -1,6 +1,10 @@
 package model
 
-import "github.com/tilth-dev/tilth/compiler/array"
+import (
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
 
 // network is a model that can be built.
 type network struct {
@@ -11,7 +15,16 @@ type network struct {
 }
 
 // size is what the user chooses.
-type size struct{ batch, seq int64 }
+type size struct {
+	batch, seq int64
+	// most is the largest number of tokens that the network reads.
+	most int64
+}
+
+// opens reports whether the network can be written with an open batch.
+func (n *network) opens() bool {
+	return n.maxSeq > 0 && n.Name != lstmNetwork.Name || strings.HasPrefix(n.Name, "resnet-") || strings.HasPrefix(n.Name, "mobilenet-") || n.Name == "mlp"
+}
 
 // networks are in alphabetical order.
 var networks = []network{

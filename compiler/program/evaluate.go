@@ -18,19 +18,32 @@ func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Ar
 // its results.
 func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
+	extents, err := p.ExtentsOf(inputs)
+	if err != nil {
+		return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
+	}
 	m := memory{program: p, roots: make([][]byte, len(p.Values))}
+	for k, e := range p.Extents {
+		n := array.New(array.Int64)
+		n.SetInt(0, extents[k])
+		m.roots[e.Value] = n.Data
+	}
 	for _, k := range p.Inputs {
-		v, a := p.Values[k], inputs[p.Values[k].Name]
+		v, a, shape := p.Values[k], inputs[p.Values[k].Name], p.ShapeOf(k, extents)
 		switch {
 		case a == nil:
 			return nil, fmt.Errorf("evaluate %q: input %q is missing", p.Name, v.Name)
-		case a.DType != v.DType || !slices.Equal(a.Shape, v.Shape):
-			return nil, fmt.Errorf("evaluate %q: input %q is %v%v, want %v%v", p.Name, v.Name, a.DType, a.Shape, v.DType, v.Shape)
+		case a.DType != v.DType || !slices.Equal(a.Shape, shape):
+			return nil, fmt.Errorf("evaluate %q: input %q is %v%v, want %v%v", p.Name, v.Name, a.DType, a.Shape, v.DType, shape)
 		}
 		if err := a.Check(); err != nil {
 			return nil, fmt.Errorf("evaluate %q: input %q: %w", p.Name, v.Name, err)
 		}
 		m.roots[k] = a.Data
+		if !slices.Equal(shape, v.Shape) {
+			m.roots[k] = make([]byte, array.Elements(v.Shape)*v.DType.Bytes())
+			a.CopyToCorner(m.roots[k], v.Shape)
+		}
 	}
 	for _, c := range p.Calls {
 		args, results, err := m.call(c)
@@ -41,7 +54,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	}
 	outputs := map[string]*array.Array{}
 	for _, k := range p.Outputs {
-		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape)
+		outputs[p.Values[k].Name] = m.read(k, p.Values[k].Shape).Corner(p.ShapeOf(k, extents))
 	}
 	for _, o := range p.Open {
 		name := p.Values[p.Outputs[o.Output]].Name

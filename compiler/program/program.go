@@ -15,6 +15,9 @@ type Program struct {
 	Inputs, Outputs []int
 	// Open are outputs whose extents depend on data.
 	Open []Open
+	// Extents are those that each execution chooses, Varying the axes of inputs and outputs that they are of.
+	Extents []Extent
+	Varying []Varying
 	// Tasks are the distinct kernels, in the order of their first call.
 	Tasks []Task
 	// Calls are in an order in which they can run.

@@ -9,7 +9,8 @@ import (
 )
 
 // Opened draws an axis of a workload that Draw made, and gives it and all that it stands for in other stages a limit
-// that is an input. Where elements beyond the limit of one stage would be used by another, the workload stays as it is.
+// that is an input. Where elements beyond the limit of one stage would be used by another, the workload stays as it
+// is.
 func Opened(t *rapid.T, w *expr.Workload) *expr.Workload {
 	var axes []*expr.Var
 	for _, s := range w.Stages {

@@ -24,7 +24,7 @@ type emitter struct {
 
 // Program is what computes the kernels of a graph, in their order. Errors name the kernel.
 func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) {
-	e := &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
+	e := newEmitter(g)
 	for _, v := range g.Inputs {
 		e.program.Inputs = append(e.program.Inputs, e.value(v))
 	}
@@ -38,6 +38,10 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 	}
 	e.open(g)
 	return e.program, nil
+}
+
+func newEmitter(g *graph.Graph) *emitter {
+	return &emitter{program: &program.Program{Name: g.Name}, budget: g.Budget, index: map[string]int{}, tasks: map[string]int{}}
 }
 
 // open takes the counts of open outputs from the end of the outputs.
@@ -96,9 +100,14 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 
 func (e *emitter) call(kernel *graph.Kernel) error {
 	w, args, err := e.lower(kernel)
-	if err != nil {
-		return err
+	if err == nil {
+		e.emit(kernel, w.Merge(), args)
 	}
+	return err
+}
+
+// emit adds a call of a kernel, and its task where it is a new one.
+func (e *emitter) emit(kernel *graph.Kernel, w *expr.Workload, args []int) {
 	digest := w.Digest()
 	task, ok := e.tasks[digest]
 	if !ok {
@@ -108,10 +117,9 @@ func (e *emitter) call(kernel *graph.Kernel) error {
 	}
 	e.program.Tasks[task].Count++
 	e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: task, Args: args})
-	return nil
 }
 
-// lower makes the kernel's workload and the values of its arguments.
+// lower makes the kernel's workload, whose axes are not joined yet, and the values of its arguments.
 func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 	e.budget.For(kernel.Anchor.Name, kernel.Anchor.Op)
 	l := op.NewLowering(e.budget)
@@ -154,7 +162,7 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return w.Merge(), e.args(w, l, values, kernel.Stored), nil
+	return w, e.args(w, l, values, kernel.Stored), nil
 }
 
 // store is the stage that computes a result as its value lies in memory; what follows in the kernel reads it there.

@@ -1,0 +1,225 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// Sample is a model, as kernels, with numbers in place of the extents that are open.
+type Sample struct {
+	Graph   *graph.Graph
+	Kernels []*graph.Kernel
+	// Extents are the numbers, in the order of the open extents.
+	Extents []int64
+}
+
+// Open is the program of a model with open extents: what it computes with any of them is read off samples, the first
+// of which has the most of each. Of the others, each extent has two in which it alone is another; and there may be
+// more. Errors name the kernel that depends on an extent in a way that has no general form.
+func Open(extents []program.Extent, samples []Sample) (*program.Program, error) {
+	o := &opener{extents: extents}
+	for _, s := range samples {
+		e := newEmitter(s.Graph)
+		for _, v := range s.Graph.Inputs {
+			e.program.Inputs = append(e.program.Inputs, e.value(v))
+		}
+		o.emitters, o.at, o.kernels = append(o.emitters, e), append(o.at, s.Extents), append(o.kernels, s.Kernels)
+		if len(s.Graph.Open) > 0 {
+			return nil, fmt.Errorf("output %q has an extent that depends on data: the extents of inputs must be fixed", s.Graph.Outputs[s.Graph.Open[0].Output].Name)
+		}
+		if len(s.Kernels) != len(samples[0].Kernels) {
+			return nil, fmt.Errorf("the model has %d kernels with %s and %d with %s", len(samples[0].Kernels), o.say(0), len(s.Kernels), o.say(len(o.at)-1))
+		}
+	}
+	e := o.emitters[0]
+	for k, x := range extents {
+		e.program.Extents = append(e.program.Extents, x)
+		e.program.Extents[k].Value = e.add(program.Value{Name: x.Name, DType: array.Int64, Alias: -1})
+		o.counts = append(o.counts, expr.NewInput(x.Name, array.Int64))
+	}
+	for k, kernel := range samples[0].Kernels {
+		if err := o.call(k); err != nil {
+			return nil, fmt.Errorf("kernel of node %q (%s): %w", kernel.Anchor.Name, kernel.Anchor.Op, err)
+		}
+	}
+	for k, s := range samples {
+		for _, v := range s.Graph.Outputs {
+			o.emitters[k].program.Outputs = append(o.emitters[k].program.Outputs, o.emitters[k].value(v))
+		}
+	}
+	if err := o.values(); err != nil {
+		return nil, err
+	}
+	return e.program, nil
+}
+
+// CheckShapes refuses a model whose operators, in graphs with given extents, have results whose shapes are of no one
+// form. The error names the operator.
+func CheckShapes(extents []program.Extent, at [][]int64, graphs []*graph.Graph) error {
+	o := &opener{extents: extents, at: at}
+	for s, g := range graphs {
+		if len(g.Nodes) != len(graphs[0].Nodes) {
+			return fmt.Errorf("the model has %d operators with %s and %d with %s", len(graphs[0].Nodes), o.say(0), len(g.Nodes), o.say(s))
+		}
+	}
+	for k, n := range graphs[0].Nodes {
+		for axis := range n.Result.Shape {
+			counts := make([]int64, len(graphs))
+			for s, g := range graphs {
+				same := g.Nodes[k].Op == n.Op && len(g.Nodes[k].Result.Shape) == len(n.Result.Shape)
+				if !same {
+					return fmt.Errorf("node %q (%s) is another with %s than with %s", n.Name, n.Op, o.say(s), o.say(0))
+				}
+				counts[s] = g.Nodes[k].Result.Shape[axis]
+			}
+			if _, ok := o.fit(counts); !ok {
+				return fmt.Errorf("node %q (%s) has a result whose axis %d depends on %s in another way than by a factor: give that other bounds, or fix it by --shape",
+					n.Name, n.Op, axis, extents[0].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// opener reads off samples how a model depends on its open extents.
+type opener struct {
+	extents []program.Extent
+	// emitters, at and kernels are by sample.
+	emitters []*emitter
+	at       [][]int64
+	kernels  [][]*graph.Kernel
+	// counts are the inputs of workloads that have the extents of an execution.
+	counts []*expr.Tensor
+}
+
+// say is a sample's extents.
+func (o *opener) say(sample int) string { return o.sayNumbers(o.at[sample]) }
+
+func (o *opener) sayNumbers(at []int64) string {
+	list := make([]string, len(at))
+	for k, x := range o.extents {
+		list[k] = fmt.Sprintf("%s=%d", x.Name, at[k])
+	}
+	return strings.Join(list, ", ")
+}
+
+// call emits a kernel.
+func (o *opener) call(k int) error {
+	g := &general{opener: o}
+	var args []int
+	for s, e := range o.emitters {
+		w, own, err := e.lower(o.kernels[s][k])
+		if err != nil {
+			return err
+		}
+		g.samples = append(g.samples, newSampled(w))
+		if s == 0 {
+			args = own
+		}
+	}
+	w, err := g.workload()
+	if err != nil {
+		return err
+	}
+	values := map[*expr.Tensor]int{}
+	for i, t := range g.samples[0].w.Args() {
+		values[g.known(t)] = args[i]
+	}
+	e := o.emitters[0]
+	for i, t := range o.counts {
+		values[t] = e.program.Extents[i].Value
+	}
+	args = args[:0:0]
+	for _, t := range w.Args() {
+		args = append(args, values[t])
+	}
+	e.emit(o.kernels[0][k], w.Merge(), args)
+	return nil
+}
+
+// form is a number as it depends on extents: the sum of each times a factor, and a constant.
+type form struct {
+	times []int64
+	plus  int64
+}
+
+// fit is the form of a number that has given values in the samples; ok is false where it has none.
+func (o *opener) fit(values []int64) (f form, ok bool) {
+	f = form{times: make([]int64, len(o.extents)), plus: values[0]}
+	for k := range o.extents {
+		s := slices.IndexFunc(o.at, func(at []int64) bool { return at[k] != o.at[0][k] })
+		distance := o.at[0][k] - o.at[s][k]
+		f.times[k] = (values[0] - values[s]) / distance
+		f.plus -= f.times[k] * o.at[0][k]
+	}
+	for s, v := range values {
+		if f.value(o.at[s]) != v {
+			return f, false
+		}
+	}
+	return f, true
+}
+
+func (f form) value(extents []int64) int64 {
+	n := f.plus
+	for k, t := range f.times {
+		n += t * extents[k]
+	}
+	return n
+}
+
+// expr is the number in an execution.
+func (f form) expr(counts []*expr.Tensor) expr.Expr {
+	e := expr.I(0)
+	for k, t := range f.times {
+		e = expr.AddE(e, expr.MulE(counts[k].At(), expr.I(t)))
+	}
+	return expr.AddE(e, expr.I(f.plus))
+}
+
+// varies reports whether values differ.
+func varies[T comparable](values []T) bool {
+	return slices.ContainsFunc(values, func(v T) bool { return v != values[0] })
+}
+
+// values checks that values mean the same in all samples, and notes which axes of inputs and outputs are open.
+func (o *opener) values() error {
+	p := o.emitters[0].program
+	for _, e := range o.emitters[1:] { // the extents are none of theirs
+		if len(e.program.Values)+len(o.extents) != len(p.Values) {
+			return fmt.Errorf("the model has other values with other extents")
+		}
+	}
+	for k := range p.Values {
+		if k >= p.Extents[0].Value && k < p.Extents[0].Value+len(o.extents) {
+			continue
+		}
+		v := &valueOf{opener: o}
+		for s := range o.emitters {
+			v.index = append(v.index, o.inSample(s, k))
+		}
+		if err := v.check(); err != nil {
+			return fmt.Errorf("value %q: %w", p.Values[k].Name, err)
+		}
+		if slices.Contains(p.Inputs, k) || slices.Contains(p.Outputs, k) {
+			if err := v.note(); err != nil {
+				return fmt.Errorf("%q: %w", p.Values[k].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// inSample is the index in a sample of a value of the program.
+func (o *opener) inSample(sample, k int) int {
+	if sample > 0 && k >= o.emitters[0].program.Extents[0].Value {
+		return k - len(o.extents)
+	}
+	return k
+}
