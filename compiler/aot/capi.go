@@ -31,7 +31,10 @@ type capi struct {
 	// integerPeak is nil in a package of an older version.
 	integerPeak func(model uintptr) float64
 	// outputShape is nil in one of an older version, whose shapes never depend on data.
-	outputShape  func(model uintptr, index int32, shape *int64) int32
+	outputShape func(model uintptr, index int32, shape *int64) int32
+	// extentCount and setExtent are nil in one of an older version, which has no extents to choose.
+	extentCount  func() int32
+	setExtent    func(model uintptr, index int32, n int64) int32
 	inputTensor  func(index int32) *ctensor
 	outputTensor func(index int32) *ctensor
 }
@@ -87,6 +90,7 @@ func (a *capi) bind() error {
 	for name, function := range map[string]any{
 		"tilth_integer_peak": &a.integerPeak, "tilth_device_seconds": &a.deviceSeconds, "tilth_profile_launches": &a.launches,
 		"tilth_matrices_peak": &a.matricesPeak, "tilth_output_shape": &a.outputShape,
+		"tilth_extent_count": &a.extentCount, "tilth_set_extent": &a.setExtent,
 	} {
 		if symbol, err := dlsym(a.handle, name); err == nil {
 			bindFunc(function, symbol)

@@ -54,6 +54,9 @@ func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, err
 	if err != nil {
 		return nil, fmt.Errorf("compiling %s: %w", p.Name, err)
 	}
+	if len(p.Extents) > 0 && by.Device(o.Target) != nil {
+		return nil, fmt.Errorf("compiling %s: %s cannot stay open in a package for a GPU: fix it by --shape", p.Name, p.Extents[0].Name)
+	}
 	c := &compilation{program: p, options: o, backend: by, runtime: by.Runtime(o.Target)}
 	manifest, err := c.run(ctx)
 	if err != nil {
@@ -162,7 +165,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 }
 
 func (c *compilation) manifest(l *layout) *Manifest {
-	m := &Manifest{Format: Format, Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
+	m := &Manifest{Format: formatOf(c.program), Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
 		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Accuracy: c.accuracy}
 	for k, task := range c.program.Tasks {
@@ -174,6 +177,9 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	}
 	for _, o := range c.program.Open {
 		m.Outputs[o.Output].OpenAxes = append(m.Outputs[o.Output].OpenAxes, o.Axis)
+	}
+	for _, e := range c.program.Extents {
+		m.Extents = append(m.Extents, Extent{Name: e.Name, Least: e.Least, Most: e.Most})
 	}
 	for _, call := range c.program.Calls {
 		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})

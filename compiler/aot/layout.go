@@ -74,6 +74,9 @@ func (l *layout) planArena() {
 	for _, v := range p.Inputs {
 		extend(v, -1, last)
 	}
+	for _, e := range p.Extents {
+		extend(e.Value, -1, last)
+	}
 	for k, c := range p.Calls {
 		for _, v := range c.Args {
 			extend(v, k, k)

@@ -8,20 +8,32 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Format is the version of the package format that this code writes; it reads those from oldestFormat on.
+// Format is the version of the package format; this code reads those from oldestFormat on. A package without extents
+// that executions choose has the version before, closedFormat.
 const (
-	Format       = 3
+	Format       = 4
+	closedFormat = 3
 	oldestFormat = 2
 )
+
+func formatOf(p *program.Program) int {
+	if len(p.Extents) > 0 {
+		return Format
+	}
+	return closedFormat
+}
 
 // Manifest describes a package.
 type Manifest struct {
 	Format int            `json:"format"`
 	Model  string         `json:"model"`
 	Target *target.Target `json:"target"`
+	// Extents are those that each execution chooses.
+	Extents []Extent `json:"extents,omitempty"`
 	// Inputs and Outputs are in the model's order.
 	Inputs  []Tensor `json:"inputs"`
 	Outputs []Tensor `json:"outputs"`
@@ -47,6 +59,23 @@ type Tensor struct {
 	Shape []int64 `json:"shape"`
 	// OpenAxes are those on which the extent of an output depends on data; Shape has the largest that it can be.
 	OpenAxes []int `json:"open_axes,omitempty"`
+	// Varying are the axes whose extent an execution chooses; Shape has the largest.
+	Varying []Varying `json:"varying,omitempty"`
+}
+
+// Extent is a number of elements that each execution chooses, within bounds.
+type Extent struct {
+	Name  string `json:"name"`
+	Least int64  `json:"least"`
+	Most  int64  `json:"most"`
+}
+
+// Varying says that a tensor has on an axis Times * Extent + Plus elements.
+type Varying struct {
+	Axis   int    `json:"axis"`
+	Extent string `json:"extent"`
+	Times  int64  `json:"times"`
+	Plus   int64  `json:"plus,omitempty"`
 }
 
 // Type is the element type; array.Invalid when there is none of that name.
@@ -167,6 +196,9 @@ func (m *Manifest) check() error {
 			if axis < 0 || axis >= len(t.Shape) {
 				return fmt.Errorf("%s: tensor %q of rank %d has an open axis %d", manifestName, t.Name, len(t.Shape), axis)
 			}
+		}
+		if err := m.checkVarying(t); err != nil {
+			return fmt.Errorf("%s: tensor %q: %w", manifestName, t.Name, err)
 		}
 	}
 	for _, c := range m.Calls {

@@ -22,6 +22,8 @@ type Model struct {
 	handle   uintptr
 	inputs   [][]byte
 	outputs  [][]byte
+	// extents are those of the inputs that were set last, by name.
+	extents map[string]int64
 	// mayFail says that running can go wrong, since it is a device that runs.
 	mayFail bool
 }
@@ -46,6 +48,9 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) 
 	}
 	if m.inputs, err = buffers(manifest.Inputs, api.inputTensor, func(k int32) *byte { return api.input(handle, k) }); err == nil {
 		m.outputs, err = buffers(manifest.Outputs, api.outputTensor, func(k int32) *byte { return api.output(handle, k) })
+	}
+	if err == nil {
+		err = m.checkExtents()
 	}
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -77,22 +82,26 @@ func (m *Model) SetInputs(inputs map[string]*array.Array) error {
 			return fmt.Errorf("model %s has no input %q; its inputs are %s", m.manifest.Model, name, describe(m.manifest.Inputs))
 		}
 	}
+	extents, err := m.manifest.ExtentsOf(inputs)
+	if err != nil {
+		return fmt.Errorf("model %s: %w", m.manifest.Model, err)
+	}
 	for _, t := range m.manifest.Inputs {
-		if err := t.accepts(inputs[t.Name]); err != nil {
+		if err := t.accepts(inputs[t.Name], extents); err != nil {
 			return fmt.Errorf("model %s: %w", m.manifest.Model, err)
 		}
 	}
 	for k, t := range m.manifest.Inputs {
-		copy(m.inputs[k], inputs[t.Name].Data)
+		inputs[t.Name].CopyToCorner(m.inputs[k], t.Shape)
 	}
-	return nil
+	return m.setExtents(extents)
 }
 
-func (t Tensor) accepts(a *array.Array) error {
+func (t Tensor) accepts(a *array.Array, extents map[string]int64) error {
 	switch {
 	case a == nil:
 		return fmt.Errorf("input %q (%v) is missing", t.Name, t)
-	case a.DType.String() != t.DType || !slices.Equal(a.Shape, t.Shape):
+	case a.DType.String() != t.DType || !slices.Equal(a.Shape, t.ShapeWith(extents)):
 		return fmt.Errorf("input %q is %v%v, not %v", t.Name, a.DType, a.Shape, t)
 	}
 	if err := a.Check(); err != nil {
@@ -109,6 +118,9 @@ func (t Tensor) String() string {
 		if slices.Contains(t.OpenAxes, k) {
 			words[k] = fmt.Sprint("0..", e)
 		}
+	}
+	for _, v := range t.Varying {
+		words[v.Axis] = v.String()
 	}
 	return fmt.Sprintf("%s[%s]", t.DType, strings.Join(words, " "))
 }
@@ -144,9 +156,13 @@ func (m *Model) watched(run func()) error {
 func (m *Model) Outputs() map[string]*array.Array {
 	outputs := map[string]*array.Array{}
 	for k, t := range m.manifest.Outputs {
-		a := &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: slices.Clone(m.outputs[k])}
+		whole := &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: m.outputs[k]}
+		a := whole.Corner(t.ShapeWith(m.extents))
 		for _, axis := range t.OpenAxes {
 			a = a.Head(axis, m.extent(k, axis))
+		}
+		if a == whole {
+			a.Data = slices.Clone(a.Data)
 		}
 		outputs[t.Name] = a
 	}

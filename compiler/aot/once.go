@@ -16,6 +16,16 @@ import (
 // Output are not used: the package is gone afterwards.
 func RunOnce(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, o Options,
 	schedules func(tasks []program.Task) ([]Choice, error)) (outputs []map[string]*array.Array, err error) {
+	all, err := RunSeveral(ctx, programs, [][]map[string]*array.Array{inputs}, o, schedules)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// RunSeveral is RunOnce with several runs of the package, one after another.
+func RunSeveral(ctx context.Context, programs []*program.Program, runs [][]map[string]*array.Array, o Options,
+	schedules func(tasks []program.Task) ([]Choice, error)) (outputs [][]map[string]*array.Array, err error) {
 	dir, err := os.MkdirTemp("", "tilth-once-*")
 	if err != nil {
 		return nil, fmt.Errorf("a folder for the package of %d programs: %w", len(programs), err)
@@ -34,11 +44,14 @@ func RunOnce(ctx context.Context, programs []*program.Program, inputs []map[stri
 		return nil, err
 	}
 	defer m.Close()
-	all, err := m.Run(joinedValues(inputs))
-	if err != nil {
-		return nil, err
+	for _, inputs := range runs {
+		all, err := m.Run(joinedValues(inputs))
+		if err != nil {
+			return nil, err
+		}
+		outputs = append(outputs, apart(programs, all))
 	}
-	return apart(programs, all), nil
+	return outputs, nil
 }
 
 // joinedValues has the values of all programs by their joined names.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // planSource prints the generated part of a package: the tables and the function that runs the calls one after
@@ -18,11 +20,15 @@ func (l *layout) planSource() string {
 	results := l.program.Results()
 	l.tensors(&b, "outputs", results)
 	l.openOutputs(&b, results)
+	l.extents(&b)
 	l.names(&b)
 	fmt.Fprintf(&b, "const struct tilth_plan tilth_plan = {\n  .threads = %d, .arena_bytes = %d, .weights_bytes = %d,\n", l.workers, l.arenaBytes, l.weightsBytes)
 	fmt.Fprintf(&b, "  .n_inputs = %d, .n_outputs = %d, .n_counts = %d, .n_calls = %d, .n_open = %d, .open = open_outputs,\n",
 		len(l.program.Inputs), len(results), len(results)-len(l.program.Outputs), len(l.program.Calls), len(l.program.Open))
 	b.WriteString("  .inputs = inputs, .outputs = outputs, .input_places = inputs_places, .output_places = outputs_places,\n")
+	fmt.Fprintf(&b, "  .n_extents = %d, .n_varying_inputs = %d, .n_varying_outputs = %d,\n",
+		len(l.program.Extents), len(l.varying(l.program.Inputs)), len(l.varying(l.program.Outputs)))
+	b.WriteString("  .extents = extents, .varying_inputs = varying_inputs, .varying_outputs = varying_outputs,\n")
 	b.WriteString("  .call_names = call_names, .run = run,\n};\n")
 	return b.String()
 }
@@ -92,6 +98,35 @@ func (l *layout) openOutputs(b *strings.Builder, results []int) {
 	b.WriteString("{0, 0, 0}};\n")
 }
 
+// extents prints the tables of the extents that executions choose, and of the inputs and outputs that have them.
+func (l *layout) extents(b *strings.Builder) {
+	b.WriteString("static const struct tilth_extent extents[] = {")
+	for _, e := range l.program.Extents {
+		fmt.Fprintf(b, "{%s, %d, %d, %d}, ", quote(e.Name), e.Least, e.Most, l.value(e.Value).offset)
+	}
+	b.WriteString("{0, 0, 0, 0}};\n")
+	for _, table := range []struct {
+		name   string
+		values []int
+	}{{"inputs", l.program.Inputs}, {"outputs", l.program.Outputs}} {
+		fmt.Fprintf(b, "static const struct tilth_varying varying_%s[] = {", table.name)
+		for _, v := range l.varying(table.values) {
+			fmt.Fprintf(b, "{%d, %d, %d, %d, %d}, ", slices.Index(table.values, v.Value), v.Axis, v.Extent, v.Times, v.Plus)
+		}
+		b.WriteString("{0, 0, 0, 0, 0}};\n")
+	}
+}
+
+// varying are the open axes of some values.
+func (l *layout) varying(values []int) (list []program.Varying) {
+	for _, v := range l.program.Varying {
+		if slices.Contains(values, v.Value) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
 func extents(shape []int64) string {
 	var b strings.Builder
 	for _, e := range shape {
@@ -128,7 +163,11 @@ func (l *layout) tensorInfos(values []int) []Tensor {
 	list := []Tensor{}
 	for _, v := range values {
 		value := l.program.Values[v]
-		list = append(list, Tensor{Name: value.Name, DType: value.DType.String(), Shape: append([]int64{}, value.Shape...)})
+		t := Tensor{Name: value.Name, DType: value.DType.String(), Shape: append([]int64{}, value.Shape...)}
+		for _, open := range l.varying([]int{v}) {
+			t.Varying = append(t.Varying, Varying{Axis: open.Axis, Extent: l.program.Extents[open.Extent].Name, Times: open.Times, Plus: open.Plus})
+		}
+		list = append(list, t)
 	}
 	return list
 }

@@ -42,6 +42,14 @@ func (j *joiner) add(k int, p *Program) {
 	}
 	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)
 	j.joined.Outputs = append(j.joined.Outputs, shifted(p.Outputs)...)
+	for _, v := range p.Varying {
+		v.Value, v.Extent = v.Value+first, v.Extent+len(j.joined.Extents)
+		j.joined.Varying = append(j.joined.Varying, v)
+	}
+	for _, e := range p.Extents {
+		e.Name, e.Value = JoinedName(k, e.Name), e.Value+first
+		j.joined.Extents = append(j.joined.Extents, e)
+	}
 	numbers := make([]int, len(p.Tasks))
 	for i, t := range p.Tasks {
 		numbers[i] = j.task(t)

@@ -32,6 +32,14 @@ func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs 
 	})
 }
 
+// RunAll is Run with several runs, one after another.
+func (c *Compiler) RunAll(ctx context.Context, programs []*program.Program, runs [][]map[string]*array.Array, seed uint64) ([][]map[string]*array.Array, error) {
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel}
+	return aot.RunSeveral(ctx, programs, runs, options, func(tasks []program.Task) ([]aot.Choice, error) {
+		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
+	})
+}
+
 // schedules draws a legal point of each task's space, or takes the default one where there is none.
 func (c *Compiler) schedules(tasks []program.Task, rng *rand.Rand) ([]aot.Choice, error) {
 	choices := make([]aot.Choice, len(tasks))

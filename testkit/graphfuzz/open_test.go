@@ -2,49 +2,113 @@ package graphfuzz
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// TestRandomGraphsWithOpenExtents: a program with an open extent computes, with each number, what the program for that
-// number does. Models that have the number in them, as in a shape, cannot be open, and are refused.
-func TestRandomGraphsWithOpenExtents(t *testing.T) {
-	checked := 0
+// openCase is a case with an open extent, and the program that leaves it open.
+type openCase struct {
+	*Case
+	most    int64
+	program *program.Program
+}
+
+// openCases draws graphs and keeps those that may be open: models that have a number of elements in them, as in a shape,
+// are refused.
+func openCases() (cases []openCase) {
 	for k := range *graphs {
-		c := Generate(*seed + uint64(k))
+		c := openCase{Case: Generate(*seed + uint64(k))}
 		most, ok := c.OpenUp()
 		if !ok {
 			continue
 		}
-		p, err := frontend.Import(c.Model, frontend.Options{Open: map[string]frontend.Bounds{OpenExtent: {Least: 1, Most: most}}, Verify: true})
-		if err != nil {
-			continue
+		open := map[string]frontend.Bounds{OpenExtent: {Least: 1, Most: most}}
+		p, err := frontend.Import(c.Model, frontend.Options{Open: open, Verify: true})
+		if err == nil {
+			c.most, c.program = most, p
+			cases = append(cases, c)
 		}
-		checked++
-		for n := int64(1); n <= most; n++ {
-			inputs, options := c.At(n)
-			fixed, err := frontend.Import(c.Model, options)
-			if err != nil {
-				if !strings.Contains(err.Error(), "node") {
-					report(t, c, err)
-				}
-				continue
-			}
-			want, err := fixed.Evaluate(inputs)
-			if err != nil {
-				report(t, c, err)
-				continue
-			}
-			got, err := p.Evaluate(inputs)
+	}
+	return cases
+}
+
+// fixed is what the program with a number in place of the extent computes.
+func (c openCase) fixed(t *testing.T, n int64) (inputs, want map[string]*array.Array) {
+	inputs, options := c.At(n)
+	p, err := frontend.Import(c.Model, options)
+	if err == nil {
+		want, err = p.Evaluate(inputs)
+	}
+	if err != nil {
+		report(t, c.Case, fmt.Errorf("fixed at %d: %w", n, err))
+	}
+	return inputs, want
+}
+
+// TestRandomGraphsWithOpenExtents: a program with an open extent computes, with each number, what the program for that
+// number does.
+func TestRandomGraphsWithOpenExtents(t *testing.T) {
+	cases := openCases()
+	for _, c := range cases {
+		for n := int64(1); n <= c.most; n++ {
+			inputs, want := c.fixed(t, n)
+			got, err := c.program.Evaluate(inputs)
 			if err == nil {
 				err = Compare(got, want, ownTolerance)
 			}
 			if err != nil {
-				report(t, c, fmt.Errorf("with %s = %d: %w", OpenExtent, n, err))
+				report(t, c.Case, fmt.Errorf("with %s = %d: %w", OpenExtent, n, err))
 			}
 		}
 	}
-	t.Logf("%d of %d graphs were open", checked, *graphs)
+	t.Logf("%d of %d graphs were open", len(cases), *graphs)
+}
+
+// TestPackagesWithOpenExtents: so does its package, whatever runs before have left in memory.
+func TestPackagesWithOpenExtents(t *testing.T) {
+	c := newCompiler(t)
+	cases := openCases()
+	for first := 0; first < len(cases); first += batch {
+		checkOpen(t, c, cases[first:min(first+batch, len(cases))])
+	}
+}
+
+// checkOpen runs cases together, one by one where that fails.
+func checkOpen(t *testing.T, c *Compiler, cases []openCase) {
+	t.Helper()
+	var programs []*program.Program
+	for _, one := range cases {
+		programs = append(programs, one.program)
+	}
+	var runs [][]map[string]*array.Array
+	wants := make([][]map[string]*array.Array, 3)
+	for r := range wants { // the most, the least, one between
+		var inputs []map[string]*array.Array
+		for _, one := range cases {
+			in, want := one.fixed(t, []int64{one.most, 1, (one.most + 1) / 2}[r])
+			inputs, wants[r] = append(inputs, in), append(wants[r], want)
+		}
+		runs = append(runs, inputs)
+	}
+	results, err := c.RunAll(t.Context(), programs, runs, cases[0].Seed)
+	if err != nil && len(cases) > 1 {
+		for _, one := range cases {
+			checkOpen(t, c, []openCase{one})
+		}
+		return
+	}
+	if err != nil {
+		report(t, cases[0].Case, err)
+		return
+	}
+	for r, outputs := range results {
+		for k, one := range cases {
+			if err := Compare(outputs[k], wants[r][k], ownTolerance); err != nil {
+				report(t, one.Case, fmt.Errorf("run %d: %w", r, err))
+			}
+		}
+	}
 }

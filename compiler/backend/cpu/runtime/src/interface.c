@@ -35,10 +35,42 @@ API const struct tilth_tensor *tilth_output_tensor(int32_t k) {
 
 API const void *tilth_output(const struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_output_count() ? tilth_result(m, k) : NULL; }
 
+API int32_t tilth_extent_count(void) { return tilth_plan.n_extents; }
+
+API const char *tilth_extent_name(int32_t k) { return k >= 0 && k < tilth_plan.n_extents ? tilth_plan.extents[k].name : NULL; }
+
+API int tilth_extent_bounds(int32_t k, int64_t *least, int64_t *most) {
+  if (k < 0 || k >= tilth_plan.n_extents) return -1;
+  *least = tilth_plan.extents[k].least, *most = tilth_plan.extents[k].most;
+  return 0;
+}
+
+API int tilth_set_extent(struct tilth_model *m, int32_t k, int64_t n) {
+  int64_t least, most;
+  if (tilth_extent_bounds(k, &least, &most) || n < least || n > most) return -1;
+  *tilth_extent(m, k) = n;
+  return 0;
+}
+
+/* Puts the extents of an execution into the shape of one of its inputs or outputs. */
+static void vary(const struct tilth_model *m, const struct tilth_varying *list, int32_t n, int32_t tensor, int64_t *shape) {
+  for (int32_t i = 0; i < n; i++)
+    if (list[i].tensor == tensor) shape[list[i].axis] = list[i].times * *tilth_extent(m, list[i].extent) + list[i].plus;
+}
+
+API int tilth_input_shape(const struct tilth_model *m, int32_t k, int64_t *shape) {
+  const struct tilth_tensor *t = tilth_input_tensor(k);
+  if (!t) return -1;
+  memcpy(shape, t->shape, sizeof *shape * (size_t)t->rank);
+  vary(m, tilth_plan.varying_inputs, tilth_plan.n_varying_inputs, k, shape);
+  return 0;
+}
+
 API int tilth_output_shape(const struct tilth_model *m, int32_t k, int64_t *shape) {
   const struct tilth_tensor *t = tilth_output_tensor(k);
   if (!t) return -1;
   memcpy(shape, t->shape, sizeof *shape * (size_t)t->rank);
+  vary(m, tilth_plan.varying_outputs, tilth_plan.n_varying_outputs, k, shape);
   for (int32_t i = 0; i < tilth_plan.n_open; i++) {
     const struct tilth_open_output *o = &tilth_plan.open[i];
     if (o->output != k) continue;

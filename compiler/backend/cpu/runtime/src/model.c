@@ -42,9 +42,12 @@ static int open_parts(struct tilth_model *m, const char *weights, int64_t offset
   if (&tilth_uses_tiles && tilth_tiles_permit())
     return tilth_fail("asking the kernel for the use of tiles: %s; the model needs a processor with AMX and Linux 5.16 or later",
                       strerror(errno));
+  for (int32_t k = 0; k < tilth_plan.n_extents; k++) *tilth_extent(m, k) = tilth_plan.extents[k].most;
   m->pool = tilth_pool_create(tilth_plan.threads);
   return m->pool ? 0 : tilth_fail("starting %d threads: %s", tilth_plan.threads, strerror(errno));
 }
+
+int64_t *tilth_extent(const struct tilth_model *m, int32_t k) { return (int64_t *)(m->arena + tilth_plan.extents[k].offset); }
 
 API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
   tilth_fail(NULL);

@@ -18,6 +18,19 @@ struct tilth_open_output {
   int32_t count; /* an index of the plan's outputs */
 };
 
+/* An extent that each execution chooses. */
+struct tilth_extent {
+  const char *name;
+  int64_t least, most;
+  int64_t offset; /* where its number lies in the arena, an int64_t */
+};
+
+/* An input or output that has, on an axis, times * extent + plus elements. */
+struct tilth_varying {
+  int32_t tensor, axis, extent;
+  int64_t times, plus;
+};
+
 struct tilth_plan {
   int32_t threads;
   int64_t arena_bytes, weights_bytes;
@@ -27,6 +40,9 @@ struct tilth_plan {
   const struct tilth_place *input_places, *output_places;
   int32_t n_open;
   const struct tilth_open_output *open;
+  int32_t n_extents, n_varying_inputs, n_varying_outputs;
+  const struct tilth_extent *extents;
+  const struct tilth_varying *varying_inputs, *varying_outputs;
   const char *const *call_names;
   /* Runs all calls in order. When seconds is not NULL, stores there how long each took. */
   void (*run)(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds);
@@ -36,6 +52,9 @@ extern TILTH_HIDDEN const struct tilth_plan tilth_plan;
 
 /* Where the last run left one of the plan's outputs, counts included. */
 TILTH_HIDDEN const void *tilth_result(const struct tilth_model *model, int32_t index);
+
+/* The number of an extent, of those that the plan has. */
+TILTH_HIDDEN int64_t *tilth_extent(const struct tilth_model *model, int32_t index);
 
 /* The time, in seconds since an arbitrary moment. */
 TILTH_HIDDEN double tilth_now(void);

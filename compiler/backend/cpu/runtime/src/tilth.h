@@ -59,8 +59,18 @@ void *tilth_input(struct tilth_model *model, int32_t index);
 /* Where the last run left an output; the next run overwrites it. NULL when the index is out of range. */
 const void *tilth_output(const struct tilth_model *model, int32_t index);
 
+/* Extents that each run chooses, such as the length of a sequence, within bounds; none in most packages. The inputs have the shapes of
+ * tilth_input_shape, and their elements lie in memory as in a tensor of the largest shape, that of tilth_input_tensor. An extent stays until it
+ * is set again, and is the most at first. tilth_extent_name is NULL, the others return -1, when the index is out of range; tilth_set_extent
+ * returns -1, too, when n is out of bounds, and 0 on success. */
+int32_t tilth_extent_count(void);
+const char *tilth_extent_name(int32_t index);
+int tilth_extent_bounds(int32_t index, int64_t *least, int64_t *most);
+int tilth_set_extent(struct tilth_model *model, int32_t index, int64_t n);
+int tilth_input_shape(const struct tilth_model *model, int32_t index, int64_t *shape);
+
 /* The shape that the last run gave an output, which has as many extents as the rank of its tensor. It differs from the tensor's shape where an
- * extent depends on data, as behind NonMaxSuppression: there the tensor has the most that it can be. Elements lie in memory as in a tensor of
+ * extent is chosen by tilth_set_extent, or depends on data, as behind NonMaxSuppression: there the tensor has the most that it can be. Elements lie in memory as in a tensor of
  * that largest shape; what is beyond the extent means nothing. 0 on success, -1 when the index is out of range. */
 int tilth_output_shape(const struct tilth_model *model, int32_t index, int64_t *shape);
 

@@ -136,6 +136,9 @@ API void tilth_close(struct tilth_model *m) {
   free(m);
 }
 
+/* Programs for GPUs have no extents that runs choose. */
+int64_t *tilth_extent(const struct tilth_model *m, int32_t k) { return (void)m, (void)k, NULL; }
+
 API void *tilth_input(struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_inputs ? m->inputs[k] : NULL; }
 
 const void *tilth_result(const struct tilth_model *m, int32_t k) { return m->outputs[k]; }

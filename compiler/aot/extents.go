@@ -1,0 +1,117 @@
+package aot
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// checkVarying checks the axes of a tensor whose extents executions choose.
+func (m *Manifest) checkVarying(t Tensor) error {
+	for _, v := range t.Varying {
+		e := m.extent(v.Extent)
+		switch {
+		case v.Axis < 0 || v.Axis >= len(t.Shape):
+			return fmt.Errorf("axis %d of rank %d cannot vary", v.Axis, len(t.Shape))
+		case e == nil || e.Least < 1 || e.Most < e.Least:
+			return fmt.Errorf("axis %d has extent %q, which has no bounds", v.Axis, v.Extent)
+		case v.Times < 1 || e.Most > (t.Shape[v.Axis]-v.Plus)/v.Times || v.elements(e.Most) != t.Shape[v.Axis] || v.elements(e.Least) < 0:
+			return fmt.Errorf("axis %d has not %d*%s%+d elements of at most %d", v.Axis, v.Times, v.Extent, v.Plus, t.Shape[v.Axis])
+		}
+	}
+	return nil
+}
+
+// extent is the one of a name; nil when there is none.
+func (m *Manifest) extent(name string) *Extent {
+	k := slices.IndexFunc(m.Extents, func(e Extent) bool { return e.Name == name })
+	if k < 0 {
+		return nil
+	}
+	return &m.Extents[k]
+}
+
+// elements is how many there are on the axis.
+func (v Varying) elements(extent int64) int64 { return v.Times*extent + v.Plus }
+
+// String is how many elements there are, e.g. "sequence" or "2*sequence+1".
+func (v Varying) String() string {
+	text := v.Extent
+	if v.Times != 1 {
+		text = fmt.Sprintf("%d*%s", v.Times, v.Extent)
+	}
+	if v.Plus != 0 {
+		text += fmt.Sprintf("%+d", v.Plus)
+	}
+	return text
+}
+
+// ShapeWith is the shape of an input or output with extents, by name.
+func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
+	shape := slices.Clone(t.Shape)
+	for _, v := range t.Varying {
+		shape[v.Axis] = v.elements(extents[v.Extent])
+	}
+	return shape
+}
+
+// ExtentsOf are the extents that the shapes of inputs speak of, by name. The error names the input that cannot have its
+// shape.
+func (m *Manifest) ExtentsOf(inputs map[string]*array.Array) (map[string]int64, error) {
+	extents := map[string]int64{}
+	for _, t := range m.Inputs {
+		a := inputs[t.Name]
+		if a == nil || len(a.Shape) != len(t.Shape) {
+			continue // which is an error of its own
+		}
+		for _, v := range t.Varying {
+			e, n := m.extent(v.Extent), (a.Shape[v.Axis]-v.Plus)/v.Times
+			before, known := extents[v.Extent]
+			switch {
+			case v.elements(n) != a.Shape[v.Axis] || n < e.Least || n > e.Most:
+				return nil, fmt.Errorf("input %q is %v%v, not %v", t.Name, a.DType, a.Shape, t)
+			case known && before != n:
+				return nil, fmt.Errorf("input %q has a %s of %d, and an input before it one of %d", t.Name, v.Extent, n, before)
+			}
+			extents[v.Extent] = n
+		}
+	}
+	return extents, nil
+}
+
+// checkExtents refuses code that does not know the extents of its manifest.
+func (m *Model) checkExtents() error {
+	if len(m.manifest.Extents) == 0 {
+		return nil
+	}
+	if m.api.setExtent == nil || m.api.extentCount == nil || int(m.api.extentCount()) != len(m.manifest.Extents) {
+		return fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+	}
+	for _, e := range m.manifest.Extents {
+		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool {
+			return slices.ContainsFunc(t.Varying, func(v Varying) bool { return v.Extent == e.Name })
+		}) {
+			return fmt.Errorf("%s: no input says what %s is", manifestName, e.Name)
+		}
+	}
+	return m.setExtents(nil)
+}
+
+// setExtents chooses the extents of the executions that follow: the most for those that are not given.
+func (m *Model) setExtents(extents map[string]int64) error {
+	m.extents = map[string]int64{}
+	var errs error
+	for k, e := range m.manifest.Extents {
+		n, given := extents[e.Name]
+		if !given {
+			n = e.Most
+		}
+		m.extents[e.Name] = n
+		if m.api.setExtent(m.handle, int32(k), n) != 0 {
+			errs = errors.Join(errs, fmt.Errorf("%s cannot be %d", e.Name, n))
+		}
+	}
+	return errs
+}
