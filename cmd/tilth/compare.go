@@ -33,6 +33,7 @@ type compareCommand struct {
 	*app
 	rounds, number int
 	asJSON         bool
+	extents        extentsFlag
 	farm           runFarmFlags
 }
 
@@ -60,6 +61,7 @@ func (k *compareCommand) add(c *cobra.Command) {
 	c.Flags().IntVar(&k.rounds, "rounds", 20, "turns of each package")
 	c.Flags().IntVar(&k.number, "number", 1, "executions in a turn")
 	jsonFlag(c, &k.asJSON)
+	k.extents.add(c)
 	k.farm.add(c)
 }
 
@@ -69,6 +71,9 @@ func (k *compareCommand) run(ctx context.Context, args []string) error {
 	}
 	if err := k.farm.check(); err != nil {
 		return err
+	}
+	if k.farm.addr != "" && len(k.extents.chosen) > 0 {
+		return usagef("--shape is for packages that run here: on a farm, open extents are the most")
 	}
 	measure := k.here
 	if k.farm.addr != "" {
@@ -112,6 +117,7 @@ func (r compareRow) cells() []string {
 // here times packages on this machine: seconds of one execution, by package.
 func (k *compareCommand) here(ctx context.Context, packages []string) (samples [][]float64, err error) {
 	models := make([]*aot.Model, len(packages))
+	var manifests []*aot.Manifest
 	defer func() {
 		for _, m := range models {
 			if m != nil {
@@ -128,7 +134,14 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 		if models[i], err = aot.Load(file); err != nil {
 			return nil, err
 		}
-		if err := models[i].SetInputs(execute.MadeUpInputs(models[i].Manifest())); err != nil {
+		manifests = append(manifests, models[i].Manifest())
+	}
+	extents, err := k.extents.of(manifests...)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range models {
+		if err := m.SetInputs(execute.MadeUpInputs(manifests[i], extents)); err != nil {
 			return nil, err
 		}
 	}

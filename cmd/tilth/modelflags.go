@@ -27,12 +27,12 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command) {
 	f.stdin = c.InOrStdin
-	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "dimensions that the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`")
+	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "dimensions that the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`; a symbol that runs choose has bounds, sequence=1..512")
 }
 
 // load reads an ONNX file and compiles it to a program, whose factors are stored in a type.
 func (f *modelFlags) load(path string, storage array.Storage) (*program.Program, error) {
-	shapes, err := f.parse()
+	o, err := f.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,8 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	if err != nil {
 		return nil, err
 	}
-	return importModel(path, m, frontend.Options{Shapes: shapes, Storage: storage})
+	o.Storage = storage
+	return importModel(path, m, o)
 }
 
 // read reads an ONNX file, or standard input, once.
@@ -73,8 +74,9 @@ func importModel(path string, m *onnx.Model, o frontend.Options) (*program.Progr
 // loadAll reads several models and calls visit with the program of each in turn, whose factors are stored in a type. A
 // shape is for those of them that have an input or a symbol of its name; one at least must.
 func (f *modelFlags) loadAll(paths []string, storage array.Storage, visit func(path string, p *program.Program) error) error {
-	return f.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
-		p, err := importModel(path, m, frontend.Options{Shapes: shapes, Storage: storage})
+	return f.readAll(paths, func(path string, m *onnx.Model, o frontend.Options) error {
+		o.Storage = storage
+		p, err := importModel(path, m, o)
 		if err != nil {
 			return err
 		}
@@ -83,7 +85,7 @@ func (f *modelFlags) loadAll(paths []string, storage array.Storage, visit func(p
 }
 
 // readAll reads models, each with the shapes that are for it. A shape that is for none is refused.
-func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Model, shapes map[string][]int64) error) error {
+func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Model, o frontend.Options) error) error {
 	shapes, err := f.parse()
 	if err != nil {
 		return err
@@ -98,14 +100,17 @@ func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Mod
 		if len(paths) > 1 {
 			own = known(m, shapes)
 		}
-		for name := range own {
+		for name := range own.Shapes {
+			used[name] = true
+		}
+		for name := range own.Open {
 			used[name] = true
 		}
 		if err := visit(path, m, own); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+	for _, name := range slices.Sorted(maps.Keys(f.shapes)) {
 		if !used[name] {
 			return fmt.Errorf("--shape %s: no model has an input or open extent of that name: see 'tilth tasks MODEL'", name)
 		}
@@ -114,11 +119,14 @@ func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Mod
 }
 
 // known are the shapes that are for a model.
-func known(m *onnx.Model, shapes map[string][]int64) map[string][]int64 {
-	own := map[string][]int64{}
+func known(m *onnx.Model, o frontend.Options) frontend.Options {
+	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}}
 	keep := func(name string) {
-		if shape, given := shapes[name]; given {
-			own[name] = shape
+		if shape, given := o.Shapes[name]; given {
+			own.Shapes[name] = shape
+		}
+		if bounds, given := o.Open[name]; given {
+			own.Open[name] = bounds
 		}
 	}
 	for _, input := range m.Graph.Inputs {
@@ -131,16 +139,31 @@ func known(m *onnx.Model, shapes map[string][]int64) map[string][]int64 {
 }
 
 // parse reads the shapes that the flags give.
-func (f *modelFlags) parse() (map[string][]int64, error) {
-	shapes := map[string][]int64{}
+func (f *modelFlags) parse() (o frontend.Options, err error) {
+	o.Shapes, o.Open = map[string][]int64{}, map[string]frontend.Bounds{}
 	for name, text := range f.shapes {
-		shape, err := parseShape(text)
-		if err != nil {
-			return nil, usagef("--shape %s=%s: %w", name, text, err)
+		if least, most, isOpen := strings.Cut(text, ".."); isOpen {
+			if o.Open[name], err = parseBounds(least, most); err != nil {
+				return o, usagef("--shape %s=%s: %w", name, text, err)
+			}
+			continue
 		}
-		shapes[name] = shape
+		if o.Shapes[name], err = parseShape(text); err != nil {
+			return o, usagef("--shape %s=%s: %w", name, text, err)
+		}
 	}
-	return shapes, nil
+	return o, nil
+}
+
+// parseBounds reads the least and the most of an extent.
+func parseBounds(least, most string) (b frontend.Bounds, err error) {
+	if b.Least, err = strconv.ParseInt(least, 10, 64); err == nil {
+		b.Most, err = strconv.ParseInt(most, 10, 64)
+	}
+	if err != nil || b.Least < 1 || b.Most <= b.Least {
+		return b, fmt.Errorf("want two numbers from 1 on, the larger behind, such as 1..512")
+	}
+	return b, nil
 }
 
 // parseShape reads extents joined by x.

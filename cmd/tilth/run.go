@@ -26,7 +26,8 @@ const runLong = `Run a package once on the inputs of an .npz file, and time it i
 
 Without --inputs the model runs on random data: the same pseudo-random numbers in
 [-1, 1) every time, and zeros for inputs whose type is not a floating point one. That is
-enough to time it, and to compare the outputs of two packages of one model.
+enough to time it, and to compare the outputs of two packages of one model. Extents that
+the package leaves open are those of the inputs, or of --shape.
 
 --profile compares each kernel call with two limits of this machine, measured on the
 package's threads: the rate of multiply-adds in registers (of float32 or, for sums of
@@ -51,6 +52,7 @@ type runCommand struct {
 	printTime, profile bool
 	repeat, number     int
 	asJSON             bool
+	extents            extentsFlag
 	farm               runFarmFlags
 }
 
@@ -97,6 +99,8 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each kernel call (median of --repeat executions) and the machine's limits")
 	jsonFlag(c, &r.asJSON)
+	r.extents.add(c)
+	c.MarkFlagsMutuallyExclusive("shape", "inputs")
 	r.farm.add(c)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if r.repeat < 1 || r.number < 1 {
@@ -104,6 +108,9 @@ func newRun(a *app) *cobra.Command {
 		}
 		if err := r.farm.check(); err != nil {
 			return err
+		}
+		if r.farm.addr != "" && len(r.extents.chosen) > 0 {
+			return usagef("--shape is for packages that run here: on a farm, --inputs have a shape")
 		}
 		others := map[string]bool{"--json": r.asJSON, "--print-time": r.printTime, "--profile": r.profile}
 		if err := onlyOutput(r.outputs, others); err != nil {
@@ -227,7 +234,11 @@ func (r *runCommand) read(manifest *aot.Manifest) (map[string]*array.Array, erro
 		defer done()
 		return npz.ReadFile(file)
 	}
-	return execute.MadeUpInputs(manifest), nil
+	extents, err := r.extents.of(manifest)
+	if err != nil {
+		return nil, err
+	}
+	return execute.MadeUpInputs(manifest, extents), nil
 }
 
 func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error) {

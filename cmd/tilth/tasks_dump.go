@@ -100,8 +100,9 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 
 // graphs prints the graphs of models after each pass that changed them.
 func (d *dumpFlags) graphs(a *app, models *modelFlags, storage array.Storage, paths []string) error {
-	return models.readAll(paths, func(path string, m *onnx.Model, shapes map[string][]int64) error {
-		stages, err := frontend.Dump(m, frontend.Options{Shapes: shapes, Storage: storage})
+	return models.readAll(paths, func(path string, m *onnx.Model, o frontend.Options) error {
+		o.Storage = storage
+		stages, err := frontend.Dump(m, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

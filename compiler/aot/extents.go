@@ -3,6 +3,7 @@ package aot
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -55,6 +56,16 @@ func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
 		shape[v.Axis] = v.elements(extents[v.Extent])
 	}
 	return shape
+}
+
+// ShapeOf is the shape of an input or output with extents, by name; those that are not given are the most.
+func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
+	all := map[string]int64{}
+	for _, e := range m.Extents {
+		all[e.Name] = e.Most
+	}
+	maps.Copy(all, extents)
+	return t.ShapeWith(all)
 }
 
 // ExtentsOf are the extents that the shapes of inputs speak of, by name. The error names the input that cannot have its

@@ -4,15 +4,22 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // Stage is a graph as text after a stage of its import.
 type Stage struct{ Name, Text string }
 
 // Dump imports a model and returns its graph after each stage that changed it, the first being what was read, for
-// whoever debugs a pass. Errors are those of Import.
+// whoever debugs a pass. Open extents are the most. Errors are those of Import.
 func Dump(m *onnx.Model, opts Options) (stages []Stage, err error) {
 	last := ""
+	var extents []program.Extent
+	var most []int64
+	for name, b := range opts.Open {
+		extents, most = append(extents, program.Extent{Name: name}), append(most, b.Most)
+	}
+	opts = opts.at(extents, most)
 	_, err = importSeen(op.NewBudget(op.DefaultLimits, m.ConstantBytes()), m, opts, func(name string, g *graph.Graph) {
 		if text := g.Text(); text != last {
 			stages, last = append(stages, Stage{name, text}), text

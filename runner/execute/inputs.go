@@ -9,17 +9,20 @@ import (
 
 // MadeUpInputs are the same pseudo-random numbers every time: uniform in [-1, 1), rounded to the input's type, or zero
 // where that is no floating point type. A device may compute with zeros faster than with other numbers.
-func MadeUpInputs(manifest *aot.Manifest) map[string]*array.Array {
+//
+// Extents that are open are those given, by name, or else the most.
+func MadeUpInputs(manifest *aot.Manifest, extents map[string]int64) map[string]*array.Array {
 	rng := rand.New(rand.NewPCG(1, 0))
 	inputs := map[string]*array.Array{}
 	for _, t := range manifest.Inputs {
-		values := array.New(t.Type(), t.Shape...)
+		shape := manifest.ShapeOf(t, extents)
+		values := array.New(t.Type(), shape...)
 		if t.Type().IsFloat() {
-			data := make([]float32, array.Elements(t.Shape))
+			data := make([]float32, array.Elements(shape))
 			for i := range data {
 				data[i] = rng.Float32()*2 - 1
 			}
-			values = array.FromFloat32(data, t.Shape...).As(t.Type())
+			values = array.FromFloat32(data, shape...).As(t.Type())
 		}
 		inputs[t.Name] = values
 	}

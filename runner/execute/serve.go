@@ -94,7 +94,7 @@ func (o order) run(ctx context.Context) (result *Result, err error) {
 
 // execute runs a model once, on the inputs asked for, and writes the outputs where that is wanted.
 func (r Request) execute(m *aot.Model, keep bool) error {
-	inputs := MadeUpInputs(m.Manifest())
+	inputs := MadeUpInputs(m.Manifest(), nil)
 	if r.Inputs != "" {
 		var err error
 		if inputs, err = npz.ReadFile(r.Inputs); err != nil {

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/aot"
+)
+
+// extentsFlag chooses the extents that packages leave open.
+type extentsFlag struct{ chosen map[string]int64 }
+
+func (f *extentsFlag) add(c *cobra.Command) {
+	c.Flags().StringToInt64Var(&f.chosen, "shape", nil, "extents that the package leaves open, for random inputs, e.g. `sequence=37` (default the most)")
+}
+
+// of are the extents of packages. One that none of them leaves open is refused, as is one out of bounds.
+func (f *extentsFlag) of(manifests ...*aot.Manifest) (map[string]int64, error) {
+	for _, name := range slices.Sorted(maps.Keys(f.chosen)) {
+		n, known := f.chosen[name], false
+		for _, m := range manifests {
+			for _, e := range m.Extents {
+				if e.Name != name {
+					continue
+				}
+				known = true
+				if n < e.Least || n > e.Most {
+					return nil, usagef("--shape %s=%d: the package was compiled for %d..%d", name, n, e.Least, e.Most)
+				}
+			}
+		}
+		if !known {
+			return nil, usagef("--shape %s=%d: no package leaves that open; 'tilth compile --shape %s=1..%d' makes one that does", name, n, name, max(n, 2))
+		}
+	}
+	return f.chosen, nil
+}
