@@ -87,8 +87,11 @@ func (l *layout) planArena() {
 	}
 	scratch := len(spans)
 	for k, c := range p.Calls {
-		info := l.infos[c.Task]
-		spans = append(spans, span{bytes: info.WorkspaceBytes + l.workers*info.WorkerBytes, from: k, to: k})
+		bytes := int64(0)
+		for _, task := range c.Tasks() {
+			bytes = max(bytes, l.infos[task].WorkspaceBytes+l.workers*l.infos[task].WorkerBytes)
+		}
+		spans = append(spans, span{bytes: bytes, from: k, to: k})
 	}
 	offsets, total := place(spans)
 	for root, k := range spanOf {
@@ -136,13 +139,13 @@ func (l *layout) constant(root int, pack *ir.Pack) spot {
 	return spot{inWeights: true, offset: offset}
 }
 
-// call is where a call's arguments and packed constants lie.
-func (l *layout) call(k int) (args, prepared []spot) {
+// call is where a call's arguments and packed constants lie, for one of its tasks.
+func (l *layout) call(k, task int) (args, prepared []spot) {
 	c := l.program.Calls[k]
-	w := l.program.Tasks[c.Task].Workload
+	w := l.program.Tasks[task].Workload
 	packed := map[int]bool{}
-	for i := range l.infos[c.Task].Prepared {
-		pack := &l.infos[c.Task].Prepared[i]
+	for i := range l.infos[task].Prepared {
+		pack := &l.infos[task].Prepared[i]
 		arg := len(w.Inputs) + pack.Constant
 		packed[arg] = true
 		prepared = append(prepared, l.constant(l.program.Root(c.Args[arg]), pack))

@@ -47,14 +47,36 @@ func (l *layout) runFunction() string {
 	b.WriteString("\nstatic void run(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds) {\n")
 	b.WriteString("  double begin = seconds ? tilth_now() : 0;\n  (void)begin, (void)arena, (void)weights, (void)rt;\n")
 	for k, c := range l.program.Calls {
-		args, prepared := l.call(k)
-		fmt.Fprintf(&b, "  { void *const args[] = {%s};\n", pointers(args))
-		fmt.Fprintf(&b, "    void *const prepared[] = {%s};\n", pointers(prepared))
-		fmt.Fprintf(&b, "    %s.run(rt, args, prepared, arena + %d);\n", kernelSymbol(c.Task), l.workspace[k])
-		fmt.Fprintf(&b, "    if (seconds) { double end = tilth_now(); seconds[%d] = end - begin; begin = end; } }\n", k)
+		b.WriteString("  ")
+		for _, v := range c.Variants {
+			fmt.Fprintf(&b, "if (%s) {\n", l.within(v))
+			l.run(&b, k, v.Task)
+			b.WriteString("  } else ")
+		}
+		b.WriteString("{\n")
+		l.run(&b, k, c.Task)
+		b.WriteString("  }\n")
+		fmt.Fprintf(&b, "  if (seconds) { double end = tilth_now(); seconds[%d] = end - begin; begin = end; }\n", k)
 	}
 	b.WriteString("}\n\n")
 	return b.String()
+}
+
+// run prints the run of a call's task.
+func (l *layout) run(b *strings.Builder, call, task int) {
+	args, prepared := l.call(call, task)
+	fmt.Fprintf(b, "    void *const args[] = {%s};\n", pointers(args))
+	fmt.Fprintf(b, "    void *const prepared[] = {%s};\n", pointers(prepared))
+	fmt.Fprintf(b, "    %s.run(rt, args, prepared, arena + %d);\n", kernelSymbol(task), l.workspace[call])
+}
+
+// within is the condition that the extents of an execution are within the caps of a variant.
+func (l *layout) within(v program.Variant) string {
+	list := make([]string, len(v.Caps))
+	for k, c := range v.Caps {
+		list[k] = fmt.Sprintf("*(const int64_t *)(arena + %d) <= %d", l.value(l.program.Extents[c.Extent].Value).offset, c.Most)
+	}
+	return strings.Join(list, " && ")
 }
 
 func pointers(spots []spot) string {

@@ -42,6 +42,7 @@ func (j *joiner) add(k int, p *Program) {
 	}
 	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)
 	j.joined.Outputs = append(j.joined.Outputs, shifted(p.Outputs)...)
+	extents := len(j.joined.Extents)
 	for _, v := range p.Varying {
 		v.Value, v.Extent = v.Value+first, v.Extent+len(j.joined.Extents)
 		j.joined.Varying = append(j.joined.Varying, v)
@@ -56,6 +57,14 @@ func (j *joiner) add(k int, p *Program) {
 	}
 	for _, c := range p.Calls {
 		c.Task, c.Args = numbers[c.Task], shifted(c.Args)
+		variants := make([]Variant, len(c.Variants))
+		for i, v := range c.Variants {
+			variants[i].Task = numbers[v.Task]
+			for _, limit := range v.Caps {
+				variants[i].Caps = append(variants[i].Caps, Cap{Extent: limit.Extent + extents, Most: limit.Most})
+			}
+		}
+		c.Variants = variants
 		j.joined.Calls = append(j.joined.Calls, c)
 	}
 }

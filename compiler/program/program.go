@@ -83,6 +83,30 @@ type Call struct {
 	// Args index Values, in the order of the workload's Args. They have the same elements at the same places; the
 	// workload's canonical shapes may lack axes of extent 1 and join neighbours.
 	Args []int
+	// Variants are tasks that do the same for smaller extents, in ascending order: the first one that suffices stands in
+	// for Task.
+	Variants []Variant
+}
+
+// Variant is a task for extents that are within caps.
+type Variant struct {
+	Caps []Cap
+	Task int
+}
+
+// Cap is the most that an extent may be, by its index in the program's Extents.
+type Cap struct {
+	Extent int
+	Most   int64
+}
+
+// Tasks are those of the call: the one for all extents, and then the variants'.
+func (c Call) Tasks() []int {
+	tasks := []int{c.Task}
+	for _, v := range c.Variants {
+		tasks = append(tasks, v.Task)
+	}
+	return tasks
 }
 
 // Root is the value whose memory value v lies in.

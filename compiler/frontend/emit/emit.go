@@ -101,13 +101,13 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 func (e *emitter) call(kernel *graph.Kernel) error {
 	w, args, err := e.lower(kernel)
 	if err == nil {
-		e.emit(kernel, w.Merge(), args)
+		e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: e.task(kernel, w.Merge()), Args: args})
 	}
 	return err
 }
 
-// emit adds a call of a kernel, and its task where it is a new one.
-func (e *emitter) emit(kernel *graph.Kernel, w *expr.Workload, args []int) {
+// task counts a kernel's task, which may be a new one.
+func (e *emitter) task(kernel *graph.Kernel, w *expr.Workload) int {
 	digest := w.Digest()
 	task, ok := e.tasks[digest]
 	if !ok {
@@ -116,7 +116,7 @@ func (e *emitter) emit(kernel *graph.Kernel, w *expr.Workload, args []int) {
 		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: taskName(kernel), Flop: w.Flop()})
 	}
 	e.program.Tasks[task].Count++
-	e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: task, Args: args})
+	return task
 }
 
 // lower makes the kernel's workload, whose axes are not joined yet, and the values of its arguments.

@@ -139,7 +139,22 @@ func (o *opener) call(k int) error {
 	for _, t := range w.Args() {
 		args = append(args, values[t])
 	}
-	e.emit(o.kernels[0][k], w.Merge(), args)
+	kernel := o.kernels[0][k]
+	call := program.Call{Name: callName(kernel), Task: e.task(kernel, w.Merge()), Args: args}
+	if w.IsOpen() {
+		for _, most := range caps(o.extents) {
+			own, err := g.capped(w, most)
+			if err != nil {
+				return err
+			}
+			v := program.Variant{Task: e.task(kernel, own.Merge())}
+			for x, n := range most {
+				v.Caps = append(v.Caps, program.Cap{Extent: x, Most: n})
+			}
+			call.Variants = append(call.Variants, v)
+		}
+	}
+	e.program.Calls = append(e.program.Calls, call)
 	return nil
 }
 

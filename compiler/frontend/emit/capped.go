@@ -1,0 +1,139 @@
+package emit
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+const (
+	// capStep is the ratio of the caps of kernels for ever smaller extents, maxCaps how many such kernels there are beside
+	// the one for all.
+	capStep = 4
+	maxCaps = 15
+)
+
+// caps are the extents up to which there are kernels of their own, in ascending order, those of all extents together.
+func caps(extents []program.Extent) [][]int64 {
+	list := [][]int64{nil}
+	for _, e := range extents {
+		own := []int64{e.Most}
+		for n := e.Most / capStep; n > e.Least; n /= capStep {
+			own = append(own, n)
+		}
+		if own = append(own, e.Least); len(list)*len(own) > maxCaps+1 {
+			own = own[:1]
+		}
+		slices.Reverse(own)
+		var longer [][]int64
+		for _, before := range list {
+			for _, n := range own {
+				longer = append(longer, append(slices.Clone(before), n))
+			}
+		}
+		list = longer
+	}
+	return list[:len(list)-1] // the last one is that for all
+}
+
+// capped is the workload for extents up to caps, with the same arguments in memory; an extent whose cap is its least is
+// no longer open.
+func (g *general) capped(w *expr.Workload, caps []int64) (*expr.Workload, error) {
+	c := &capping{general: g, caps: caps, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
+	var args, outputs []*expr.Tensor
+	for _, t := range slices.Concat(w.Inputs, w.Constants) {
+		args = append(args, c.argument(t))
+	}
+	for _, t := range w.Stages {
+		c.stage(t, slices.Contains(w.Outputs, t))
+	}
+	for _, t := range w.Outputs {
+		outputs = append(outputs, c.tensors[t])
+	}
+	return expr.NewWorkload(outputs, args...)
+}
+
+type capping struct {
+	*general
+	caps    []int64
+	tensors map[*expr.Tensor]*expr.Tensor
+	vars    map[*expr.Var]expr.Expr
+}
+
+// argument is an input of which only what is below the caps is seen, where it is.
+func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
+	c.tensors[t] = t
+	if t.Role != expr.Input || slices.Contains(c.counts, t) {
+		return t
+	}
+	cut := *t
+	cut.Shape = slices.Clone(t.Shape)
+	for d := range t.Shape {
+		sizes := make([]int64, len(c.samples))
+		for s := range c.samples {
+			sizes[s] = c.samples[s].list[c.number[t]].Shape[d]
+		}
+		if size, ok := c.fit(sizes); ok {
+			cut.Shape[d] = size.value(c.caps)
+		}
+	}
+	cut.Strides = stridesIn(&cut, t)
+	c.tensors[t] = &cut
+	return &cut
+}
+
+// stridesIn are the strides of a tensor that lies where another one does, of a larger shape.
+func stridesIn(part, whole *expr.Tensor) []int64 {
+	strides := whole.MemoryStrides()
+	if whole.Strides == nil && slices.Equal(strides, expr.RowMajorStrides(part.Shape)) {
+		return nil
+	}
+	return strides
+}
+
+func (c *capping) stage(t *expr.Tensor, isOutput bool) {
+	cut := *t
+	cut.Axes, cut.Reduce = c.variables(t.Axes), c.variables(t.Reduce)
+	cut.Shape = make([]int64, len(cut.Axes))
+	for k, v := range cut.Axes {
+		cut.Shape[k] = v.Extent
+	}
+	if isOutput {
+		cut.Strides = stridesIn(&cut, t)
+	}
+	cut.Body = expr.Rewrite(t.Body, c.rewritten)
+	c.tensors[t] = &cut
+}
+
+func (c *capping) variables(vars []*expr.Var) []*expr.Var {
+	list := make([]*expr.Var, len(vars))
+	for k, v := range vars {
+		x := *v
+		if v.Limit != nil {
+			x.Extent, x.Limit = c.elements(v, c.caps), expr.Rewrite(v.Limit, c.rewritten)
+			if _, isNumber := x.Limit.(*expr.Int); isNumber {
+				x.Limit = nil
+			}
+		}
+		list[k], c.vars[v] = &x, &x
+	}
+	return list
+}
+
+func (c *capping) rewritten(e expr.Expr) expr.Expr {
+	switch n := e.(type) {
+	case *expr.Var:
+		if x := c.vars[n]; x != nil {
+			return x
+		}
+	case *expr.Load:
+		if k := slices.Index(c.counts, n.Tensor); k >= 0 && c.caps[k] == c.extents[k].Least {
+			return expr.I(c.caps[k])
+		}
+		if t := c.tensors[n.Tensor]; t != nil {
+			return &expr.Load{Tensor: t, Index: n.Index}
+		}
+	}
+	return e
+}
