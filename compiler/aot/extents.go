@@ -68,8 +68,8 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	return t.ShapeWith(all)
 }
 
-// ExtentsOf are the extents that the shapes of inputs speak of, by name. The error names the input that cannot have its
-// shape.
+// ExtentsOf are the extents that the shapes of inputs speak of, by name. The error names the input that cannot have
+// its shape.
 func (m *Manifest) ExtentsOf(inputs map[string]*array.Array) (map[string]int64, error) {
 	extents := map[string]int64{}
 	for _, t := range m.Inputs {

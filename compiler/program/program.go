@@ -83,8 +83,8 @@ type Call struct {
 	// Args index Values, in the order of the workload's Args. They have the same elements at the same places; the
 	// workload's canonical shapes may lack axes of extent 1 and join neighbours.
 	Args []int
-	// Variants are tasks that do the same for smaller extents, in ascending order: the first one that suffices stands in
-	// for Task.
+	// Variants are tasks that do the same for smaller extents, in ascending order: the first one that suffices stands
+	// in for Task.
 	Variants []Variant
 }
 

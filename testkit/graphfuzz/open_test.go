@@ -16,8 +16,8 @@ type openCase struct {
 	program *program.Program
 }
 
-// openCases draws graphs and keeps those that may be open: models that have a number of elements in them, as in a shape,
-// are refused.
+// openCases draws graphs and keeps those that may be open: models that have a number of elements in them, as in a
+// shape, are refused.
 func openCases() (cases []openCase) {
 	for k := range *graphs {
 		c := openCase{Case: Generate(*seed + uint64(k))}

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// capStep is the ratio of the caps of kernels for ever smaller extents, maxCaps how many such kernels there are beside
-	// the one for all.
+	// capStep is the ratio of the caps of kernels for ever smaller extents, maxCaps how many such kernels there are
+	// beside the one for all.
 	capStep = 4
 	maxCaps = 15
 )
@@ -37,8 +37,8 @@ func caps(extents []program.Extent) [][]int64 {
 	return list[:len(list)-1] // the last one is that for all
 }
 
-// capped is the workload for extents up to caps, with the same arguments in memory; an extent whose cap is its least is
-// no longer open.
+// capped is the workload for extents up to caps, with the same arguments in memory; an extent whose cap is its least
+// is no longer open.
 func (g *general) capped(w *expr.Workload, caps []int64) (*expr.Workload, error) {
 	c := &capping{general: g, caps: caps, tensors: map[*expr.Tensor]*expr.Tensor{}, vars: map[*expr.Var]expr.Expr{}}
 	var args, outputs []*expr.Tensor
