@@ -53,6 +53,7 @@ func (s *Schedule) RFactor(stageID, k int, factor int64, part Part) (partial int
 	})
 	limited(combined.Axes, g.Axes)
 	g.Axes, g.Reduce, g.Body = combined.Axes, combined.Reduce, combined.Body
+	g.Reduce[0].Limit = kept.Limit
 	g.resetNest()
 	s.record("rfactor", stageID, k, int(factor), int(part))
 	return p.ID, nil
@@ -63,6 +64,9 @@ func (g *Stage) partial(k int, factor int64, part Part) *Stage {
 	axis := g.Reduce[k]
 	outer := &expr.Var{Name: axis.Name + "o", Extent: (axis.Extent + factor - 1) / factor}
 	inner := &expr.Var{Name: axis.Name + "i", Extent: factor}
+	if axis.Limit != nil {
+		outer.Limit = expr.Simplify(expr.Bin(expr.FloorDiv, expr.AddE(axis.Limit, expr.I(factor-1)), expr.I(factor)))
+	}
 	kept, reduced := inner, outer
 	if part != Lanes {
 		kept, reduced = outer, inner

@@ -41,6 +41,32 @@ func (s *Space) Defaults() []Point {
 	return list
 }
 
+// DefaultWhere is a default among the points that suit: the one of least analytic cost among the seeds and a fixed
+// sample, and what lies downhill from it; ok is false where none of those suits.
+func (s *Space) DefaultWhere(suits func(Point) bool) (p Point, ok bool) {
+	first := func(points []Point, below float64) (Point, bool) {
+		s.Sort(points)
+		for _, q := range points {
+			if s.Cost(q) >= below {
+				break
+			}
+			if suits(q) {
+				return q, true
+			}
+		}
+		return nil, false
+	}
+	p, ok = first(s.drafts(), math.Inf(1))
+	for step := 0; ok && step < maxDescent; step++ {
+		q, cheaper := first(s.Neighbours(p), s.Cost(p))
+		if !cheaper {
+			break
+		}
+		p = q
+	}
+	return p, ok
+}
+
 // drafts are the seeds and a fixed sample of legal points.
 func (s *Space) drafts() []Point {
 	rng := rand.New(rand.NewPCG(1, 2))

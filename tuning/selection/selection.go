@@ -58,9 +58,16 @@ func Choose(ctx context.Context, p *program.Program, t *target.Target, numerics 
 		}
 		picked = pick(p.Tasks, tasks, limit)
 	}
-	choices := make([]aot.Choice, len(tasks))
+	chosen := make([]alternative, len(tasks))
 	for k, list := range tasks {
-		choices[k] = list[picked[k]].choice
+		chosen[k] = list[picked[k]]
+	}
+	if err := c.alike(p, tasks, chosen, numerics); err != nil {
+		return nil, err
+	}
+	choices := make([]aot.Choice, len(tasks))
+	for k, a := range chosen {
+		choices[k] = a.choice
 	}
 	return choices, nil
 }

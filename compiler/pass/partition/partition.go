@@ -94,6 +94,11 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 			}
 		}
 		for _, c := range conditions {
+			if block, ok := p.whole(n, c, inner); ok {
+				return block
+			}
+		}
+		for _, c := range conditions {
 			if at, ok := cut(n, c, inner); ok {
 				p.budget--
 				return append(p.loop(part(n, 0, at)), p.loop(part(n, at, n.Extent-at))...)
@@ -114,7 +119,7 @@ func (p *partitioner) undecided(n *ir.For) []*expr.Binary {
 // outside decides a condition outside of the innermost loop over positions that does not change it. One that depends
 // on what is inside is only known where it holds for all of it; the other version, of the borders, keeps it.
 func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
-	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) {
+	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
 		return nil, false
 	}
 	whole, exact, ok := forAll(c, inner)
@@ -133,6 +138,61 @@ func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]boo
 	border := p.loop(n)
 	p.kept = p.kept[:len(p.kept)-1]
 	return ir.Block{&ir.If{Cond: whole, Then: then, Else: border}}, true
+}
+
+// whole cuts a loop that has as many iterations as a kernel is told into those for which a comparison holds whatever is
+// inside of them, and the few others, which keep it.
+func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
+	if n.Range == nil || n.Range.Every != 1 || !expr.Same(n.Range.First, expr.I(0)) {
+		return nil, false
+	}
+	bound := expr.Linearize(expr.SubE(c.A, c.B))
+	rest, coef := expr.Linear{Const: bound.Const}, int64(0)
+	for _, t := range bound.Terms {
+		v, isVar := t.Atom.(*expr.Var)
+		switch {
+		case isVar && v == n.Var:
+			coef = t.Coef
+		case isVar && inner[v] && v.Extent > 0:
+			rest.Const += max(0, t.Coef*(v.Extent-1))
+		case usesAny(t.Atom, inner):
+			return nil, false
+		default:
+			rest.Terms = append(rest.Terms, t)
+		}
+	}
+	if coef < 1 || len(rest.Terms) == 0 {
+		return nil, false
+	}
+	if c.Op == expr.Le {
+		rest.Const--
+	}
+	// It holds where coef*v + rest < 0.
+	least := expr.Bin(expr.FloorDiv, expr.SubE(expr.I(coef-1), rest.Expr()), expr.I(coef))
+	at := &expr.Var{Name: "whole"}
+	p.budget--
+	first := decide(n, c, 1)
+	first.Range = &ir.Range{First: expr.I(0), End: at, Every: 1, Mean: n.Range.Mean}
+	v := &expr.Var{Name: n.Var.Name, Extent: n.Extent}
+	s := expr.Simplifier{Values: map[*expr.Var]expr.Expr{n.Var: v}}
+	last := n.With(ir.Rewrite(n.Body, s.Simplify))
+	last.Var, last.Range = v, &ir.Range{First: at, End: n.Range.End, Every: 1, Mean: 1}
+	p.kept = append(p.kept, expr.Substitute(c, map[*expr.Var]expr.Expr{n.Var: v}).(*expr.Binary))
+	tail := p.loop(last)
+	p.kept = p.kept[:len(p.kept)-1]
+	let := &ir.Let{Var: at, Value: expr.Simplify(expr.MaxE(expr.I(0), expr.MinE(least, n.Range.End)))}
+	return append(append(ir.Block{let}, p.loop(first)...), tail...), true
+}
+
+// ranged are the variables of loops that have as many iterations as a kernel is told.
+func ranged(b ir.Block) map[*expr.Var]bool {
+	found := map[*expr.Var]bool{}
+	ir.Visit(b, func(st ir.Stmt) {
+		if x, ok := st.(*ir.For); ok && x.Range != nil {
+			found[x.Var] = true
+		}
+	})
+	return found
 }
 
 // variables are those of a loop and of all that is inside.
