@@ -155,8 +155,18 @@ func (f *modelFlags) parse() (o frontend.Options, err error) {
 	return o, nil
 }
 
-// parseBounds reads the least and the most of an extent.
+// parseBounds reads the least and the most of an extent. Behind a colon stand the numbers up to which there are
+// kernels of their own, joined by +, or a file that says how often an execution has which extent.
 func parseBounds(least, most string) (b frontend.Bounds, err error) {
+	most, more, _ := strings.Cut(most, ":")
+	if strings.Trim(more, "0123456789+") == "" {
+		b.Caps, err = parseCaps(more)
+	} else {
+		b.Frequencies, err = readFrequencies(more)
+	}
+	if err != nil {
+		return b, err
+	}
 	if b.Least, err = strconv.ParseInt(least, 10, 64); err == nil {
 		b.Most, err = strconv.ParseInt(most, 10, 64)
 	}

@@ -30,6 +30,8 @@ type objective struct {
 	tasks []job.Task
 	// storage is how factors are stored.
 	storage array.Storage
+	// open is an extent that stays open; empty where all are fixed.
+	open string
 }
 
 func (f *objectiveFlags) add(c *cobra.Command) {
@@ -78,9 +80,13 @@ func (f *objectiveFlags) load(paths []string, storage array.Storage) (objective,
 	}
 	var models []job.Model
 	var names []string
+	open := ""
 	err = f.model.loadAll(paths, storage, func(path string, p *program.Program) error {
 		models = append(models, job.Model{Tasks: p.Tasks, Weight: weights[len(models)]})
 		names = append(names, modelName(path))
+		for _, e := range p.Extents {
+			open = e.Name
+		}
 		return nil
 	})
 	if err != nil {
@@ -90,7 +96,7 @@ func (f *objectiveFlags) load(paths []string, storage array.Storage) (objective,
 	if err == nil && len(tasks) == 0 {
 		err = fmt.Errorf("%s: it computes nothing, so there is nothing to tune", strings.Join(paths, ", "))
 	}
-	return objective{name: strings.Join(names, "+"), tasks: tasks, storage: storage}, err
+	return objective{name: strings.Join(names, "+"), tasks: tasks, storage: storage, open: open}, err
 }
 
 func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {

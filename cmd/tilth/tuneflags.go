@@ -95,6 +95,9 @@ func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.J
 
 // loadFor is an objective for a target, whose programs may store factors of products in another type.
 func (f *tuneFlags) loadFor(paths []string, t *target.Target, o objective) (objective, error) {
+	if t.GPU != nil && o.open != "" {
+		return o, fmt.Errorf("%s cannot stay open for a GPU: fix it by --shape", o.open)
+	}
 	storage, err := f.storage.on(t, f.numerics.level)
 	if err != nil || storage == o.storage {
 		return o, err

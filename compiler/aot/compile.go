@@ -182,7 +182,23 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		m.Extents = append(m.Extents, Extent{Name: e.Name, Least: e.Least, Most: e.Most})
 	}
 	for _, call := range c.program.Calls {
-		m.Calls = append(m.Calls, CallInfo{Name: call.Name, Task: call.Task})
+		info := CallInfo{Name: call.Name, Task: call.Task}
+		most := map[string]int64{}
+		for _, e := range c.program.Extents {
+			most[e.Name] = e.Most
+		}
+		for _, v := range call.Variants {
+			upTo := map[string]int64{}
+			for _, limit := range v.Caps {
+				upTo[c.program.Extents[limit.Extent].Name] = limit.Most
+			}
+			info.Variants = append(info.Variants, CallVariant{Task: v.Task, UpTo: upTo})
+			m.Tasks[v.Task].Extents = upTo
+		}
+		if len(call.Variants) > 0 || c.program.Tasks[call.Task].Workload.IsOpen() {
+			m.Tasks[call.Task].Extents = most
+		}
+		m.Calls = append(m.Calls, info)
 	}
 	return m
 }

@@ -92,6 +92,9 @@ func (m *Manifest) ExtentsOf(inputs map[string]*array.Array) (map[string]int64, 
 	return extents, nil
 }
 
+// Extents are those of the inputs that were set last, by name.
+func (m *Model) Extents() map[string]int64 { return maps.Clone(m.extents) }
+
 // checkExtents refuses code that does not know the extents of its manifest.
 func (m *Model) checkExtents() error {
 	if len(m.manifest.Extents) == 0 {

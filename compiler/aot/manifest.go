@@ -133,6 +133,8 @@ type TaskInfo struct {
 	Flop       float64 `json:"flop"`
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	Bytes      int64   `json:"bytes"`
+	// Extents are those that the three are of, by name, where they depend on what an execution chooses.
+	Extents map[string]int64 `json:"extents,omitempty"`
 }
 
 // CallInfo is one execution of a kernel.
@@ -141,6 +143,39 @@ type CallInfo struct {
 	Name string `json:"name"`
 	// Task is an index in Tasks.
 	Task int `json:"task"`
+	// Variants are run instead where extents are small: the first whose extents are not exceeded.
+	Variants []CallVariant `json:"variants,omitempty"`
+}
+
+// CallVariant is a kernel for extents up to some.
+type CallVariant struct {
+	Task int              `json:"task"`
+	UpTo map[string]int64 `json:"up_to"`
+}
+
+// Executed are the tasks that calls run with extents, by name. Where extents differ from those that the operations and
+// bytes of a task are of, these are unknown, and zero.
+func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
+	list := make([]TaskInfo, len(m.Calls))
+	for k, c := range m.Calls {
+		number := c.Task
+		if v := slices.IndexFunc(c.Variants, func(v CallVariant) bool { return v.suffices(extents) }); v >= 0 {
+			number = c.Variants[v].Task
+		}
+		if list[k] = m.Tasks[number]; list[k].Extents != nil && !maps.Equal(list[k].Extents, extents) {
+			list[k].Flop, list[k].IntegerOps, list[k].Bytes = 0, 0, 0
+		}
+	}
+	return list
+}
+
+func (v CallVariant) suffices(extents map[string]int64) bool {
+	for name, most := range v.UpTo {
+		if extents[name] > most {
+			return false
+		}
+	}
+	return true
 }
 
 // Flop is the floating point operations of one execution of the model if every sum is computed directly.
@@ -202,8 +237,14 @@ func (m *Manifest) check() error {
 		}
 	}
 	for _, c := range m.Calls {
-		if c.Task < 0 || c.Task >= len(m.Tasks) {
-			return fmt.Errorf("%s: call %q is of task %d of %d", manifestName, c.Name, c.Task, len(m.Tasks))
+		tasks := []int{c.Task}
+		for _, v := range c.Variants {
+			tasks = append(tasks, v.Task)
+		}
+		for _, task := range tasks {
+			if task < 0 || task >= len(m.Tasks) {
+				return fmt.Errorf("%s: call %q is of task %d of %d", manifestName, c.Name, task, len(m.Tasks))
+			}
 		}
 	}
 	return nil

@@ -13,15 +13,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// Bounds are the least and the most that an open extent may be.
-type Bounds struct{ Least, Most int64 }
+// Bounds are the least and the most that an open extent may be, and what is known of how often it is what.
+type Bounds struct {
+	Least, Most int64
+	// Caps are numbers up to which there shall be kernels of their own; nil leaves the choice to the compiler.
+	Caps []int64
+	// Frequencies are how often an execution has an extent, in any unit; nil where that is not known.
+	Frequencies map[int64]float64
+}
 
 // maxOpen bounds the extents that a model leaves open: each has the model imported twice more.
 const maxOpen = 4
 
 // importOpen compiles a model some of whose extents stay open. Shapes of operators are numbers, so it imports the
 // model with several: what changes with an extent, and how, is what the program says of any.
-func importOpen(m *onnx.Model, opts Options) (*program.Program, error) {
+func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	names := slices.Sorted(maps.Keys(opts.Open))
 	if len(names) > maxOpen {
 		return nil, fmt.Errorf("%d extents are open, more than %d: fix some by --shape", len(names), maxOpen)
@@ -35,7 +41,16 @@ func importOpen(m *onnx.Model, opts Options) (*program.Program, error) {
 		if _, fixed := opts.Shapes[name]; fixed {
 			return nil, fmt.Errorf("%s is fixed and open at once", name)
 		}
-		extents = append(extents, program.Extent{Name: name, Least: b.Least, Most: b.Most})
+		e := program.Extent{Name: name, Least: b.Least, Most: b.Most}
+		if e.Caps, err = b.caps(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		e.Shares = b.shares(e.Caps)
+		extents = append(extents, e)
+	}
+	if n := combinations(extents); n > maxVariants {
+		return nil, fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s=%d..%d:%d",
+			n, maxVariants, extents[0].Name, extents[0].Least, extents[0].Most, extents[0].Least)
 	}
 	var first error
 	for _, near := range neighbours {

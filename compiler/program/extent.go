@@ -12,6 +12,10 @@ type Extent struct {
 	Name string
 	// Least and Most bound it.
 	Least, Most int64
+	// Caps are the numbers, ascending and less than Most, up to which there are kernels of their own. Shares are how
+	// often an execution needs the kernels for each of them, and those for all, of all executions.
+	Caps   []int64
+	Shares []float64
 	// Value is an index in Values, of a scalar of type i64.
 	Value int
 }

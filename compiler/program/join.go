@@ -78,6 +78,7 @@ func (j *joiner) task(t Task) int {
 		j.joined.Tasks = append(j.joined.Tasks, t)
 		return k
 	}
+	j.joined.Tasks[k].Executions += t.Executions
 	j.joined.Tasks[k].Count += t.Count
 	return k
 }

@@ -71,6 +71,9 @@ type Task struct {
 	Name string
 	// Count is how often the program calls it.
 	Count int
+	// Executions is how often the program runs it on average, where calls choose among tasks by the extents of an
+	// execution; 0 = Count.
+	Executions float64
 	// Flop is the floating point operations of one call.
 	Flop float64
 }

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"cmp"
+
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -29,7 +31,7 @@ func Join(models ...Model) []Task {
 	for _, m := range models {
 		for _, t := range m.Tasks {
 			digest := t.Workload.Digest()
-			weight := m.Weight * float64(t.Count)
+			weight := m.Weight * cmp.Or(t.Executions, float64(t.Count))
 			if i, known := at[digest]; known {
 				tasks[i].Weight += weight
 				tasks[i].Count += t.Count

@@ -10,8 +10,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// alike has the kernels of a call, which are for several extents, lay out their weights alike, so that a package has one
-// copy of them: as the kernel for all extents does. A task whose space has no such schedule keeps what was chosen.
+// alike has the kernels of a call, which are for several extents, lay out their weights alike, so that a package has
+// one copy of them: as the kernel for all extents does. A task whose space has no such schedule keeps what was
+// chosen.
 func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alternative, numerics schedule.Numerics) error {
 	done := map[int]bool{}
 	for _, call := range p.Calls {

@@ -109,7 +109,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 	for i := range samples {
 		medians[i] = stat.Of(samples[i]).Median
 	}
-	p := summarize(manifest, medians, peak)
+	p := summarize(manifest, manifest.Executed(m.Extents()), medians, peak)
 	if launches := m.Launches(); launches != nil {
 		seconds, err := m.TimeOnDevice(ctx, repeat)
 		if err != nil {
@@ -146,12 +146,12 @@ func (p *Profile) onDevice(manifest *aot.Manifest, launches []aot.Launch, second
 	}
 }
 
-// summarize compares the seconds of each call with the machine's peak.
-func summarize(manifest *aot.Manifest, seconds []float64, peak aot.Peak) *Profile {
+// summarize compares the seconds of each call, of a task each, with the machine's peak.
+func summarize(manifest *aot.Manifest, tasks []aot.TaskInfo, seconds []float64, peak aot.Peak) *Profile {
 	p := &Profile{Threads: manifest.Target.Threads(), Peak: peak, Calls: []Call{}}
 	limits := map[string]float64{}
 	for i, c := range manifest.Calls {
-		task := manifest.Tasks[c.Task]
+		task := tasks[i]
 		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], number: i, Work: work(task, peak)}
 		call.fromCache(call.Seconds)
 		call.rate(call.Seconds)

@@ -23,7 +23,7 @@ var (
 )
 
 func TestCallsAreComparedWithTheMachine(t *testing.T) {
-	p := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, peak)
+	p := summarize(manifest, manifest.Executed(nil), []float64{0.001, 0.025, 0.002, 0}, peak)
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9*math.Abs(want) {
@@ -53,7 +53,7 @@ func TestCallsAreComparedWithTheMachine(t *testing.T) {
 
 func TestProfileForPeople(t *testing.T) {
 	var out strings.Builder
-	if err := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, peak).Write(&out); err != nil {
+	if err := summarize(manifest, manifest.Executed(nil), []float64{0.001, 0.025, 0.002, 0}, peak).Write(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
@@ -82,7 +82,7 @@ func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
 	}
 	for rate, want := range map[float64]string{400e9: "20.0 ms 100.0 % 200 50.0 %", 0: "20.0 ms 100.0 % 200 unknown"} {
 		var out strings.Builder
-		p := summarize(quantised, []float64{0.020}, aot.Peak{FlopsPerSecond: 100e9, IntegersPerSecond: rate, BytesPerSecond: 10e9})
+		p := summarize(quantised, quantised.Executed(nil), []float64{0.020}, aot.Peak{FlopsPerSecond: 100e9, IntegersPerSecond: rate, BytesPerSecond: 10e9})
 		if err := p.Write(&out); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
 }
 
 func TestProfileOnAMachineThatCouldNotBeMeasured(t *testing.T) {
-	p := summarize(manifest, []float64{0.001, 0.025, 0.002, 0}, aot.Peak{})
+	p := summarize(manifest, manifest.Executed(nil), []float64{0.001, 0.025, 0.002, 0}, aot.Peak{})
 	var out strings.Builder
 	if err := p.Write(&out); err != nil || p.Total.LimitSeconds != 0 || p.Total.BoundBy != "" || strings.Contains(out.String(), "NaN") ||
 		!strings.Contains(out.String(), "71.5 GFLOP/s, the peak is unknown; at the machine's limits that are known -") {
@@ -111,7 +111,7 @@ func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 	older := *manifest
 	older.Tasks = append([]aot.TaskInfo{}, manifest.Tasks...)
 	older.Tasks[0].Multiplications = 0
-	p := summarize(&older, []float64{0.001, 0.010, 0.002, 0}, peak)
+	p := summarize(&older, older.Executed(nil), []float64{0.001, 0.010, 0.002, 0}, peak)
 	conv := p.Calls[0]
 	if conv.Call != "b" || conv.PeakShare != 0 || conv.BoundBy != "" || !conv.PeakUnknown || conv.LimitSeconds > conv.Seconds {
 		t.Errorf("%+v", conv)
@@ -120,7 +120,7 @@ func TestAnAlgorithmOfUnknownMultiplicationsHasNoPeak(t *testing.T) {
 
 // A model of which everything stays in the caches took less than its limit, which was that of the memory.
 func TestAMemoryLimitThatIsBeatenIsNone(t *testing.T) {
-	relu := summarize(manifest, []float64{0.0001, 0.025, 0.0001, 0}, peak).Calls[1]
+	relu := summarize(manifest, manifest.Executed(nil), []float64{0.0001, 0.025, 0.0001, 0}, peak).Calls[1]
 	if relu.Task != "relu" || relu.BoundBy != ByArithmetic || relu.LimitSeconds != 1e6/100e9 {
 		t.Errorf("%+v", relu)
 	}
@@ -145,7 +145,7 @@ func TestARateThatIsUnknownIsCalledSo(t *testing.T) {
 		},
 	} {
 		device := aot.Peak{FlopsPerSecond: 50e12, BytesPerSecond: 4e12, Matrices: map[string]float64{"bf16": 400e12, "warpgroup bf16": rate}}
-		p := summarize(on, []float64{20e-6}, device)
+		p := summarize(on, on.Executed(nil), []float64{20e-6}, device)
 		p.onDevice(on, []aot.Launch{{Kernel: "k0", Seconds: 20e-6, Threads: 128, Registers: 90, Occupancy: 0.5}}, 25e-6, 30e-6)
 		if c := p.Calls[0]; (c.BoundBy == ByArithmetic) != (rate > 0) || c.PeakUnknown != (rate == 0) {
 			t.Errorf("with a rate of %g it is bound by %q", rate, c.BoundBy)
@@ -174,7 +174,7 @@ func TestAProfileOfADevice(t *testing.T) {
 		Calls: []aot.CallInfo{{Name: "a", Task: 0}, {Name: "b", Task: 1}},
 	}
 	device := aot.Peak{FlopsPerSecond: 50e12, BytesPerSecond: 4e12, Matrices: map[string]float64{"bf16": 400e12, "tf32": 200e12}}
-	p := summarize(on, []float64{20e-6, 12.5e-6}, device)
+	p := summarize(on, on.Executed(nil), []float64{20e-6, 12.5e-6}, device)
 	p.onDevice(on, []aot.Launch{
 		{Call: 0, Kernel: "k0", Seconds: 18e-6, Threads: 128, Registers: 255, SpilledBytes: 16, Occupancy: 0.125}, {Call: 0, Kernel: "k0_1", Seconds: 2e-6, Registers: 32, Occupancy: 1},
 		{Call: 1, Kernel: "k1", Seconds: 12.5e-6, Threads: 256, Registers: 40, Occupancy: 0.75},

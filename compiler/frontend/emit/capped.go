@@ -7,34 +7,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-const (
-	// capStep is the ratio of the caps of kernels for ever smaller extents, maxCaps how many such kernels there are
-	// beside the one for all.
-	capStep = 4
-	maxCaps = 15
-)
+// variant is the kernels for extents up to caps, and how often an execution needs them, of all executions.
+type variant struct {
+	caps  []int64
+	share float64
+}
 
-// caps are the extents up to which there are kernels of their own, in ascending order, those of all extents together.
-func caps(extents []program.Extent) [][]int64 {
-	list := [][]int64{nil}
+// variants are those for smaller extents, in ascending order, and the one for all.
+func variants(extents []program.Extent) (smaller []variant, all variant) {
+	list := []variant{{share: 1}}
 	for _, e := range extents {
-		own := []int64{e.Most}
-		for n := e.Most / capStep; n > e.Least; n /= capStep {
-			own = append(own, n)
-		}
-		if own = append(own, e.Least); len(list)*len(own) > maxCaps+1 {
-			own = own[:1]
-		}
-		slices.Reverse(own)
-		var longer [][]int64
+		var longer []variant
 		for _, before := range list {
-			for _, n := range own {
-				longer = append(longer, append(slices.Clone(before), n))
+			for k, n := range append(slices.Clone(e.Caps), e.Most) {
+				longer = append(longer, variant{append(slices.Clone(before.caps), n), before.share * e.Shares[k]})
 			}
 		}
 		list = longer
 	}
-	return list[:len(list)-1] // the last one is that for all
+	last := len(list) - 1
+	return list[:last], list[last]
 }
 
 // capped is the workload for extents up to caps, with the same arguments in memory; an extent whose cap is its least

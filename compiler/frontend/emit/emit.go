@@ -101,19 +101,19 @@ func (e *emitter) constant(v *graph.Value, layout []int) int {
 func (e *emitter) call(kernel *graph.Kernel) error {
 	w, args, err := e.lower(kernel)
 	if err == nil {
-		e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: e.task(kernel, w.Merge()), Args: args})
+		e.program.Calls = append(e.program.Calls, program.Call{Name: callName(kernel), Task: e.task(taskName(kernel), w.Merge()), Args: args})
 	}
 	return err
 }
 
 // task counts a kernel's task, which may be a new one.
-func (e *emitter) task(kernel *graph.Kernel, w *expr.Workload) int {
+func (e *emitter) task(name string, w *expr.Workload) int {
 	digest := w.Digest()
 	task, ok := e.tasks[digest]
 	if !ok {
 		task = len(e.program.Tasks)
 		e.tasks[digest] = task
-		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: taskName(kernel), Flop: w.Flop()})
+		e.program.Tasks = append(e.program.Tasks, program.Task{Workload: w, Name: name, Flop: w.Flop()})
 	}
 	e.program.Tasks[task].Count++
 	return task

@@ -140,19 +140,25 @@ func (o *opener) call(k int) error {
 		args = append(args, values[t])
 	}
 	kernel := o.kernels[0][k]
-	call := program.Call{Name: callName(kernel), Task: e.task(kernel, w.Merge()), Args: args}
+	call := program.Call{Name: callName(kernel), Task: e.task(taskName(kernel), w.Merge()), Args: args}
 	if w.IsOpen() {
-		for _, most := range caps(o.extents) {
-			own, err := g.capped(w, most)
+		smaller, all := variants(o.extents)
+		e.program.Tasks[call.Task].Executions += all.share
+		for _, x := range smaller {
+			own, err := g.capped(w, x.caps)
 			if err != nil {
 				return err
 			}
-			v := program.Variant{Task: e.task(kernel, own.Merge())}
-			for x, n := range most {
-				v.Caps = append(v.Caps, program.Cap{Extent: x, Most: n})
+			name := fmt.Sprintf("%s up to %s", taskName(kernel), o.sayNumbers(x.caps))
+			v := program.Variant{Task: e.task(name, own.Merge())}
+			e.program.Tasks[v.Task].Executions += x.share
+			for k, n := range x.caps {
+				v.Caps = append(v.Caps, program.Cap{Extent: k, Most: n})
 			}
 			call.Variants = append(call.Variants, v)
 		}
+	} else {
+		e.program.Tasks[call.Task].Executions++
 	}
 	e.program.Calls = append(e.program.Calls, call)
 	return nil

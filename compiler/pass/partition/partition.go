@@ -140,8 +140,8 @@ func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]boo
 	return ir.Block{&ir.If{Cond: whole, Then: then, Else: border}}, true
 }
 
-// whole cuts a loop that has as many iterations as a kernel is told into those for which a comparison holds whatever is
-// inside of them, and the few others, which keep it.
+// whole cuts a loop that has as many iterations as a kernel is told into those for which a comparison holds whatever
+// is inside of them, and the few others, which keep it.
 func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
 	if n.Range == nil || n.Range.Every != 1 || !expr.Same(n.Range.First, expr.I(0)) {
 		return nil, false

@@ -77,11 +77,11 @@ func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (strin
 func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
-	allowed := tolerance.OfArgs(w)
+	allowed, counts := tolerance.OfArgs(w), w.Counts()
 	for i, t := range w.Args() {
 		n, float := t.SpanElements(), func(v float64) string { return ctext.FloatLiteral(v, array.Float64) }
-		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
-			float(allowed[i].Sums), float(allowed[i].Rounding)))
+		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s, %d}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
+			float(allowed[i].Sums), float(allowed[i].Rounding), counts[t]))
 	}
 	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))
 	fmt.Fprintf(&u.code, "static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  "))

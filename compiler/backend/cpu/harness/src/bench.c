@@ -77,7 +77,8 @@ void bench_fill(struct bench *b, uint64_t seed) {
     if (b->args[k].role != TILTH_INPUT) continue;
     struct filling f = {&b->args[k], b->pointers[k], seed * MOST_ARGS + k};
     buffer_unprotect(&b->buffers[k]);
-    b->runtime->parallel(b->runtime, fill_some, &f, b->args[k].elements);
+    if (b->args[k].most > 0 && b->args[k].bytes == sizeof(int64_t)) memcpy(b->pointers[k], &b->args[k].most, sizeof(int64_t));
+    else b->runtime->parallel(b->runtime, fill_some, &f, b->args[k].elements);
     buffer_protect(&b->buffers[k]);
     give(b, k);
   }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// parseCaps reads numbers joined by +; nil where there are none.
+func parseCaps(text string) (caps []int64, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(text, "+") {
+		n, err := strconv.ParseInt(part, 10, 64)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("want numbers from 1 on joined by +, such as 16+64+128")
+		}
+		caps = append(caps, n)
+	}
+	return caps, nil
+}
+
+// maxFrequenciesBytes is far more than any file of frequencies has.
+const maxFrequenciesBytes = 16 << 20
+
+// readFrequencies reads a file that says how often an execution has which extent: a line for each, "EXTENT COUNT".
+// Empty lines, and those that begin with #, say nothing.
+func readFrequencies(name string) (map[int64]float64, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	found := map[int64]float64{}
+	lines := bufio.NewScanner(io.LimitReader(file, maxFrequenciesBytes))
+	for k := 1; lines.Scan(); k++ {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if len(words) != 2 {
+			return nil, fmt.Errorf("%s: line %d: want an extent and how often it occurs, such as '128 30'", name, k)
+		}
+		n, err := strconv.ParseInt(words[0], 10, 64)
+		count, wrong := strconv.ParseFloat(words[1], 64)
+		if err != nil || wrong != nil || n < 1 || !(count > 0) || math.IsInf(count, 0) {
+			return nil, fmt.Errorf("%s: line %d: want an extent from 1 on and how often it occurs, more than never, such as '128 30'", name, k)
+		}
+		found[n] += count
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: it has no lines such as '128 30', an extent and how often it occurs", name)
+	}
+	return found, nil
+}

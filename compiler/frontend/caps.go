@@ -1,0 +1,93 @@
+package frontend
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+const (
+	// capStep is the ratio of the numbers up to which there are kernels of their own, where nothing is known of how
+	// often an extent is what.
+	capStep = 4
+	// maxVariants bounds the kernels of a task, one for each combination of caps.
+	maxVariants = 32
+)
+
+// quantiles are those of the extents of executions up to which there are kernels of their own.
+var quantiles = []float64{0.1, 0.25, 0.5, 0.75, 0.9}
+
+// caps are the numbers up to which there are kernels of their own, ascending and less than the most.
+func (b Bounds) caps() ([]int64, error) {
+	var caps []int64
+	switch {
+	case b.Caps != nil:
+		caps = slices.Clone(b.Caps)
+	case len(b.Frequencies) > 0:
+		for _, q := range quantiles {
+			caps = append(caps, b.quantile(q))
+		}
+	default:
+		for n := b.Most / capStep; n > b.Least; n /= capStep {
+			caps = append(caps, n)
+		}
+		caps = append(caps, b.Least)
+	}
+	slices.Sort(caps)
+	caps = slices.Compact(caps)
+	for _, n := range caps {
+		if n < b.Least || n > b.Most {
+			return nil, fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, b.Least, b.Most)
+		}
+	}
+	for n := range b.Frequencies {
+		if n < b.Least || n > b.Most {
+			return nil, fmt.Errorf("an extent of %d is not within %d..%d", n, b.Least, b.Most)
+		}
+	}
+	return slices.DeleteFunc(caps, func(n int64) bool { return n == b.Most }), nil
+}
+
+// quantile is the least extent that a share of all executions does not exceed.
+func (b Bounds) quantile(share float64) int64 {
+	left := 0.0
+	for _, f := range b.Frequencies {
+		left += f * share
+	}
+	for _, n := range slices.Sorted(maps.Keys(b.Frequencies)) {
+		if left -= b.Frequencies[n]; left <= 0 {
+			return n
+		}
+	}
+	return b.Most
+}
+
+// shares are how often an execution needs the kernels for each cap, and those for all: as often as any other where
+// nothing is known.
+func (b Bounds) shares(caps []int64) []float64 {
+	shares := make([]float64, len(caps)+1)
+	total := 0.0
+	for n, f := range b.Frequencies {
+		at, _ := slices.BinarySearch(caps, n)
+		shares[at] += f
+		total += f
+	}
+	for k := range shares {
+		if total > 0 {
+			shares[k] /= total
+		} else {
+			shares[k] = 1 / float64(len(shares))
+		}
+	}
+	return shares
+}
+
+func combinations(extents []program.Extent) int {
+	n := 1
+	for _, e := range extents {
+		n *= len(e.Caps) + 1
+	}
+	return n
+}
