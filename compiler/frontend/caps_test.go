@@ -1,0 +1,36 @@
+package frontend
+
+import "testing"
+
+func TestCaps(t *testing.T) {
+	for _, c := range []struct {
+		bounds Bounds
+		caps   []int64
+	}{
+		{Bounds{Least: 1, Most: 512}, []int64{1, 2, 8, 32, 128}},
+		{Bounds{Least: 100, Most: 512}, []int64{100, 128}},
+		{Bounds{Least: 1, Most: 512, Caps: []int64{64, 8, 512}}, []int64{8, 64}},
+		{Bounds{Least: 1, Most: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, []int64{12, 37, 128}},
+	} {
+		caps, err := c.bounds.caps()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(caps) != len(c.caps) {
+			t.Errorf("%+v has caps %v, want %v", c.bounds, caps, c.caps)
+			continue
+		}
+		total := 0.0
+		for k, n := range caps {
+			if n != c.caps[k] {
+				t.Errorf("%+v has caps %v, want %v", c.bounds, caps, c.caps)
+			}
+		}
+		for _, share := range c.bounds.shares(caps) {
+			total += share
+		}
+		if total < 0.999 || total > 1.001 {
+			t.Errorf("the shares of %+v add up to %v", c.bounds, total)
+		}
+	}
+}
