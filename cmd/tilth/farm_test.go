@@ -135,6 +135,8 @@ type farmUnderTest struct {
 	running map[string]*exec.Cmd
 	// more are further arguments, by service.
 	more map[string][]string
+	// apart says that it shares no caches with others.
+	apart bool
 }
 
 func startFarm(t *testing.T) *farmUnderTest {
@@ -201,8 +203,16 @@ func (f *farmUnderTest) launch(service string) {
 	f.running[service] = c
 }
 
-// env keeps the farm's host lock and files to itself.
+// env keeps the farm's host lock and files to itself, but for what shareCaches says.
 func (f *farmUnderTest) env() []string {
+	for _, cache := range []string{"cache", "tilth"} { // agents' and clients'
+		if f.apart {
+			break
+		}
+		if err := shareCaches(filepath.Join(f.dir, cache)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 	return append(os.Environ(), "TMPDIR="+f.dir, "XDG_DATA_HOME="+f.dir, "XDG_CACHE_HOME="+f.dir)
 }
 

@@ -26,11 +26,11 @@ import (
 
 // TestMain lets this binary be the program, in scripts and in the processes of a farm.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tilth": main, "fake-clang": func() { os.Exit(fakedriver.Compiler()) }})
+	testscript.Main(all{m}, map[string]func(){"tilth": main, "fake-clang": func() { os.Exit(fakedriver.Compiler()) }})
 }
 
-// TestScripts runs the command line as a user would. Every script has folders of its own for data, caches and the
-// host's lock.
+// TestScripts runs the command line as a user would. Every script has folders of its own for data, caches, but for
+// what shareCaches says, and the host's lock.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ONNX_CASES", "/usr/share/libonnx-testdata/data/node")
 			earlier, err := filepath.Abs(filepath.Join("testdata", "earlier"))
 			e.Setenv("EARLIER", earlier)
-			return err
+			return errors.Join(err, shareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
 		},
 		// A condition is a feature that this machine's processor has, e.g. avx2.
 		Condition: func(feature string) (bool, error) {
