@@ -40,13 +40,9 @@ func weight8(w *expr.Tensor, k, n expr.Expr) expr.Expr {
 	return expr.SubE(expr.To(float, w.At(k, n)), &expr.Float{Value: 128, Type: float})
 }
 
-// weight4 takes even elements from the low half of a byte.
 func weight4(w *expr.Tensor, k, n expr.Expr) expr.Expr {
-	number := func(v int64) expr.Expr { return &expr.Int{Value: v, Type: array.Int32} }
-	both := expr.To(array.Int32, w.At(expr.Bin(expr.FloorDiv, k, expr.I(2)), n))
-	shift := expr.MulE(expr.To(array.Int32, expr.Bin(expr.FloorMod, k, expr.I(2))), number(4))
-	half := expr.Bin(expr.And, expr.Bin(expr.ShiftRight, both, shift), number(15))
-	return expr.To(float, expr.SubE(half, number(8)))
+	code := expr.Nibble(w.At(expr.Bin(expr.FloorDiv, k, expr.I(2)), n), k)
+	return expr.SubE(expr.To(float, code), &expr.Float{Value: 8, Type: float})
 }
 
 func askBlocks(element string) func(batch int64, shape []int64) string {

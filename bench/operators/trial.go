@@ -9,7 +9,6 @@ import (
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/internal/wire/names"
@@ -51,7 +50,7 @@ type batch struct {
 }
 
 func newTask(w workload, b *bench) (*task, error) {
-	s, err := registry.Space(w.Workload, b.target, schedule.Default)
+	s, err := registry.Space(w.Workload, b.target, b.numerics)
 	if err != nil {
 		return nil, err
 	}

@@ -154,6 +154,42 @@ func TestFillExtendsTerms(t *testing.T) {
 	}
 }
 
+// TestFillLaysOutBlocks: codes of a byte or half of one, as either form of a product by blocks has them.
+func TestFillLaysOutBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, codes := range []string{"u8[64,21]; [t1 r0 i1]", "u8[32,21]; (select (eq (floormod r0 2) 0) (and [t1 (floordiv r0 2) i1] 15:u8) (shr [t1 (floordiv r0 2) i1] 4:u8))"} {
+		shape, code, _ := strings.Cut(codes, "; ")
+		for _, form := range []schedule.BlockForm{schedule.BlockFloats, schedule.BlockIntegers} {
+			w, err := expr.Parse("tilth-workload 1\ninput t0 f32[7,64]\nconstant t1 " + shape + "\nconstant t2 f32[2,21]\n" +
+				"sum t3 f32[7,21] over 64 = (mul [t0 i0 r0] (mul (cast f32 " + code + ") [t2 (floordiv r0 32) i1]))\noutput t3\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := schedule.New(w)
+			if _, err := s.Blockwise(0, form); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Pack(0, []schedule.PackDim{{Dim: 1, Factor: 8}, {Dim: 0}, {Dim: 1, Factor: 8, Inner: true}}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := lower.Schedule(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkFill(t, f.Prepared[0], randomIntegers(rng, w.Constants[0].Shape...))
+		}
+	}
+}
+
+// randomIntegers are bytes of any value.
+func randomIntegers(rng *rand.Rand, shape ...int64) *array.Array {
+	a := array.New(array.Uint8, shape...)
+	for k := range a.Len() {
+		a.SetInt(k, int64(rng.IntN(256)))
+	}
+	return a
+}
+
 // TestFillSumsStrassensRightOperand: bit by bit as the expressions say, whichever dimension comes first, with odd
 // extents.
 func TestFillSumsStrassensRightOperand(t *testing.T) {

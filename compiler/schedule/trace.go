@@ -116,6 +116,10 @@ var primitives = map[string]primitive{
 		_, err := s.Interleave(a[0], a[1], a[2], a[3], int64(a[4]))
 		return err
 	}},
+	"blockwise": {2, func(s *Schedule, a []int) error {
+		_, err := s.Blockwise(a[0], BlockForm(min(a[1], math.MaxUint8)))
+		return err
+	}},
 	"dot":       {2, func(s *Schedule, a []int) error { return s.Dot(a[0], a[1]) }},
 	"winograd":  {-2, (*Schedule).applyWinograd},
 	"strassen":  {-2, (*Schedule).applyStrassen},

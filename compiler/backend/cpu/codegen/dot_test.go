@@ -62,6 +62,15 @@ func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
 	})
 }
 
+// TestProductsWithWeightsInBlocksKeepTheMeaning: whatever codes, scales and zero points are, and whether data is
+// quantised, too, where a machine gains by that.
+func TestProductsWithWeightsInBlocksKeepTheMeaning(t *testing.T) {
+	checkDrawn(t, slices.Concat(modes[1:2], dotModes), 2, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		numerics := rapid.SampledFrom([]schedule.Numerics{schedule.Strict, schedule.Fast}).Draw(t, "numerics")
+		return drawPointOf(t, kerneltest.DrawBlockProduct, d, numerics)
+	})
+}
+
 // TestExtremesOfSmallIntegersDoNotSaturate: pairs of products of the largest magnitudes are what pmaddubsw would
 // saturate.
 func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {

@@ -35,6 +35,9 @@ func hasVectorBinary(n *expr.Binary) bool {
 		return true
 	case expr.Div, expr.Pow:
 		return d.IsFloat()
+	case expr.ShiftRight:
+		by, ok := n.B.(*expr.Int)
+		return ok && by.Value >= 0 && by.Value < 8*d.Bytes()
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package sketch
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/attention"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/blocks"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/elementwise"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/strassen"
@@ -43,6 +44,9 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, otherwise space.Family) {
 			tiles := tile.New(s, g, u, t)
+			if by := blocks.New(s, g, u, t, numerics); by != nil {
+				return tiles.Family(), by
+			}
 			if matrices := tile.Matrices(s, g, u, t); matrices != nil {
 				return tiles.Family(), matrices
 			}

@@ -1,0 +1,174 @@
+package blocks
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Products by blocks, with data in float32, or quantised to 8 bits.
+var (
+	Floats   = space.Algorithm{Name: "by blocks", Number: 5}
+	Integers = space.Algorithm{Name: "by blocks in INT8", Number: 58}
+)
+
+// blocks is the sketch of a product with weights in blocks. A tile of rows x vectors of columns is summed over the
+// blocks; the sums of a block are in registers of their own, which are scaled and added up when it ends.
+//
+//	[data in 8 bits, with a step for each group of neighbours]         where data is quantised
+//	parallel over (outer axes, strips of columns, blocks of rows)
+//	  for tiles of rows
+//	    acc tile = 0
+//	    for blocks
+//	      sum tile = 0
+//	      for steps in the block
+//	        [halves of bytes taken apart]
+//	        sum tile += ...                               rows x vectors unrolled, vectorized
+//	      acc tile += sum tile, scaled
+//	    out tile = the map that ends the unit
+type blocks struct {
+	target  *target.Target
+	unit    nest.Unit
+	product schedule.BlockProduct
+	// lanes are those of a vector of 32 bits.
+	lanes   int64
+	extents []int64
+	// row is the axis that tiles have rows along, -1 where there is one row only; column is the last axis.
+	row, column int
+	results     core.Streaming
+}
+
+// variant is the sketch in one form.
+type variant struct {
+	*blocks
+	form schedule.BlockForm
+}
+
+// parameters are the numbers that the sketch leaves open.
+type parameters struct {
+	// rows x vectors are the register tile.
+	rows, vectors int64
+	// rowTiles are the most tiles of a chunk.
+	rowTiles int64
+	// unroll is how many steps are written out.
+	unroll int64
+	// prefetch is how many bytes ahead codes are fetched.
+	prefetch int64
+}
+
+// New is the schedules of the reduction acc, in integers only where numerics allow that; nil when it is no product
+// with weights in blocks.
+func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
+	p, ok := s.BlockProduct(acc.ID)
+	last := len(acc.Axes) - 1
+	if !ok || p.Column != last || acc.Axes[last].Extent < 2 || t.CPU.VectorBytes < 16 {
+		return nil
+	}
+	x := &blocks{target: t, unit: u, product: p, lanes: int64(t.CPU.VectorBytes) / 4, extents: acc.Tensor.Shape, row: -1, column: last,
+		results: core.NewStreaming(s, s.Stages[u.Out])}
+	for k, e := range x.extents[:last] {
+		if e > 1 {
+			x.row = k
+		}
+	}
+	var variants []space.Variant[parameters]
+	if x.hasFloats() {
+		variants = append(variants, space.Variant[parameters]{By: Floats, Structure: &variant{x, schedule.BlockFloats}})
+	}
+	if numerics >= schedule.Fast && x.hasIntegers() {
+		variants = append(variants, space.Variant[parameters]{By: Integers, Structure: &variant{x, schedule.BlockIntegers}})
+	}
+	if len(variants) == 0 {
+		return nil
+	}
+	return &space.Sketch[parameters]{Open: x.open(), Variants: variants, Good: x.seeds(variants)}
+}
+
+// codesStep is how many codes of a column are taken apart at once.
+func (x *blocks) codesStep() int64 {
+	if x.product.Nibbles {
+		return 8
+	}
+	return 4
+}
+
+// hasFloats reports whether blocks are whole words of codes.
+func (x *blocks) hasFloats() bool { return x.product.Block%x.codesStep() == 0 }
+
+// hasIntegers reports whether data can be quantised, and the machine multiplies bytes with a sign by bytes without.
+func (x *blocks) hasIntegers() bool {
+	c := x.target.CPU
+	multiplies := c.Has("avxvnni") || c.Has("avx512vnni") && c.Has("avx512vl") || c.Arch == target.ARM && c.Has("i8mm")
+	return multiplies && x.product.Group > 0
+}
+
+// open are the knobs.
+func (x *blocks) open() []space.Parameter[parameters] {
+	type p = parameters
+	vectors := nest.CeilDiv(x.extents[x.column], x.lanes)
+	return space.Worth([]space.Parameter[p]{
+		nest.Knob("bt", func(p *p) *int64 { return &p.rows }, nest.AtMost(x.rows(), 1, 2, 3, 4, 5, 6, 8)...),
+		nest.Knob("bv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(vectors, 1, 2, 3, 4, 6)...),
+		nest.Knob("bb", func(p *p) *int64 { return &p.rowTiles }, nest.AtMost(x.rows(), 1, 4, 16, 1024)...),
+		nest.Unrolling(nest.Knob("bku", func(p *p) *int64 { return &p.unroll }, 1, 2, 4)),
+		nest.Knob("bpf", func(p *p) *int64 { return &p.prefetch }, 0, 1024, 2048, 4096),
+	})
+}
+
+// seeds are register tiles that are known to be good.
+func (x *blocks) seeds(variants []space.Variant[parameters]) (list []space.Candidate[parameters]) {
+	for _, v := range variants {
+		for _, tile := range [][2]int64{{1, 4}, {1, 2}, {4, 2}, {4, 3}, {2, 4}, {2, 2}} {
+			for _, ahead := range []int64{0, 2048} {
+				p := parameters{rows: tile[0], vectors: tile[1], rowTiles: 1024, unroll: 4, prefetch: ahead}
+				list = append(list, space.Candidate[parameters]{By: v.By, Parameters: p})
+			}
+		}
+	}
+	return list
+}
+
+// rows are those along which tiles lie.
+func (x *blocks) rows() int64 {
+	if x.row < 0 {
+		return 1
+	}
+	return x.extents[x.row]
+}
+
+// sizes are the numbers that follow from the parameters.
+type sizes struct {
+	rows, vectors, rowTiles, unroll, prefetch int64
+	// terms are those of a sum in registers, steps in how many steps they are added up.
+	terms, steps int64
+}
+
+func (x *variant) sizes(p parameters) sizes {
+	z := sizes{rows: min(max(1, p.rows), x.rows()), vectors: max(1, p.vectors), prefetch: p.prefetch, terms: x.product.Block}
+	z.vectors = min(z.vectors, nest.CeilDiv(x.extents[x.column], x.lanes))
+	z.rowTiles = nest.DivisorAtMost(nest.CeilDiv(x.rows(), z.rows), max(1, p.rowTiles))
+	if x.form == schedule.BlockIntegers {
+		z.terms = x.product.Group
+	}
+	z.steps = z.terms / x.codesStep()
+	if !x.product.Nibbles && x.form == schedule.BlockFloats {
+		z.steps = z.terms
+	}
+	z.unroll = nest.DivisorAtMost(z.steps, max(1, p.unroll))
+	return z
+}
+
+// Legal implements space.Structure: both tiles of sums are in registers, and the codes of a step.
+func (x *variant) Legal(p parameters) error {
+	z := x.sizes(p)
+	need := 2*z.rows*z.vectors + z.vectors + 1
+	if registers := int64(x.target.CPU.VectorRegisters); need > registers {
+		return fmt.Errorf("space: sums of %dx%d vectors, those of a block, and codes need %d vector registers of %d", z.rows, z.vectors, need, registers)
+	}
+	tile := core.RegisterTile{Rows: z.rows, Vectors: z.vectors, Unroll: z.unroll, Whole: z.unroll == z.steps}
+	return tile.Legal(x.target)
+}

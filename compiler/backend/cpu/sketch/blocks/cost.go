@@ -1,0 +1,72 @@
+package blocks
+
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
+
+// What a vector of 32 bits asks for, in operations.
+const (
+	// scaleOps scales a sum of a block and adds it to the others: a cast, the step of the data, the scale.
+	scaleOps = 4
+	// halvesOps takes a vector of bytes apart, castOps makes floats of a vector of codes.
+	halvesOps, castOps = 3, 3
+	// quantiseOps is what an element of data takes until it has 8 bits, in all passes over it.
+	quantiseOps = 12
+)
+
+// Cost implements space.Structure: the cycles of all tiles, those that wait for codes and scales, which come from
+// memory, those that quantise data, and what is lost because the workers' shares differ.
+func (x *variant) Cost(p parameters) float64 {
+	t, z := x.target, x.sizes(p)
+	rowTiles := float64(nest.CeilDiv(x.rows(), z.rows))
+	strips := float64(nest.CeilDiv(x.extents[x.column], z.vectors*x.lanes))
+	outer := float64(array.Elements(x.extents)) / float64(x.extents[x.column]*x.rows())
+	groups := float64(x.product.Inner / z.terms)
+	arithmetic := outer * rowTiles * strips * (groups*x.groupCycles(z) + 2.5*float64(z.rows*z.vectors) + 12)
+	work := max(arithmetic, x.waiting(z)) + machine.Hidden*min(arithmetic, x.waiting(z))
+	if x.form == schedule.BlockIntegers {
+		data := outer * float64(x.rows()*x.product.Inner)
+		work += data / float64(x.lanes) * quantiseOps * machine.Wide(t)
+	}
+	chunks := outer * strips * math.Ceil(rowTiles/float64(z.rowTiles))
+	workers := float64(machine.Workers(t))
+	work += machine.ChunkStart * chunks
+	return work*math.Ceil(chunks/workers)/chunks + machine.Region(t)
+}
+
+// groupCycles is the cycles of the sums of a group in a tile, and of scaling them.
+func (x *variant) groupCycles(z sizes) float64 {
+	sums, terms := float64(z.rows*z.vectors), float64(z.terms)
+	multiplied := sums * terms
+	codes := float64(z.vectors) * terms * castOps
+	if x.form == schedule.BlockIntegers {
+		multiplied /= 4
+		codes = 0
+		if x.product.Nibbles {
+			codes = float64(z.vectors*z.steps) * halvesOps
+		}
+	}
+	loads := multiplied/float64(z.vectors) + float64(z.vectors*z.steps)
+	operations := multiplied + codes + scaleOps*sums
+	loops := float64(z.steps/z.unroll)*0.5 + 1
+	return max(operations/machine.Arithmetic, loads*machine.LoadSlot, (operations+loads)/machine.Issue) + loops
+}
+
+// waiting is the cycles until all codes and scales have come from memory.
+func (x *variant) waiting(z sizes) float64 {
+	codes := float64(x.product.Inner * x.extents[x.column])
+	bytes := 4 * codes / float64(x.product.Block)
+	if x.product.Nibbles {
+		codes /= 2
+	}
+	lines := (codes + bytes) / float64(machine.Line(x.target))
+	if z.prefetch > 0 && z.rows*z.vectors > 4 {
+		return lines * machine.PrefetchedLine
+	}
+	return lines * machine.ColdLine
+}

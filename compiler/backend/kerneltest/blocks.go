@@ -1,0 +1,67 @@
+package kerneltest
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"pgregory.net/rapid"
+)
+
+// DrawBlockProduct draws a product of rows in float32, or narrower, with weights that are quantised by blocks: bytes
+// or halves of bytes, zero points of every kind or none, any extents, with or without what is before and after it.
+func DrawBlockProduct(t *rapid.T) *expr.Workload {
+	const f = array.Float32
+	g := &dag{t: t}
+	nibbles := rapid.Bool().Draw(t, "nibbles")
+	block := rapid.SampledFrom([]int64{2, 4, 8, 16, 24, 32, 64}).Draw(t, "block")
+	blocks, rows, columns := g.int("blocks", 1, 4), g.int("rows", 1, 9), g.int("columns", 1, 150)
+	depth := block * blocks
+	x := g.source(rapid.SampledFrom([]array.DType{f, f, array.BFloat16}).Draw(t, "data"), false, rows, depth)
+	if rapid.Bool().Draw(t, "prologue") {
+		read := x
+		x = g.add(expr.Compute("before", x.Shape, func(i []expr.Expr) expr.Expr { return expr.MaxE(read.At(i...), expr.Zero(read.DType)) }))
+	}
+	of := blockWeights(g, nibbles, depth, columns)
+	scale := g.source(rapid.SampledFrom([]array.DType{f, f, array.Float16}).Draw(t, "scale"), true, blocks, columns)
+	zero := blockZeros(g, blocks, columns)
+	sum := g.add(expr.ReduceOver("product", expr.Sum, []int64{rows, columns}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+		at := expr.Bin(expr.FloorDiv, r[0], expr.I(block))
+		code := expr.To(f, of(r[0], i[1]))
+		if zero != nil {
+			code = expr.SubE(code, zero(at, i[1]))
+		}
+		return expr.MulE(expr.To(f, x.At(i[0], r[0])), expr.MulE(code, expr.To(f, scale.At(at, i[1]))))
+	}))
+	if !rapid.Bool().Draw(t, "epilogue") {
+		return workloadOf(t, sum)
+	}
+	bias := g.source(f, true, columns)
+	return workloadOf(t, expr.Compute("out", sum.Shape, func(i []expr.Expr) expr.Expr {
+		return expr.MaxE(expr.AddE(sum.At(i...), bias.At(i[1])), expr.F(f, 0))
+	}))
+}
+
+// blockWeights are codes by their row and column.
+func blockWeights(g *dag, nibbles bool, depth, columns int64) func(k, n expr.Expr) expr.Expr {
+	if !nibbles {
+		w := g.source(array.Uint8, true, depth, columns)
+		return func(k, n expr.Expr) expr.Expr { return w.At(k, n) }
+	}
+	w := g.source(array.Uint8, true, depth/2, columns)
+	return func(k, n expr.Expr) expr.Expr {
+		return expr.Nibble(w.At(expr.Bin(expr.FloorDiv, k, expr.I(2)), n), k)
+	}
+}
+
+// blockZeros are zero points by their block and column; nil for none.
+func blockZeros(g *dag, blocks, columns int64) func(b, n expr.Expr) expr.Expr {
+	const f = array.Float32
+	switch d := rapid.SampledFrom([]array.DType{array.Invalid, array.Bool, array.Uint8, f}).Draw(g.t, "zero points"); d {
+	case array.Invalid:
+		return nil
+	case array.Bool:
+		return func(expr.Expr, expr.Expr) expr.Expr { return expr.F(f, 8) }
+	default:
+		z := g.source(d, true, blocks, columns)
+		return func(b, n expr.Expr) expr.Expr { return expr.To(f, z.At(b, n)) }
+	}
+}

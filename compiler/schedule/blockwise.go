@@ -1,0 +1,302 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// BlockForm is how a product with weights in blocks is computed.
+type BlockForm uint8
+
+// The forms.
+const (
+	// BlockFloats multiplies data in float32 with codes that are cast, and scales the sum of each block.
+	BlockFloats BlockForm = iota
+	// BlockIntegers quantises data to 8 bits, a group of neighbours with one step, and scales sums of integers.
+	BlockIntegers
+)
+
+// BlockwiseStages are the numbers of the stages that a product with weights in blocks is computed by; -1 for those
+// that there are not. Rows stands for the axes but the columns', G for the groups of a row.
+type BlockwiseStages struct {
+	// Peak [Rows, G] is the largest magnitude of a group, Inverse [Rows, G] what its elements are multiplied by.
+	Peak, Inverse int
+	// Data [Rows, G, group] is the data in 8 bits.
+	Data int
+	// Total [Rows, G] is the sum of a group of Data, Offset [Rows, G] what the zero point of codes is multiplied by.
+	Total, Offset int
+	// Weights [steps, 2, 4 N] has the two halves of each byte.
+	Weights int
+	// Partial [Rows, G, N] is the sums of products of each group.
+	Partial int
+}
+
+// maxBlockElements bounds each stage that Blockwise adds.
+const maxBlockElements = 1 << 31
+
+// integerBlocks is BlockIntegers as an algorithm: rounding an element to 8 bits misses up to a 254th of the largest
+// of its group, and errors of many terms make up for one another.
+var integerBlocks = algorithm{"INT8", Fast, 1 << 12, 1}
+
+// Blockwise computes a product with weights that are quantised by blocks as sums of blocks, which are scaled once. The
+// stage must be the sum over one axis of data times (code - zero) * scale, where codes are bytes, or halves of bytes
+// as expr.Nibble has them, of a constant, and neighbours along the axis have one scale and zero point. It becomes the
+// sum over blocks. Codes are laid out anew, for Pack: with BlockIntegers [steps, 4 N] has for each column four bytes
+// that are multiplied at once, in halves first those of four neighbours and then those of the next four; with
+// BlockFloats, halves are in words of eight neighbours [steps, N]. It must come before other primitives on the stage
+// and the constant. Fast numerics allow BlockIntegers.
+func (s *Schedule) Blockwise(stageID int, form BlockForm) (made BlockwiseStages, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return made, fmt.Errorf("blockwise: %w", err)
+	}
+	if form > BlockIntegers {
+		return made, fmt.Errorf("blockwise: %d is not a form", form)
+	}
+	if s.scheduled(g) || g.Decay != nil || g.Kept != nil {
+		return made, fmt.Errorf("blockwise: stage %d was already scheduled", stageID)
+	}
+	p, err := s.matchBlocks(g)
+	if err != nil {
+		return made, fmt.Errorf("blockwise: stage %d %w", stageID, err)
+	}
+	if err := s.transformable(g, p.weights.Tensor); err != nil {
+		return made, fmt.Errorf("blockwise: %w", err)
+	}
+	b := &blockwise{blockProduct: p, s: s, form: form, size: p.block}
+	if form == BlockIntegers {
+		b.size = p.group()
+	}
+	if err := b.check(g); err != nil {
+		return made, fmt.Errorf("blockwise: stage %d %w", stageID, err)
+	}
+	made = b.apply(g)
+	s.record("blockwise", stageID, int(form))
+	return made, nil
+}
+
+// blockwise is the computation of a product by its blocks.
+type blockwise struct {
+	*blockProduct
+	s    *Schedule
+	form BlockForm
+	// size is how many terms a partial sum has, groups how many of them a row.
+	size, groups int64
+	columns      int64
+	shape        []int64
+	made         BlockwiseStages
+}
+
+// check finds the extents of the stages.
+func (b *blockwise) check(g *Stage) error {
+	if b.size == 0 || b.size%b.step() != 0 && (b.nibbles || b.form == BlockIntegers) {
+		return fmt.Errorf("has blocks of %d, which are no multiple of %d", b.block, b.step())
+	}
+	b.groups, b.columns = b.inner.Extent/b.size, b.column.Extent
+	elements := max(b.inner.Extent, b.groups*b.columns)
+	for _, v := range b.rows {
+		b.shape = append(b.shape, v.Extent)
+		if elements *= v.Extent; elements > maxBlockElements {
+			return fmt.Errorf("is too large: its sums are more than %d", int64(maxBlockElements))
+		}
+	}
+	if expr.Size(g.Body) > maxBodyNodes/8 {
+		return fmt.Errorf("has a body that is too large")
+	}
+	return nil
+}
+
+func (b *blockwise) apply(g *Stage) BlockwiseStages {
+	b.made = BlockwiseStages{-1, -1, -1, -1, -1, -1, -1}
+	var weights *expr.Tensor
+	if b.form == BlockIntegers || b.nibbles {
+		weights = b.layOut(g)
+	}
+	if b.form == BlockFloats {
+		partial := b.partialFloats(weights)
+		b.made.Partial = b.s.addComputed(partial)
+		b.finish(g, func(row []expr.Expr, group, column expr.Expr) expr.Expr {
+			return b.at(b.scale, nil, group, column, partial.At(slices.Concat(row, []expr.Expr{group, column})...))
+		})
+		return b.made
+	}
+	b.integers(g, weights)
+	b.s.algorithms = append(b.s.algorithms, integerBlocks)
+	return b.made
+}
+
+// addComputed adds the stage that computes a tensor, which may be a reduction, and returns its number.
+func (s *Schedule) addComputed(t *expr.Tensor) int {
+	s.addStage(&Stage{Tensor: t, Axes: t.Axes, Reduce: t.Reduce, Combiner: t.Combiner, Body: t.Body})
+	return len(s.Stages) - 1
+}
+
+// finish makes the stage the sum over groups of a term.
+func (b *blockwise) finish(g *Stage, term func(row []expr.Expr, group, column expr.Expr) expr.Expr) {
+	group := &expr.Var{Name: b.inner.Name, Extent: b.groups}
+	row := make([]expr.Expr, len(b.rows))
+	for k, v := range b.rows {
+		row[k] = v
+	}
+	g.Reduce, g.Body = []*expr.Var{group}, term(row, group, b.column)
+	g.resetNest()
+}
+
+// at is an expression of the stage for the first term of a group, times a value; nil for none.
+func (b *blockwise) at(e expr.Expr, row []expr.Expr, group, column, times expr.Expr) expr.Expr {
+	e = b.substituted(e, row, expr.MulE(group, expr.I(b.size)), column)
+	if times != nil {
+		e = expr.MulE(times, e)
+	}
+	return e
+}
+
+// substituted is an expression of the stage at other places; a nil row leaves the axes of rows as they are.
+func (b *blockwise) substituted(e expr.Expr, row []expr.Expr, inner, column expr.Expr) expr.Expr {
+	values := map[*expr.Var]expr.Expr{b.inner: inner}
+	if column != nil {
+		values[b.column] = column
+	}
+	for k, x := range row {
+		values[b.rows[k]] = x
+	}
+	return expr.Rewrite(expr.Substitute(e, values), func(x expr.Expr) expr.Expr {
+		if l, ok := x.(*expr.Load); ok {
+			return simplifiedIndex(l)
+		}
+		return x
+	})
+}
+
+// simplifiedIndex is a load whose indices are as simple as they can be.
+func simplifiedIndex(l *expr.Load) expr.Expr {
+	index := make([]expr.Expr, len(l.Index))
+	for k, x := range l.Index {
+		index[k] = expr.Simplify(x)
+	}
+	return l.Tensor.At(index...)
+}
+
+// partialFloats is the sums of blocks in float32.
+func (b *blockwise) partialFloats(words *expr.Tensor) *expr.Tensor {
+	rank := len(b.rows)
+	extents := []int64{b.size}
+	if b.nibbles {
+		extents = []int64{b.size / b.step(), b.step()}
+	}
+	return expr.ReduceOver("partial", expr.Sum, slices.Concat(b.shape, []int64{b.groups, b.columns}), extents, func(i, r []expr.Expr) expr.Expr {
+		group, column, within := i[rank], i[rank+1], r[0]
+		if b.nibbles {
+			within = expr.AddE(expr.MulE(r[0], expr.I(b.step())), r[1])
+		}
+		inner := expr.AddE(expr.MulE(group, expr.I(b.size)), within)
+		var code expr.Expr
+		if b.nibbles {
+			steps := b.size / b.step()
+			word := words.At(expr.AddE(expr.MulE(group, expr.I(steps)), r[0]), column)
+			code = choose(r[1], b.step(), func(k int64) expr.Expr { return nibbleOf(word, k) })
+		} else {
+			code = b.weights.Tensor.At(inner, column)
+		}
+		value := expr.To(array.Float32, code)
+		if b.zero != nil {
+			value = expr.SubE(value, b.at(b.zero, i[:rank], group, column, nil))
+		}
+		return expr.MulE(b.substituted(b.data, i[:rank], inner, nil), value)
+	})
+}
+
+// nibbleOf is one of the eight codes in a word.
+func nibbleOf(word expr.Expr, k int64) expr.Expr {
+	if k > 0 {
+		word = expr.Bin(expr.ShiftRight, word, &expr.Int{Value: 4 * k, Type: array.Int32})
+	}
+	return expr.Bin(expr.And, word, &expr.Int{Value: 15, Type: array.Int32})
+}
+
+// integers adds the stages that quantise data and sum products of integers, and has the stage scale them.
+func (b *blockwise) integers(g *Stage, weights *expr.Tensor) {
+	rank := len(b.rows)
+	perGroup := slices.Concat(b.shape, []int64{b.groups})
+	value := func(i []expr.Expr, t expr.Expr) expr.Expr {
+		return expr.To(array.Float32, b.substituted(b.data, i[:rank], expr.AddE(expr.MulE(i[rank], expr.I(b.size)), t), nil))
+	}
+	const steps = 127
+	peak := expr.ReduceOver("peak", expr.Maximum, perGroup, []int64{b.size}, func(i, r []expr.Expr) expr.Expr {
+		return expr.Un(expr.Abs, value(i, r[0]))
+	})
+	inverse := expr.Compute("inverse", perGroup, func(i []expr.Expr) expr.Expr {
+		zero, largest := expr.F(array.Float32, 0), peak.At(i...)
+		return expr.Sel(expr.Bin(expr.Eq, largest, zero), zero, expr.DivE(expr.F(array.Float32, steps), largest))
+	})
+	data := expr.Compute("data", append(slices.Clone(perGroup), b.size), func(i []expr.Expr) expr.Expr {
+		x := expr.MulE(value(i, i[rank+1]), inverse.At(i[:rank+1]...))
+		x = expr.MinE(expr.MaxE(x, expr.F(array.Float32, -steps)), expr.F(array.Float32, steps))
+		return expr.To(array.Int8, expr.Un(expr.Round, x))
+	})
+	b.made.Peak, b.made.Inverse, b.made.Data = b.s.addComputed(peak), b.s.addComputed(inverse), b.s.addComputed(data)
+	var offset *expr.Tensor
+	step := func(i []expr.Expr) expr.Expr { return expr.MulE(peak.At(i...), expr.F(array.Float32, 1.0/steps)) }
+	if b.zero != nil {
+		total := expr.ReduceOver("total", expr.Sum, perGroup, []int64{b.size}, func(i, r []expr.Expr) expr.Expr {
+			return expr.To(array.Int32, data.At(append(slices.Clone(i), r[0])...))
+		})
+		offset = expr.Compute("offset", perGroup, func(i []expr.Expr) expr.Expr {
+			e := expr.MulE(expr.To(array.Float32, total.At(i...)), step(i))
+			if z, ok := b.zero.(*expr.Float); ok {
+				e = expr.MulE(e, z)
+			}
+			return e
+		})
+		b.made.Total, b.made.Offset = b.s.addComputed(total), b.s.addComputed(offset)
+	}
+	partial := b.partialIntegers(data, weights)
+	b.made.Partial = b.s.addComputed(partial)
+	b.finish(g, func(row []expr.Expr, group, column expr.Expr) expr.Expr {
+		at := append(slices.Clone(row), group)
+		sum := expr.MulE(expr.To(array.Float32, partial.At(append(slices.Clone(at), column)...)), step(at))
+		if offset != nil {
+			shift := offset.At(at...)
+			if _, ok := b.zero.(*expr.Float); !ok {
+				shift = b.at(b.zero, nil, group, column, shift)
+			}
+			sum = expr.SubE(sum, shift)
+		}
+		return b.at(b.scale, nil, group, column, sum)
+	})
+}
+
+// partialIntegers is the sums of groups in integers. Halves of bytes are taken apart by a stage.
+func (b *blockwise) partialIntegers(data, weights *expr.Tensor) *expr.Tensor {
+	rank, steps := len(b.rows), b.size/b.step()
+	extents := []int64{steps, dotTerms}
+	if b.nibbles {
+		extents = []int64{steps, 2, dotTerms}
+		halves := expr.Compute("halves", []int64{weights.Shape[0], 2, weights.Shape[1]}, func(i []expr.Expr) expr.Expr {
+			both := weights.At(i[0], i[2])
+			return choose(i[1], 2, func(half int64) expr.Expr {
+				if half == 0 {
+					return expr.LowNibble(both)
+				}
+				return expr.HighNibble(both)
+			})
+		})
+		b.made.Weights = b.s.addComputed(halves)
+		weights = halves
+	}
+	return expr.ReduceOver("partial", expr.Sum, slices.Concat(b.shape, []int64{b.groups, b.columns}), extents, func(i, r []expr.Expr) expr.Expr {
+		term := r[len(r)-1]
+		at := []expr.Expr{expr.AddE(expr.MulE(i[rank], expr.I(steps)), r[0])}
+		within := expr.AddE(expr.MulE(r[0], expr.I(b.step())), term)
+		if b.nibbles {
+			at = append(at, r[1])
+			within = expr.AddE(within, expr.MulE(r[1], expr.I(dotTerms)))
+		}
+		at = append(at, expr.AddE(expr.MulE(i[rank+1], expr.I(dotTerms)), term))
+		x := data.At(append(slices.Clone(i[:rank+1]), within)...)
+		return expr.MulE(expr.To(array.Int32, x), expr.To(array.Int32, weights.At(at...)))
+	})
+}
