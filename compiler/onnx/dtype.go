@@ -8,10 +8,14 @@ var tensorTypes = map[int32]array.DType{
 	9: array.Bool, 10: array.Float16, 11: array.Float64, 12: array.Uint32, 13: array.Uint64, 16: array.BFloat16,
 }
 
+// packedTypes are those of four bits, of which two elements share a byte, the first in its lower half. In memory they
+// have a byte each.
+var packedTypes = map[int32]array.DType{21: array.Uint8, 22: array.Int8}
+
 // otherTypes names the values of TensorProto.DataType that have none.
 var otherTypes = map[int32]string{
 	0: "undefined", 8: "string", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 18: "float8e4m3fnuz",
-	19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
+	19: "float8e5m2", 20: "float8e5m2fnuz", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2",
 }
 
 // DataType is the TensorProto.DataType of an element type.

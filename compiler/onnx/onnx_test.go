@@ -100,6 +100,9 @@ func TestTypedTensorFields(t *testing.T) {
 		{"uint64", tensorWith(13, []int64{1}, packed(11, 7)), []float64{7}, array.Uint64},
 		{"float", tensorWith(1, []int64{1}, func(m *message) { m.float(4, 2.5) }), []float64{2.5}, array.Float32},
 		{"scalar", tensorWith(6, nil, packed(5, 9)), []float64{9}, array.Int32},
+		{"uint4", tensorWith(21, []int64{3}, func(m *message) { m.bytes(9, []byte{0xf1, 0x08}) }), []float64{1, 15, 8}, array.Uint8},
+		{"int4", tensorWith(22, []int64{2, 2}, func(m *message) { m.bytes(9, []byte{0xf1, 0x78}) }), []float64{1, -1, -8, 7}, array.Int8},
+		{"int4 in int32", tensorWith(22, []int64{3}, packed(5, 0x2f, 0x08)), []float64{-1, 2, -8}, array.Int8},
 		{"empty", tensorWith(7, []int64{0}, func(*message) {}), nil, array.Int64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,6 +163,10 @@ func TestReadRefuses(t *testing.T) {
 		{"string tensor", withTensor(tensorWith(8, []int64{1}, func(*message) {})), "element type 8 string is not supported"},
 		{"short data", withTensor(tensorWith(1, []int64{1 << 40}, func(m *message) { m.bytes(9, []byte("abcd")) })),
 			"needs 4398046511104 bytes but has 4"},
+		{"four bits cut short", withTensor(tensorWith(22, []int64{5}, func(m *message) { m.bytes(9, []byte("ab")) })),
+			`tensor "t": 5 elements of 4 bits, shape [5], need 3 bytes but have 2`},
+		{"four bits too long", withTensor(tensorWith(21, []int64{4}, packed(5, 1, 2, 3))), "4 elements of 4 bits, shape [4], need 2 bytes but have 3"},
+		{"four bits too many", withTensor(tensorWith(21, []int64{1 << 40}, func(m *message) { m.bytes(9, []byte("ab")) })), "need 549755813888 bytes but have 2"},
 		{"negative extent", withTensor(tensorWith(1, []int64{-1}, func(*message) {})), "negative extent"},
 		{"overflowing shape", withTensor(tensorWith(1, []int64{1 << 40, 1 << 40}, func(*message) {})), "too large"},
 		{"data in the wrong field", withTensor(tensorWith(1, []int64{1}, packed(7, 1))), "are in field 7 where 4 is due"},

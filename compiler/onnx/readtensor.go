@@ -70,7 +70,10 @@ func (r *rawTensor) array() (*array.Array, error) {
 	if r.location == 1 {
 		return nil, unsupportedf("its data is in an external file: save the model with its weights inside")
 	}
-	d := tensorTypes[int32(r.code)]
+	d, packed := packedTypes[int32(r.code)]
+	if !packed {
+		d = tensorTypes[int32(r.code)]
+	}
 	if d == array.Invalid {
 		name := otherTypes[int32(r.code)]
 		return nil, unsupportedf("element type %d %s is not supported", r.code, name)
@@ -83,6 +86,9 @@ func (r *rawTensor) array() (*array.Array, error) {
 		return nil, err
 	}
 	shape := append([]int64{}, r.dims...)
+	if packed {
+		return r.unpacked(d, shape, size)
+	}
 	if r.hasRaw && !r.typed {
 		if int64(len(r.raw)) != size {
 			return nil, fmt.Errorf("%v%v needs %d bytes but has %d", d, shape, size, len(r.raw))
@@ -97,6 +103,29 @@ func (r *rawTensor) array() (*array.Array, error) {
 		return nil, fmt.Errorf("%v%v needs %d bytes but has %d", d, shape, size, len(out))
 	}
 	return &array.Array{DType: d, Shape: shape, Data: out}, nil
+}
+
+// unpacked are so many elements of four bits as integers of eight.
+func (r *rawTensor) unpacked(d array.DType, shape []int64, elements int64) (*array.Array, error) {
+	pairs := r.raw
+	if !r.hasRaw || r.typed {
+		var err error
+		if pairs, err = r.typedData(d); err != nil {
+			return nil, err
+		}
+	}
+	if want := (elements + 1) / 2; int64(len(pairs)) != want {
+		return nil, fmt.Errorf("%d elements of 4 bits, shape %v, need %d bytes but have %d", elements, shape, want, len(pairs))
+	}
+	a := &array.Array{DType: d, Shape: shape, Data: make([]byte, elements)}
+	for i := range a.Data {
+		code := pairs[i/2] >> (i % 2 * 4) & 15
+		if d == array.Int8 { // its highest bit is the sign
+			code = byte(int8(code<<4) >> 4)
+		}
+		a.Data[i] = code
+	}
+	return a, nil
 }
 
 // typedField is the number of the field that holds elements of each type, and how they are encoded.

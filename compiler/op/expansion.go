@@ -16,10 +16,11 @@ type Item struct {
 type Sequence struct{ Elements []*Value }
 
 // Dequantised is what a DequantizeLinear made a value of: integer minus zero, times scale. Scale and zero are as in
-// the model: one for all, or one for each position on the axis; zero may be nil.
+// the model: one for all, one for each position on the axis, or, with Block, one for each block of so many positions
+// there; zero may be nil.
 type Dequantised struct {
 	Integer, Scale, Zero *Value
-	Axis                 int64
+	Axis, Block          int64
 }
 
 // Expansion writes a node as others, or works on what is no tensor. It gives the node's outputs in order; nil ones are

@@ -9,6 +9,6 @@ var Lowered = slices.Concat(
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
 	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
-	recurrentDefs, quantizeDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
+	recurrentDefs, quantizeDefs, blockMatMulDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
 	openDefs, selectionDefs, uniqueDefs, suppressionDefs,
 )

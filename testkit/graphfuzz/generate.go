@@ -32,8 +32,9 @@ func Generate(seed uint64) *Case {
 	}
 	g.outputs()
 	g.selection(seed)
+	g.blocks(seed)
 	return &Case{Seed: seed, Inputs: g.inputs, Model: &onnx.Model{
-		IRVersion: 8, ProducerName: "graphfuzz", Opsets: []onnx.Opset{{Version: opset}}, Graph: g.graph,
+		IRVersion: 8, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph,
 	}}
 }
 

@@ -24,8 +24,10 @@ var files embed.FS
 
 // Case is one application of an operator.
 type Case struct {
-	Name    string                     `json:"name"`
-	Op      string                     `json:"op"`
+	Name string `json:"name"`
+	Op   string `json:"op"`
+	// Domain is the operator's; empty for ONNX's own.
+	Domain  string                     `json:"domain,omitempty"`
 	Opset   int64                      `json:"opset"`
 	Attrs   map[string]json.RawMessage `json:"attrs,omitempty"`
 	Inputs  []*Array                   `json:"in"`
@@ -73,7 +75,10 @@ func read(data []byte) ([]*Case, error) {
 func (c *Case) Model() (*onnx.Model, map[string]*array.Array, error) {
 	g := &onnx.Graph{Name: c.Name}
 	m := &onnx.Model{IRVersion: 8, Opsets: []onnx.Opset{{Version: c.Opset}}, Graph: g}
-	n := &onnx.Node{Name: "node", Op: c.Op, Attributes: attributes(c.Attrs)}
+	if c.Domain != "" {
+		m.Opsets = append(m.Opsets, onnx.Opset{Domain: c.Domain, Version: 1})
+	}
+	n := &onnx.Node{Name: "node", Op: c.Op, Domain: c.Domain, Attributes: attributes(c.Attrs)}
 	inputs := map[string]*array.Array{}
 	for k, in := range c.Inputs {
 		if in == nil {

@@ -10,8 +10,21 @@ import (
 // exact, and rounded once to a float, where that of the floats is rounded at each term.
 var quantisedProducts = []Form{
 	quantisedProduct(op.Conv, convSums, (*expansion).quantisedConv),
-	quantisedProduct(op.MatMul, matmulSums, (*expansion).quantisedMatMul),
-	quantisedProduct(op.Gemm, gemmSums, (*expansion).quantisedGemm),
+	quantisedProduct(op.MatMul, matmulSums, (*expansion).quantisedMatMul).or(blockForm(op.MatMul)),
+	quantisedProduct(op.Gemm, gemmSums, (*expansion).quantisedGemm).or(blockForm(op.Gemm)),
+}
+
+// or is the form where it applies, and another one elsewhere.
+func (f Form) or(other Form) Form {
+	first := f
+	f.Applies = func(n *op.Node, in []*op.Item) bool { return first.Applies(n, in) || other.Applies(n, in) }
+	f.Expand = func(b op.Builder, n *op.Node, in []*op.Item, used []bool) ([]*op.Item, error) {
+		if first.Applies(n, in) {
+			return first.Expand(b, n, in, used)
+		}
+		return other.Expand(b, n, in, used)
+	}
+	return f
 }
 
 // sums describes those that a product makes of integers.
@@ -42,7 +55,7 @@ func quantisedProduct(name string, of func(n *op.Node, weights []int64) (sums, b
 			return false
 		}
 		s, ok := of(n, weights.Integer.Shape)
-		if !ok || array.Elements(weights.Scale.Shape) != 1 && weights.Axis != s.axis {
+		if !ok || array.Elements(weights.Scale.Shape) != 1 && (weights.Axis != s.axis || weights.Block != 0) {
 			return false
 		}
 		return s.pays && s.terms < maxIntegerTerms

@@ -49,8 +49,8 @@ func (e *expansion) dequantizeLinear() []*op.Item {
 		to = int64(onnx.DataType(scale.DType))
 	}
 	result := e.op(op.Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
-	if result != nil && e.node.Int("block_size", 0) == 0 {
-		result.From = &op.Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1)}
+	if result != nil {
+		result.From = &op.Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1), Block: e.node.Int("block_size", 0)}
 	}
 	return only(result)
 }

@@ -16,6 +16,7 @@ var runtimeDefs = []op.Def{
 	ofRuntime(def("SkipSimplifiedLayerNormalization", 3, 4, (*expansion).skipSimplifiedLayerNormalization)),
 	ofRuntime(def("RotaryEmbedding", 4, 4, (*expansion).cachedRotaryEmbedding)),
 	ofRuntime(def("GroupQueryAttention", 1, 9, (*expansion).groupQueryAttention)),
+	ofRuntime(def("MatMulNBits", 3, 6, (*expansion).matMulNBits)),
 }
 
 func ofRuntime(d op.Def) op.Def {

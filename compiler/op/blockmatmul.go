@@ -1,0 +1,84 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// BlockMatMul is a product of a matrix, or several, with weights that are quantised by blocks; it stands in no model.
+// Operand 0 is (..., K). Operand 1 has the codes, u8: (K, N), or, where the attribute "bits" is 4, two neighbours
+// along K in each byte as expr.Nibble has them, (ceil(K/2), N). Operand 2 has the scales, (blocks, N): "block_size"
+// codes of a column have one. Operand 3 is what is subtracted from codes: one number, or one for each scale; zero when
+// it is left out.
+const BlockMatMul = "block_matmul"
+
+var blockMatMulDefs = []Def{{
+	Name: BlockMatMul, Internal: true, Kind: Reduction, MinIn: 3, MaxIn: 4, Label: "matmul", Lower: lowerBlockMatMul, Infer: inferBlockMatMul,
+	Layout: rowMajorResult, Work: matmulWork, Detail: blockMatMulDetail, Traits: Traits{Tiled: true},
+}}
+
+func blockMatMulDetail(n *Node) string {
+	return fmt.Sprintf("x %s in %d bits by %d", times([]int64{depthOf(n), n.In[2].Shape[1]}), n.Int("bits", 8), n.Int("block_size", 1))
+}
+
+// depthOf is the extent that a product sums over.
+func depthOf(n *Node) int64 { return n.In[0].Shape[len(n.In[0].Shape)-1] }
+
+func inferBlockMatMul(n *Node) (Type, error) {
+	x, codes, scale := n.In[0], n.In[1], n.In[2]
+	bits, block := n.Int("bits", 8), n.Int("block_size", 0)
+	if len(x.Shape) == 0 || len(codes.Shape) != 2 || len(scale.Shape) != 2 || bits != 4 && bits != 8 || block < 1 {
+		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
+	}
+	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || codes.DType != array.Uint8 {
+		return Type{}, fmt.Errorf("operands %v and %v with scales %v have other types than are due", x.Type, codes.Type, scale.Type)
+	}
+	depth, columns := depthOf(n), scale.Shape[1]
+	rows := (depth*bits + 7) / 8
+	if !sameShape(codes.Shape, []int64{rows, columns}) || scale.Shape[0] != (depth+block-1)/block {
+		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
+	}
+	if n.Has(3) && array.Elements(n.In[3].Shape) != 1 && !sameShape(n.In[3].Shape, scale.Shape) {
+		return Type{}, fmt.Errorf("zero points %v do not fit scales %v", n.In[3].Type, scale.Type)
+	}
+	shape := append([]int64{}, x.Shape...)
+	shape[len(shape)-1] = columns
+	return Type{x.DType, shape}, nil
+}
+
+// lowerBlockMatMul is the sum over k of x[..., k] * ((code[k, n] - zero[k/block, n]) * scale[k/block, n]).
+func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	const f = array.Float32
+	x, codes, scale := l.matrix(in[0]), l.matrix(in[1]), l.matrix(in[2])
+	block := expr.I(min(n.Int("block_size", 1), depthOf(n)))
+	zero := func(_, _ expr.Expr) expr.Expr { return nil }
+	switch {
+	case n.Has(3) && array.Elements(n.In[3].Shape) == 1:
+		z := l.Readable(in[3])
+		value := expr.To(f, z.At(zeros(len(z.Shape))...))
+		zero = func(_, _ expr.Expr) expr.Expr { return value }
+	case n.Has(3):
+		z := l.matrix(in[3])
+		zero = func(b, column expr.Expr) expr.Expr { return expr.To(f, z.At(b, column)) }
+	}
+	rank := len(n.Out.Shape)
+	acc := l.Reduce("matmul", expr.Sum, n.Out.Shape, RowMajor(rank), []int64{depthOf(n)}, func(i, r []expr.Expr) expr.Expr {
+		k, column := r[0], i[rank-1]
+		var code expr.Expr
+		if n.Int("bits", 8) == 4 {
+			code = expr.Nibble(codes.At(expr.Bin(expr.FloorDiv, k, expr.I(2)), column), k)
+		} else {
+			code = codes.At(k, column)
+		}
+		code = expr.To(f, code)
+		b := expr.Simplify(expr.Bin(expr.FloorDiv, k, block))
+		if z := zero(b, column); z != nil {
+			code = expr.SubE(code, z)
+		}
+		at := append(append([]expr.Expr{}, i[:rank-1]...), k)
+		return expr.MulE(wide(x.At(at...)), expr.MulE(code, wide(scale.At(b, column))))
+	})
+	return narrow(l, n, acc), nil
+}

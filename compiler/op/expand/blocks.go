@@ -1,0 +1,169 @@
+package expand
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// blockWeights are known weights that are quantised by blocks, as op.BlockMatMul takes them.
+type blockWeights struct {
+	// codes are (K, N), or two to a byte; scale is (blocks, N), and zero is that or one number.
+	codes, scale, zero *array.Array
+	bits, block        int64
+}
+
+// blockMatMul is the product of x by weights.
+func (e *expansion) blockMatMul(x *op.Value, w blockWeights) *op.Value {
+	if e.failed() {
+		return nil
+	}
+	in := []*op.Value{x, e.known(w.codes), e.known(w.scale)}
+	if zero := oneZero(w.zero); zero.Len() > 1 || zero.Float(0) != 0 {
+		in = append(in, e.known(zero))
+	}
+	return e.op(op.BlockMatMul, attributes{intOf("bits", w.bits), intOf("block_size", w.block)}, in...)
+}
+
+// oneZero is one number where all zero points are the same.
+func oneZero(zero *array.Array) *array.Array {
+	for i := range zero.Len() {
+		if zero.Float(i) != zero.Float(0) {
+			return zero
+		}
+	}
+	one := array.New(array.Float32)
+	if zero.Len() > 0 {
+		one.SetFloat(0, zero.Float(0))
+	}
+	return one
+}
+
+// pairsOfRows has two neighbouring rows of codes in each byte, the first in its lower half.
+func pairsOfRows(codes *array.Array) *array.Array {
+	rows, columns := codes.Shape[0], codes.Shape[1]
+	packed := array.New(array.Uint8, (rows+1)/2, columns)
+	for k := range rows {
+		to := packed.Data[k/2*columns : (k/2+1)*columns]
+		for n, code := range codes.Data[k*columns : (k+1)*columns] {
+			to[n] |= code << (k % 2 * 4)
+		}
+	}
+	return packed
+}
+
+// transposed is an array of two axes with these exchanged.
+func transposed(a *array.Array) *array.Array { return op.Arrange(a, []int{1, 0}) }
+
+// depthAxis is the axis of a product's weights that is summed over.
+func depthAxis(n *op.Node) int64 {
+	if n.Op == op.Gemm && n.Int("transB", 0) != 0 {
+		return 1
+	}
+	return 0
+}
+
+// blockForm is the form of products whose weights are dequantised from bytes, or from four bits, with a scale for each
+// block along the depth, or for each column: weights stay as they are, and are dequantised where they are multiplied.
+func blockForm(name string) Form {
+	return Form{Name: name, Expand: expand((*expansion).productOfBlocks), Applies: func(n *op.Node, in []*op.Item) bool {
+		if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
+			return false
+		}
+		x, from := in[0].Tensor, in[1].Tensor.From
+		if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || len(x.Shape) == 0 {
+			return false
+		}
+		return areBytes(from) && len(from.Integer.Shape) == 2 && array.Elements(from.Integer.Shape) > 0 &&
+			(n.Op != op.Gemm || n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1) && blocksOf(from, depthAxis(n)) > 0
+	}}
+}
+
+// blocksOf is how many positions along the depth have one scale; 0 where that is none, or where blocks lie otherwise.
+func blocksOf(from *op.Dequantised, depth int64) int64 {
+	axis, all := from.Axis, from.Integer.Shape[depth]
+	if axis < 0 {
+		axis += 2
+	}
+	switch {
+	case array.Elements(from.Scale.Shape) == 1, from.Block == 0 && axis == 1-depth:
+		return all
+	case from.Block > 1 && axis == depth:
+		return min(from.Block, all)
+	}
+	return 0
+}
+
+func (e *expansion) productOfBlocks() []*op.Item {
+	from, depth := e.tensor(1).From, depthAxis(e.node)
+	codes, shift := unsigned(from.Integer.Const)
+	block := blocksOf(from, depth)
+	scale := e.everyBlock(from.Scale.Const, codes.Shape, depth, block)
+	zero := array.New(array.Float32)
+	if from.Zero != nil {
+		zero = e.everyBlock(from.Zero.Const, codes.Shape, depth, block)
+	}
+	shifted := array.New(array.Float32, zero.Shape...)
+	for i := range zero.Len() {
+		shifted.SetFloat(i, zero.Float(i)+shift)
+	}
+	if depth == 1 {
+		codes = transposed(codes)
+	}
+	w := blockWeights{codes: codes, scale: scale, zero: shifted, bits: 8, block: block}
+	if shift == 8 || shift == 0 && largest(codes) < 16 {
+		w.codes, w.bits = pairsOfRows(codes), 4
+	}
+	result := e.blockMatMul(e.tensor(0), w)
+	if bias := e.tensor(2); bias != nil {
+		result = e.op(op.Add, nil, result, bias)
+	}
+	return only(result)
+}
+
+// unsigned are integers of 8 bits plus a shift, with which none is negative: 8 for those of 4 bits.
+func unsigned(a *array.Array) (codes *array.Array, shift float64) {
+	codes = array.New(array.Uint8, a.Shape...)
+	if a.DType == array.Uint8 {
+		copy(codes.Data, a.Data)
+		return codes, 0
+	}
+	by := byte(8)
+	for _, b := range a.Data {
+		if int8(b) < -8 || int8(b) > 7 {
+			by = 128
+		}
+	}
+	for i, b := range a.Data {
+		codes.Data[i] = b + by
+	}
+	return codes, float64(by)
+}
+
+func largest(codes *array.Array) byte {
+	most := byte(0)
+	for _, b := range codes.Data {
+		most = max(most, b)
+	}
+	return most
+}
+
+// everyBlock are scales or zero points of weights of some shape as (blocks, N), one for each block of a column.
+func (e *expansion) everyBlock(a *array.Array, shape []int64, depth, block int64) *array.Array {
+	blocks, columns := (shape[depth]-1)/block+1, shape[1-depth]
+	if a.Len() == blocks*columns && len(a.Shape) == 2 {
+		if depth == 1 {
+			return transposed(a)
+		}
+		return a
+	}
+	e.Budget().Bytes(blocks * columns * a.DType.Bytes())
+	all := array.New(a.DType, blocks, columns)
+	for i := range all.Len() {
+		if from := i % columns % a.Len(); a.DType.IsFloat() {
+			all.SetFloat(i, a.Float(from))
+		} else {
+			all.SetInt(i, a.Int(from))
+		}
+	}
+	return all
+}

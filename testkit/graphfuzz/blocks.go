@@ -1,0 +1,85 @@
+package graphfuzz
+
+import (
+	"math/rand/v2"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// runtimeDomain has ONNX Runtime's own operators.
+const runtimeDomain = "com.microsoft"
+
+// blocks adds, to one graph of four, a product with weights that are quantised by blocks, or by columns, of an input
+// of its own.
+func (g *generator) blocks(seed uint64) {
+	g.rng = rand.New(rand.NewPCG(seed, 2))
+	if g.rng.IntN(4) > 0 {
+		return
+	}
+	shape := []int64{int64(1 + g.rng.IntN(7)), pick(g, []int64{8, 16, 24, 32, 40, 64, 96})}
+	if g.rng.IntN(3) == 0 {
+		shape = append([]int64{int64(1 + g.rng.IntN(3))}, shape...)
+	}
+	x := g.fed(array.Float32, shape...)
+	if g.rng.IntN(2) == 0 {
+		x = g.node("Relu", x.dtype, x.shape, single(x))
+	}
+	columns := int64(1 + g.rng.IntN(40))
+	y := pick(g, []func(tensor, int64) tensor{g.matMulNBits, g.matMulNBits, g.dequantisedMatMul})(x, columns)
+	if g.rng.IntN(2) == 0 {
+		y = g.node("Add", y.dtype, y.shape, []string{y.name, g.constant(g.random(y.dtype, []int64{columns}))})
+	}
+	g.graph.Outputs = append(g.graph.Outputs, info(y))
+}
+
+// bytes are a constant of any bytes.
+func (g *generator) bytes(shape ...int64) string {
+	a := array.New(array.Uint8, shape...)
+	for i := range a.Data {
+		a.Data[i] = byte(g.rng.IntN(256))
+	}
+	return g.constant(a)
+}
+
+// scales are so small that sums of codes of some bits are about one.
+func (g *generator) scales(bits int64, shape ...int64) string {
+	a := array.New(array.Float32, shape...)
+	for i := range a.Len() {
+		a.SetFloat(i, float64(1+g.rng.IntN(8))/float64(int64(8)<<bits))
+	}
+	return g.constant(a)
+}
+
+func product(x tensor, columns int64) []int64 {
+	return append(append([]int64{}, x.shape[:x.rank()-1]...), columns)
+}
+
+func (g *generator) matMulNBits(x tensor, columns int64) tensor {
+	depth, bits, block := x.shape[x.rank()-1], pick(g, []int64{4, 4, 8}), pick(g, []int64{16, 32, 64})
+	blocks := (depth-1)/block + 1
+	in := []string{x.name, g.bytes(columns, blocks, block*bits/8), g.scales(bits, columns, blocks)}
+	if g.rng.IntN(2) == 0 {
+		in = append(in, g.bytes(columns, (blocks*bits+7)/8))
+	}
+	y := g.node("MatMulNBits", x.dtype, product(x, columns), in,
+		integer("K", depth), integer("N", columns), integer("bits", bits), integer("block_size", block))
+	g.graph.Nodes[len(g.graph.Nodes)-1].Domain = runtimeDomain
+	return y
+}
+
+// dequantisedMatMul has a scale for each column.
+func (g *generator) dequantisedMatMul(x tensor, columns int64) tensor {
+	depth := x.shape[x.rank()-1]
+	codes := array.New(array.Int8, depth, columns)
+	for i := range codes.Data {
+		codes.Data[i] = byte(g.rng.IntN(256))
+	}
+	w := g.node("DequantizeLinear", x.dtype, codes.Shape, []string{g.constant(codes), g.scales(8, columns)}, integer("axis", 1))
+	return g.node("MatMul", x.dtype, product(x, columns), []string{x.name, w.name})
+}
+
+// opsets are those of the operators that the generator draws.
+func opsets() []onnx.Opset {
+	return []onnx.Opset{{Version: opset}, {Domain: runtimeDomain, Version: 1}}
+}
