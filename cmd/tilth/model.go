@@ -32,7 +32,8 @@ func newModel(a *app) *cobra.Command {
   tilth model resnet-18
   tilth model mobilenet-v2 --batch 4 -o mobilenet.onnx
   tilth model resnet-50 --quantise -o resnet50-int8.onnx
-  tilth model bert-small --seq 64`,
+  tilth model bert-small --seq 64
+  tilth model llama-small --bits 4 -o llama4.onnx`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: model.Names(),
 	}
@@ -41,14 +42,15 @@ func newModel(a *app) *cobra.Command {
 	c.Flags().BoolVar(&o.Open, "open", false, "leave the batch and the tokens open, as the symbols batch and sequence")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
 	c.Flags().BoolVar(&o.Quantise, "quantise", false, "in bytes: activations with one scale, weights with one for each channel (models for images)")
+	c.Flags().Int64Var(&o.Bits, "bits", 0, "4 or 8: weights of products in so many bits, with a scale for each block of 32 (models that read text)")
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default NAME.onnx)")
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		if len(args) == 0 {
 			return listModels(a, asJSON)
 		}
-		if o.Batch == 0 || c.Flags().Changed("seq") && o.Seq == 0 {
-			return usagef("--batch and --seq want positive numbers")
+		if o.Batch == 0 || c.Flags().Changed("seq") && o.Seq == 0 || c.Flags().Changed("bits") && o.Bits == 0 {
+			return usagef("--batch, --seq and --bits want positive numbers")
 		}
 		return writeModel(a, args[0], o, output, asJSON)
 	})

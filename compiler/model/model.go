@@ -22,6 +22,8 @@ type Options struct {
 	Open bool
 	// Quantise writes a network for images in bytes, as tools for static quantisation do.
 	Quantise bool
+	// Bits is 4 or 8 for a text model whose products have weights of so many bits, quantised by blocks; 0 for floats.
+	Bits int64
 }
 
 // Description is an entry of the list of models.
@@ -63,8 +65,11 @@ func Build(name string, o Options) (*onnx.Model, error) {
 		return nil, err
 	}
 	b.materialise()
-	if o.Quantise {
+	switch {
+	case o.Quantise:
 		quantise(m)
+	case o.Bits > 0:
+		quantiseBlocks(m, o.Bits)
 	}
 	return m, nil
 }
@@ -72,7 +77,7 @@ func Build(name string, o Options) (*onnx.Model, error) {
 // Write writes a built-in model as an ONNX file and returns its size in bytes. Weights are made while they are
 // written.
 func Write(w io.Writer, name string, o Options) (int64, error) {
-	if o.Quantise { // which weights are made for
+	if o.Quantise || o.Bits > 0 { // which weights are made for
 		m, err := Build(name, o)
 		if err != nil {
 			return 0, err
@@ -107,6 +112,10 @@ func find(name string, o Options) (*network, error) {
 		return nil, fmt.Errorf("the batch and the number of tokens are either open or given")
 	case o.Quantise && n.Seq != 0:
 		return nil, fmt.Errorf("%s reads text: only networks for images are quantised", name)
+	case o.Bits != 0 && n.Seq == 0:
+		return nil, fmt.Errorf("%s reads no text: only weights of models that do are quantised by blocks", name)
+	case o.Bits != 0 && o.Bits != 4 && o.Bits != 8:
+		return nil, fmt.Errorf("weights of %d bits: want 4 or 8", o.Bits)
 	case o.Seq != 0 && n.Seq == 0:
 		return nil, fmt.Errorf("%s reads no text and takes no number of tokens", name)
 	case o.Seq < 0 || o.Seq > n.maxSeq:

@@ -33,7 +33,7 @@ func quantise(m *onnx.Model) {
 	for k, n := range nodes {
 		q.node(n, nodes[k+1:])
 	}
-	q.dropUnread()
+	dropUnread(m.Graph)
 }
 
 // quantised is what is known of the values that are quantised: none are below zero, or some are.
@@ -157,15 +157,4 @@ func (q *quantiser) quantiseWeights(n *onnx.Node) {
 		Name: name + ".dequantise", Op: "DequantizeLinear", Inputs: []string{name + ".integers", name + ".scale", name + ".zero"},
 		Outputs: []string{n.Inputs[1]}, Attributes: []*onnx.Attribute{integer("axis", int64(axis))},
 	})
-}
-
-// dropUnread removes weights that are only known in bytes now.
-func (q *quantiser) dropUnread() {
-	read := map[string]bool{}
-	for _, n := range q.graph.Nodes {
-		for _, v := range n.Inputs {
-			read[v] = true
-		}
-	}
-	q.graph.Initializers = slices.DeleteFunc(q.graph.Initializers, func(t *onnx.Tensor) bool { return !read[t.Name] })
 }

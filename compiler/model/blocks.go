@@ -1,0 +1,107 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+const (
+	// weightBlock is how many weights of a column have one scale.
+	weightBlock = 32
+	// runtimeDomain has ONNX Runtime's own operators.
+	runtimeDomain = "com.microsoft"
+)
+
+// quantiseBlocks writes products with known weights as tools for language models do: as MatMulNBits, with weights of 4
+// or 8 bits that have one scale for each block of a column, without zero points. A table of words that serves the
+// scores, too, stays as it is for its rows to be read.
+func quantiseBlocks(m *onnx.Model, bits int64) {
+	known, transposed := map[string]*array.Array{}, map[string]*array.Array{}
+	for _, t := range m.Graph.Initializers {
+		known[t.Name] = t.Value
+	}
+	for _, n := range m.Graph.Nodes {
+		if w := known[n.Inputs[0]]; n.Op == "Transpose" && w != nil && len(w.Shape) == 2 {
+			transposed[n.Outputs[0]] = w
+		}
+		if n.Op != "MatMul" {
+			continue
+		}
+		name, columns := n.Inputs[1], transposed[n.Inputs[1]]
+		if w := known[name]; columns == nil && w != nil && w.DType == array.Float32 && len(w.Shape) == 2 {
+			columns = byColumn(w)
+		}
+		if columns == nil {
+			continue
+		}
+		codes, scales := blocksOf(columns, bits)
+		n.Op, n.Domain, n.Inputs = "MatMulNBits", runtimeDomain, []string{n.Inputs[0], name + ".codes", name + ".scales"}
+		n.Attributes = []*onnx.Attribute{
+			integer("K", columns.Shape[1]), integer("N", columns.Shape[0]), integer("bits", bits), integer("block_size", weightBlock),
+		}
+		m.Graph.Initializers = append(m.Graph.Initializers, &onnx.Tensor{Name: name + ".codes", Value: codes}, &onnx.Tensor{Name: name + ".scales", Value: scales})
+	}
+	m.Opsets = append(m.Opsets, onnx.Opset{Domain: runtimeDomain, Version: 1})
+	dropUnread(m.Graph)
+}
+
+// byColumn has the columns of weights as rows.
+func byColumn(w *array.Array) *array.Array {
+	rows, columns := w.Shape[0], w.Shape[1]
+	out := array.New(array.Float32, columns, rows)
+	for k := range rows {
+		for n := range columns {
+			copy(out.Data[4*(n*rows+k):4*(n*rows+k)+4], w.Data[4*(k*columns+n):])
+		}
+	}
+	return out
+}
+
+// blocksOf are rows of weights as codes of some bits, the first of a byte lowest, and a scale for each block.
+func blocksOf(w *array.Array, bits int64) (codes, scales *array.Array) {
+	rows, depth := w.Shape[0], w.Shape[1]
+	blocks := (depth-1)/weightBlock + 1
+	middle := float64(int64(1) << (bits - 1))
+	codes, scales = array.New(array.Uint8, rows, blocks, weightBlock*bits/8), array.New(array.Float32, rows, blocks)
+	for i := range scales.Len() {
+		first := i % blocks * weightBlock
+		block := w.Data[4*(i/blocks*depth+first) : 4*(i/blocks*depth+min(first+weightBlock, depth))]
+		values := &array.Array{DType: array.Float32, Shape: []int64{int64(len(block)) / 4}, Data: block}
+		largest := 0.0
+		for k := range values.Len() {
+			largest = max(largest, math.Abs(values.Float(k)))
+		}
+		scales.SetFloat(i, largest/(middle-1))
+		to := codes.Data[i*weightBlock*bits/8:]
+		for k := range int64(weightBlock) {
+			code := middle
+			if k < values.Len() && largest > 0 {
+				code += math.RoundToEven(values.Float(k) / scales.Float(i))
+			}
+			to[k*bits/8] |= byte(min(code, 2*middle-1)) << (k * bits % 8)
+		}
+	}
+	return codes, scales
+}
+
+// dropUnread removes what no node reads any more.
+func dropUnread(g *onnx.Graph) {
+	for range 2 { // a weight behind the node that transposed it
+		read := map[string]bool{}
+		for _, n := range g.Nodes {
+			for _, v := range n.Inputs {
+				read[v] = true
+			}
+		}
+		for _, v := range g.Outputs {
+			read[v.Name] = true
+		}
+		g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool {
+			return !slices.ContainsFunc(n.Outputs, func(v string) bool { return read[v] })
+		})
+		g.Initializers = slices.DeleteFunc(g.Initializers, func(t *onnx.Tensor) bool { return !read[t.Name] })
+	}
+}
