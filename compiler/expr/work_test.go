@@ -2,12 +2,14 @@ package expr
 
 import "testing"
 
-// TestOperationsOfFloatsAndOfIntegers: each where it is computed, and none of indices, casts and selections.
+// TestOperationsOfFloatsAndOfIntegers: each where it is computed, and none of indices, casts,
+// selections and constants.
 func TestOperationsOfFloatsAndOfIntegers(t *testing.T) {
 	for text, want := range map[string][2]float64{
 		"input t0 f32[8,16]\nsum t1 f32[8] over 16 = (mul [t0 i0 r0] [t0 i0 r0])\noutput t1\n":                                              {256, 0},
 		"input t0 u8[8,16]\nconstant t1 i8[16,4]\nsum t2 i32[8,4] over 16 = (mul (cast i32 [t0 i0 r0]) (cast i32 [t1 r0 i1]))\noutput t2\n": {0, 1024},
 		"input t0 i32[8]\nsum t1 i32[4] over 2 = (select (lt (add i0 r0) 3) [t0 (add i0 r0)] 0:i32)\noutput t1\n":                           {0, 8},
+		"input t0 f32[8]\nconstant t1 u8[8]\nmap t2 f32[8] = (mul [t0 i0] (sub (cast f32 [t1 i0]) 0x1p+03:f32))\noutput t2\n":               {8, 0},
 		"input t0 i32[8]\nmap t1 f32[8] = (mul (cast f32 [t0 i0]) 0x1p-01:f32)\noutput t1\n":                                                {8, 0},
 	} {
 		w, err := Parse("tilth-workload 1\n" + text)

@@ -87,7 +87,8 @@ func (w *Workload) Digest() string {
 }
 
 // Flop counts the floating point operations of one execution: every arithmetic node of floating point type counts one,
-// a reduction step one more. Index arithmetic, loads, casts and selections count nothing.
+// a reduction step one more. Index arithmetic, loads, casts, selections and what is made of constants alone count
+// nothing.
 func (w *Workload) Flop() float64 {
 	var total float64
 	for _, t := range w.Stages {
@@ -163,21 +164,38 @@ func (w *Workload) Bytes() int64 {
 	return total
 }
 
+// countFlop counts the arithmetic on floats, but for what is made of constants alone: how these are stored is no work.
 func countFlop(e Expr) float64 {
-	var n float64
-	Walk(e, func(x Expr) {
-		switch x := x.(type) {
-		case *Binary:
-			if x.A.DType().IsFloat() {
-				n++
-			}
-		case *Unary:
-			if x.DType().IsFloat() {
-				n++
-			}
-		}
-	})
+	n, _, _ := arithmetic(e)
 	return n
+}
+
+// arithmetic counts operations, loads, and those of them that are of constants.
+func arithmetic(e Expr) (n float64, loads, constants int) {
+	if l, ok := e.(*Load); ok {
+		loads = 1
+		if l.Tensor.Role == Constant {
+			constants = 1
+		}
+	}
+	Children(e, func(x Expr) {
+		m, all, known := arithmetic(x)
+		n, loads, constants = n+m, loads+all, constants+known
+	})
+	if isFloatArithmetic(e) && (constants == 0 || constants < loads) {
+		n++
+	}
+	return n, loads, constants
+}
+
+func isFloatArithmetic(e Expr) bool {
+	switch x := e.(type) {
+	case *Binary:
+		return x.A.DType().IsFloat()
+	case *Unary:
+		return x.DType().IsFloat()
+	}
+	return false
 }
 
 func checkTensor(t *Tensor) error {
