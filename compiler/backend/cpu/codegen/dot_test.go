@@ -155,6 +155,24 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 	}
 }
 
+// TestCodesOfFourBitsComeFromATable: with AVX-512 one instruction makes floats of codes, less their zero point.
+func TestCodesOfFourBitsComeFromATable(t *testing.T) {
+	x, codes := expr.NewInput("x", array.Float32, 2, 64), expr.NewConstant("codes", array.Uint8, 32, 64)
+	scale := expr.NewConstant("scale", array.Float32, 2, 64)
+	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("product", expr.Sum, []int64{2, 64}, []int64{64}, func(i, r []expr.Expr) expr.Expr {
+		code := expr.Nibble(codes.At(expr.Bin(expr.FloorDiv, r[0], expr.I(2)), i[1]), r[0])
+		value := expr.SubE(expr.To(array.Float32, code), expr.F(array.Float32, 8))
+		return expr.MulE(x.At(i[0], r[0]), expr.MulE(value, scale.At(expr.Bin(expr.FloorDiv, r[0], expr.I(32)), i[1])))
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := mode{target: "x86-64-v4"}.description(t)
+	if text := assembly(t, defaultModule(t, w, d), d); !strings.Contains(text, "vpermps") || strings.Contains(text, "vcvtdq2ps") {
+		t.Errorf("codes are cast, and not picked from a table:\n%s", text)
+	}
+}
+
 // defaultModule is the source of a workload's default schedule.
 func defaultModule(t *testing.T, w *expr.Workload, d *target.Target) string {
 	t.Helper()

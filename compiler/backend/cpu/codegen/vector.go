@@ -38,6 +38,9 @@ func (p *printer) vectorForm(e expr.Expr) string {
 	if e.DType() == array.Bool {
 		return p.boolVector(e)
 	}
+	if code, ok := p.fromFourBits(e); ok {
+		return code
+	}
 	switch n := e.(type) {
 	case *expr.Binary:
 		return p.vectorBinary(n)

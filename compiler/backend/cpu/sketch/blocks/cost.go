@@ -13,8 +13,8 @@ import (
 const (
 	// scaleOps scales a sum of a block and adds it to the others: a cast, the step of the data, the scale.
 	scaleOps = 4
-	// halvesOps takes a vector of bytes apart, castOps makes floats of a vector of codes.
-	halvesOps, castOps = 3, 3
+	// halvesOps takes a vector of bytes apart, castOps makes floats of a vector of codes, pickOps does so by a table.
+	halvesOps, castOps, pickOps = 3, 4, 2
 	// quantiseOps is what an element of data takes until it has 8 bits, in all passes over it.
 	quantiseOps = 12
 )
@@ -43,7 +43,7 @@ func (x *variant) Cost(p parameters) float64 {
 func (x *variant) groupCycles(z sizes) float64 {
 	sums, terms := float64(z.rows*z.vectors), float64(z.terms)
 	multiplied := sums * terms
-	codes := float64(z.vectors) * terms * castOps
+	codes := float64(z.vectors) * terms * x.castOps()
 	if x.form == schedule.BlockIntegers {
 		multiplied /= 4
 		codes = 0
@@ -55,6 +55,14 @@ func (x *variant) groupCycles(z sizes) float64 {
 	operations := multiplied + codes + scaleOps*sums
 	loops := float64(z.steps/z.unroll)*0.5 + 1
 	return max(operations/machine.Arithmetic, loads*machine.LoadSlot, (operations+loads)/machine.Issue) + loops
+}
+
+// castOps is what it takes to make floats of a vector of codes.
+func (x *variant) castOps() float64 {
+	if x.product.Nibbles && x.target.CPU.Has("avx512f") {
+		return pickOps
+	}
+	return castOps
 }
 
 // waiting is the cycles until all codes and scales have come from memory.
