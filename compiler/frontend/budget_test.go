@@ -183,3 +183,22 @@ func TestMergingSiblingsCostsInProportionToTheirNumber(t *testing.T) {
 		t.Errorf("import allocates %d bytes, and %d for twice as much", once, twice)
 	}
 }
+
+// TestWeightsThatProductsTakeAreNotDequantised: reading them costs memory in proportion to their bytes, not to floats
+// and scales for each of them, which are eight times as many and more.
+func TestWeightsThatProductsTakeAreNotDequantised(t *testing.T) {
+	const depth, columns = 2048, 1024
+	scale := array.New(array.Float32, depth/32, columns)
+	m := sketch.New().Opset(21).Input("x", 1, depth).Known("codes", array.New(array.Int8, depth, columns)).Known("scale", scale).
+		Node("w = DequantizeLinear codes scale", sketch.Int("axis", 0), sketch.Int("block_size", 32)).Node("y = MatMul x w").Output("y")
+	p, bytes, err := importCost(op.DefaultLimits, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes > 4*depth*columns {
+		t.Errorf("import allocated %d KiB for %d KiB of weights", bytes>>10, depth*columns>>10)
+	}
+	if len(p.Tasks) != 1 {
+		t.Errorf("%d tasks, want the product alone", len(p.Tasks))
+	}
+}

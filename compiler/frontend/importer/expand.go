@@ -13,8 +13,9 @@ import (
 func (b *builder) expand(s *scope, d *op.Def, n op.Node, in []*op.Item, outputs []string) error {
 	used := make([]bool, len(outputs))
 	for k, output := range outputs {
-		used[k] = output != "" && s.used[output]
+		used[k] = output != "" && s.used[output] != 0
 	}
+	n.Weights = len(outputs) == 1 && s.used[outputs[0]] == asWeights
 	err := checkCount(d, in)
 	var out []*op.Item
 	if err == nil {

@@ -50,7 +50,7 @@ func (b *builder) call(s *scope, f *onnx.Function, n op.Node, in []*op.Item, out
 	}
 	for k, output := range outputs {
 		it := inner.items[f.Outputs[k]]
-		if it == nil && output != "" && s.used[output] {
+		if it == nil && output != "" && s.used[output] != 0 {
 			return fmt.Errorf("node %q (%s): output %q is computed by no node of the function", n.Name, n.Op, f.Outputs[k])
 		}
 		if it != nil && output != "" {

@@ -17,7 +17,7 @@ type builder struct {
 	// values are those of the graph, by what operators see of them.
 	values map[*op.Value]*graph.Value
 	// used are the names that the nodes of a graph or function read, by its address.
-	used map[any]map[string]bool
+	used map[any]map[string]usage
 }
 
 // Build reads a model. shapes fixes what the model leaves open: the shape of an input by its name, or one number for
@@ -25,7 +25,7 @@ type builder struct {
 func Build(m *onnx.Model, shapes map[string][]int64, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
 		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget}, functions: functionsOf(m),
-		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]bool{},
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{},
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {

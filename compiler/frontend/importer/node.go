@@ -116,7 +116,7 @@ func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outp
 	}
 	values := b.valuesOf(operands)
 	for k, output := range outputs {
-		if output == "" || !s.used[output] {
+		if output == "" || s.used[output] == 0 {
 			continue
 		}
 		n.Output = k
@@ -129,8 +129,8 @@ func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outp
 	return nil
 }
 
-// add adds an operator to the graph and gives its result: a constant where its operands are known, or where it has no
-// elements.
+// add adds an operator to the graph and gives its result: a constant where its operands are known, unless it makes
+// weights that products dequantise themselves, or where it has no elements.
 func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Value, error) {
 	b.Budget.For(n.Name, n.Op)
 	b.Budget.Node()
@@ -144,7 +144,7 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
 	switch {
-	case made.Def().Kind == op.Known || graph.AllKnown(in) || graph.IsEmpty(made.Out.Shape):
+	case made.Def().Kind == op.Known || graph.AllKnown(in) && !n.Weights || graph.IsEmpty(made.Out.Shape):
 		a, err := op.Evaluate(made.Node)
 		if err != nil {
 			return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)

@@ -21,20 +21,29 @@ type scope struct {
 	outer *scope
 	// items has a nil item for an input of a function that the call leaves out.
 	items map[string]*op.Item
-	// used has the names that somebody reads; graphs that are read again share it.
-	used map[string]bool
+	// used has how names are read; graphs that are read again share it.
+	used map[string]usage
 }
 
-func newScope(f *frame, outer *scope, used map[string]bool) *scope {
+func newScope(f *frame, outer *scope, used map[string]usage) *scope {
 	return &scope{frame: f, outer: outer, items: map[string]*op.Item{}, used: used}
 }
 
+// usage says how a name is read, by one reader or several; zero is not at all.
+type usage uint8
+
+const (
+	// asWeights is as the second factor of a product, inAnotherWay is all else.
+	asWeights usage = 1 << iota
+	inAnotherWay
+)
+
 // usedBy are the names that a graph or function reads or gives, found once for all iterations and calls.
-func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[string]bool {
+func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[string]usage {
 	if b.used[of] == nil {
-		used := map[string]bool{}
+		used := map[string]usage{}
 		for _, name := range outputs {
-			used[name] = true
+			used[name] |= inAnotherWay
 		}
 		markUsed(used, nodes)
 		b.used[of] = used
@@ -43,10 +52,15 @@ func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[strin
 }
 
 // markUsed notes what the nodes read, those of graphs inside them too.
-func markUsed(used map[string]bool, nodes []*onnx.Node) {
+func markUsed(used map[string]usage, nodes []*onnx.Node) {
 	for _, n := range nodes {
-		for _, name := range n.Inputs {
-			used[name] = true
+		product := n.Domain == "" && (n.Op == op.MatMul || n.Op == op.Gemm)
+		for k, name := range n.Inputs {
+			if product && k == 1 {
+				used[name] |= asWeights
+			} else {
+				used[name] |= inAnotherWay
+			}
 		}
 		for _, a := range n.Attributes {
 			if a.Graph == nil {
@@ -54,7 +68,7 @@ func markUsed(used map[string]bool, nodes []*onnx.Node) {
 			}
 			markUsed(used, a.Graph.Nodes)
 			for _, o := range a.Graph.Outputs {
-				used[o.Name] = true
+				used[o.Name] |= inAnotherWay
 			}
 		}
 	}

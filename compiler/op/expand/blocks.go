@@ -1,7 +1,10 @@
 package expand
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -64,18 +67,44 @@ func depthAxis(n *op.Node) int64 {
 
 // blockForm is the form of products whose weights are dequantised from bytes, or from four bits, with a scale for each
 // block along the depth, or for each column: weights stay as they are, and are dequantised where they are multiplied.
+// Weights that were left for that, and are of no such product, are dequantised here.
 func blockForm(name string) Form {
-	return Form{Name: name, Expand: expand((*expansion).productOfBlocks), Applies: func(n *op.Node, in []*op.Item) bool {
-		if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
-			return false
-		}
-		x, from := in[0].Tensor, in[1].Tensor.From
-		if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || len(x.Shape) == 0 {
-			return false
-		}
-		return areBytes(from) && len(from.Integer.Shape) == 2 && array.Elements(from.Integer.Shape) > 0 &&
-			(n.Op != op.Gemm || n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1) && blocksOf(from, depthAxis(n)) > 0
+	return Form{Name: name, Expand: expand((*expansion).productOfDequantised), Applies: func(n *op.Node, in []*op.Item) bool {
+		return isBlockProduct(n, in) || len(in) > 1 && in[1] != nil && in[1].Tensor != nil && isLeft(in[1].Tensor)
 	}}
+}
+
+// isLeft reports whether known weights were not dequantised when they were read.
+func isLeft(w *op.Value) bool { return w.Const == nil && w.From != nil && isBlockWeights(w.From) }
+
+// isBlockProduct reports whether a product may take its weights as they are.
+func isBlockProduct(n *op.Node, in []*op.Item) bool {
+	if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {
+		return false
+	}
+	x, from := in[0].Tensor, in[1].Tensor.From
+	if from == nil || x.DType == array.Float64 || x.DType != in[1].Tensor.DType || x.Const != nil || len(x.Shape) == 0 {
+		return false
+	}
+	if n.Op == op.Gemm && (n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1) {
+		return false
+	}
+	return areBytes(from) && isKnown(from.Integer) && len(from.Integer.Shape) == 2 && array.Elements(from.Integer.Shape) > 0 && blocksOf(from, depthAxis(n)) > 0
+}
+
+func (e *expansion) productOfDequantised() []*op.Item {
+	if isBlockProduct(e.node, e.in) {
+		return e.productOfBlocks()
+	}
+	w, from := e.tensor(1), e.tensor(1).From
+	attrs := attributes{intOf("axis", from.Axis), intOf("block_size", from.Block), intOf("output_dtype", int64(onnx.DataType(w.DType)))}
+	floats := e.as((*expansion).dequantizeLinear, attrs, from.Integer, from.Scale, from.Zero)
+	if e.failed() {
+		return nil
+	}
+	in := e.tensors()
+	in[1] = floats[0].Tensor
+	return only(e.itself(in...))
 }
 
 // blocksOf is how many positions along the depth have one scale; 0 where that is none, or where blocks lie otherwise.
@@ -91,6 +120,29 @@ func blocksOf(from *op.Dequantised, depth int64) int64 {
 		return min(from.Block, all)
 	}
 	return 0
+}
+
+// isBlockWeights reports whether products may take weights as they are, whichever axis they sum over: known bytes with
+// a scale for each whole block, or one for each position on an axis.
+func isBlockWeights(from *op.Dequantised) bool {
+	x, scale := from.Integer, from.Scale
+	if !areBytes(from) || !isKnown(x) || len(x.Shape) != 2 || array.Elements(x.Shape) == 0 {
+		return false
+	}
+	axis := from.Axis
+	if axis < 0 {
+		axis += 2
+	}
+	switch {
+	case axis < 0 || axis > 1:
+		return false
+	case from.Block == 0 || array.Elements(scale.Shape) == 1:
+		return true
+	}
+	want := slices.Clone(x.Shape)
+	want[axis] /= max(1, from.Block)
+	return from.Block > 1 && x.Shape[axis]%from.Block == 0 && slices.Equal(scale.Shape, want) &&
+		(from.Zero == nil || slices.Equal(from.Zero.Shape, want))
 }
 
 func (e *expansion) productOfBlocks() []*op.Item {

@@ -104,7 +104,9 @@ func (e *expansion) itself(in ...*op.Value) *op.Value {
 	if e.failed() {
 		return nil
 	}
-	return e.add(*e.node, in)
+	n := *e.node
+	n.Weights = false
+	return e.add(n, in)
 }
 
 func (e *expansion) add(n op.Node, in []*op.Value) *op.Value {

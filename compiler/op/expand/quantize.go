@@ -48,11 +48,41 @@ func (e *expansion) dequantizeLinear() []*op.Item {
 	if to == 0 {
 		to = int64(onnx.DataType(scale.DType))
 	}
-	result := e.op(op.Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
+	from := &op.Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1), Block: e.node.Int("block_size", 0)}
+	var result *op.Value
+	if e.node.Weights && isBlockWeights(from) {
+		result = e.dequantisedWeights(from, to)
+	} else {
+		result = e.op(op.Dequantize, attributes{intOf("to", to)}, x, e.perElement(scale, x.Shape), e.perElement(zero, x.Shape))
+	}
 	if result != nil {
-		result.From = &op.Dequantised{Integer: x, Scale: scale, Zero: zero, Axis: e.node.Int("axis", 1), Block: e.node.Int("block_size", 0)}
+		result.From = from
 	}
 	return only(result)
+}
+
+// dequantisedWeights are known weights as floats, which are not computed here: whole blocks have an axis of their own
+// for that.
+func (e *expansion) dequantisedWeights(from *op.Dequantised, to int64) *op.Value {
+	x, scale, zero := from.Integer, from.Scale, from.Zero
+	shape := slices.Clone(x.Shape)
+	if from.Block == 0 || array.Elements(scale.Shape) == 1 {
+		scale, zero = e.perElement(scale, shape), e.perElement(zero, shape)
+	} else {
+		axis := int(from.Axis+2) % 2
+		single := slices.Insert(slices.Clone(scale.Shape), axis+1, 1)
+		blocks := slices.Clone(single)
+		blocks[axis+1] = from.Block
+		if x, scale = e.reshape(x, blocks...), e.reshape(scale, single...); zero != nil {
+			zero = e.reshape(zero, single...)
+		}
+	}
+	if e.failed() {
+		return nil
+	}
+	n := op.Node{Name: e.node.Name, Op: op.Dequantize, Opset: expandedOpset, Outputs: 1, Weights: true}
+	n.Attrs = map[string]*onnx.Attribute{"to": intOf("to", to)}
+	return e.reshape(e.add(n, []*op.Value{x, scale, zero}), shape...)
 }
 
 // perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for
