@@ -18,7 +18,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
@@ -33,7 +32,6 @@ type options struct {
 	operators     []string
 	batches       []int64
 	target        string
-	numerics      schedule.Numerics
 	threads       []int
 	// tuning is the time for each workload beyond its default schedule.
 	tuning     time.Duration

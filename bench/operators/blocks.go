@@ -3,16 +3,20 @@ package main
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // blockSize is how many weights of a column share a scale.
 const blockSize = 32
 
 // blocks are products of rows of float32 with weights that are quantised by blocks, as ggml has them: one byte or half
-// a byte a weight. Shapes are rows, columns and depth.
+// a byte a weight; with fast numerics rows may be rounded to 8 bits, as ggml's always are. Shapes are rows, columns
+// and depth.
 var blocks = []family{
 	{name: "Product q8", build: blockProduct(weight8, 1), question: askBlocks("q8_0"), shapes: decoded},
 	{name: "Product q4", build: blockProduct(weight4, 2), question: askBlocks("q4_K"), shapes: decoded},
+	{name: "Product q8 fast", build: blockProduct(weight8, 1), question: askBlocks("q8_0"), shapes: decoded, numerics: schedule.Fast},
+	{name: "Product q4 fast", build: blockProduct(weight4, 2), question: askBlocks("q4_K"), shapes: decoded, numerics: schedule.Fast},
 }
 
 // decoded are products of one row of language models.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/bench/results"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 func main() {
@@ -41,7 +40,6 @@ func parseOptions(args []string) (o options, err error) {
 	flags.StringVar(&o.filter, "task", "", "measure only tasks whose name has this text")
 	flags.StringVar(&o.model, "model", "", "ONNX file, or the name of a built-in model, whose tasks to measure in place of a set")
 	flags.StringVar(&o.set, "set", "ansor", "the sets to measure, separated by commas: "+setNames())
-	numerics := flags.String("numerics", "", "algorithms that may be used: strict, default or fast")
 	names := flags.String("operators", "", "the operators of the set to measure, separated by commas (default all)")
 	batches := flags.String("batch", "1,16", "batch sizes of the set")
 	threads := flags.String("threads", "1,2", "numbers of threads")
@@ -74,9 +72,6 @@ func parseOptions(args []string) (o options, err error) {
 	}
 	for _, n := range sizes {
 		o.batches = append(o.batches, int64(n))
-	}
-	if o.numerics, err = schedule.ParseNumerics(*numerics); err != nil {
-		return o, fmt.Errorf("-numerics: %w", err)
 	}
 	o.threads, err = positive("-threads", *threads)
 	return o, err

@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // modelTasks are the tasks of an ONNX file or of a built-in model.
@@ -20,7 +21,7 @@ func modelTasks(name string) ([]workload, error) {
 	}
 	var list []workload
 	for _, t := range p.Tasks {
-		list = append(list, workload{name: t.Name, shape: "", count: t.Count, Workload: t.Workload, flop: t.Flop})
+		list = append(list, workload{name: t.Name, shape: "", count: t.Count, Workload: t.Workload, flop: t.Flop, numerics: schedule.Default})
 	}
 	return list, nil
 }

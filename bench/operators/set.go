@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // workload is one computation to measure.
@@ -23,6 +24,8 @@ type workload struct {
 	// question is what libraries are asked for; empty where none is.
 	question string
 	unrated  bool
+	// numerics bound the schedules.
+	numerics schedule.Numerics
 }
 
 // family is an operator of the set with its shapes at batch 1.
@@ -34,6 +37,8 @@ type family struct {
 	question func(batch int64, shape []int64) string
 	// unrated operators multiply in another type than float32, of which the machine's rate is not measured.
 	unrated bool
+	// numerics bound the schedules; default numerics where they are zero.
+	numerics schedule.Numerics
 }
 
 // families are the single operators and subgraphs of the evaluation of Ansor (Zheng et al., OSDI 2020, sections 7.1
@@ -80,7 +85,8 @@ func operators(set string, names []string, batches []int64) ([]workload, error) 
 				if err != nil {
 					return nil, fmt.Errorf("%s %v: %w", f.name, shape, err)
 				}
-				one := workload{name: f.name, shape: shapeText(shape), batch: batch, count: 1, Workload: w.Merge(), flop: flop, unrated: f.unrated}
+				one := workload{name: f.name, shape: shapeText(shape), batch: batch, count: 1, Workload: w.Merge(), flop: flop,
+					unrated: f.unrated, numerics: max(schedule.Default, f.numerics)}
 				if f.question != nil {
 					one.question = f.question(batch, shape)
 				}

@@ -50,11 +50,11 @@ type batch struct {
 }
 
 func newTask(w workload, b *bench) (*task, error) {
-	s, err := registry.Space(w.Workload, b.target, b.numerics)
+	s, err := registry.Space(w.Workload, b.target, w.numerics)
 	if err != nil {
 		return nil, err
 	}
-	t := &task{workload: w, space: s, dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%.16s", b.target.Threads(), w.Digest()))}
+	t := &task{workload: w, space: s, dir: filepath.Join(b.scratch, fmt.Sprintf("%d-%v-%.16s", b.target.Threads(), w.numerics, w.Digest()))}
 	if t.search, err = tuner.NewSearch(t.space, nil, tuner.Options{Algorithm: b.algorithm, Seed: 1}); err != nil {
 		return nil, err
 	}

@@ -154,14 +154,11 @@ func (e *expansion) productOfBlocks() []*op.Item {
 	if from.Zero != nil {
 		zero = e.everyBlock(from.Zero.Const, codes.Shape, depth, block)
 	}
-	shifted := array.New(array.Float32, zero.Shape...)
-	for i := range zero.Len() {
-		shifted.SetFloat(i, zero.Float(i)+shift)
-	}
+	zero = shifted(zero, shift)
 	if depth == 1 {
 		codes = transposed(codes)
 	}
-	w := blockWeights{codes: codes, scale: scale, zero: shifted, bits: 8, block: block}
+	w := blockWeights{codes: codes, scale: scale, zero: zero, bits: 8, block: block}
 	if shift == 8 || shift == 0 && largest(codes) < 16 {
 		w.codes, w.bits = pairsOfRows(codes), 4
 	}
@@ -170,6 +167,21 @@ func (e *expansion) productOfBlocks() []*op.Item {
 		result = e.op(op.Add, nil, result, bias)
 	}
 	return only(result)
+}
+
+// shifted are zero points plus a number: bytes, if they are such.
+func shifted(zero *array.Array, by float64) *array.Array {
+	floats, bytes, fit := array.New(array.Float32, zero.Shape...), array.New(array.Uint8, zero.Shape...), true
+	for i := range zero.Len() {
+		z := zero.Float(i) + by
+		floats.SetFloat(i, z)
+		bytes.SetFloat(i, z)
+		fit = fit && bytes.Float(i) == z
+	}
+	if fit {
+		return bytes
+	}
+	return floats
 }
 
 // unsigned are integers of 8 bits plus a shift, with which none is negative: 8 for those of 4 bits.
