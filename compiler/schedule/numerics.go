@@ -17,8 +17,8 @@ const (
 	// Default also allows algorithms whose errors are larger by a known factor, see Schedule.ErrorGrowth: Winograd and
 	// Strassen, and products of matrices in pieces of TF32.
 	Default
-	// Fast also allows whatever loses more: products of elements that are rounded to TF32 or bfloat16, whether by
-	// schedules or, on devices that gain by it, in memory (backend.Backend.Storage).
+	// Fast also allows whatever loses more: products of elements that are rounded to TF32, bfloat16 or 8 bits, whether
+	// by schedules or, on devices that gain by it, in memory (backend.Backend.Storage).
 	Fast
 )
 
