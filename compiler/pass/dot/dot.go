@@ -100,18 +100,21 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 	if terms(Types{a.tensor.DType, b.tensor.DType}) != n.Extent {
 		return nil
 	}
-	loadA, loadB := a.load(lane.Extent*n.Extent), b.load(lane.Extent*n.Extent)
+	loadA, loadB := a.load(n.Extent), b.load(n.Extent)
+	if loadA == nil || loadB == nil {
+		return nil
+	}
 	before := store.Value.(*expr.Binary).A
 	return ir.Block{loadA, loadB, &ir.DotProduct{Lane: lane.Var, Buffer: store.Buffer, Index: store.Index, Before: before, Terms: n.Extent,
 		A: loadA.Buffer, B: loadB.Buffer}}
 }
 
-// elements are where an operand lies: those of a lane side by side, and either those of the next lane behind them or
-// the same for all lanes.
+// elements are where an operand lies: the terms of a lane side by side, and those of each lane so many elements behind
+// those of the first.
 type elements struct {
-	tensor *expr.Tensor
-	first  expr.Linear
-	shared bool
+	tensor  *expr.Tensor
+	first   expr.Linear
+	offsets []int64
 }
 
 // operand is a factor of a product that is added up in a type.
@@ -124,26 +127,44 @@ func operand(e expr.Expr, added array.DType, lane *expr.Var, n *ir.For, in ir.Al
 	if !ok || sum(l.Tensor.DType) != added || in.InRegisters(l.Tensor) {
 		return elements{}, false
 	}
-	at := expr.Linearize(l.Index[0])
-	across, linearLane := at.Coef(lane)
-	along, linear := at.Coef(n.Var)
-	if !linear || !linearLane || along != 1 || across != 0 && across != n.Extent {
+	first, offsets := ir.Offsets(l.Index[0], lane)
+	if along, linear := first.Coef(n.Var); offsets == nil || !linear || along != 1 {
 		return elements{}, false
 	}
-	first := at.Plus(expr.Linearize(lane), -across).Plus(expr.Linearize(n.Var), -1)
-	return elements{l.Tensor, first, across == 0}, true
+	return elements{l.Tensor, first.Plus(expr.Linearize(n.Var), -1), offsets}, true
 }
 
-// load puts the elements of all lanes into a register.
-func (e elements) load(lanes int64) *ir.Define {
-	lane := &expr.Var{Name: "k", Extent: lanes}
-	define := &ir.Define{
-		Buffer: ir.NewRegister("v", e.tensor.DType, lanes),
-		Lane:   lane,
-		Value:  e.tensor.At(expr.AddE(e.first.Expr(), lane)),
-	}
-	if e.shared {
+// load puts so many elements of each lane into a register; nil where they lie too far apart.
+func (e elements) load(terms int64) *ir.Define {
+	lane := &expr.Var{Name: "k", Extent: terms * int64(len(e.offsets))}
+	define := &ir.Define{Buffer: ir.NewRegister("v", e.tensor.DType, lane.Extent), Lane: lane}
+	switch {
+	case slices.Max(e.offsets) == 0 && slices.Min(e.offsets) == 0:
 		define.Value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr()}
+	case e.sideBySide(terms):
+		define.Value = e.tensor.At(expr.AddE(e.first.Expr(), lane))
+	default:
+		each := make([]int64, 0, lane.Extent)
+		for _, offset := range e.offsets {
+			for k := range terms {
+				each = append(each, offset+k)
+			}
+		}
+		picked := ir.Pick(lane, e.tensor, e.first, each)
+		if picked == nil {
+			return nil
+		}
+		define.Value = picked
 	}
 	return define
+}
+
+// sideBySide reports whether the terms of each lane lie behind those of the lane before.
+func (e elements) sideBySide(terms int64) bool {
+	for k, offset := range e.offsets {
+		if offset != int64(k)*terms {
+			return false
+		}
+	}
+	return true
 }

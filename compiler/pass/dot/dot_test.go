@@ -52,3 +52,14 @@ func TestStepsOfIntegerSumsAreOneInstruction(t *testing.T) {
 	irtest.Golden(t, "after", dot.Run(f, unsignedBySigned))
 	irtest.Golden(t, "without", dot.Run(f, func(dot.Types) int64 { return 0 }))
 }
+
+// TestLanesOfGroupsPickTheirTerms: channels of a group read the same terms, those of several groups their own.
+func TestLanesOfGroupsPickTheirTerms(t *testing.T) {
+	const groups = `input t0 u8[2,16]
+constant t1 i8[2,8,4]
+sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 i0 (add (add (mul (floordiv i1 4) 8) (mul r0 4)) r1)]) (cast i32 [t1 r0 i1 r1]))
+output t2
+`
+	f := promote.Run(irtest.Unrolled(t, groups, fours))
+	irtest.Golden(t, "groups", dot.Run(f, func(dot.Types) int64 { return 4 }))
+}

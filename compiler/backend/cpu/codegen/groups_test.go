@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
@@ -13,7 +14,7 @@ import (
 // TestGroupsOfEveryWidthAreRight: vectors that are no part of a group pick their lanes from what several read, at
 // borders as elsewhere.
 func TestGroupsOfEveryWidthAreRight(t *testing.T) {
-	for _, m := range modes {
+	for _, m := range slices.Concat(modes, dotModes) {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {

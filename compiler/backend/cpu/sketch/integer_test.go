@@ -2,6 +2,7 @@ package sketch
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -65,4 +66,27 @@ func withFeatures(t *target.Target, features []string) *target.Target {
 	d := *t
 	d.CPU.Features = slices.Sorted(slices.Values(slices.Concat(d.CPU.Features, features)))
 	return &d
+}
+
+// TestIntegersOfNarrowGroupsAreMultipliedByFours: with channels of several groups side by side in a vector.
+func TestIntegersOfNarrowGroupsAreMultipliedByFours(t *testing.T) {
+	for _, channels := range []int64{4, 8, 12, 16, 32} {
+		w, err := expr.Parse(strings.NewReplacer("IN", strconv.FormatInt(channels, 10), "ALL", strconv.FormatInt(8*channels, 10)).Replace(`tilth-workload 1
+input t0 u8[16,16,ALL]
+constant t1 i8[3,3,IN,ALL]
+sum t2 i32[14,14,ALL] over 3,3,IN = (mul (cast i32 [t0 (add i0 r0) (add i1 r1) (add (mul (floordiv i2 IN) IN) r2)]) (cast i32 [t1 r0 r1 r2 i2]))
+output t2
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(w, withFeatures(sketchtest.Target(t, "x86-64-v4"), []string{"avx512vnni"}), schedule.Strict)
+		applied, err := s.Apply(s.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trace := string(applied.Trace()); !strings.Contains(trace, "\ndot ") {
+			t.Errorf("%d channels a group are multiplied one by one:\n%s", channels, trace)
+		}
+	}
 }

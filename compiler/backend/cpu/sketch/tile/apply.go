@@ -176,7 +176,8 @@ func (x *Tile) reductionNest(b *nest.Builder, acc int, z sizes) {
 		reduction, extents = append(reduction, len(x.extents)+k), append(extents, x.steps[k])
 	}
 	var innermost []int
-	if last := len(reduction) - 1; x.dot != nil {
+	if x.dot != nil {
+		last := slices.Index(x.order, len(x.order)-1)
 		steps, terms := b.Split(acc, reduction[last], x.dot.terms, schedule.Peel)
 		reduction[last], innermost = steps, append(innermost, terms)
 		if b.Err == nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -68,7 +69,8 @@ func dotInstructionBF16(t *target.Target) instruction {
 }
 
 // findDot finds out whether the reduction is a sum of products of such elements with a constant that can be packed as
-// instructions want it, whose other operand all lanes share and has neighbours along the reduction side by side.
+// instructions want it, whose other operand has neighbours along the reduction side by side, and is the same for all
+// lanes, or for those of a group.
 func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) {
 	loads := expr.Loads(acc.Body)
 	added := acc.Tensor.DType
@@ -81,7 +83,7 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 	d.data = 1 - d.weights
 	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
 	d.instruction = dotInstruction(t, data.Tensor.DType, loads[d.weights].Tensor.DType)
-	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || expr.Uses(data, acc.Axes[x.vec]) || !nest.Adjacent(data, last) {
+	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || !x.sharedInGroups(data, acc) || !nest.Adjacent(data, last) {
 		return
 	}
 	if d.wide != array.Invalid {
@@ -92,6 +94,12 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 	x.dot = d
 	x.steps = slices.Clone(x.reduce)
 	x.steps[len(x.steps)-1] /= d.terms
+}
+
+// sharedInGroups reports whether all lanes read the same of an operand, or all lanes of a group.
+func (x *Tile) sharedInGroups(l *expr.Load, acc *schedule.Stage) bool {
+	axis := acc.Axes[x.vec]
+	return !expr.Uses(l, axis) || x.group > 0 && reuse.GroupOf(l, axis) == x.group
 }
 
 // Dots reports whether neighbours are multiplied at once.

@@ -1,0 +1,122 @@
+package ir
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Picked is, in a vector loop, a value whose lanes are picked from one or two vectors of elements that lie side by
+// side, as those of a few groups of channels.
+type Picked struct {
+	Lane *expr.Var
+	// From are the first elements of the vectors, each of Width elements of one type.
+	From  []*expr.Load
+	Width int64
+	// Picks has for each lane the place of its element: those of the second vector come behind those of the first.
+	Picks []int64
+}
+
+// DType is the type of a lane.
+func (p *Picked) DType() array.DType { return p.From[0].DType() }
+
+// Operands are the loop's variable and the first elements.
+func (p *Picked) Operands() []expr.Expr {
+	list := []expr.Expr{p.Lane}
+	for _, l := range p.From {
+		list = append(list, l)
+	}
+	return list
+}
+
+// Map replaces first elements by others.
+func (p *Picked) Map(f func(expr.Expr) expr.Expr) expr.Expr {
+	c := *p
+	c.From = make([]*expr.Load, len(p.From))
+	for k, l := range p.From {
+		c.From[k] = f(l).(*expr.Load)
+	}
+	return &c
+}
+
+// Source is one of the vectors, with its lanes those of a variable.
+func (p *Picked) Source(k int, lane *expr.Var) *expr.Load {
+	return p.From[k].Tensor.At(expr.AddE(p.From[k].Index[0], lane)).(*expr.Load)
+}
+
+// Offsets is an index in the first lane, and how far from it the lanes' indices are; nil where that is not the same
+// whatever the loops around do.
+func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int64) {
+	if coef, linear := expr.Linearize(index).Coef(lane); linear {
+		for k := range lane.Extent {
+			offsets = append(offsets, k*coef)
+		}
+		return expr.Linearize(index).Plus(expr.Linearize(lane), -coef), offsets
+	}
+	for k := range lane.Extent {
+		at := expr.Linearize(expr.Simplifier{Values: map[*expr.Var]expr.Expr{lane: expr.I(k)}}.Simplify(index))
+		if k == 0 {
+			first = at
+		}
+		apart := at.Plus(first, -1)
+		if len(apart.Terms) > 0 {
+			return first, nil
+		}
+		offsets = append(offsets, apart.Const)
+	}
+	return first, offsets
+}
+
+// Pick picks for each lane the element of a tensor that lies so far behind the first; nil where two vectors of as many
+// elements as there are lanes do not have them all.
+func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
+	// Whole blocks of the tensor are loaded, so that what other steps pick from a block is in the same vectors.
+	block := blockOf(first, t.Shape[0], lane.Extent)
+	start, end := floor(first.Const+slices.Min(offsets), block), floor(first.Const+slices.Max(offsets), block)+block
+	width, count := vectors(end-start, lane.Extent)
+	if count > 2 {
+		return nil
+	}
+	p := &Picked{Lane: lane, Width: width, Picks: make([]int64, len(offsets))}
+	begins := []int64{start, end - width}[:count]
+	for _, at := range begins {
+		source := first
+		source.Const = at
+		p.From = append(p.From, t.At(source.Expr()).(*expr.Load))
+	}
+	for k, offset := range offsets {
+		at := first.Const + offset
+		if p.Picks[k] = at - begins[0]; p.Picks[k] >= width {
+			p.Picks[k] = at - begins[1] + width
+		}
+	}
+	return p
+}
+
+// blockOf is how many elements, a power of two and at most the lanes, make blocks that an index begins at the same
+// place of, whatever the loops around do, and that a tensor ends at the end of.
+func blockOf(first expr.Linear, elements, lanes int64) int64 {
+	block := int64(1)
+	divides := func(n int64) bool {
+		return elements%n == 0 && !slices.ContainsFunc(first.Terms, func(t expr.Term) bool { return t.Coef%n != 0 })
+	}
+	for 2*block <= lanes && divides(2*block) {
+		block *= 2
+	}
+	return block
+}
+
+// vectors is how wide the fewest vectors are that have so many neighbours, at most lanes each. Two may overlap.
+func vectors(elements, lanes int64) (width, count int64) {
+	width = 1
+	for 2*width <= min(elements, lanes) {
+		width *= 2
+	}
+	return width, (elements + width - 1) / width
+}
+
+// floor is n rounded down to a multiple.
+func floor(n, multiple int64) int64 {
+	return n - ((n%multiple)+multiple)%multiple
+}
