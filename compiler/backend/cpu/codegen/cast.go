@@ -2,12 +2,10 @@ package codegen
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ctext"
-	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // cast is a C expression of a value of another type, in scalars (lanes 1) or vectors.
@@ -28,58 +26,6 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 		return u.cast(fmt.Sprintf("%s(%s)", u.helper("from_"+from.String(), whole, lanes), code), whole, to, lanes)
 	}
 	return fmt.Sprintf("__builtin_convertvector(%s, %s)", code, u.vector(to, lanes))
-}
-
-// isClamped reports whether a float32 or float64 is known to be within 32 bits, or NaN, as a quantised value is before
-// it is narrowed.
-func isClamped(e expr.Expr) bool {
-	if n, ok := e.(*expr.Unary); ok && n.Op == expr.Round {
-		e = n.A
-	}
-	outer, ok := e.(*expr.Binary)
-	if !ok || outer.Op != expr.Min || ctext.IsHalf(outer.A.DType()) || !outer.A.DType().IsFloat() {
-		return false
-	}
-	inner, ok := outer.A.(*expr.Binary)
-	if !ok || inner.Op != expr.Max {
-		return false
-	}
-	high, okHigh := outer.B.(*expr.Float)
-	low, okLow := inner.B.(*expr.Float)
-	return okHigh && okLow && low.Value >= math.MinInt32 && high.Value <= math.MaxInt32-1<<8 && low.Value <= high.Value
-}
-
-// castClamped is the cast of what isClamped: only NaN is left to be looked after.
-func (u *Unit) castClamped(code string, from, to array.DType, lanes int64) string {
-	return u.cast(fmt.Sprintf("%s(%s)", u.helper("within_"+from.String(), array.Int32, lanes), code), array.Int32, to, lanes)
-}
-
-// castRounded is the cast to 32 bits of a clamped float32 that is rounded first, which is one instruction on x86.
-func (u *Unit) castRounded(code string, to array.DType, lanes int64) string {
-	return u.cast(fmt.Sprintf("%s(%s)", u.helper("nearest_float32", array.Int32, lanes), code), array.Int32, to, lanes)
-}
-
-// nearest are the instructions that round floats to integers, by lanes.
-var nearest = map[int64]struct{ condition, code string }{
-	4:  {"__SSE2__", "__builtin_ia32_cvtps2dq(x)"},
-	8:  {"__AVX__", "__builtin_ia32_cvtps2dq256(x)"},
-	16: {"__AVX512F__", "__builtin_ia32_cvtps2dq512_mask(x, ({words}){0}, -1, 4)"},
-}
-
-// nearestHelper declares the function "nearest_float32"; false when op is none.
-func (u *Unit) nearestHelper(head, name, op, t string, lanes int64) bool {
-	if op != "nearest_float32" {
-		return false
-	}
-	x, mask := u.vector(array.Float32, lanes), u.vector(array.Int32, lanes)
-	body := fmt.Sprintf("  x = %s((%s)(x == x), x, (%s){0});\n", u.helper("select", array.Float32, lanes), mask, x)
-	plain := fmt.Sprintf("  return __builtin_convertvector(%s(x), %s);\n", u.helper("round", array.Float32, lanes), t)
-	if by, ok := nearest[lanes]; ok {
-		words := fmt.Sprintf("int __attribute__((vector_size(%d)))", 4*lanes)
-		plain = fmt.Sprintf("#ifdef %s\n  return (%s)%s;\n#else\n%s#endif\n", by.condition, t, strings.ReplaceAll(by.code, "{words}", words), plain)
-	}
-	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) {\n%s%s}\n", head, t, name, x, body, plain))
-	return true
 }
 
 // withinHelper declares the function "within_TYPE", a cast to 32 bits of values that fit; false when op is none.

@@ -100,7 +100,24 @@ func (u *Unit) extreme(head, name, op, t string, d array.DType, lanes int64) {
 	choose, mask := u.helper("select", d, lanes), u.vector(ctext.TypeOf(d).Mask, lanes)
 	value := fmt.Sprintf("%s((%s)(a %s b), a, b)", choose, mask, test)
 	if counts {
-		value = fmt.Sprintf("%s((%s)(a != a), a, %s)", choose, mask, value)
+		value = fmt.Sprintf("%s((%s)(a != a), a, %s(a, b))", choose, mask, u.helper(base, d, lanes))
 	}
-	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) { return %s; }\n", head, t, name, t, t, value))
+	body := fmt.Sprintf("  return %s;\n", value)
+	if d == array.Float32 && !counts {
+		body = u.byInstruction(extremes[base], lanes, []string{"a", "b"}, body, func() string { return u.helper(op, d, lanes/2) })
+	}
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s a, %s b) {\n%s}\n", head, t, name, t, t, body))
+}
+
+// extremes are the instructions for Min and Max of floats, of which compilers make two where one operand is zero. They
+// are intrinsics of one compiler.
+var extremes = map[string]instructions{"min": extremeInstructions("min"), "max": extremeInstructions("max")}
+
+func extremeInstructions(op string) instructions {
+	const clang = "defined(__clang__) && "
+	return instructions{
+		4:  {clang + "defined(__SSE2__)", "__builtin_ia32_" + op + "ps(a, b)"},
+		8:  {clang + "defined(__AVX__)", "__builtin_ia32_" + op + "ps256(a, b)"},
+		16: {clang + "defined(__AVX512F__)", "__builtin_ia32_" + op + "ps512(a, b, 4)"},
+	}
 }

@@ -47,8 +47,8 @@ func (p *printer) vectorForm(e expr.Expr) string {
 	case *expr.Unary:
 		return p.vectorUnary(n)
 	case *expr.Cast:
-		if rounded, ok := n.A.(*expr.Unary); ok && isClamped(n.A) && n.Type.IsInt() && rounded.DType() == array.Float32 {
-			return p.unit.castRounded(p.vector(rounded.A), n.Type, p.lanes)
+		if code, ok := p.quantised(n); ok {
+			return code
 		}
 		if isClamped(n.A) && n.Type.IsInt() {
 			return p.unit.castClamped(p.vector(n.A), n.A.DType(), n.Type, p.lanes)

@@ -1,0 +1,95 @@
+package codegen
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// quantisations are the forms in which models round: bounds before or behind, and a zero point in float32 or as an
+// integer.
+func quantisations(t *testing.T, to array.DType) (list []*expr.Workload) {
+	t.Helper()
+	const f = array.Float32
+	low, high := expr.To(f, expr.Lowest(to)), expr.To(f, expr.Highest(to))
+	bounded := func(x expr.Expr) expr.Expr { return expr.MinE(expr.MaxE(x, low), high) }
+	round := func(x expr.Expr) expr.Expr { return expr.Un(expr.Round, x) }
+	a := expr.NewInput("a", f, 100)
+	for _, value := range []func(x expr.Expr) expr.Expr{
+		func(x expr.Expr) expr.Expr { return round(bounded(x)) },
+		func(x expr.Expr) expr.Expr { return bounded(round(x)) },
+		func(x expr.Expr) expr.Expr { return expr.MinE(round(expr.MaxE(x, low)), high) },
+		func(x expr.Expr) expr.Expr { return bounded(expr.AddE(round(x), expr.F(f, 3))) },
+		func(x expr.Expr) expr.Expr {
+			return expr.AddE(expr.To(array.Int32, round(bounded(x))), expr.F(array.Int32, 3))
+		},
+	} {
+		w, err := expr.NewWorkload([]*expr.Tensor{expr.Compute("q", a.Shape, func(i []expr.Expr) expr.Expr { return expr.To(to, value(a.At(i...))) })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// TestQuantisationsAreExact: of ties, of values beyond the bounds, of infinity and NaN, in all forms.
+func TestQuantisationsAreExact(t *testing.T) {
+	values := []float64{0, 0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 127.5, 254.5, 255.5, -128.5, -129.5, 32767.5, 3e9, -3e9, 1e38,
+		math.Inf(1), math.Inf(-1), math.NaN(), 0.49999997, 200.25}
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) {
+			var cases []kerneltest.Case
+			for _, to := range []array.DType{array.Uint8, array.Int8, array.Int32} {
+				for _, w := range quantisations(t, to) {
+					s := sketch.New(w, m.description(t), schedule.Strict)
+					applied, err := s.Apply(s.Default())
+					if err != nil {
+						t.Fatal(err)
+					}
+					args := kerneltest.Fill(w, 1)
+					for i := range args[0].Len() {
+						args[0].SetFloat(i, values[int(i)%len(values)])
+					}
+					cases = append(cases, kerneltest.Case{Workload: w, Schedule: applied, Workers: 1, Args: args})
+				}
+			}
+			outputs, _, _, err := m.execute(t, cases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, c := range cases {
+				want, err := expr.Evaluate(c.Workload, c.Args)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(outputs[k][0].Data, want[0].Data) {
+					t.Errorf("got %v, want %v of\n%s", outputs[k][0].Data, want[0].Data, c.Text())
+				}
+			}
+		})
+	}
+}
+
+// TestQuantisationsAreOneConversion: what rounds converts, and nothing asks for NaN where only eight bits are kept.
+func TestQuantisationsAreOneConversion(t *testing.T) {
+	for _, name := range []string{"x86-64-v3", "x86-64-v4"} {
+		d := mode{target: name}.description(t)
+		for k, w := range quantisations(t, array.Uint8) {
+			if k == 3 { // the zero point is added to what is rounded
+				continue
+			}
+			text := assembly(t, defaultModule(t, w, d), d)
+			if !strings.Contains(text, "vcvtps2dq") || strings.Contains(text, "\tvround") || strings.Contains(text, "\tvrndscale") || strings.Contains(text, "\tvcmpordps") {
+				t.Errorf("%s, form %d rounds and converts, or looks for NaN:\n%s", name, k, text)
+			}
+		}
+	}
+}
