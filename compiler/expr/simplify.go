@@ -106,7 +106,33 @@ func (s Simplifier) comparison(n *Binary) Expr {
 			return &Int{Value: 0, Type: array.Bool}
 		}
 	}
+	if bound, ok := quotientBound(n.Op, a.Plus(b, -1)); ok {
+		return bound
+	}
 	return Bin(n.Op, a.Expr(), b.Expr())
+}
+
+// quotientBound is the comparison of a linear form with zero, op Lt or Le, as one of what is divided in it, where the
+// quotient is its only term: x floordiv 3 < 5 where x < 15.
+func quotientBound(op BinaryOp, l Linear) (Expr, bool) {
+	if op != Lt && op != Le || len(l.Terms) != 1 {
+		return nil, false
+	}
+	n, by, ok := asDivision(l.Terms[0].Atom)
+	if !ok || n.Op != FloorDiv || max(l.Const, -l.Const) >= maxBound/by-1 {
+		return nil, false
+	}
+	end := -l.Const // quotient < end, or -quotient < end
+	if op == Le {
+		end++
+	}
+	switch l.Terms[0].Coef {
+	case 1:
+		return Bin(Lt, n.A, I(end*by)), true
+	case -1:
+		return Bin(Le, I((1-end)*by), n.A), true
+	}
+	return nil, false
 }
 
 // Linearize is the linear form of e with the replacements.

@@ -168,3 +168,27 @@ func TestDeepExpressionsAreLinearizedInTime(t *testing.T) {
 		t.Error("the value changed")
 	}
 }
+
+// TestBoundsOfQuotientsAreBoundsOfWhatIsDivided: for all values of the quotients and on either side.
+func TestBoundsOfQuotientsAreBoundsOfWhatIsDivided(t *testing.T) {
+	x := &Var{Name: "x", Extent: 40}
+	quotient := SubE(Bin(FloorDiv, AddE(x, I(2)), I(3)), I(4))
+	for _, op := range []BinaryOp{Lt, Le} {
+		for end := int64(-3); end < 12; end++ {
+			for _, e := range []Expr{Bin(op, quotient, I(end)), Bin(op, I(end), quotient)} {
+				simple := Simplifier{}.Simplify(e)
+				Walk(simple, func(n Expr) {
+					if b, ok := n.(*Binary); ok && b.Op == FloorDiv {
+						t.Errorf("operator %v by %d: the bound divides", op, end)
+					}
+				})
+				for at := range x.Extent {
+					value := Simplifier{Values: map[*Var]Expr{x: I(at)}}
+					if a, b := value.Simplify(e), value.Simplify(simple); !Same(a, b) {
+						t.Errorf("operator %v by %d is otherwise at %d", op, end, at)
+					}
+				}
+			}
+		}
+	}
+}

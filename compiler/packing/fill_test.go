@@ -154,6 +154,30 @@ func TestFillExtendsTerms(t *testing.T) {
 	}
 }
 
+// TestFillAdjoinsTerms: wherever the weights' dimensions of columns and channels are, and in a wider type.
+func TestFillAdjoinsTerms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, weights := range []string{"i8[2,5,3,4]; r0 r1 r2 i1", "i8[4,3,2,5]; i1 r2 r0 r1", "i8[3,5,2,4]; r2 r1 r0 i1"} {
+		for _, as := range []array.DType{array.Invalid, array.Int16} {
+			shape, index, _ := strings.Cut(weights, "; ")
+			w, err := expr.Parse("tilth-workload 1\ninput t0 u8[2,11,3]\nconstant t1 " + shape +
+				"\nsum t2 i32[7,4] over 2,5,3 = (mul (cast i32 [t0 r0 (add i0 r1) r2]) (cast i32 [t1 " + index + "]))\noutput t2\n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := schedule.New(w)
+			if _, err := s.Adjoin(0, 4, as); err != nil {
+				t.Fatal(err)
+			}
+			f, err := lower.Schedule(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkFill(t, f.Prepared[0], randomArray(rng, array.Int8, w.Constants[0].Shape...))
+		}
+	}
+}
+
 // TestFillLaysOutBlocks: codes of a byte or half of one, as either form of a product by blocks has them.
 func TestFillLaysOutBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))

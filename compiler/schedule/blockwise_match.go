@@ -65,7 +65,7 @@ func (s *Schedule) BlockProduct(stageID int) (found BlockProduct, ok bool) {
 		Constant: p.constant, Nibbles: p.nibbles, Shifted: p.zero != nil}
 	for _, l := range p.parameters() {
 		if l.Tensor.Role == expr.Constant {
-			found.Parameters = append(found.Parameters, BlockParameter{s.constant(l.Tensor), slices.Index(l.Index, expr.Expr(p.column))})
+			found.Parameters = append(found.Parameters, BlockParameter{s.Constant(l.Tensor), slices.Index(l.Index, expr.Expr(p.column))})
 		}
 	}
 	return found, true
@@ -89,7 +89,7 @@ func (s *Schedule) matchBlocks(g *Stage) (*blockProduct, error) {
 	if !p.matchFactors(g.Body) {
 		return nil, fmt.Errorf("is not the product of data with codes that are scaled")
 	}
-	if p.constant = s.constant(p.weights.Tensor); p.constant < 0 {
+	if p.constant = s.Constant(p.weights.Tensor); p.constant < 0 {
 		return nil, fmt.Errorf("has codes that are no constant")
 	}
 	if err := p.matchAxes(g); err != nil {

@@ -111,6 +111,7 @@ var primitives = map[string]primitive{
 	"unroll":      {2, func(s *Schedule, a []int) error { return s.Unroll(a[0], a[1]) }},
 	"widen":       {3, (*Schedule).applyWiden},
 	"extend":      {2, func(s *Schedule, a []int) error { _, err := s.Extend(a[0], int64(a[1])); return err }},
+	"adjoin":      {3, (*Schedule).applyAdjoin},
 	"round":       {2, func(s *Schedule, a []int) error { _, err := s.Round(a[0], a[1]); return err }},
 	"interleave": {5, func(s *Schedule, a []int) error {
 		_, err := s.Interleave(a[0], a[1], a[2], a[3], int64(a[4]))
@@ -172,6 +173,14 @@ func (s *Schedule) applyWiden(a []int) error {
 		return fmt.Errorf("widen: %d is not a type", a[2])
 	}
 	_, err := s.Widen(a[0], a[1], array.DType(a[2]))
+	return err
+}
+
+func (s *Schedule) applyAdjoin(a []int) error {
+	if a[2] > int(array.Bool) {
+		return fmt.Errorf("adjoin: %d is not a type", a[2])
+	}
+	_, err := s.Adjoin(a[0], int64(a[1]), array.DType(a[2]))
 	return err
 }
 

@@ -36,13 +36,26 @@ func (s *Schedule) AddedBytes() (sums, all int64) {
 	return sums, all
 }
 
-// constantShape is the shape of a constant as stages read it.
-func (s *Schedule) constantShape(constant int) []int64 {
-	if t := s.Transforms[constant]; t != nil {
-		return t.Tensor.Shape
+// Constant is the index of a constant in Workload.Constants, given what stages load of it; -1 for other tensors.
+func (s *Schedule) Constant(t *expr.Tensor) int {
+	for c := range s.Workload.Constants {
+		if s.ConstantTensor(c) == t {
+			return c
+		}
 	}
-	return s.Workload.Constants[constant].Shape
+	return -1
 }
+
+// ConstantTensor is what stages load of a constant: itself, or what replaces it.
+func (s *Schedule) ConstantTensor(constant int) *expr.Tensor {
+	if t := s.Transforms[constant]; t != nil {
+		return t.Tensor
+	}
+	return s.Workload.Constants[constant]
+}
+
+// constantShape is the shape of a constant as stages read it.
+func (s *Schedule) constantShape(constant int) []int64 { return s.ConstantTensor(constant).Shape }
 
 // winogradWeights computes what transformWeights describes.
 func (t *Transform) winogradWeights(source *array.Array) *array.Array {

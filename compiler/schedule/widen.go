@@ -63,13 +63,13 @@ func (s *Schedule) widenConstant(g *Stage, t, wide *expr.Tensor) error {
 // transformed lets a stage load what is computed of a constant in its place.
 func (s *Schedule) transformed(g *Stage, t *expr.Tensor, tr *Transform) {
 	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
-	s.Transforms[s.constant(t)] = tr
+	s.Transforms[s.Constant(t)] = tr
 	g.redirect(t, tr.Tensor)
 }
 
 // transformable says why a constant cannot be transformed for a stage; nil when it can.
 func (s *Schedule) transformable(g *Stage, t *expr.Tensor) error {
-	switch c := s.constant(t); {
+	switch c := s.Constant(t); {
 	case s.Packs[c] != nil || s.Transforms[c] != nil:
 		return fmt.Errorf("constant %d is already packed or transformed", c)
 	case len(s.readers(t)) != 1:
@@ -99,16 +99,6 @@ func (g *Stage) redirect(from, to *expr.Tensor) {
 		}
 		return e
 	})
-}
-
-// constant is the index of a tensor in Workload.Constants; -1 when it is none.
-func (s *Schedule) constant(t *expr.Tensor) int {
-	for c, x := range s.Workload.Constants {
-		if x == t {
-			return c
-		}
-	}
-	return -1
 }
 
 // readers are the stages that load a tensor.

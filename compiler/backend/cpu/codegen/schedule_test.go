@@ -15,7 +15,7 @@ func drawSchedule(t *rapid.T, w *expr.Workload) *schedule.Schedule {
 	for rapid.Bool().Draw(t, "rfactor") {
 		p.rfactor()
 	}
-	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.interleave, p.round, p.dot}
+	all := []func(){p.rfactor, p.unitLoop, p.split, p.split, p.fuse, p.reorder, p.computeAt, p.computeAt, p.inline, p.cacheWrite, p.cacheRead, p.flatten, p.parallel, p.vectorize, p.unroll, p.widen, p.extend, p.adjoin, p.interleave, p.round, p.dot}
 	for range rapid.IntRange(0, 16).Draw(t, "steps") {
 		rapid.SampledFrom(all).Draw(t, "primitive")()
 	}
@@ -129,6 +129,11 @@ func (p *primitives) widen() {
 
 func (p *primitives) extend() {
 	_, _ = p.s.Extend(p.stage().ID, rapid.Int64Range(1, 9).Draw(p.t, "multiple"))
+}
+
+func (p *primitives) adjoin() {
+	as := rapid.SampledFrom([]array.DType{array.Invalid, array.Int16, array.Int32}).Draw(p.t, "as")
+	_, _ = p.s.Adjoin(p.stage().ID, rapid.Int64Range(1, 9).Draw(p.t, "multiple"), as)
 }
 
 func (p *primitives) interleave() {

@@ -18,6 +18,8 @@ type dotting struct {
 	instruction
 	// data and weights are the loads of the reduction's body: what all lanes share, and the packed constant.
 	data, weights int
+	// adjoined is set where the last two reduction axes are made one.
+	adjoined bool
 }
 
 // instruction is what a machine has for such products.
@@ -79,7 +81,7 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 		return
 	}
 	pack := x.packs[0]
-	d := &dotting{weights: slices.IndexFunc(loads, func(l *expr.Load) bool { return l.Tensor == s.Workload.Constants[pack.constant] })}
+	d := &dotting{weights: slices.IndexFunc(loads, func(l *expr.Load) bool { return s.Constant(l.Tensor) == pack.constant })}
 	d.data = 1 - d.weights
 	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
 	d.instruction = dotInstruction(t, data.Tensor.DType, loads[d.weights].Tensor.DType)
@@ -100,6 +102,41 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 func (x *Tile) sharedInGroups(l *expr.Load, acc *schedule.Stage) bool {
 	axis := acc.Axes[x.vec]
 	return !expr.Uses(l, axis) || x.group > 0 && reuse.GroupOf(l, axis) == x.group
+}
+
+// adjoinTerms is the tile of a sum whose channels are no multiple of the terms that an instruction takes, as those of
+// a picture, with the columns of its window and their channels as one axis; nil where that does not help.
+func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
+	a, b, product := schedule.Factors(acc.Body)
+	if !product || acc.Tensor.DType != array.Int32 {
+		return nil
+	}
+	data, weights := a, b
+	if a.Tensor.Role == expr.Constant {
+		data, weights = b, a
+	}
+	by := dotInstruction(t, data.Tensor.DType, weights.Tensor.DType)
+	if by.terms == 0 {
+		return nil
+	}
+	like, err := schedule.Replay(s.Workload, s.Trace()) // s itself stays as it is
+	if err != nil {
+		return nil
+	}
+	id, err := like.Adjoin(acc.ID, by.terms, by.wide)
+	if err != nil {
+		return nil
+	}
+	x := newTile(like, like.Stages[acc.ID], u, t)
+	if x.findDot(like, like.Stages[acc.ID], t); x.dot == nil {
+		return nil
+	}
+	x.dot.instruction, x.dot.adjoined = by, true
+	x.joinPositions()
+	copied := u
+	copied.Feeds = append(slices.Clone(u.Feeds), id)
+	x.fedBy(like, like.Stages[acc.ID], copied)
+	return x
 }
 
 // Dots reports whether neighbours are multiplied at once.
@@ -129,6 +166,9 @@ func (x *Tile) applyWidening(b *nest.Builder, u nest.Unit, p Parameters) []int {
 	if x.dot == nil {
 		return x.applyNarrow(b, u, p)
 	}
+	if x.dot.adjoined && b.Err == nil {
+		return x.applyAdjoining(b, u)
+	}
 	if x.dot.wide == array.Invalid || b.Err != nil {
 		return u.Feeds
 	}
@@ -149,4 +189,14 @@ func (x *Tile) copied(b *nest.Builder, u nest.Unit, load int, to array.DType) []
 		b.Do(b.S.Inline(f))
 	}
 	return []int{wide}
+}
+
+// applyAdjoining makes one of the reduction's last axes, and computes what fed it where the copy is.
+func (x *Tile) applyAdjoining(b *nest.Builder, u nest.Unit) []int {
+	id, err := b.S.Adjoin(u.Acc, x.dot.terms, x.dot.wide)
+	b.Do(err)
+	for _, f := range u.Feeds {
+		b.Mark(func(stage, _ int) error { return b.S.Inline(stage) }, f, 0)
+	}
+	return []int{id}
 }

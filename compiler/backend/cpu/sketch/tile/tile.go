@@ -105,7 +105,11 @@ type packable struct {
 func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
 	x := newTile(s, acc, u, t)
 	if x.vec >= 0 {
-		x.findDot(s, acc, t)
+		if x.findDot(s, acc, t); x.dot == nil {
+			if y := adjoinTerms(s, acc, u, t); y != nil {
+				return y
+			}
+		}
 		x.findNarrow(s, acc)
 		x.joinPositions()
 	}
@@ -237,7 +241,7 @@ func contiguous(g *schedule.Stage, axis int, panels []panel, group int64) bool {
 func (x *Tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 	last := acc.Reduce[len(acc.Reduce)-1]
 	for _, l := range expr.Loads(acc.Body) {
-		c := slices.Index(s.Workload.Constants, l.Tensor)
+		c := s.Constant(l.Tensor)
 		if c < 0 || slices.ContainsFunc(x.packs, func(p packable) bool { return p.constant == c }) {
 			continue
 		}
@@ -262,7 +266,7 @@ func (x *Tile) findPacks(s *schedule.Schedule, acc *schedule.Stage) {
 // constants are those that are packed.
 func (x *Tile) constants(s *schedule.Schedule) (list []*expr.Tensor) {
 	for _, p := range x.packs {
-		list = append(list, s.Workload.Constants[p.constant])
+		list = append(list, s.ConstantTensor(p.constant))
 	}
 	return list
 }

@@ -1,0 +1,187 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Adjoin makes one of the last two reduction axes of a sum of products, of which the operands' elements lie side by
+// side, such as the columns of a window and the channels of each: of three columns with three channels nine terms.
+// They are extended to a multiple by zeros, as by Extend. One operand is a constant, transformed when the model is
+// compiled; the other one is read through a copy in which a row's elements are neighbours, with zeros behind them: a
+// new stage, whose number is returned. The copies have a type that holds all values, of operands that the stage casts,
+// or their own (Invalid). The primitive comes before others on the stage.
+func (s *Schedule) Adjoin(stageID int, multiple int64, as array.DType) (copied int, err error) {
+	g, err := s.stage(stageID)
+	if err != nil {
+		return 0, fmt.Errorf("adjoin: %w", err)
+	}
+	if multiple < 1 || multiple > maxExtended {
+		return 0, fmt.Errorf("adjoin: %d is no multiple, or more than %d", multiple, maxExtended)
+	}
+	a, err := s.adjoining(g)
+	if err == nil {
+		err = a.held(g, as)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("adjoin: %w", err)
+	}
+	axis := &expr.Var{Name: a.outer.Name, Extent: (a.terms() + multiple - 1) / multiple * multiple}
+	data, from := a.copied(as, axis.Extent)
+	tr := a.transform(as, axis.Extent)
+	tr.Tensor = expr.NewConstant(tr.Result.Name, tr.Result.DType, tr.Result.Shape...)
+	s.Transforms[s.Constant(a.weights.Tensor)] = tr
+	g.Body = expr.Rewrite(g.Body, func(e expr.Expr) expr.Expr {
+		switch l, ok := e.(*expr.Load); {
+		case !ok:
+		case l.Tensor == a.weights.Tensor:
+			return tr.Tensor.At(append(others(l.Index, a.row, a.column), axis)...)
+		case l.Tensor == a.data.Tensor:
+			return data.At(append(slices.Clone(l.Index[:len(l.Index)-2]), expr.AddE(expr.MulE(from, expr.I(a.inner.Extent)), axis))...)
+		}
+		return e
+	})
+	g.Reduce = append(slices.Clone(g.Reduce[:len(g.Reduce)-2]), axis)
+	g.resetNest()
+	s.record("adjoin", stageID, int(multiple), int(as))
+	return s.addCopy(data), nil
+}
+
+// adjoining is a sum of products over two axes whose terms lie side by side.
+type adjoining struct {
+	data, weights *expr.Load
+	// outer and inner are the axes, row and column the weights' dimensions that they are the indices of.
+	outer, inner *expr.Var
+	row, column  int
+}
+
+func (a *adjoining) terms() int64 { return a.outer.Extent * a.inner.Extent }
+
+// adjoining finds out how the operands of a stage lie; the error says why they cannot be adjoined.
+func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
+	first, second, product := Factors(g.Body)
+	switch {
+	case g.Combiner != expr.Sum || !product || first.Tensor == second.Tensor || len(g.Reduce) < 2:
+		return nil, fmt.Errorf("stage %d is no sum of products of two tensors over two axes", g.ID)
+	case s.scheduled(g) || g.Decay != nil || g.Kept != nil:
+		return nil, fmt.Errorf("stage %d was already scheduled", g.ID)
+	}
+	last := len(g.Reduce) - 1
+	a := &adjoining{data: first, weights: second, outer: g.Reduce[last-1], inner: g.Reduce[last]}
+	if first.Tensor.Role == expr.Constant {
+		a.data, a.weights = second, first
+	}
+	if a.data.Tensor.Role == expr.Constant || a.weights.Tensor.Role != expr.Constant {
+		return nil, fmt.Errorf("stage %d is no product by a constant", g.ID)
+	}
+	if err := s.transformable(g, a.weights.Tensor); err != nil {
+		return nil, err
+	}
+	a.row, a.column = dimensionOf(a.weights, a.outer), dimensionOf(a.weights, a.inner)
+	if a.row < 0 || a.column < 0 || !a.sideBySide() {
+		return nil, fmt.Errorf("terms of stage %d do not lie side by side", g.ID)
+	}
+	return a, nil
+}
+
+// sideBySide reports whether the inner axis is the whole last dimension of the data, and the outer one steps from one
+// element to the next of the dimension before, and of no other.
+func (a *adjoining) sideBySide() bool {
+	last := len(a.data.Index) - 1
+	if last < 1 || a.data.Index[last] != expr.Expr(a.inner) || a.data.Tensor.Shape[last] != a.inner.Extent {
+		return false
+	}
+	for d, x := range a.data.Index[:last] {
+		step, linear := expr.Linearize(x).Coef(a.outer)
+		if !linear || expr.Uses(x, a.inner) || d < last-1 && step != 0 || d == last-1 && step != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// held says why a type does not hold all values of what the stage casts; nil where it does, or is none.
+func (a *adjoining) held(g *Stage, as array.DType) error {
+	for _, l := range []*expr.Load{a.data, a.weights} {
+		if as != array.Invalid && (!holds(as, l.Tensor.DType) || !alwaysCast(g.Body, l.Tensor)) {
+			return fmt.Errorf("%v does not hold all values of %v, or stage %d uses them as they are", as, l.Tensor.DType, g.ID)
+		}
+	}
+	return nil
+}
+
+// cast is a value in a type; Invalid is its own.
+func cast(as array.DType, x expr.Expr) expr.Expr {
+	if as == array.Invalid {
+		return x
+	}
+	return expr.To(as, x)
+}
+
+// copied is a copy of the data with rows of neighbours and zeros behind them, for so many terms, and the position in a
+// row of the first term.
+func (a *adjoining) copied(as array.DType, terms int64) (t *expr.Tensor, from expr.Expr) {
+	of, last := a.data.Tensor, len(a.data.Index)-1
+	length := of.Shape[last-1] * of.Shape[last]
+	shape := append(slices.Clone(of.Shape[:last-1]), length+terms-a.terms())
+	t = expr.Compute(of.Name+"_adjoined", shape, func(i []expr.Expr) expr.Expr { return cast(as, a.element(of, i, last-1, last, length)) })
+	return t, expr.Linearize(a.data.Index[last-1]).Plus(expr.Linearize(a.outer), -1).Expr()
+}
+
+// element is that of a tensor at an index whose last place stands for two of its dimensions, row and column; zero from
+// an end on.
+func (a *adjoining) element(of *expr.Tensor, i []expr.Expr, row, column int, end int64) expr.Expr {
+	others, joined := i[:len(i)-1], i[len(i)-1]
+	at := make([]expr.Expr, len(of.Shape))
+	for d := range at {
+		switch by := expr.I(a.inner.Extent); d {
+		case row:
+			at[d] = expr.Bin(expr.FloorDiv, joined, by)
+		case column:
+			at[d] = expr.Bin(expr.FloorMod, joined, by)
+		default:
+			at[d], others = others[0], others[1:]
+		}
+	}
+	return expr.Sel(expr.Bin(expr.Lt, joined, expr.I(end)), of.At(at...), expr.Zero(of.DType))
+}
+
+// transform is the weights with so many terms in the last dimension.
+func (a *adjoining) transform(as array.DType, terms int64) *Transform {
+	t := a.weights.Tensor
+	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
+	shape := append(others(t.Shape, a.row, a.column), terms)
+	result := expr.Compute(t.Name+"_adjoined", shape, func(i []expr.Expr) expr.Expr {
+		return cast(as, a.element(source, i, a.row, a.column, a.terms()))
+	})
+	return &Transform{Source: source, Result: result, compute: func(x *array.Array) *array.Array {
+		out := array.New(result.DType, shape...)
+		for k := range out.Len() {
+			term, from, stride := k%terms, int64(0), int64(1)
+			if term >= a.terms() {
+				continue
+			}
+			rest := k / terms
+			for d := len(t.Shape) - 1; d >= 0; d-- {
+				switch d {
+				case a.row:
+					from += term / a.inner.Extent * stride
+				case a.column:
+					from += term % a.inner.Extent * stride
+				default:
+					from, rest = from+rest%t.Shape[d]*stride, rest/t.Shape[d]
+				}
+				stride *= t.Shape[d]
+			}
+			if result.DType.IsFloat() {
+				out.SetFloat(k, x.Float(from))
+			} else {
+				out.SetInt(k, x.Int(from))
+			}
+		}
+		return out
+	}}
+}
