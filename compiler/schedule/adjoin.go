@@ -70,6 +70,9 @@ func (s *Schedule) adjoining(g *Stage) (*adjoining, error) {
 		return nil, fmt.Errorf("stage %d was already scheduled", g.ID)
 	}
 	last := len(g.Reduce) - 1
+	if anyLimited(g.Reduce[last-1:]...) {
+		return nil, fmt.Errorf("a reduction axis of stage %d is open", g.ID)
+	}
 	a := &adjoining{data: first, weights: second, outer: g.Reduce[last-1], inner: g.Reduce[last]}
 	if first.Tensor.Role == expr.Constant {
 		a.data, a.weights = second, first

@@ -85,6 +85,9 @@ func (s *Schedule) matchBlocks(g *Stage) (*blockProduct, error) {
 	if g.Combiner != expr.Sum || g.Tensor.DType != array.Float32 || len(g.Reduce) != 1 || len(g.Axes) == 0 {
 		return nil, fmt.Errorf("is not a sum in float32 over one axis")
 	}
+	if anyLimited(g.Reduce...) {
+		return nil, fmt.Errorf("sums over an open axis")
+	}
 	p := &blockProduct{inner: g.Reduce[0]}
 	if !p.matchFactors(g.Body) {
 		return nil, fmt.Errorf("is not the product of data with codes that are scaled")
