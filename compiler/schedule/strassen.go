@@ -107,9 +107,11 @@ func (q *quartering) check() error {
 }
 
 func (q *quartering) product(left, right *expr.Tensor) *expr.Tensor {
-	return expr.ReduceOver("product", expr.Sum, []int64{strassen.products(), q.m, q.n}, []int64{q.k}, func(i, r []expr.Expr) expr.Expr {
+	product := expr.ReduceOver("product", expr.Sum, []int64{strassen.products(), q.m, q.n}, []int64{q.k}, func(i, r []expr.Expr) expr.Expr {
 		return expr.MulE(left.At(i[0], i[1], r[0]), right.At(i[0], r[0], i[2]))
 	})
+	product.Axes[1].Limit = q.limit()
+	return product
 }
 
 // output is the product's element, put together in its block.

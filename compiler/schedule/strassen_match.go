@@ -56,9 +56,7 @@ func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	if len(g.Axes) != 2 || len(g.Reduce) != 1 {
 		return nil, fmt.Errorf("is not a product of two matrices")
 	}
-	if p.inner = g.Reduce[0]; anyLimited(p.inner, g.Axes[0], g.Axes[1]) {
-		return nil, fmt.Errorf("has an open axis, beyond whose limit there is nothing to be added up")
-	}
+	p.inner = g.Reduce[0]
 	for _, v := range g.Axes {
 		switch inLeft, inRight := expr.Uses(p.left, v), expr.Uses(p.right, v); {
 		case inLeft && !inRight:
@@ -69,6 +67,9 @@ func (s *Schedule) matchProduct(g *Stage) (*matmul, error) {
 	}
 	if p.row == nil || p.column == nil {
 		return nil, fmt.Errorf("has an axis that is not of one operand alone")
+	}
+	if anyLimited(p.inner, p.column) {
+		return nil, fmt.Errorf("has an open axis of its constant")
 	}
 	for _, x := range []struct {
 		load *expr.Load

@@ -25,16 +25,26 @@ func (s Sums) algorithm() string {
 
 // leftSums reads the activation: block 2a+b has rows a, a+2, a+4 and so on of half b of the reduction, zeros beyond.
 func (q *quartering) leftSums() *expr.Tensor {
-	return expr.Compute("left", []int64{strassen.products(), q.m, q.k}, func(i []expr.Expr) expr.Expr {
+	left := expr.Compute("left", []int64{strassen.products(), q.m, q.k}, func(i []expr.Expr) expr.Expr {
 		return choose(i[0], strassen.products(), func(p int64) expr.Expr {
 			return combination(strassen.left[p], func(block int64) expr.Expr {
 				row, inner := expr.AddE(expr.MulE(i[1], expr.I(2)), expr.I(block/2)), expr.AddE(i[2], expr.I(block%2*q.k))
 				load := expr.To(q.p.dtype, expr.Substitute(q.p.left, map[*expr.Var]expr.Expr{q.p.row: row, q.p.inner: inner}))
 				inside := both(below(row, q.p.row, 2*q.m), below(inner, q.p.inner, 2*q.k))
-				return where(inside, load)
+				return where(both(inside, q.p.row.Within(row)), load)
 			})
 		})
 	})
+	left.Axes[1].Limit = q.limit()
+	return left
+}
+
+// limit is that of the rows of blocks; nil where all are there.
+func (q *quartering) limit() expr.Expr {
+	if q.p.row.Limit == nil {
+		return nil
+	}
+	return expr.Simplify(expr.Bin(expr.FloorDiv, expr.AddE(q.p.row.Limit, expr.I(1)), expr.I(2)))
 }
 
 // transform is the sums of the constant: block 2a+b has half a of the reduction, of every second group of columns

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
@@ -11,27 +12,47 @@ import (
 )
 
 // alike has the kernels of a call, which are for several extents, lay out their weights alike, so that a package has
-// one copy of them: as the kernel for all extents does. A task whose space has no such schedule keeps what was
-// chosen.
+// one copy of them: in the way of the kernel for all extents that costs least, relative to what each kernel would take
+// alone, on average over executions. A task whose space has no such schedule keeps what was chosen.
 func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alternative, numerics schedule.Numerics) error {
 	done := map[int]bool{}
 	for _, call := range p.Calls {
-		layouts := chosen[call.Task].schedule.Layouts()
-		for _, v := range call.Variants {
-			if k := v.Task; !done[k] && chosen[k].schedule.Layouts() != layouts {
+		if len(call.Variants) == 0 || done[call.Task] {
+			continue
+		}
+		done[call.Task] = true
+		least := math.Inf(1)
+		best := map[int]alternative{}
+		for _, all := range tasks[call.Task] {
+			kernels, cost := map[int]alternative{call.Task: all}, 0.0
+			for _, v := range call.Variants {
 				var err error
-				if chosen[k], err = c.withLayouts(p.Tasks[k], tasks[k], chosen[k], layouts, numerics); err != nil {
+				if kernels[v.Task], err = c.withLayouts(p.Tasks[v.Task], tasks[v.Task], chosen[v.Task], all.schedule.Layouts(), numerics); err != nil {
 					return err
 				}
 			}
-			done[v.Task] = true
+			for _, k := range call.Tasks() {
+				cost += share(p.Tasks[k]) * kernels[k].seconds / chosen[k].seconds
+			}
+			if cost < least {
+				least, best = cost, kernels
+			}
+		}
+		for k, a := range best {
+			chosen[k] = a
 		}
 	}
 	return nil
 }
 
+// share is how often a call of a task runs it, of all executions.
+func share(t program.Task) float64 { return t.Executions / float64(t.Count) }
+
 // withLayouts is what is best for a task among what lays out weights in a way.
 func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alternative, layouts string, numerics schedule.Numerics) (alternative, error) {
+	if chosen.schedule.Layouts() == layouts {
+		return chosen, nil
+	}
 	if k := slices.IndexFunc(known, func(a alternative) bool { return a.schedule.Layouts() == layouts }); k >= 0 {
 		return known[k], nil
 	}
