@@ -23,6 +23,15 @@ func FromInt64(values []int64, shape ...int64) *Array {
 	return a
 }
 
+// Float32s are the elements of a float32 array (row-major), copied.
+func (a *Array) Float32s() []float32 {
+	values := make([]float32, len(a.Data)/4)
+	for i := range values {
+		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.Data[4*i:]))
+	}
+	return values
+}
+
 // As is the array with its floating point elements rounded to the nearest of another type.
 func (a *Array) As(d DType) *Array {
 	if a.DType == d {

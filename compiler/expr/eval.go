@@ -235,12 +235,13 @@ func (c *compiler) dot(t *Tensor) floatFn {
 	from, extents := len(t.Axes), extents[:len(extents)-1]
 	return func(f *frame) float64 {
 		acc := 0.0
+		x, y, dx, dy := a.data, b.data, a.stride, b.stride
 		for more := true; more; more = f.next(from, extents) {
-			pa, pb := a.offset(f), b.offset(f)
+			i, j := a.offset(f), b.offset(f)
 			for range inner {
-				acc += float64(f32At(a.data, pa) * f32At(b.data, pb))
-				pa += a.stride
-				pb += b.stride
+				acc += float64(x[i] * y[j])
+				i += dx
+				j += dy
 			}
 		}
 		return acc

@@ -234,8 +234,8 @@ func (a affineLoad) offsetFn() intFn {
 	}
 	return func(f *frame) int64 {
 		off := base
-		for _, x := range t {
-			off += f.vars[x.slot] * x.stride
+		for k := range t {
+			off += f.vars[t[k].slot] * t[k].stride
 		}
 		return off
 	}
@@ -243,7 +243,7 @@ func (a affineLoad) offsetFn() intFn {
 
 // stream is an affine float32 load seen from its innermost loop.
 type stream struct {
-	data   []byte
+	data   []float32
 	stride int64
 	offset intFn
 }
@@ -258,5 +258,5 @@ func (c *compiler) stream(e Expr, inner *Var) (stream, bool) {
 	if !ok {
 		return stream{}, false
 	}
-	return stream{data: c.values[n.Tensor].Data, stride: at.coef[inner], offset: at.offsetFn()}, true
+	return stream{data: c.values[n.Tensor].Float32s(), stride: at.coef[inner], offset: at.offsetFn()}, true
 }

@@ -16,7 +16,7 @@ func (h *histogram) count(column []uint8, bins int, rows []int32, derivatives []
 	clear(h[:bins])
 	derivatives = derivatives[:len(rows)]
 	for i, r := range rows {
-		s, d := &h[column[r]], derivatives[i]
+		s, d := &h[column[r]], &derivatives[i]
 		s.first += d.first
 		s.second += d.second
 	}
@@ -25,7 +25,9 @@ func (h *histogram) count(column []uint8, bins int, rows []int32, derivatives []
 // subtract takes a child's sums from its parent's, which become the other child's.
 func (h *histogram) subtract(child *histogram, bins int) {
 	for b := range h[:bins] {
-		h[b] = h[b].minus(child[b])
+		s, of := &h[b], &child[b]
+		s.first -= of.first
+		s.second -= of.second
 	}
 }
 
@@ -43,7 +45,8 @@ func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 	whole := total.score(l2)
 	most := whole
 	var left sums
-	for b, s := range h[:bins-1] {
+	for b := range h[:bins-1] {
+		s := &h[b]
 		left.first += s.first
 		left.second += s.second
 		right := total.minus(left)
