@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/tilth-dev/tilth/compiler/array"
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
 
 // Simplifier rewrites expressions into a simpler form of the same value, replacing variables and tensors on the way.
 // The zero value replaces nothing.
@@ -41,6 +45,8 @@ func (s Simplifier) Changes(e Expr) bool {
 				return true
 			}
 		}
+	case Node:
+		return slices.ContainsFunc(n.Operands(), s.Changes)
 	}
 	return false
 }
@@ -68,6 +74,8 @@ func (s Simplifier) Simplify(e Expr) Expr {
 		return To(n.Type, s.Simplify(n.A))
 	case *Load:
 		return s.load(n)
+	case Node:
+		return n.Map(s.Simplify)
 	}
 	return e
 }

@@ -311,6 +311,8 @@ func (t *texter) operand(e expr.Expr, within int) string {
 		return "lanes(" + strings.Join(values, ", ") + ")"
 	case *Picked:
 		return t.picked(n)
+	case *Lookup:
+		return fmt.Sprintf("lookup(%d %d ... %d: %s)", n.Table.Int(0), n.Table.Int(1), n.Table.Int(n.Table.Len()-1), t.expr(n.At))
 	case *Fragment:
 		return t.fragment(n)
 	case *Shuffled:

@@ -55,9 +55,26 @@ func (g *dag) integerProduct() {
 	scale := g.source(array.Float32, true, out)
 	to8 := rapid.SampledFrom([]array.DType{array.Uint8, array.Int8}).Draw(g.t, "to")
 	early := rapid.Bool().Draw(g.t, "bounds before rounding")
-	g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
+	q := g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
 		return requantised(sum.At(i...), scale.At(i[2]), to8, early)
 	}))
+	if rapid.IntRange(0, 2).Draw(g.t, "activated") == 0 {
+		g.add(expr.Compute("activated", q.Shape, func(i []expr.Expr) expr.Expr { return activated(q.At(i...), to8) }))
+	}
+}
+
+// activated is a quantised value times its sigmoid, which is quantised in between.
+func activated(q expr.Expr, to array.DType) expr.Expr {
+	const f = array.Float32
+	one, real := expr.F(f, 1), expr.MulE(expr.To(f, q), expr.F(f, 0.03125))
+	sigmoid := Quantised(expr.MulE(expr.DivE(one, expr.AddE(one, expr.Un(expr.Exp, expr.Un(expr.Neg, real)))), expr.F(f, 127)), to)
+	return Quantised(expr.MulE(expr.MulE(real, expr.To(f, sigmoid)), expr.F(f, 0.25)), to)
+}
+
+// Quantised is a value in float32 rounded to an integer type, within its bounds.
+func Quantised(x expr.Expr, to array.DType) expr.Expr {
+	low, high := expr.To(array.Float32, expr.Lowest(to)), expr.To(array.Float32, expr.Highest(to))
+	return expr.To(to, expr.Un(expr.Round, expr.MinE(expr.MaxE(x, low), high)))
 }
 
 // requantised is a sum times a scale as an integer of eight bits, whose bounds are kept after rounding or before.

@@ -19,10 +19,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dotModes are the modes whose targets have instructions for products of small integers that the other modes' targets
-// have not.
+// dotModes are the modes whose targets have instructions for small integers that the other modes' targets have not.
 var dotModes = []mode{
-	{name: "vnni", target: "x86-64-v4", features: []string{"avx512vnni"}, compiler: "clang-19", flags: []string{"-O1"}},
+	{name: "vnni", target: "x86-64-v4", features: []string{"avx512vnni", "avx512vbmi"}, compiler: "clang-19", flags: []string{"-O1"}},
 	{name: "dotprod", target: "arm64", features: []string{"dotprod", "i8mm"}, compiler: "clang-19",
 		flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"}, emulator: "qemu-aarch64"},
 }

@@ -3,6 +3,7 @@ package codegen
 import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
 )
 
@@ -22,7 +23,7 @@ func (f forms) Has(e expr.Expr, lane *expr.Var) bool {
 		return hasVectorBinary(n)
 	case *expr.Unary:
 		return hasVectorUnary(n)
-	case *expr.Cast:
+	case *expr.Cast, *ir.Lookup:
 		return true
 	}
 	return false

@@ -41,7 +41,7 @@ func (k *kernelPrinter) printer() *printer {
 		registers: map[*expr.Tensor]*register{}, memory: map[*expr.Tensor]string{},
 		arrays: map[*expr.Tensor]bool{}, pointers: map[string]pointer{}, depths: map[*expr.Var]int{},
 	}
-	p.scalars = &ctext.Scalars{Helpers: *k.unit.helpers(), Var: p.varName, Load: p.scalarLoad, Guard: p.guard}
+	p.scalars = &ctext.Scalars{Helpers: *k.unit.helpers(), Var: p.varName, Load: p.scalarLoad, Other: p.other, Guard: p.guard}
 	return p
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/cse"
 	"github.com/tilth-dev/tilth/compiler/pass/dot"
 	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
+	"github.com/tilth-dev/tilth/compiler/pass/lookup"
 	"github.com/tilth-dev/tilth/compiler/pass/outline"
 	"github.com/tilth-dev/tilth/compiler/pass/partition"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
@@ -37,6 +38,7 @@ func (u *Unit) passes() []pass {
 		return func(f *ir.Func) (*ir.Func, error) { return run(f), nil }
 	}
 	return []pass{
+		{"lookup", always(func(f *ir.Func) *ir.Func { return lookup.Run(f, u.lookedUp) })},
 		{"partition", always(partition.Run)},
 		{"unroll", func(f *ir.Func) (*ir.Func, error) { return unroll.Run(f, u.lanes) }},
 		{"tiles", always(func(f *ir.Func) *ir.Func { return tiles.Run(f, u.hasTiles) })},
@@ -63,9 +65,9 @@ func (u *Unit) kernelPasses() []pass {
 	return u.passes()
 }
 
-// plainPasses are the passes without partition, for programs that have no conditions to take out: those that copy, and
-// the reference, which stays as plain as it can be.
-func (u *Unit) plainPasses() []pass { return u.passes()[1:] }
+// plainPasses are the passes without lookups and partition, for programs that have no functions to look up and no
+// conditions to take out: those that copy, and the reference, which stays as plain as it can be.
+func (u *Unit) plainPasses() []pass { return u.passes()[2:] }
 
 // room is what the functions of a kernel may take. Vectors are aligned to a cache line, so that they lie in one.
 var room = storage.Limits{StackBytes: 16 << 10, FrameBytes: 128 << 10, AlignBytes: 64}

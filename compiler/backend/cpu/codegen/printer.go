@@ -100,6 +100,15 @@ func (p *printer) varName(v *expr.Var) string {
 // scalar is a C expression for e; the lane variable, if any, must not occur in it.
 func (p *printer) scalar(e expr.Expr) string { return p.scalars.Text(e) }
 
+// other is a scalar that is no expression of package expr.
+func (p *printer) other(e expr.Expr) string {
+	n, ok := e.(*ir.Lookup)
+	if !ok {
+		panic(fmt.Sprintf("codegen: unknown expression %T", e))
+	}
+	return p.lookup(n)
+}
+
 func (p *printer) scalarLoad(n *expr.Load) string {
 	at := expr.Linearize(n.Index[0])
 	if reg := p.registers[n.Tensor]; reg != nil {

@@ -30,6 +30,8 @@ func (p *printer) vector(e expr.Expr) string {
 // vectorForm is the vector form of an expression that differs between lanes.
 func (p *printer) vectorForm(e expr.Expr) string {
 	switch n := e.(type) {
+	case *ir.Lookup:
+		return p.lookups(n)
 	case *expr.Load:
 		return p.vectorLoad(n)
 	case *expr.Select:

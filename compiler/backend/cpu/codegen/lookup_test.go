@@ -1,0 +1,77 @@
+package codegen
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+)
+
+// quantisedSigmoid is the sigmoid between two quantisations of 313 values, which leave vectors of every length at the
+// end.
+func quantisedSigmoid(t *testing.T, from, to array.DType) *expr.Workload {
+	t.Helper()
+	const f = array.Float32
+	x := expr.NewInput("x", from, 313)
+	w, err := expr.NewWorkload([]*expr.Tensor{expr.Compute("y", x.Shape, func(i []expr.Expr) expr.Expr {
+		real := expr.MulE(expr.To(f, x.At(i...)), expr.F(f, 0.0625))
+		sigmoid := expr.DivE(expr.F(f, 1), expr.AddE(expr.F(f, 1), expr.Un(expr.Exp, expr.Un(expr.Neg, real))))
+		return kerneltest.Quantised(expr.MulE(sigmoid, expr.F(f, 250)), to)
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestFunctionsOfBytesAreExact: of all values, whether they are signed or not.
+func TestFunctionsOfBytesAreExact(t *testing.T) {
+	for _, m := range slices.Concat(modes, dotModes[:1]) {
+		t.Run(m.name, func(t *testing.T) {
+			var cases []kerneltest.Case
+			for _, types := range [][2]array.DType{{array.Uint8, array.Uint8}, {array.Uint8, array.Int8}, {array.Int8, array.Uint8}, {array.Int8, array.Int8}} {
+				w := quantisedSigmoid(t, types[0], types[1])
+				s := sketch.New(w, m.description(t), schedule.Strict)
+				applied, err := s.Apply(s.Default())
+				if err != nil {
+					t.Fatal(err)
+				}
+				args := kerneltest.Fill(w, 1)
+				for k := range args[0].Data {
+					args[0].Data[k] = byte(k)
+				}
+				cases = append(cases, kerneltest.Case{Workload: w, Schedule: applied, Workers: 1, Args: args})
+			}
+			outputs, _, _, err := m.execute(t, cases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, c := range cases {
+				want, err := expr.Evaluate(c.Workload, c.Args)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(outputs[k][0].Data, want[0].Data) {
+					t.Errorf("got %v, want %v of\n%s", outputs[k][0].Data, want[0].Data, c.Text())
+				}
+			}
+		})
+	}
+}
+
+// TestBytesAreLookedUpByAnInstruction where the processor has one for 128 of them.
+func TestBytesAreLookedUpByAnInstruction(t *testing.T) {
+	for features, want := range map[string]bool{"avx512vbmi": true, "avx512vnni": false} {
+		d := mode{target: "x86-64-v4", features: []string{features}}.description(t)
+		text := assembly(t, "clang-19", defaultModule(t, quantisedSigmoid(t, array.Uint8, array.Uint8), d), d.CPU.ClangFlags())
+		if has := strings.Contains(text, "vpermi2b") || strings.Contains(text, "vpermt2b"); has != want {
+			t.Errorf("%s: looked up by an instruction %v, want %v", features, has, want)
+		}
+	}
+}
