@@ -15,6 +15,14 @@ func (a Allocated) InRegisters(t *expr.Tensor) bool {
 	return b != nil && b.Space == Register
 }
 
+// Bits is how many bits the elements of a tensor have at most; 0 where that is not known.
+func (a Allocated) Bits(t *expr.Tensor) int64 {
+	if b := a[t]; b != nil {
+		return b.Bits
+	}
+	return 0
+}
+
 // MapBlocks is a kernel with each of its blocks replaced by what f makes of it, inner ones first, with the buffers
 // that are allocated in the block or around it. Bodies of vector loops are left alone.
 func MapBlocks(f *Func, change func(b Block, in Allocated) Block) *Func {

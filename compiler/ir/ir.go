@@ -78,6 +78,8 @@ type Buffer struct {
 	// Row and Rows are the elements of a row and the rows of a matrix in a shared buffer that is swizzled, or a ring
 	// of such; 0 = it is not.
 	Row, Rows int64
+	// Bits is set where elements are known to be below 2^Bits, and not negative; 0 = they may be any of their type.
+	Bits int64
 	// Slots are the variables of a buffer in registers, in the order of their elements.
 	Slots []Slot
 	// Spare is how many elements more there is room for behind the last: instructions read them, and what they make of
@@ -245,6 +247,8 @@ type DotProduct struct {
 	Terms  int64
 	// A and B are in registers.
 	A, B *Buffer
+	// Few is set where the elements of A have four bits.
+	Few bool
 }
 
 // Transpose copies a square of elements with its rows and columns exchanged, as many as Columns has entries. Its rows

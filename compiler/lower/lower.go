@@ -217,6 +217,9 @@ func (l *lowerer) scratch(g *schedule.Stage, mins []expr.Expr, extents []int64) 
 	}
 	b := whole(g.Tensor, &ir.Buffer{Tensor: ir.Flat(fmt.Sprintf("s%d", g.ID), g.Tensor.DType, array.Elements(stored)), Space: spaces[g.Scope]})
 	b.buffer.AheadBytes, b.buffer.Steps, b.extents = g.FetchBytes, g.Steps, stored
+	if g.Combiner == expr.None {
+		b.buffer.Bits = expr.BitsOf(g.Body)
+	}
 	if g.Swizzled {
 		b.buffer.Row, b.buffer.Rows = swizzled(stored, g.Tensor.DType.Bytes())
 	}

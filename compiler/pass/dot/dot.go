@@ -8,8 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 )
 
-// Types are those of the operands of an instruction.
-type Types struct{ A, B array.DType }
+// Types are those of the operands of an instruction. Few is set where the first one has values of four bits, so that
+// sums of few products fit into 16.
+type Types struct {
+	A, B array.DType
+	Few  bool
+}
+
+// fewBits is how many bits few are.
+const fewBits = 4
 
 // sum is the type in which products of elements of a type are added up: 32 bits, of whatever kind the elements are.
 func sum(d array.DType) array.DType {
@@ -94,10 +101,14 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 	if !okA || !okB {
 		return nil
 	}
-	if terms(Types{b.tensor.DType, a.tensor.DType}) != 0 {
+	types := func(a, b elements) Types {
+		bits := in.Bits(a.tensor)
+		return Types{a.tensor.DType, b.tensor.DType, bits > 0 && bits <= fewBits}
+	}
+	if terms(types(b, a)) != 0 {
 		a, b = b, a
 	}
-	if terms(Types{a.tensor.DType, b.tensor.DType}) != n.Extent {
+	if terms(types(a, b)) != n.Extent {
 		return nil
 	}
 	loadA, loadB := a.load(n.Extent), b.load(n.Extent)
@@ -106,7 +117,7 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 	}
 	before := store.Value.(*expr.Binary).A
 	return ir.Block{loadA, loadB, &ir.DotProduct{Lane: lane.Var, Buffer: store.Buffer, Index: store.Index, Before: before, Terms: n.Extent,
-		A: loadA.Buffer, B: loadB.Buffer}}
+		A: loadA.Buffer, B: loadB.Buffer, Few: types(a, b).Few}}
 }
 
 // elements are where an operand lies: the terms of a lane side by side, and those of each lane so many elements behind

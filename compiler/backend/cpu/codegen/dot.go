@@ -15,7 +15,7 @@ func (p *printer) dotProduct(n *ir.DotProduct) {
 	defer func() { p.lane, p.lanes = nil, 1 }()
 	acc := p.vector(n.Before)
 	a, b := p.registers[n.A.Tensor], p.registers[n.B.Tensor]
-	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType}, p.lanes)
+	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType, Few: n.Few}, p.lanes)
 	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a.name, b.name))
 }
 
@@ -43,8 +43,8 @@ const (
 	hasBF16VL  = "defined(__AVX512BF16__) && defined(__AVX512VL__)"
 )
 
-// dotInstructions are those that neither round integers nor saturate, as x86's pmaddubsw would. Products of bfloat16
-// fit into float32 as they are.
+// dotInstructions are those that neither round integers nor saturate, as x86's pmaddubsw would but for elements of few
+// bits. Products of bfloat16 fit into float32 as they are.
 var dotInstructions = map[dot.Types]dotForm{
 	{A: array.Int16, B: array.Int16}: {2, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpwssd", 4)}, {8, hasVNNI, x86Dot("vpdpwssd", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd", 16)},
@@ -53,6 +53,11 @@ var dotInstructions = map[dot.Types]dotForm{
 	{A: array.Uint8, B: array.Int8}: {4, []dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpbusd", 4)}, {8, hasVNNI, x86Dot("vpdpbusd", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd", 16)},
 		{4, "defined(__ARM_FEATURE_MATMUL_INT8)", armDot("usdot")},
+	}},
+	{A: array.Uint8, B: array.Int8, Few: true}: {4, []dotInstruction{
+		{4, hasVNNI, x86Dot("vpdpbusd128", 4)}, {8, hasVNNI, x86Dot("vpdpbusd256", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd512", 16)},
+		{4, "defined(__SSSE3__)", x86MultiplyFew(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyFew(256, 8)},
+		{16, "defined(__AVX512BW__)", x86MultiplyFew(512, 16)}, {4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")},
 	}},
 	{A: array.Int8, B: array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
 	{A: array.Uint8, B: array.Uint8}: {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("udot")}}},
@@ -95,6 +100,19 @@ func x86MultiplyAdd(bits, lanes int64) string {
 `
 }
 
+// x86MultiplyFew adds products of bytes of which one has few bits, so that sums of two of them do not saturate.
+func x86MultiplyFew(bits, lanes int64) string {
+	bytes := fmt.Sprintf("char __attribute__((vector_size(%d)))", 4*lanes)
+	halves := fmt.Sprintf("short __attribute__((vector_size(%d)))", 4*lanes)
+	return fmt.Sprintf(`  typedef %[1]s bytes;
+  typedef %[2]s halves;
+  const halves pairs = (halves)__builtin_ia32_pmaddubsw%[3]d((bytes)a, (bytes)b);
+  acc = ({acc})(({bits})acc + ({bits})__builtin_ia32_pmaddwd%[3]d(pairs, (halves){0} + 1));
+  __asm__("" : "+v"(acc));
+  return acc;
+`, bytes, halves, bits)
+}
+
 // x86DotBF16 adds products of pairs to acc. Compilers differ in the type that they have the pairs in, and gcc in the
 // name.
 func x86DotBF16(bits string, lanes int64) string {
@@ -117,6 +135,9 @@ func armDot(name string) string {
 // dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it.
 func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
 	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, lanes)
+	if d.Few {
+		name += "_few"
+	}
 	if u.declarations.Has(name) {
 		return name
 	}

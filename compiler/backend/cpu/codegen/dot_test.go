@@ -154,28 +154,70 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 	}
 }
 
-// TestCodesOfFourBitsComeFromATable: with AVX-512 one instruction makes floats of codes, less their zero point.
-func TestCodesOfFourBitsComeFromATable(t *testing.T) {
-	x, codes := expr.NewInput("x", array.Float32, 2, 64), expr.NewConstant("codes", array.Uint8, 32, 64)
+// blockProduct is a product of [2,64] by 64 columns of codes with scales for blocks of 32.
+func blockProduct(t *testing.T, nibbles bool) *expr.Workload {
+	t.Helper()
+	rows := int64(64)
+	if nibbles {
+		rows = 32
+	}
+	x, codes := expr.NewInput("x", array.Float32, 2, 64), expr.NewConstant("codes", array.Uint8, rows, 64)
 	scale := expr.NewConstant("scale", array.Float32, 2, 64)
 	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("product", expr.Sum, []int64{2, 64}, []int64{64}, func(i, r []expr.Expr) expr.Expr {
-		code := expr.Nibble(codes.At(expr.Bin(expr.FloorDiv, r[0], expr.I(2)), i[1]), r[0])
+		var code expr.Expr
+		if nibbles {
+			code = expr.Nibble(codes.At(expr.Bin(expr.FloorDiv, r[0], expr.I(2)), i[1]), r[0])
+		} else {
+			code = codes.At(r[0], i[1])
+		}
 		value := expr.SubE(expr.To(array.Float32, code), expr.F(array.Float32, 8))
 		return expr.MulE(x.At(i[0], r[0]), expr.MulE(value, scale.At(expr.Bin(expr.FloorDiv, r[0], expr.I(32)), i[1])))
 	})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := mode{target: "x86-64-v4"}.description(t)
-	if text := assembly(t, "clang-19", defaultModule(t, w, d), d.CPU.ClangFlags()); !strings.Contains(text, "vpermps") || strings.Contains(text, "vcvtdq2ps") {
-		t.Errorf("codes are cast, and not picked from a table:\n%s", text)
+	return w
+}
+
+// TestCodesAreTakenByInstructions: from a table, or multiplied as bytes with fast numerics, on machines that need not
+// be at hand.
+func TestCodesAreTakenByInstructions(t *testing.T) {
+	for _, c := range []struct {
+		name, target string
+		features     []string
+		nibbles      bool
+		numerics     schedule.Numerics
+		want, not    string
+	}{
+		{"table", "x86-64-v4", nil, true, schedule.Strict, "vpermps", "vcvtdq2ps"},
+		{"AVX2", "x86-64-v3", nil, true, schedule.Fast, "vpmaddubsw", "vpermps"},
+		{"AVX2, bytes", "x86-64-v3", nil, false, schedule.Fast, "vcvtdq2ps", "vpmaddubsw"},
+		{"AVX-512", "x86-64-v4", nil, true, schedule.Fast, "vpmaddubsw", "vpermps"},
+		{"AVX-512 VNNI", "x86-64-v4", []string{"avx512vnni"}, true, schedule.Fast, "vpdpbusd", "vpmaddubsw"},
+		{"AVX-512 VNNI, bytes", "x86-64-v4", []string{"avx512vnni"}, false, schedule.Fast, "vpdpbusd", "vpmaddubsw"},
+		{"arm64 dot products", "arm64", []string{"dotprod"}, true, schedule.Fast, "sdot", "usdot"},
+		{"arm64 dot products, bytes", "arm64", []string{"dotprod", "i8mm"}, false, schedule.Fast, "usdot", "udot"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := mode{target: c.target, features: c.features}.description(t)
+			text := assembly(t, "clang-19", moduleWithin(t, blockProduct(t, c.nibbles), d, c.numerics), d.CPU.ClangFlags())
+			if !strings.Contains(text, "\t"+c.want) || strings.Contains(text, "\t"+c.not) {
+				t.Errorf("there is no %s, or there is %s, in\n%s", c.want, c.not, text)
+			}
+		})
 	}
 }
 
 // defaultModule is the source of a workload's default schedule.
 func defaultModule(t *testing.T, w *expr.Workload, d *target.Target) string {
 	t.Helper()
-	s := sketch.New(w, d, schedule.Strict)
+	return moduleWithin(t, w, d, schedule.Strict)
+}
+
+// moduleWithin is the same of the default schedule that numerics allow.
+func moduleWithin(t *testing.T, w *expr.Workload, d *target.Target, numerics schedule.Numerics) string {
+	t.Helper()
+	s := sketch.New(w, d, numerics)
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)

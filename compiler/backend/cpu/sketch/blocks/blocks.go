@@ -99,11 +99,23 @@ func (x *blocks) codesStep() int64 {
 // hasFloats reports whether blocks are whole words of codes.
 func (x *blocks) hasFloats() bool { return x.product.Block%x.codesStep() == 0 }
 
-// hasIntegers reports whether data can be quantised, and the machine multiplies bytes with a sign by bytes without.
+// hasIntegers reports whether data can be quantised, and the machine multiplies bytes with a sign by bytes without, or
+// by halves of bytes, which fit into bytes with a sign, and of which sums of two products fit into 16 bits.
 func (x *blocks) hasIntegers() bool {
+	if x.product.Group == 0 {
+		return false
+	}
+	return x.multipliesBytes() || x.product.Nibbles && x.multipliesHalves()
+}
+
+func (x *blocks) multipliesBytes() bool {
 	c := x.target.CPU
-	multiplies := c.Has("avxvnni") || c.Has("avx512vnni") && c.Has("avx512vl") || c.Arch == target.ARM && c.Has("i8mm")
-	return multiplies && x.product.Group > 0
+	return c.Has("avxvnni") || c.Has("avx512vnni") && c.Has("avx512vl") || c.Arch == target.ARM && c.Has("i8mm")
+}
+
+func (x *blocks) multipliesHalves() bool {
+	c := x.target.CPU
+	return c.Arch == target.ARM && c.Has("dotprod") || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
 }
 
 // open are the knobs.

@@ -7,12 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // What a vector of 32 bits asks for, in operations.
 const (
 	// scaleOps scales a sum of a block and adds it to the others: a cast, the step of the data, the scale.
 	scaleOps = 4
+	// halfOps is what four terms take where no instruction adds them up.
+	halfOps = 3
 	// halvesOps takes a vector of bytes apart, castOps makes floats of a vector of codes, pickOps does so by a table.
 	halvesOps, castOps, pickOps = 3, 4, 2
 	// quantiseOps is what an element of data takes until it has 8 bits, in all passes over it.
@@ -46,6 +49,9 @@ func (x *variant) groupCycles(z sizes) float64 {
 	codes := float64(z.vectors) * terms * x.castOps()
 	if x.form == schedule.BlockIntegers {
 		multiplied /= 4
+		if x.target.CPU.Arch == target.X86 && !x.multipliesBytes() {
+			multiplied *= halfOps
+		}
 		codes = 0
 		if x.product.Nibbles {
 			codes = float64(z.vectors*z.steps) * halvesOps
