@@ -55,9 +55,9 @@ var dotInstructions = map[dot.Types]dotForm{
 		{4, "defined(__ARM_FEATURE_MATMUL_INT8)", armDot("usdot")},
 	}},
 	{A: array.Uint8, B: array.Int8, Few: true}: {4, []dotInstruction{
-		{4, hasVNNI, x86Dot("vpdpbusd128", 4)}, {8, hasVNNI, x86Dot("vpdpbusd256", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd512", 16)},
+		{4, hasVNNI, x86Dot("vpdpbusd", 4)}, {8, hasVNNI, x86Dot("vpdpbusd", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd", 16)},
 		{4, "defined(__SSSE3__)", x86MultiplyFew(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyFew(256, 8)},
-		{16, "defined(__AVX512BW__)", x86MultiplyFew(512, 16)}, {4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")},
+		{16, "defined(__clang__) && defined(__AVX512BW__)", x86MultiplyFew(512, 16)}, {4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")},
 	}},
 	{A: array.Int8, B: array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
 	{A: array.Uint8, B: array.Uint8}: {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("udot")}}},
