@@ -8,7 +8,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
@@ -24,16 +23,7 @@ func openSoftmax(t *testing.T) (*program.Program, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var choices []Choice
-	for _, task := range p.Tasks {
-		choices = append(choices, Choice{Trace: schedule.New(task.Workload).Trace(), Origin: "default"})
-	}
-	o := options(t, residual(t))
-	o.Choices = choices
-	if _, err := Compile(t.Context(), p, o); err != nil {
-		t.Fatal(err)
-	}
-	return p, o
+	return p, plain(t, p)
 }
 
 func TestRunsChooseExtents(t *testing.T) {

@@ -22,6 +22,12 @@ func selecting(t *testing.T) (*program.Program, Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, plain(t, p)
+}
+
+// plain compiles a program with schedules without any primitives.
+func plain(t *testing.T, p *program.Program) Options {
+	t.Helper()
 	var choices []Choice
 	for _, task := range p.Tasks {
 		choices = append(choices, Choice{Trace: schedule.New(task.Workload).Trace(), Origin: "default"})
@@ -31,7 +37,7 @@ func selecting(t *testing.T) (*program.Program, Options) {
 	if _, err := Compile(t.Context(), p, o); err != nil {
 		t.Fatal(err)
 	}
-	return p, o
+	return o
 }
 
 func TestOutputsHaveTheExtentThatWasCounted(t *testing.T) {

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -13,8 +14,8 @@ type variant struct {
 	share float64
 }
 
-// variants are those for smaller extents, in ascending order, and the one for all.
-func variants(extents []program.Extent) (smaller []variant, all variant) {
+// variantsOf are those for smaller extents, in ascending order, and the one for all.
+func variantsOf(extents []program.Extent) (smaller []variant, all variant) {
 	list := []variant{{share: 1}}
 	for _, e := range extents {
 		var longer []variant
@@ -27,6 +28,26 @@ func variants(extents []program.Extent) (smaller []variant, all variant) {
 	}
 	last := len(list) - 1
 	return list[:last], list[last]
+}
+
+// variants are a kernel's tasks for smaller extents, in ascending order, and how often an execution needs the one for
+// all.
+func (g *general) variants(w *expr.Workload, name string) (list []program.Variant, share float64, err error) {
+	e := g.emitters[0]
+	smaller, all := variantsOf(g.extents)
+	for _, x := range smaller {
+		own, err := g.capped(w, x.caps)
+		if err != nil {
+			return nil, 0, err
+		}
+		v := program.Variant{Task: e.task(fmt.Sprintf("%s up to %s", name, g.sayNumbers(x.caps)), own.Merge())}
+		e.program.Tasks[v.Task].Executions += x.share
+		for k, n := range x.caps {
+			v.Caps = append(v.Caps, program.Cap{Extent: k, Most: n})
+		}
+		list = append(list, v)
+	}
+	return list, all.share, nil
 }
 
 // capped is the workload for extents up to caps, with the same arguments in memory; an extent whose cap is its least

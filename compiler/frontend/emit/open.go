@@ -141,25 +141,13 @@ func (o *opener) call(k int) error {
 	}
 	kernel := o.kernels[0][k]
 	call := program.Call{Name: callName(kernel), Task: e.task(taskName(kernel), w.Merge()), Args: args}
+	share := 1.0
 	if w.IsOpen() {
-		smaller, all := variants(o.extents)
-		e.program.Tasks[call.Task].Executions += all.share
-		for _, x := range smaller {
-			own, err := g.capped(w, x.caps)
-			if err != nil {
-				return err
-			}
-			name := fmt.Sprintf("%s up to %s", taskName(kernel), o.sayNumbers(x.caps))
-			v := program.Variant{Task: e.task(name, own.Merge())}
-			e.program.Tasks[v.Task].Executions += x.share
-			for k, n := range x.caps {
-				v.Caps = append(v.Caps, program.Cap{Extent: k, Most: n})
-			}
-			call.Variants = append(call.Variants, v)
+		if call.Variants, share, err = g.variants(w, taskName(kernel)); err != nil {
+			return err
 		}
-	} else {
-		e.program.Tasks[call.Task].Executions++
 	}
+	e.program.Tasks[call.Task].Executions += share
 	e.program.Calls = append(e.program.Calls, call)
 	return nil
 }

@@ -146,22 +146,8 @@ func (p *partitioner) whole(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool)
 	if n.Range == nil || n.Range.Every != 1 || !expr.Same(n.Range.First, expr.I(0)) {
 		return nil, false
 	}
-	bound := expr.Linearize(expr.SubE(c.A, c.B))
-	rest, coef := expr.Linear{Const: bound.Const}, int64(0)
-	for _, t := range bound.Terms {
-		v, isVar := t.Atom.(*expr.Var)
-		switch {
-		case isVar && v == n.Var:
-			coef = t.Coef
-		case isVar && inner[v] && v.Extent > 0:
-			rest.Const += max(0, t.Coef*(v.Extent-1))
-		case usesAny(t.Atom, inner):
-			return nil, false
-		default:
-			rest.Terms = append(rest.Terms, t)
-		}
-	}
-	if coef < 1 || len(rest.Terms) == 0 {
+	coef, _, rest, ok := apart(n, c, inner)
+	if !ok || coef < 1 || len(rest.Terms) == 0 {
 		return nil, false
 	}
 	if c.Op == expr.Le {
@@ -262,33 +248,42 @@ func cut(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (at int64, ok bool
 	if n.Range != nil {
 		return 0, false
 	}
-	bound := expr.Linearize(expr.SubE(c.A, c.B))
-	coef := int64(0)
-	lo, hi := bound.Const, bound.Const
-	for _, t := range bound.Terms {
-		v, isVar := t.Atom.(*expr.Var)
-		switch {
-		case isVar && v == n.Var:
-			coef = t.Coef
-		case isVar && inner[v] && v.Extent > 0:
-			lo, hi = lo+min(0, t.Coef*(v.Extent-1)), hi+max(0, t.Coef*(v.Extent-1))
-		default:
-			return 0, false
-		}
-	}
-	if coef == 0 {
+	coef, lo, hi, ok := apart(n, c, inner)
+	if !ok || coef == 0 || len(hi.Terms) > 0 {
 		return 0, false
 	}
 	least := int64(0) // the least bound with which the comparison fails
 	if c.Op == expr.Le {
 		least = 1
 	}
-	for _, rest := range []int64{hi, lo} {
+	for _, rest := range []int64{hi.Const, lo.Const} {
 		if at := crossing(coef, least-rest); at > 0 && at < n.Extent {
 			return at, true
 		}
 	}
 	return 0, false
+}
+
+// apart takes a comparison of the form coef*v + rest < 0, or <= 0, apart, where v is the variable of a loop: rest is
+// between lo and hi, whatever values the variables of inner loops take. ok is false where it has no such form.
+func apart(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (coef int64, lo, hi expr.Linear, ok bool) {
+	bound := expr.Linearize(expr.SubE(c.A, c.B))
+	lo.Const, hi.Const = bound.Const, bound.Const
+	for _, t := range bound.Terms {
+		v, isVar := t.Atom.(*expr.Var)
+		switch {
+		case isVar && v == n.Var:
+			coef = t.Coef
+		case isVar && inner[v] && v.Extent > 0:
+			lo.Const += min(0, t.Coef*(v.Extent-1))
+			hi.Const += max(0, t.Coef*(v.Extent-1))
+		case usesAny(t.Atom, inner):
+			return 0, lo, hi, false
+		default:
+			lo.Terms, hi.Terms = append(lo.Terms, t), append(hi.Terms, t)
+		}
+	}
+	return coef, lo, hi, true
 }
 
 // crossing is the first v from which on coef*v >= limit holds, or, with a negative coefficient, does not hold any
