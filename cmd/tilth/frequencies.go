@@ -36,6 +36,9 @@ func readFrequencies(name string) (map[int64]float64, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Size() > maxFrequenciesBytes {
+		return nil, fmt.Errorf("%s: it has more than %d MiB, far more than a line for each extent", name, maxFrequenciesBytes>>20)
+	}
 	found := map[int64]float64{}
 	lines := bufio.NewScanner(io.LimitReader(file, maxFrequenciesBytes))
 	for k := 1; lines.Scan(); k++ {
@@ -48,7 +51,7 @@ func readFrequencies(name string) (map[int64]float64, error) {
 		}
 		n, err := strconv.ParseInt(words[0], 10, 64)
 		count, wrong := strconv.ParseFloat(words[1], 64)
-		if err != nil || wrong != nil || n < 1 || !(count > 0) || math.IsInf(count, 0) {
+		if err != nil || wrong != nil || n < 1 || !(count > 0) || count > math.MaxInt64 {
 			return nil, fmt.Errorf("%s: line %d: want an extent from 1 on and how often it occurs, more than never, such as '128 30'", name, k)
 		}
 		found[n] += count

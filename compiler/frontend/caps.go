@@ -12,6 +12,8 @@ const (
 	// capStep is the ratio of the numbers up to which there are kernels of their own, where nothing is known of how
 	// often an extent is what.
 	capStep = 4
+	// leastShare is what kernels count that no execution is known to need: some may.
+	leastShare = 1e-3
 	// maxVariants bounds the kernels of a task, one for each combination of caps.
 	maxVariants = 32
 )
@@ -76,7 +78,7 @@ func (b Bounds) shares(caps []int64) []float64 {
 	}
 	for k := range shares {
 		if total > 0 {
-			shares[k] /= total
+			shares[k] = max(shares[k]/total, leastShare)
 		} else {
 			shares[k] = 1 / float64(len(shares))
 		}

@@ -1,10 +1,10 @@
 package frontend
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/frontend/emit"
 	"github.com/tilth-dev/tilth/compiler/frontend/importer"
@@ -22,6 +22,9 @@ type Bounds struct {
 	Frequencies map[int64]float64
 }
 
+// maxExtent bounds an open extent.
+const maxExtent = 1 << 24
+
 // maxOpen bounds the extents that a model leaves open: each has the model imported twice more.
 const maxOpen = 4
 
@@ -38,8 +41,14 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 		if b.Least < 1 || b.Most <= b.Least {
 			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be numbers from 1 on, the second of them the larger", name, b.Least, b.Most)
 		}
+		if b.Most > maxExtent {
+			return nil, fmt.Errorf("%s cannot be up to %d: memory is laid out for the most, which is %d at the largest", name, b.Most, maxExtent)
+		}
 		if _, fixed := opts.Shapes[name]; fixed {
 			return nil, fmt.Errorf("%s is fixed and open at once", name)
+		}
+		if slices.ContainsFunc(m.Graph.Inputs, func(in *onnx.ValueInfo) bool { return in.Name == name }) {
+			return nil, fmt.Errorf("%s is an input: bounds are for the symbols of its open extents", name)
 		}
 		e := program.Extent{Name: name, Least: b.Least, Most: b.Most}
 		if e.Caps, err = b.caps(); err != nil {
@@ -52,30 +61,23 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 		return nil, fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s=%d..%d:%d",
 			n, maxVariants, extents[0].Name, extents[0].Least, extents[0].Most, extents[0].Least)
 	}
-	var first error
-	for _, near := range neighbours {
+	if err := checkForms(m, opts, extents); err != nil {
+		return nil, err
+	}
+	for k, near := range neighbours {
 		var at [][]int64
 		for _, e := range extents {
 			at = append(at, near(e.Most))
 		}
-		p, err := importSamples(m, opts, extents, at)
-		if err == nil {
+		p, wrong := importSamples(m, opts, extents, at)
+		if wrong == nil {
 			return p, nil
 		}
-		first = errors.Join(first, err)
-		if first != err { // the first is of the samples that are most alike
-			first = unjoin(first)
+		if k == 0 || err == nil { // the first are most alike
+			err = wrong
 		}
 	}
-	return nil, first
-}
-
-// unjoin is the first of joined errors.
-func unjoin(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()[0]
-	}
-	return err
+	return nil, err
 }
 
 // neighbours are two other numbers for each extent, in the order in which they are tried. What passes decide by sizes
@@ -94,7 +96,7 @@ func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][
 		if at[k][0] == at[k][1] || slices.Contains(at[k], e.Most) || slices.Min(at[k]) < 2 {
 			return nil, fmt.Errorf("%s cannot be open with at most %d: there are too few numbers to tell how the model depends on it", e.Name, e.Most)
 		}
-		most, all = append(most, e.Most), append(all, at[k][0])
+		most, all = append(most, e.Most), append(all, at[k][k%2]) // by unlike steps
 	}
 	choices := [][]int64{most}
 	for k := range extents {
@@ -111,12 +113,9 @@ func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][
 	for _, choice := range choices {
 		g, kernels, err := kernelsOf(newBudget(m), m, opts.at(extents, choice), func(string, *graph.Graph) {})
 		if err != nil {
-			return nil, err
+			return nil, with(extents, choice, err)
 		}
 		samples = append(samples, emit.Sample{Graph: g, Kernels: kernels, Extents: choice})
-	}
-	if err := checkShapes(m, opts, extents, choices); err != nil {
-		return nil, err
 	}
 	p, err := emit.Open(extents, samples)
 	if err != nil {
@@ -138,23 +137,71 @@ func (o Options) at(extents []program.Extent, numbers []int64) Options {
 	return o
 }
 
-// checkShapes refuses a model whose shapes are not those of one form over all of the bounds: that the least numbers
-// have it, too, rules out what is cut off from some number on, as by a slice up to a constant.
-func checkShapes(m *onnx.Model, opts Options, extents []program.Extent, choices [][]int64) error {
-	var least []int64
+// checkForms refuses a model that depends on its extents in another way than by factors and sums. Numbers all over the
+// bounds, odd ones among them, tell what is cut off from some number on, rounded or chosen by a comparison.
+func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
+	var most []int64
 	for _, e := range extents {
-		least = append(least, e.Least)
+		most = append(most, e.Most)
 	}
-	choices = append(slices.Clone(choices), least)
+	choices := [][]int64{most}
+	for k, e := range extents { // of each alone
+		choice := slices.Clone(most)
+		choice[k] = e.Least
+		choices = append(choices, choice)
+	}
+	for q := range probes {
+		var choice []int64
+		for k, e := range extents {
+			choice = append(choice, probe(e, (q+k*probes/2)%probes))
+		}
+		choices = append(choices, choice)
+	}
+	for corner := range 1 << len(extents) {
+		choice := slices.Clone(most)
+		for k, e := range extents {
+			if corner>>k&1 == 1 {
+				choice[k] = e.Least
+			}
+		}
+		choices = append(choices, choice)
+	}
 	var graphs []*graph.Graph
 	for _, choice := range choices {
 		g, err := build(m, opts.at(extents, choice).Shapes)
 		if err != nil {
-			return fmt.Errorf("with the least extents: %w", err)
+			return with(extents, choice, err)
 		}
 		graphs = append(graphs, g)
 	}
-	return emit.CheckShapes(extents, choices, graphs)
+	return emit.CheckForms(extents, choices, graphs)
+}
+
+// probes is how many numbers of an extent are looked at beside the least and the most.
+const probes = 16
+
+// probe is one of these: those next to the ends, and others all over, most of them odd.
+func probe(e program.Extent, q int) int64 {
+	switch q {
+	case 0:
+		return min(e.Least+1, e.Most)
+	case 1:
+		return max(e.Most-1, e.Least)
+	}
+	n := e.Least + (e.Most-e.Least)/probes*int64(q) + (e.Most-e.Least)%probes*int64(q)/probes
+	if q%4 > 0 {
+		n |= 1
+	}
+	return min(n, e.Most)
+}
+
+// with is an error that comes with numbers in place of extents.
+func with(extents []program.Extent, numbers []int64, err error) error {
+	list := make([]string, len(extents))
+	for k, e := range extents {
+		list[k] = fmt.Sprintf("%s=%d", e.Name, numbers[k])
+	}
+	return fmt.Errorf("with %s: %w", strings.Join(list, ", "), err)
 }
 
 // build is a model as operators.

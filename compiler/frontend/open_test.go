@@ -27,18 +27,60 @@ func TestModelsThatCannotBeOpen(t *testing.T) {
 	}{
 		{"a shape that has the number in it", sketch.New().Input("x", 8, 4).Known("to", numbers(8, 2, 2)).Node("y = Reshape x to").Output("y"), "y"},
 		{"a slice up to a constant", sketch.New().Input("x", 8, 4).Known("from", numbers(0)).Known("to", numbers(5)).Known("axes", numbers(0)).
-			Node("y = Slice x from to axes").Output("y"), "in another way than by a factor"},
+			Node("y = Slice x from to axes").Output("y"), "not in proportion"},
 		{"an element that small inputs lack", sketch.New().Input("x", 8, 4).Known("at", numbers(3)).Node("y = Gather x at", sketch.Int("axis", 0)).Output("y"), "give that other bounds"},
+		{"a number that is bounded", sketch.New().Input("x", 8, 4).Known("five", numbers(5)).Node("shape = Shape x", sketch.Int("end", 1)).
+			Node("n = Min shape five").Node("f = Cast n", sketch.Int("to", 1)).Node("y = Mul x f").Output("y"), "not in proportion"},
+		{"a remainder", sketch.New().Input("x", 64, 4).Known("eight", numbers(8)).Node("shape = Shape x", sketch.Int("end", 1)).
+			Node("n = Mod shape eight").Node("f = Cast n", sketch.Int("to", 1)).Node("y = Mul x f").Output("y"), "not in proportion"},
+		{"a comparison", sketch.New().Input("x", 64, 4).Known("limit", numbers(10)).Node("shape = Shape x", sketch.Int("end", 1)).
+			Node("less = Less shape limit").Node("minus = Neg x").Node("y = Where less minus x").Output("y"), "constant"},
+		{"elements of something else", sketch.New().Input("x", 64, 4).Known("t", array.New(array.Float32, 64, 2)).Known("twenty", numbers(20)).
+			Known("step", numbers(-1)).Known("axes", numbers(0)).Known("more", numbers(22)).Node("shape = Shape x", sketch.Int("end", 1)).
+			Node("from = Sub shape twenty").Node("to = Sub shape more").Node("y = Slice t from to axes step").Output("y"), "n"},
 		{"axes that are joined", sketch.New().Input("x", 3, 8, 4).Known("to", numbers(-1, 4)).Node("y = Reshape x to").Output("y"), "fix"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := c.model.Graph.Inputs[0]
 			axis := len(in.Shape) - 2
+			most := in.Shape[axis].Value
 			in.Shape[axis] = onnx.Dim{Value: -1, Param: "n"}
-			_, err := frontend.Import(c.model, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 1, Most: 8}}})
+			_, err := frontend.Import(c.model, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 1, Most: most}}})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want an error that says %q", err, c.says)
 			}
 		})
+	}
+}
+
+// TestTwoExtentsThatCannotBeOpen: what holds with the most of one may not hold with less.
+func TestTwoExtentsThatCannotBeOpen(t *testing.T) {
+	m := sketch.New().Input("x", 8, 2).Input("t", 512, 2).Known("zero", numbers(0)).Node("length = Shape t", sketch.Int("end", 1)).
+		Node("y = Slice x zero length zero").Output("y")
+	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
+	m.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
+	_, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 1, Most: 512}}})
+	if err == nil || !strings.Contains(err.Error(), "not in proportion") {
+		t.Errorf("%v, want an error that says that it is not in proportion", err)
+	}
+}
+
+func TestBoundsThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		bounds frontend.Bounds
+		says   string
+	}{
+		{frontend.Bounds{Least: 1, Most: 1 << 40}, "laid out for the most"},
+		{frontend.Bounds{Least: 0, Most: 8}, "numbers from 1 on"},
+		{frontend.Bounds{Least: 8, Most: 8}, "the larger"},
+		{frontend.Bounds{Least: 1, Most: 8, Caps: []int64{9}}, "not within 1..8"},
+		{frontend.Bounds{Least: 1, Most: 8, Frequencies: map[int64]float64{9: 1}}, "not within 1..8"},
+	} {
+		m := sketch.New().Input("x", 8, 2).Node("y = Relu x").Output("y")
+		m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
+		_, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": c.bounds}})
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want an error that says %q", c.bounds, err, c.says)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
@@ -152,12 +153,26 @@ func (g *general) checkReads(e expr.Expr) (err error) {
 	return err
 }
 
+// isOpen reports whether an index is made of extents, or of axes that have limits.
+func (g *general) isOpen(index expr.Expr) bool {
+	open := false
+	expr.Walk(index, func(x expr.Expr) {
+		switch n := x.(type) {
+		case *expr.Var:
+			open = open || n.Limit != nil
+		case *expr.Load:
+			open = open || slices.Contains(g.counts, n.Tensor)
+		}
+	})
+	return open
+}
+
 func (g *general) checkIndex(t *expr.Tensor, dim int, index expr.Expr) error {
 	sizes := make([]int64, len(g.samples))
 	for s := range g.samples {
 		sizes[s] = g.samples[s].list[g.number[t]].Shape[dim]
 	}
-	if !varies(sizes) {
+	if !varies(sizes) && !g.isOpen(index) {
 		return nil
 	}
 	size, ok := g.fit(sizes)
@@ -271,9 +286,9 @@ func (g *general) float(first *expr.Float, of []expr.Expr) (expr.Expr, error) {
 	whole, inverse := make([]int64, len(of)), make([]int64, len(of))
 	isWhole, isInverse := true, true
 	for s, v := range values {
-		whole[s], inverse[s] = int64(math.Round(v)), int64(math.Round(1/v))
-		isWhole = isWhole && float64(whole[s]) == v
-		isInverse = isInverse && inverse[s] != 0 && float32(1/float64(inverse[s])) == float32(v)
+		var w, i bool
+		whole[s], inverse[s], w, i = wholeOrInverse(v)
+		isWhole, isInverse = isWhole && w, isInverse && i
 	}
 	if f, ok := g.fit(whole); ok && isWhole {
 		return expr.To(first.Type, f.expr(g.counts)), nil
@@ -283,4 +298,10 @@ func (g *general) float(first *expr.Float, of []expr.Expr) (expr.Expr, error) {
 	}
 	return nil, fmt.Errorf("it computes with %v with %s and with %v with %s, which is neither a multiple of an extent nor one divided by it",
 		values[0], g.say(0), values[1], g.say(1))
+}
+
+// wholeOrInverse is the integer that a number is, or that it is one divided by, in float32.
+func wholeOrInverse(v float64) (whole, inverse int64, isWhole, isInverse bool) {
+	whole, inverse = int64(math.Round(v)), int64(math.Round(1/v))
+	return whole, inverse, float64(whole) == v, inverse != 0 && float32(1/float64(inverse)) == float32(v)
 }

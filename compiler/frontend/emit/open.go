@@ -59,34 +59,6 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 	return e.program, nil
 }
 
-// CheckShapes refuses a model whose operators, in graphs with given extents, have results whose shapes are of no one
-// form. The error names the operator.
-func CheckShapes(extents []program.Extent, at [][]int64, graphs []*graph.Graph) error {
-	o := &opener{extents: extents, at: at}
-	for s, g := range graphs {
-		if len(g.Nodes) != len(graphs[0].Nodes) {
-			return fmt.Errorf("the model has %d operators with %s and %d with %s", len(graphs[0].Nodes), o.say(0), len(g.Nodes), o.say(s))
-		}
-	}
-	for k, n := range graphs[0].Nodes {
-		for axis := range n.Result.Shape {
-			counts := make([]int64, len(graphs))
-			for s, g := range graphs {
-				same := g.Nodes[k].Op == n.Op && len(g.Nodes[k].Result.Shape) == len(n.Result.Shape)
-				if !same {
-					return fmt.Errorf("node %q (%s) is another with %s than with %s", n.Name, n.Op, o.say(s), o.say(0))
-				}
-				counts[s] = g.Nodes[k].Result.Shape[axis]
-			}
-			if _, ok := o.fit(counts); !ok {
-				return fmt.Errorf("node %q (%s) has a result whose axis %d depends on %s in another way than by a factor: give that other bounds, or fix it by --shape",
-					n.Name, n.Op, axis, extents[0].Name)
-			}
-		}
-	}
-	return nil
-}
-
 // opener reads off samples how a model depends on its open extents.
 type opener struct {
 	extents []program.Extent
