@@ -55,34 +55,20 @@ func checkLimit(v *Var) (err error) {
 		case *Var:
 			err = fmt.Errorf("the limit of axis %s depends on %s", v.Name, n.Name)
 		case *Load:
-			if n.Tensor.Role != Input || len(n.Tensor.Shape) != 0 || n.Tensor.DType != array.Int64 {
-				err = fmt.Errorf("the limit of axis %s is read from %s, which is no scalar input of type i64", v.Name, n.Tensor.Name)
+			if n.Tensor.Most == 0 {
+				err = fmt.Errorf("the limit of axis %s is read from %s, which is no count", v.Name, n.Tensor.Name)
 			}
 		}
 	})
 	return err
 }
 
-// Counts are the scalar inputs that limits of axes are made of, and the largest value of each with which no limit is
-// beyond the extent of its axis.
+// Counts are the inputs that say how many elements an execution has, and the most that each may say.
 func (w *Workload) Counts() map[*Tensor]int64 {
 	counts := map[*Tensor]int64{}
-	for _, t := range w.Stages {
-		for _, v := range t.variables() {
-			if v.Limit == nil {
-				continue
-			}
-			limit := Linearize(v.Limit)
-			for _, term := range limit.Terms {
-				l, isLoad := term.Atom.(*Load)
-				if !isLoad || term.Coef < 1 {
-					continue
-				}
-				most := FloorDivInt(v.Extent-limit.Const, term.Coef)
-				if known, ok := counts[l.Tensor]; !ok || most < known {
-					counts[l.Tensor] = most
-				}
-			}
+	for _, t := range w.Inputs {
+		if t.Most > 0 {
+			counts[t] = t.Most
 		}
 	}
 	return counts

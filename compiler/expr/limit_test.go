@@ -11,7 +11,7 @@ import (
 // divided by the sum of its row, and doubled pairs of them.
 const openRows = `tilth-workload 1
 input t0 f32[4,4]
-input t1 i64[]
+input t1 i64[]<=4
 sum t2 f32[4] over 4 while i0 [t1], r0 [t1] = [t0 i0 r0]
 map t3 f32[4,4] while i0 [t1], i1 [t1] = (div [t0 i0 i1] [t2 i0])
 output t3
@@ -36,6 +36,9 @@ func TestNothingBeyondALimitIsUsed(t *testing.T) {
 	for k := range x.Len() {
 		x.SetFloat(k, float64(k+1))
 	}
+	if got := w.Counts()[w.Inputs[1]]; got != 4 {
+		t.Errorf("the count is at most %d, want 4", got)
+	}
 	n := array.New(array.Int64)
 	n.SetInt(0, 2)
 	out, err := Evaluate(w, []*array.Array{x, n})
@@ -58,13 +61,13 @@ func TestNothingBeyondALimitIsUsed(t *testing.T) {
 func TestOpenAxesAreJoinedWithThoseBehindThem(t *testing.T) {
 	const text = `tilth-workload 1
 input t0 f32[2,4,8]
-input t1 i64[]
+input t1 i64[]<=4
 map t2 f32[2,4,8] while i1 [t1] = (neg [t0 i0 i1 i2])
 output t2
 `
 	const want = `tilth-workload 1
 input t0 f32[2,32]
-input t1 i64[]
+input t1 i64[]<=4
 map t2 f32[2,32] while i1 (mul [t1] 8) = (neg [t0 i0 i1])
 output t2
 `
@@ -82,10 +85,19 @@ func TestLimitsThatAreNone(t *testing.T) {
 		{"i0 0x1p+00:f32", "not i64"},
 		{"i0 [t1] [t1]", "after"},
 		{"i0", "ends early"},
+		{"i0 [t9]", "not declared"},
 	} {
 		text := strings.Replace(openRows, "i0 [t1], r0 [t1]", c.limit, 1)
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("limit %q: %v, want an error that says %q", c.limit, err, c.says)
+		}
+	}
+}
+
+func TestCountsThatAreNone(t *testing.T) {
+	for _, count := range []string{"i64[]<=0", "i64[]<=-1", "i64[]<=x", "i32[]<=4", "i64[1]<=4", "i64[]", "i64[]<=99999999999999999999"} {
+		if _, err := Parse(strings.Replace(openRows, "i64[]<=4", count, 1)); err == nil {
+			t.Errorf("%s is accepted as a count", count)
 		}
 	}
 }

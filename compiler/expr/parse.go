@@ -142,6 +142,7 @@ func (p *parser) limits(t *Tensor, text string) error {
 
 // parseType reads a type as typeText writes it.
 func parseType(tensor, s string) (*Tensor, error) {
+	s, most, isCount := strings.Cut(s, "<=")
 	dense, strides, isPart := strings.Cut(s, "@")
 	name, shape, ok := strings.Cut(dense, "[")
 	d := array.ParseDType(name)
@@ -156,6 +157,12 @@ func parseType(tensor, s string) (*Tensor, error) {
 	if isPart {
 		if t.Strides, err = parseStrides(strides); err != nil {
 			return nil, err
+		}
+	}
+	if isCount {
+		t.Most, err = strconv.ParseInt(most, 10, 64)
+		if err != nil || t.Most < 1 || d != array.Int64 || len(extents) > 0 || isPart {
+			return nil, fmt.Errorf("%q is no count", s+"<="+most)
 		}
 	}
 	_, err = array.CheckedBytes(d, extents)

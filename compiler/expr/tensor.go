@@ -76,6 +76,9 @@ type Tensor struct {
 	// of what they are.
 	Strides []int64
 	Role    Role
+	// Most is set for a count, an input that is one integer and says how many elements an execution has: at most so
+	// many, and at least one. Limits of axes are made of counts.
+	Most int64
 	// Axes has one variable per dimension of a computed tensor.
 	Axes     []*Var
 	Reduce   []*Var
@@ -87,6 +90,11 @@ type Tensor struct {
 // NewInput is a tensor whose values arrive with each execution.
 func NewInput(name string, d array.DType, shape ...int64) *Tensor {
 	return &Tensor{Name: name, DType: d, Shape: shape, Role: Input}
+}
+
+// NewCount is a scalar input that says how many elements an execution has.
+func NewCount(name string, most int64) *Tensor {
+	return &Tensor{Name: name, DType: array.Int64, Role: Input, Most: most}
 }
 
 // NewConstant is a tensor whose values are known at compile time.

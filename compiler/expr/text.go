@@ -77,11 +77,14 @@ func (w *Workload) stageText(b *strings.Builder, t *Tensor, names map[*Tensor]st
 	b.WriteString("\n")
 }
 
-// typeText is for example f32[4,8], and f32[4,8]@[24,1] for a part of a larger tensor.
+// typeText is for example f32[4,8], f32[4,8]@[24,1] for a part of a larger tensor, and i64[]<=512 for a count.
 func typeText(t *Tensor) string {
 	text := t.DType.String() + shapeText(t.Shape)
 	if t.Strides != nil {
 		text += "@" + shapeText(t.Strides)
+	}
+	if t.Most > 0 {
+		text += "<=" + strconv.FormatInt(t.Most, 10)
 	}
 	return text
 }

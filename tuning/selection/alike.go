@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -12,15 +13,17 @@ import (
 )
 
 // alike has the kernels of a call, which are for several extents, lay out their weights alike, so that a package has
-// one copy of them: in the way of the kernel for all extents that costs least, relative to what each kernel would take
-// alone, on average over executions. A task whose space has no such schedule keeps what was chosen.
+// one copy of them: in the way of the kernel for all extents that costs least, relative to what each kernel would
+// take alone, on average over executions. A task whose space has no such schedule keeps what was chosen, and so do
+// all where the weights would become too large.
 func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alternative, numerics schedule.Numerics) error {
-	done := map[int]bool{}
+	done := map[string]bool{}
 	for _, call := range p.Calls {
-		if len(call.Variants) == 0 || done[call.Task] {
+		key := fmt.Sprint(call.Tasks())
+		if len(call.Variants) == 0 || done[key] {
 			continue
 		}
-		done[call.Task] = true
+		done[key] = true
 		least := math.Inf(1)
 		best := map[int]alternative{}
 		for _, all := range tasks[call.Task] {
@@ -30,6 +33,9 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 				if kernels[v.Task], err = c.withLayouts(p.Tasks[v.Task], tasks[v.Task], chosen[v.Task], all.schedule.Layouts(), numerics); err != nil {
 					return err
 				}
+			}
+			if !c.fit(limitOf(p), chosen, kernels) {
+				continue
 			}
 			for _, k := range call.Tasks() {
 				cost += share(p.Tasks[k]) * kernels[k].seconds / chosen[k].seconds
@@ -43,6 +49,19 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 		}
 	}
 	return nil
+}
+
+// fit reports whether the weights stay within a limit with some tasks' schedules in place of those chosen.
+func (c *chooser) fit(limit size, chosen []alternative, instead map[int]alternative) bool {
+	var sum size
+	for k, a := range chosen {
+		if other, ok := instead[k]; ok {
+			a = other
+		}
+		sum.sums += a.added.sums
+		sum.all += a.added.all
+	}
+	return sum.within(limit)
 }
 
 // share is how often a call of a task runs it, of all executions.

@@ -24,9 +24,10 @@ func Opened(t *rapid.T, w *expr.Workload) *expr.Workload {
 	if !o.axis(seed) {
 		return w
 	}
-	n := expr.NewInput("n", array.Int64)
+	n := expr.NewCount("n", seed.Extent)
 	limit := n.At()
 	if seed.Extent > 1 && rapid.Bool().Draw(t, "pairs") {
+		n.Most /= 2
 		limit = expr.MulE(limit, expr.I(2))
 	}
 	for v := range o.axes {

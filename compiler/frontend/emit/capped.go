@@ -77,10 +77,15 @@ type capping struct {
 // argument is an input of which only what is below the caps is seen, where it is.
 func (c *capping) argument(t *expr.Tensor) *expr.Tensor {
 	c.tensors[t] = t
-	if t.Role != expr.Input || slices.Contains(c.counts, t) {
+	if t.Role != expr.Input {
 		return t
 	}
 	cut := *t
+	if k := slices.Index(c.counts, t); k >= 0 {
+		cut.Most = c.caps[k]
+		c.tensors[t] = &cut
+		return &cut
+	}
 	cut.Shape = slices.Clone(t.Shape)
 	for d := range t.Shape {
 		sizes := make([]int64, len(c.samples))
