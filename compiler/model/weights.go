@@ -48,7 +48,10 @@ func (b *builder) materialise() {
 
 func (u *uniform) generator() *rand.PCG { return rand.NewPCG(u.seed, u.stream<<20|0x7469_6c74_68) }
 
-// fill takes two elements from each random number.
+// fill takes two elements from each random number. The generator and the data are the caller's alone; the race
+// detector, following each byte, would take most of the time of the tests that build models.
+//
+//go:norace
 func (u *uniform) fill(random *rand.PCG, data []byte) {
 	scale := u.limit / (1 << 31)
 	for at := 0; at < len(data); at += 8 {

@@ -36,12 +36,18 @@ type Driver struct {
 	tc     *toolchain.Toolchain
 	target *target.Target
 	dir    string
+	// objects are those of what it was given to play, and its copies have them too.
+	objects *toolchain.Objects
 }
 
 // Make builds the library for a target's host, in a folder that is empty.
 func Make(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string) (*Driver, error) {
-	d := &Driver{tc, t, dir}
-	err := tc.Build(ctx, toolchain.Build{
+	objects, err := toolchain.OpenObjects(filepath.Join(dir, "objects"), 0)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{tc, t, dir, objects}
+	err = tc.Build(ctx, toolchain.Build{
 		Target: t, Form: toolchain.Library, Sources: []toolchain.File{file("fake.c")},
 		Headers: append(cuda.DriverSources(), file("told.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header},
 			toolchain.File{Name: "sim_maps.h", Text: dialect.SimulatedMaps()}),
@@ -63,7 +69,7 @@ func (d *Driver) Copy(dir string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := &Driver{d.tc, d.target, dir}
+	other := &Driver{d.tc, d.target, dir, d.objects}
 	return other, os.WriteFile(other.Library(), library, 0o700) // a library
 }
 
@@ -114,7 +120,7 @@ func (d *Driver) Play(ctx context.Context, b toolchain.Build) error {
 	h := fnv.New64a()
 	h.Write(made)
 	return d.tc.Build(ctx, toolchain.Build{
-		Target: d.target, Form: toolchain.Library, Level: toolchain.KernelLevel,
+		Target: d.target, Form: toolchain.Library, Level: toolchain.KernelLevel, Objects: d.objects,
 		Sources: []toolchain.File{{Name: "player.c", Text: abi.Header + dialect.Simulated() + text + players(text)}},
 	}, filepath.Join(d.dir, fmt.Sprintf("%016x.so", h.Sum64())))
 }
