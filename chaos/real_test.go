@@ -31,7 +31,7 @@ func TestPromisesHoldOfRealAgents(t *testing.T) {
 		return
 	}
 	binary, tilth := buildProgram(t), filepath.Join(t.TempDir(), "tilth")
-	if out, err := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", tilth}, raceFlags, []string{"github.com/tilth-dev/tilth/cmd/tilth"})...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-ldflags=-w", "-o", tilth}, raceFlags, []string{"github.com/tilth-dev/tilth/cmd/tilth"})...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	c := newCampaign(t, "real")

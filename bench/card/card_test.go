@@ -45,7 +45,7 @@ func fakeMachine(t *testing.T) options {
 	t.Helper()
 	dir := t.TempDir()
 	tilth := filepath.Join(dir, "tilth")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tilth, "../../cmd/tilth").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", tilth, "../../cmd/tilth").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))

@@ -114,7 +114,8 @@ func (b *build) compile(ctx context.Context, out, main string, flags []string) e
 	if err != nil {
 		return err
 	}
-	arguments := slices.Concat([]string{"build", "-trimpath", "-modfile", mod, "-overlay", path, "-o", out}, flags, []string{main})
+	// Nobody debugs the program, and linking what a debugger reads takes as long as all else.
+	arguments := slices.Concat([]string{"build", "-trimpath", "-ldflags=-w", "-modfile", mod, "-overlay", path, "-o", out}, flags, []string{main})
 	_, err = goCommand(ctx, b.dir, arguments...)
 	return err
 }

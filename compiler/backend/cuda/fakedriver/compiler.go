@@ -85,7 +85,7 @@ func addPlayer(args []string) error {
 	return errors.Join(err, made.Close())
 }
 
-// makePlayer compiles kernels for the simulated GPU.
+// makePlayer compiles kernels for the simulated GPU, without optimising: that would take longer than they run.
 func makePlayer(kernels, path string) error {
 	dir, err := os.MkdirTemp("", "tilth-player-*")
 	if err != nil {
@@ -96,7 +96,7 @@ func makePlayer(kernels, path string) error {
 	if err := os.WriteFile(source, []byte(abi.Header+dialect.Simulated()+kernels+players(kernels)), 0o600); err != nil {
 		return err
 	}
-	cmd := exec.Command(os.Getenv(CompilerVariable), "-O1", "-std=gnu11", "-w", "-shared", "-fPIC", "-fuse-ld=lld", source, "-lm", "-o", made)
+	cmd := exec.Command(os.Getenv(CompilerVariable), "-O0", "-std=gnu11", "-w", "-shared", "-fPIC", "-fuse-ld=lld", source, "-lm", "-o", made)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
