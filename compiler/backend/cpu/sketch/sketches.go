@@ -43,10 +43,10 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			func(w *expr.Workload) *nest.Whole { return rowwise.New(w, t) },
 		},
 		Reduction: func(s *schedule.Schedule, g *schedule.Stage, u nest.Unit) (direct, otherwise space.Family) {
-			tiles := tile.New(s, g, u, t)
 			if by := blocks.New(s, g, u, t, numerics); by != nil {
-				return tiles.Family(), by
+				return by, nil
 			}
+			tiles := tile.New(s, g, u, t)
 			if matrices := tile.Matrices(s, g, u, t); matrices != nil {
 				return tiles.Family(), matrices
 			}
