@@ -9,34 +9,39 @@ import (
 // DrawBlockProduct draws a product of rows in float32, or narrower, with weights that are quantised by blocks: bytes
 // or halves of bytes, zero points of every kind or none, any extents, with or without what is before and after it.
 func DrawBlockProduct(t *rapid.T) *expr.Workload {
-	const f = array.Float32
 	g := &dag{t: t}
-	nibbles := rapid.Bool().Draw(t, "nibbles")
-	block := rapid.SampledFrom([]int64{2, 4, 8, 16, 24, 32, 64}).Draw(t, "block")
+	sum := g.blockProduct()
+	if !rapid.Bool().Draw(t, "epilogue") {
+		return workloadOf(t, sum)
+	}
+	bias := g.source(array.Float32, true, sum.Shape[1])
+	return workloadOf(t, expr.Compute("out", sum.Shape, func(i []expr.Expr) expr.Expr {
+		return expr.MaxE(expr.AddE(sum.At(i...), bias.At(i[1])), expr.F(array.Float32, 0))
+	}))
+}
+
+// blockProduct adds such a product.
+func (g *dag) blockProduct() *expr.Tensor {
+	const f = array.Float32
+	nibbles := rapid.Bool().Draw(g.t, "nibbles")
+	block := rapid.SampledFrom([]int64{2, 4, 8, 16, 24, 32, 64}).Draw(g.t, "block")
 	blocks, rows, columns := g.int("blocks", 1, 4), g.int("rows", 1, 9), g.int("columns", 1, 150)
 	depth := block * blocks
-	x := g.source(rapid.SampledFrom([]array.DType{f, f, array.BFloat16}).Draw(t, "data"), false, rows, depth)
-	if rapid.Bool().Draw(t, "prologue") {
+	x := g.source(rapid.SampledFrom([]array.DType{f, f, array.BFloat16}).Draw(g.t, "data"), false, rows, depth)
+	if rapid.Bool().Draw(g.t, "prologue") {
 		read := x
 		x = g.add(expr.Compute("before", x.Shape, func(i []expr.Expr) expr.Expr { return expr.MaxE(read.At(i...), expr.Zero(read.DType)) }))
 	}
 	of := blockWeights(g, nibbles, depth, columns)
-	scale := g.source(rapid.SampledFrom([]array.DType{f, f, array.Float16}).Draw(t, "scale"), true, blocks, columns)
+	scale := g.source(rapid.SampledFrom([]array.DType{f, f, array.Float16}).Draw(g.t, "scale"), true, blocks, columns)
 	zero := blockZeros(g, blocks, columns)
-	sum := g.add(expr.ReduceOver("product", expr.Sum, []int64{rows, columns}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+	return g.add(expr.ReduceOver("product", expr.Sum, []int64{rows, columns}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
 		at := expr.Bin(expr.FloorDiv, r[0], expr.I(block))
 		code := expr.To(f, of(r[0], i[1]))
 		if zero != nil {
 			code = expr.SubE(code, zero(at, i[1]))
 		}
 		return expr.MulE(expr.To(f, x.At(i[0], r[0])), expr.MulE(code, expr.To(f, scale.At(at, i[1]))))
-	}))
-	if !rapid.Bool().Draw(t, "epilogue") {
-		return workloadOf(t, sum)
-	}
-	bias := g.source(f, true, columns)
-	return workloadOf(t, expr.Compute("out", sum.Shape, func(i []expr.Expr) expr.Expr {
-		return expr.MaxE(expr.AddE(sum.At(i...), bias.At(i[1])), expr.F(f, 0))
 	}))
 }
 

@@ -11,6 +11,6 @@ func Families(narrow []*expr.Workload) map[string]func(*rapid.T) *expr.Workload 
 	return map[string]func(*rapid.T) *expr.Workload{
 		"any": DrawWorkload, "product": DrawProduct, "convolution": DrawConv, "integers": DrawIntegerProduct, "narrow products": DrawNarrowProduct, "rows": DrawRows,
 		"matrices": DrawMatrices, "attention": DrawAttention, "warpgroups": DrawWarpgroups, "sums": DrawSums, "windows": DrawWindows,
-		"groups": DrawGroups, "totals": DrawTotals, "narrow": func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(narrow).Draw(t, "task") },
+		"groups": DrawGroups, "totals": DrawTotals, "blocks": DrawBlockProduct, "narrow": func(t *rapid.T) *expr.Workload { return rapid.SampledFrom(narrow).Draw(t, "task") },
 	}
 }

@@ -114,6 +114,8 @@ func blocksOf(from *op.Dequantised, depth int64) int64 {
 		axis += 2
 	}
 	switch {
+	case from.Zero != nil && array.Elements(from.Zero.Shape) != array.Elements(from.Scale.Shape):
+		return 0
 	case array.Elements(from.Scale.Shape) == 1, from.Block == 0 && axis == 1-depth:
 		return all
 	case from.Block > 1 && axis == depth:
