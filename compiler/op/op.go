@@ -60,8 +60,8 @@ type Node struct {
 	In    []Value
 	// Output is the result that is computed, of Outputs.
 	Output, Outputs int
-	// Weights is set, while the model is read, where the result is the second factor of products and nothing else: a
-	// dequantisation of known integers is not computed then, since products dequantise by themselves.
+	// Weights is set, while the model is read, where the result, transposed or not, is the second factor of products
+	// alone: a dequantisation of known integers is not computed then, since products dequantise by themselves.
 	Weights bool
 	// Out is the type of the result; Infer sets it.
 	Out Type

@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"slices"
+
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
@@ -33,7 +35,7 @@ func newScope(f *frame, outer *scope, used map[string]usage) *scope {
 type usage uint8
 
 const (
-	// asWeights is as the second factor of a product, inAnotherWay is all else.
+	// asWeights is as the second factor of a product, transposed or not, inAnotherWay is all else.
 	asWeights usage = 1 << iota
 	inAnotherWay
 )
@@ -51,16 +53,11 @@ func (b *builder) usedBy(of any, nodes []*onnx.Node, outputs []string) map[strin
 	return b.used[of]
 }
 
-// markUsed notes what the nodes read, those of graphs inside them too.
+// markUsed notes what the nodes read, those of graphs inside them too, readers of a result before the node.
 func markUsed(used map[string]usage, nodes []*onnx.Node) {
-	for _, n := range nodes {
-		product := n.Domain == "" && (n.Op == op.MatMul || n.Op == op.Gemm)
+	for _, n := range slices.Backward(nodes) {
 		for k, name := range n.Inputs {
-			if product && k == 1 {
-				used[name] |= asWeights
-			} else {
-				used[name] |= inAnotherWay
-			}
+			used[name] |= readAs(used, n, k)
 		}
 		for _, a := range n.Attributes {
 			if a.Graph == nil {
@@ -72,6 +69,18 @@ func markUsed(used map[string]usage, nodes []*onnx.Node) {
 			}
 		}
 	}
+}
+
+// readAs is how a node reads an input, where it is known how its results are read.
+func readAs(used map[string]usage, n *onnx.Node, input int) usage {
+	switch {
+	case n.Domain != "":
+	case (n.Op == op.MatMul || n.Op == op.Gemm) && input == 1:
+		return asWeights
+	case n.Op == op.Transpose && len(n.Outputs) == 1 && used[n.Outputs[0]] == asWeights:
+		return asWeights
+	}
+	return inAnotherWay
 }
 
 // find is the innermost item of a name; false when there is none. The item of a function's input that the call leaves

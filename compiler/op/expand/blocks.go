@@ -77,6 +77,35 @@ func blockForm(name string) Form {
 // isLeft reports whether known weights were not dequantised when they were read.
 func isLeft(w *op.Value) bool { return w.Const == nil && w.From != nil && isBlockWeights(w.From) }
 
+// transposedWeights is the form of transpositions of weights that were left for products to dequantise.
+var transposedWeights = Form{Name: op.Transpose, Expand: expand((*expansion).transposeWeights), Applies: func(n *op.Node, in []*op.Item) bool {
+	return len(in) == 1 && in[0] != nil && in[0].Tensor != nil && isLeft(in[0].Tensor)
+}}
+
+func (e *expansion) transposeWeights() []*op.Item {
+	w, from := e.tensor(0), *e.tensor(0).From
+	switch perm := e.node.Ints("perm", []int64{1, 0}); {
+	case slices.Equal(perm, []int64{0, 1}):
+		return only(w)
+	case !slices.Equal(perm, []int64{1, 0}):
+		return only(e.itself(w)) // which says what is wrong
+	}
+	for _, v := range []**op.Value{&from.Integer, &from.Scale, &from.Zero} {
+		if *v != nil && len((*v).Shape) == 2 {
+			*v = e.known(transposed((*v).Const))
+		}
+	}
+	if from.Axis < 0 {
+		from.Axis += 2
+	}
+	from.Axis = 1 - from.Axis
+	result := e.dequantisedWeights(&from, int64(onnx.DataType(w.DType)))
+	if result != nil {
+		result.From = &from
+	}
+	return only(result)
+}
+
 // isBlockProduct reports whether a product may take its weights as they are.
 func isBlockProduct(n *op.Node, in []*op.Item) bool {
 	if len(in) < 2 || in[0] == nil || in[1] == nil || in[0].Tensor == nil || in[1].Tensor == nil {

@@ -187,17 +187,21 @@ func TestProductsOfFloatsWithDequantisedWeights(t *testing.T) {
 		scales      []int64
 		gemm        bool
 		want        string
+		turned      bool
 	}{
-		{"bytes by block", u8, 0, 255, 0, 8, []int64{3, 9}, false, "u8[24,9]"},
-		{"bytes with a sign", i8, -128, 127, 0, 8, []int64{3, 9}, false, "u8[24,9]"},
-		{"four bits", u8, 0, 15, 0, 8, []int64{3, 9}, false, "u8[12,9]"},
-		{"four bits with a sign", i8, -8, 7, 0, 8, []int64{3, 9}, false, "u8[12,9]"},
-		{"a last block that is not whole", i8, -8, 7, 0, 10, []int64{3, 9}, false, "u8[12,9]"},
-		{"by column", i8, -8, 7, 1, 0, []int64{9}, false, "u8[12,9]"},
-		{"by column from the last axis", i8, -8, 7, -1, 0, []int64{9}, false, "u8[12,9]"},
-		{"one scale", i8, -128, 127, 1, 0, nil, false, "u8[24,9]"},
-		{"transposed", i8, -8, 7, 1, 8, []int64{9, 3}, true, "u8[12,9]"},
-		{"blocks of columns", i8, -8, 7, 1, 3, []int64{24, 3}, false, ""},
+		{"bytes by block", u8, 0, 255, 0, 8, []int64{3, 9}, false, "u8[24,9]", false},
+		{"bytes with a sign", i8, -128, 127, 0, 8, []int64{3, 9}, false, "u8[24,9]", false},
+		{"four bits", u8, 0, 15, 0, 8, []int64{3, 9}, false, "u8[12,9]", false},
+		{"four bits with a sign", i8, -8, 7, 0, 8, []int64{3, 9}, false, "u8[12,9]", false},
+		{"a last block that is not whole", i8, -8, 7, 0, 10, []int64{3, 9}, false, "u8[12,9]", false},
+		{"by column", i8, -8, 7, 1, 0, []int64{9}, false, "u8[12,9]", false},
+		{"by column from the last axis", i8, -8, 7, -1, 0, []int64{9}, false, "u8[12,9]", false},
+		{"one scale", i8, -128, 127, 1, 0, nil, false, "u8[24,9]", false},
+		{"transposed", i8, -8, 7, 1, 8, []int64{9, 3}, true, "u8[12,9]", false},
+		{"blocks of columns", i8, -8, 7, 1, 3, []int64{24, 3}, false, "", false},
+		{"a transposition", i8, -8, 7, 1, 8, []int64{9, 3}, true, "u8[12,9]", true},
+		{"a transposition of columns", i8, -8, 7, 0, 0, []int64{9}, true, "u8[12,9]", true},
+		{"a transposition of bytes with one scale", u8, 0, 255, 0, 0, nil, true, "u8[24,9]", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			shape := []int64{24, 9}
@@ -212,9 +216,12 @@ func TestProductsOfFloatsWithDequantisedWeights(t *testing.T) {
 				dequantised = append(dequantised, sketch.Int("block_size", c.block))
 			}
 			m = m.Node("w = DequantizeLinear iw sw zw", dequantised...)
-			if c.gemm {
+			switch {
+			case c.turned:
+				m = m.Node("wt = Transpose w", sketch.Ints("perm", 1, 0)).Node("y = MatMul x wt")
+			case c.gemm:
 				m = m.Constant("b", 9).Node("y = Gemm x w b", sketch.Int("transB", 1))
-			} else {
+			default:
 				m = m.Node("y = MatMul x w")
 			}
 			p := sketch.Import(t, m.Output("y"))

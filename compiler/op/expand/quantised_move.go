@@ -13,7 +13,7 @@ import (
 // A scale is positive, so the largest of integers is the largest of the values.
 var quantisedMoves = []Form{
 	quantisedMove("MaxPool"), quantisedMove("GlobalMaxPool"), quantisedMove(op.Concat), quantisedMove(op.Reshape), quantisedMove("Flatten"),
-	quantisedMove(op.Squeeze), quantisedMove("Unsqueeze"), quantisedMove(op.Transpose), quantisedMove(op.Slice),
+	quantisedMove(op.Squeeze), quantisedMove("Unsqueeze"), quantisedMove(op.Transpose).or(transposedWeights), quantisedMove(op.Slice),
 }
 
 func quantisedMove(name string) Form {

@@ -67,7 +67,7 @@ func (e *expansion) dequantisedWeights(from *op.Dequantised, to int64) *op.Value
 	x, scale, zero := from.Integer, from.Scale, from.Zero
 	shape := slices.Clone(x.Shape)
 	if from.Block == 0 || array.Elements(scale.Shape) == 1 {
-		scale, zero = e.perElement(scale, shape), e.perElement(zero, shape)
+		scale, zero = e.perPosition(scale, shape, from.Axis, 0), e.perPosition(zero, shape, from.Axis, 0)
 	} else {
 		axis := int(from.Axis+2) % 2
 		single := slices.Insert(slices.Clone(scale.Shape), axis+1, 1)
@@ -88,6 +88,11 @@ func (e *expansion) dequantisedWeights(from *op.Dequantised, to int64) *op.Value
 // perElement shapes a scale or zero point so that it is broadcast to data of the given shape: one for all, one for
 // each position on the attribute "axis", or one for each block of "block_size" positions there.
 func (e *expansion) perElement(v *op.Value, shape []int64) *op.Value {
+	return e.perPosition(v, shape, e.node.Int("axis", 1), e.node.Int("block_size", 0))
+}
+
+// perPosition does so for a given axis and size of blocks, 0 for none.
+func (e *expansion) perPosition(v *op.Value, shape []int64, axis, block int64) *op.Value {
 	if v == nil || e.failed() {
 		return v
 	}
@@ -95,7 +100,6 @@ func (e *expansion) perElement(v *op.Value, shape []int64) *op.Value {
 		return e.reshape(v)
 	}
 	rank := int64(len(shape))
-	axis := e.node.Int("axis", 1)
 	if axis < 0 {
 		axis += rank
 	}
@@ -103,7 +107,7 @@ func (e *expansion) perElement(v *op.Value, shape []int64) *op.Value {
 		e.fail("axis %d is outside data of shape %v", axis, shape)
 		return nil
 	}
-	if block := e.node.Int("block_size", 0); block > 0 {
+	if block > 0 {
 		return e.repeatBlocks(v, shape, axis, block)
 	}
 	if !slices.Equal(v.Shape, shape[axis:axis+1]) {
