@@ -10,8 +10,8 @@ import (
 var poolDefs = []Def{
 	ofChannels(poolDef("MaxPool", lowerMaxPool, "maxpool")).with(Traits{Tiled: true, Selects: true}),
 	ofChannels(poolDef("AveragePool", lowerAveragePool, "avgpool")).with(Traits{Tiled: true}),
-	ofChannels(globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool")).with(Traits{Selects: true}),
-	ofChannels(globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool")),
+	ofChannels(globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool")).with(Traits{Selects: true, Once: true}),
+	ofChannels(globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool")).with(Traits{Once: true}),
 }
 
 func ofChannels(d Def) Def {

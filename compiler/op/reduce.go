@@ -36,7 +36,7 @@ func square(x expr.Expr) expr.Expr { return expr.MulE(x, x) }
 
 func reduceDef(name string, c expr.Combiner, term termFn, after afterFn) Def {
 	return Def{
-		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reduce", Infer: inferReduce, Layout: reduceLayout,
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "reduce", Infer: inferReduce, Layout: reduceLayout, Traits: Traits{Once: true},
 		Work: firstOperandWork,
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			data := l.Readable(in[0])

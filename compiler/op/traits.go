@@ -16,6 +16,8 @@ type Traits struct {
 	// Tiled tells that schedules store a result of each tile while they compute the next, so that a kernel can store
 	// more than one.
 	Tiled bool
+	// Once tells that each element of the first operand is read once.
+	Once bool
 	// Selects tells that each element of the result is one of the operand's, chosen by their order.
 	Selects bool
 	// Legacy is how operands were broadcast before the rules of numpy.

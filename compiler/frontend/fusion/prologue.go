@@ -13,12 +13,9 @@ import (
 func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
 	var absorbed []*graph.Kernel
 	for _, kernel := range kernels {
-		if !takesPrologue(kernel.Anchor) {
-			continue
-		}
 		for _, v := range kernel.Anchor.Operands {
 			f := p.prologue(v, kernel)
-			if f == nil || slices.Contains(absorbed, f) {
+			if f == nil || slices.Contains(absorbed, f) || !takesPrologue(kernel.Anchor, f) {
 				continue
 			}
 			kernel.Nodes = slices.Concat(f.Nodes, kernel.Nodes)
@@ -30,10 +27,11 @@ func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
 }
 
 // takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
-// position: a convolution of one pixel, or a product with known weights.
-func takesPrologue(n *graph.Node) bool {
+// position: a convolution of one pixel, or a product with known weights. What reads each element once, as a global
+// pooling, takes a dequantisation.
+func takesPrologue(n *graph.Node, prologue *graph.Kernel) bool {
 	p, ok := n.Product()
-	return ok && p.Pointwise
+	return ok && p.Pointwise || n.Def().Once && len(prologue.Nodes) == 1 && prologue.Anchor.Is(op.Dequantize)
 }
 
 // prologue is the element-wise kernel that computes v for the kernel's anchor and nobody else; nil when v is anything

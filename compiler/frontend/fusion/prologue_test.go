@@ -27,6 +27,11 @@ func TestProductsComputeWhatFeedsThem(t *testing.T) {
 			[]string{"1 maxpool 1x4x5x5 k1x1 -> 4", "1 globalmaxpool+sigmoid 1x5x5x4 -> 4", "1 mul+conv2d 1x5x5x4 k1x1 -> 6", "1 globalmaxpool 1x5x5x6 -> 6"},
 		},
 		{
+			"a dequantisation, of what is read once", dense().Known("s8", sketch.Wave(0.02, 0, 1)).Node("k8 = QuantizeLinear p s8").Node("e = DequantizeLinear k8 s8").
+				Node("g = GlobalAveragePool e").Node("h = Relu e").Node("y = Add h g").Output("y"),
+			[]string{"1 maxpool+quantize 1x4x5x5 k1x1 -> 4", "1 dequantize+globalavgpool 1x5x5x4 -> 4", "1 dequantize+relu+add+copy 1x5x5x4"},
+		},
+		{
 			"not what another reads", dense().Node("m = Mul x s").Node("d = Conv m w").Node("e = Conv m k", sketch.Same3x3).Node("h = Add d e").Node("y = GlobalMaxPool h").Output("y"),
 			[]string{"1 mul 1x4x5x5", "1 conv2d 1x4x5x5 k3x3 -> 6", "1 conv2d+add 1x4x5x5 k1x1 -> 6", "1 globalmaxpool 1x5x5x6 -> 6"},
 		},
