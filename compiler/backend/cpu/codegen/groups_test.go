@@ -14,7 +14,7 @@ import (
 // TestGroupsOfEveryWidthAreRight: vectors that are no part of a group pick their lanes from what several read, at
 // borders as elsewhere.
 func TestGroupsOfEveryWidthAreRight(t *testing.T) {
-	for _, m := range slices.Concat(modes, dotModes) {
+	for _, m := range slices.Concat(modes, dotModes, pairModes[:1]) {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {

@@ -104,11 +104,15 @@ func (x *Tile) sharedInGroups(l *expr.Load, acc *schedule.Stage) bool {
 	return !expr.Uses(l, axis) || x.group > 0 && reuse.GroupOf(l, axis) == x.group
 }
 
+// adjoinedRegisters are those for numbers that several positions read in steps that are written out, one after the
+// other: windows overlap.
+const adjoinedRegisters = 4
+
 // adjoinTerms is the tile of a sum whose channels are no multiple of the terms that an instruction takes, as those of
 // a picture, with the columns of its window and their channels as one axis; nil where that does not help.
 func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
 	a, b, product := schedule.Factors(acc.Body)
-	if !product || acc.Tensor.DType != array.Int32 {
+	if !product {
 		return nil
 	}
 	data, weights := a, b
@@ -132,6 +136,7 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *targ
 		return nil
 	}
 	x.dot.instruction, x.dot.adjoined = by, true
+	x.dot.registers += adjoinedRegisters
 	x.joinPositions()
 	copied := u
 	copied.Feeds = append(slices.Clone(u.Feeds), id)
