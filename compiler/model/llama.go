@@ -25,14 +25,15 @@ func (t llama) build(b *builder, s size) {
 	table := b.weights("embedding", 0, 1, t.words, t.width)
 	x := b.gather(table, tokens, 0)
 	head := t.width / t.heads
-	cosine, sine, mask := "", "", ""
+	length := s.seq
 	if b.open {
-		cosine, sine = b.rotations(s.most, head)
+		length = s.most
+	}
+	cosine, sine := b.rotations(length, head)
+	mask := b.hidden(length)
+	if b.open {
 		cosine, sine = b.upTo(cosine, tokens, []int64{1, 1, s.seq, head}, 2), b.upTo(sine, tokens, []int64{1, 1, s.seq, head}, 2)
-		mask = b.upTo(b.hidden(s.most), tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
-	} else {
-		cosine, sine = b.rotations(s.seq, head)
-		mask = b.hidden(s.seq)
+		mask = b.upTo(mask, tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
 	}
 	for range t.layers {
 		x = b.sum(x, t.attention(b, b.rmsNorm(x, llamaEpsilon), cosine, sine, mask))

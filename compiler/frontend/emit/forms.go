@@ -8,7 +8,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
@@ -86,7 +85,7 @@ func (o *opener) fits(nodes []*graph.Node, number func(*graph.Node) int64) (samp
 
 // checkAttribute: lists of integers may have a form.
 func (o *opener) checkAttribute(nodes []*graph.Node, name string) error {
-	numbers := func(a *onnx.Attribute) []int64 { return append([]int64{a.Int}, a.Ints...) }
+	numbers := func(n *graph.Node) []int64 { return append([]int64{n.Attrs[name].Int}, n.Attrs[name].Ints...) }
 	first := nodes[0].Attrs[name]
 	for s, n := range nodes {
 		a := n.Attrs[name]
@@ -99,8 +98,8 @@ func (o *opener) checkAttribute(nodes []*graph.Node, name string) error {
 			return fmt.Errorf("its attribute %s is another with %s than with %s", name, o.say(s), o.say(0))
 		}
 	}
-	for k := range numbers(first) {
-		if s, ok := o.fits(nodes, func(n *graph.Node) int64 { return numbers(n.Attrs[name])[k] }); !ok {
+	for k := range numbers(nodes[0]) {
+		if s, ok := o.fits(nodes, func(n *graph.Node) int64 { return numbers(n)[k] }); !ok {
 			return fmt.Errorf("its attribute %s is not in proportion with %s", name, o.say(s))
 		}
 	}
