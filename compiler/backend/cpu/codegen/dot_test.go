@@ -192,7 +192,6 @@ func TestCodesAreTakenByInstructions(t *testing.T) {
 		{"table", "x86-64-v4", nil, true, schedule.Strict, "vpermps", "vcvtdq2ps"},
 		{"AVX2", "x86-64-v3", nil, true, schedule.Fast, "vpmaddubsw", "vpermps"},
 		{"AVX2, bytes", "x86-64-v3", nil, false, schedule.Fast, "vcvtdq2ps", "vpmaddubsw"},
-		{"AVX-512", "x86-64-v4", nil, true, schedule.Fast, "vpmaddubsw", "vpermps"},
 		{"AVX-512 VNNI", "x86-64-v4", []string{"avx512vnni"}, true, schedule.Fast, "vpdpbusd", "vpmaddubsw"},
 		{"AVX-512 VNNI, bytes", "x86-64-v4", []string{"avx512vnni"}, false, schedule.Fast, "vpdpbusd", "vpmaddubsw"},
 		{"arm64 dot products", "arm64", []string{"dotprod"}, true, schedule.Fast, "sdot", "usdot"},
