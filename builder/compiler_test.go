@@ -75,17 +75,23 @@ func native(t testing.TB) *target.Target {
 	return machine
 }
 
+// newCompiler has the harness and the references of the tests before, most of which need the same.
 func newCompiler(t testing.TB, override string) *Compiler {
 	t.Helper()
 	tc, err := toolchain.Find(t.Context(), override)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 0)
+	return &Compiler{Toolchain: tc, Cache: openCache(t, filepath.Join(scratch, "cache"), 0), Parallel: 2}
+}
+
+func openCache(t testing.TB, dir string, capBytes int64) *Cache {
+	t.Helper()
+	cache, err := OpenCache(dir, capBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Compiler{Toolchain: tc, Cache: cache, Parallel: 2}
+	return cache
 }
 
 // sabotaged is a compiler that runs a shell command instead when the source holds a word.
@@ -197,6 +203,7 @@ func TestBuildSideFaultsAreErrors(t *testing.T) {
 
 func TestCacheBuildsOnceAndEvicts(t *testing.T) {
 	c := newCompiler(t, "")
+	c.Cache = openCache(t, t.TempDir(), 0)
 	build := func(n int) toolchain.Build {
 		text := fmt.Sprintf("int f(void) { return %d; }", n)
 		return toolchain.Build{Target: native(t), Form: toolchain.Kernels, Sources: []toolchain.File{{Name: "f.c", Text: text}}}
@@ -209,9 +216,7 @@ func TestCacheBuildsOnceAndEvicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Cache, err = OpenCache(filepath.Dir(first), 2*info.Size()); err != nil {
-		t.Fatal(err)
-	}
+	c.Cache = openCache(t, filepath.Dir(first), 2*info.Size())
 	broken := &toolchain.Toolchain{Name: c.Toolchain.Name} // cannot build: a hit does not need to
 	if path, err := c.Cache.Get(t.Context(), broken, build(1)); err != nil || path != first {
 		t.Errorf("hit: %s, %v", path, err)

@@ -104,10 +104,23 @@ func packed(t testing.TB, p *program.Program) []Choice {
 	return []Choice{{Trace: s.Trace(), Origin: "tuned", LatencySeconds: 1e-6}, {Trace: schedule.New(p.Tasks[1].Workload).Trace(), Origin: "default"}}
 }
 
+// options are for this machine, with the objects of the tests before, most of which compile the same.
 func options(t testing.TB, p *program.Program) Options {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
-	return Options{Target: machine, Toolchain: tc, Choices: packed(t, p), Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar")}
+	return Options{
+		Target: machine, Toolchain: tc, Choices: packed(t, p), Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar"),
+		Objects: openObjects(t, filepath.Join(scratch, "objects")),
+	}
+}
+
+func openObjects(t testing.TB, dir string) *toolchain.Objects {
+	t.Helper()
+	objects, err := toolchain.OpenObjects(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
 }
 
 // compiled is a package of the residual model.
@@ -163,11 +176,7 @@ func TestPackageComputesWhatTheProgramMeans(t *testing.T) {
 func TestKeptObjectsMakeTheSamePackage(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
-	objects, err := toolchain.OpenObjects(filepath.Join(t.TempDir(), "objects"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Objects = objects
+	o.Objects = openObjects(t, filepath.Join(t.TempDir(), "objects"))
 	var packages [2]string
 	for k := range packages {
 		if _, err := Compile(t.Context(), p, o); err != nil {
