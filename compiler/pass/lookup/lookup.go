@@ -12,8 +12,13 @@ import (
 // Many is how many operations a function counts for that is computed by a polynomial, such as the exponential.
 const Many = 20
 
-// places are the values of eight bits.
-const places = 256
+const (
+	// places are the values of eight bits.
+	places = 256
+	// mostNodes and mostParts bound what is looked at: functions in models have a hundred nodes, and are those of one
+	// of the smallest of their parts.
+	mostNodes, mostParts = 600, 8
+)
 
 // simple are the functions that are one operation.
 var simple = []expr.UnaryOp{expr.Neg, expr.Abs, expr.Not, expr.Sqrt, expr.Rsqrt, expr.Floor, expr.Ceil, expr.Round, expr.IsNaN, expr.IsInf}
@@ -39,7 +44,7 @@ func isByte(d array.DType) bool { return d == array.Uint8 || d == array.Int8 }
 // lookup is a value as one that is looked up by the smallest of its parts that all of it is made of; nil where there
 // is none, or it is computed in fewer operations.
 func lookup(e expr.Expr, least int) *ir.Lookup {
-	if operations(e) < least {
+	if operations(e) < least || expr.Size(e) > mostNodes {
 		return nil
 	}
 	var parts []expr.Expr
@@ -51,7 +56,7 @@ func lookup(e expr.Expr, least int) *ir.Lookup {
 		}
 	})
 	slices.SortStableFunc(parts, func(a, b expr.Expr) int { return cmp.Compare(expr.Size(a), expr.Size(b)) })
-	for _, part := range parts {
+	for _, part := range parts[:min(len(parts), mostParts)] {
 		byPart := expr.NewInput("x", part.DType(), places)
 		place := &expr.Var{Name: "i", Extent: places}
 		function := substituted(e, part, byPart.At(place))
