@@ -35,7 +35,6 @@ func (g *dag) add(t *expr.Tensor) *expr.Tensor {
 }
 
 // DrawWorkload draws a small workload of any kind that operators make.
-// DrawWorkload draws a workload, of any operators and types.
 func DrawWorkload(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	kinds := []func(){g.random, g.conv, g.depthwise, g.matmul, g.integerProduct, g.pool, g.softmax, g.normalized, g.normalized, g.attention}
