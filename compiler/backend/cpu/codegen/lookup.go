@@ -8,11 +8,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/pass/lookup"
 )
 
 // fewLookedUp is how many operations, casts included, take as long as a lookup where instructions look up 128 places:
 // to dequantise a value and quantise it again takes ten. Measured on Zen 5.
 const fewLookedUp = 13
+
+// lookUp looks functions of bytes up, where an instruction does.
+func (u *Unit) lookUp(f *ir.Func) *ir.Func {
+	if u.lookedUp == 0 {
+		return f
+	}
+	return lookup.Run(f, u.lookedUp)
+}
 
 // table declares a table, and returns its name.
 func (u *Unit) table(a *array.Array) string {
@@ -50,11 +59,17 @@ func (u *Unit) lookupHelper(d, at array.DType, lanes int64) string {
 	t, places, scalar := u.vector(d, lanes), u.vector(array.Uint8, lanes), ctext.TypeOf(d).Scalar
 	var body strings.Builder
 	if lanes <= register {
-		fmt.Fprintf(&body, `#if defined(__clang__) && defined(__AVX512VBMI__)
+		fmt.Fprintf(&body, `#ifdef __AVX512VBMI__
   typedef char quarter __attribute__((vector_size(%d)));
   typedef signed char signs __attribute__((vector_size(%[1]d)));
-  const quarter *q = (const quarter *)table, at = __builtin_shufflevector((%s)x, (%[2]s)x, %s);
+  const quarter *q = (const quarter *)table, at = (quarter)__builtin_shufflevector((%s)x, (%[2]s)x, %s);
+#ifdef __clang__
   quarter low = __builtin_ia32_vpermi2varqi512(q[0], at, q[1]), high = __builtin_ia32_vpermi2varqi512(q[2], at, q[3]);
+#else
+  quarter low = at, high = at;
+  __asm__("vpermi2b %%2, %%1, %%0" : "+v"(low) : "v"(q[0]), "vm"(q[1]));
+  __asm__("vpermi2b %%2, %%1, %%0" : "+v"(high) : "v"(q[2]), "vm"(q[3]));
+#endif
   quarter upper = (quarter)((signs)at < 0), y = (high & upper) | (low & ~upper);
   return (%s)__builtin_shufflevector(y, y, %s);
 #else

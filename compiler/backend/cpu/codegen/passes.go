@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/cse"
 	"github.com/tilth-dev/tilth/compiler/pass/dot"
 	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
-	"github.com/tilth-dev/tilth/compiler/pass/lookup"
 	"github.com/tilth-dev/tilth/compiler/pass/outline"
 	"github.com/tilth-dev/tilth/compiler/pass/partition"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
@@ -38,7 +37,7 @@ func (u *Unit) passes() []pass {
 		return func(f *ir.Func) (*ir.Func, error) { return run(f), nil }
 	}
 	return []pass{
-		{"lookup", always(func(f *ir.Func) *ir.Func { return lookup.Run(f, u.lookedUp) })},
+		{"lookup", always(func(f *ir.Func) *ir.Func { return u.lookUp(f) })},
 		{"partition", always(partition.Run)},
 		{"unroll", func(f *ir.Func) (*ir.Func, error) { return unroll.Run(f, u.lanes) }},
 		{"tiles", always(func(f *ir.Func) *ir.Func { return tiles.Run(f, u.hasTiles) })},

@@ -11,7 +11,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
-	"github.com/tilth-dev/tilth/compiler/pass/lookup"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -23,7 +22,8 @@ type Unit struct {
 	vectorBytes     int64
 	caches          prefetch.Caches
 	vectorRegisters int64
-	// lookedUp is how many operations a function of a byte takes at least that is looked up.
+	// lookedUp is how many operations a function of a byte takes at least that is looked up; 0 where none is, since no
+	// instruction does it: vectors that are taken apart for it cost more than an exponential.
 	lookedUp int
 	// hasTiles reports whether the target multiplies tiles of a type.
 	hasTiles     func(array.DType) bool
@@ -67,7 +67,6 @@ func NewUnit(t *target.Target) *Unit {
 	u := newUnit(int64(t.CPU.VectorBytes))
 	u.caches = prefetch.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
 	u.vectorRegisters = int64(t.CPU.VectorRegisters)
-	u.lookedUp = lookup.Many
 	if t.CPU.Has("avx512vbmi") {
 		u.lookedUp = fewLookedUp
 	}
