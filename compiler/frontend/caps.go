@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// capStep is the ratio of the numbers up to which there are kernels of their own, where nothing is known of how
-	// often an extent is what.
-	capStep = 4
+	// leastStep is the ratio of the numbers up to which there are kernels of their own, where nothing is known of how
+	// often an extent is what, and mostStep what it may become where that would be too many.
+	leastStep, mostStep = 2, 1 << 24
 	// leastShare is what kernels count that no execution is known to need: some may.
 	leastShare = 1e-3
 	// maxVariants bounds the kernels of a task, one for each combination of caps.
@@ -21,8 +21,9 @@ const (
 // quantiles are those of the extents of executions up to which there are kernels of their own.
 var quantiles = []float64{0.1, 0.25, 0.5, 0.75, 0.9}
 
-// caps are the numbers up to which there are kernels of their own, ascending and less than the most.
-func (b Bounds) caps() ([]int64, error) {
+// caps are the numbers, by steps where nothing is known of them, up to which there are kernels of their own,
+// ascending and less than the most.
+func (b Bounds) caps(step int64) ([]int64, error) {
 	var caps []int64
 	switch {
 	case b.Caps != nil:
@@ -32,7 +33,7 @@ func (b Bounds) caps() ([]int64, error) {
 			caps = append(caps, b.quantile(q))
 		}
 	default:
-		for n := b.Most / capStep; n > b.Least; n /= capStep {
+		for n := b.Most / step; n > b.Least; n /= step {
 			caps = append(caps, n)
 		}
 		caps = append(caps, b.Least)
@@ -84,6 +85,25 @@ func (b Bounds) shares(caps []int64) []float64 {
 		}
 	}
 	return shares
+}
+
+// choose gives extents their caps and shares, in steps that are large enough for there to be not too many kernels.
+func choose(extents []program.Extent, open map[string]Bounds) (err error) {
+	for step := int64(leastStep); step <= mostStep; step *= 2 {
+		for k := range extents {
+			e, b := &extents[k], open[extents[k].Name]
+			if e.Caps, err = b.caps(step); err != nil {
+				return fmt.Errorf("%s: %w", e.Name, err)
+			}
+			e.Shares = b.shares(e.Caps)
+		}
+		if combinations(extents) <= maxVariants {
+			return nil
+		}
+	}
+	e := extents[0]
+	return fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s=%d..%d:%d",
+		combinations(extents), maxVariants, e.Name, e.Least, e.Most, e.Least)
 }
 
 func combinations(extents []program.Extent) int {

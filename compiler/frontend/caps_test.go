@@ -7,12 +7,12 @@ func TestCaps(t *testing.T) {
 		bounds Bounds
 		caps   []int64
 	}{
-		{Bounds{Least: 1, Most: 512}, []int64{1, 2, 8, 32, 128}},
-		{Bounds{Least: 100, Most: 512}, []int64{100, 128}},
+		{Bounds{Least: 1, Most: 512}, []int64{1, 2, 4, 8, 16, 32, 64, 128, 256}},
+		{Bounds{Least: 100, Most: 512}, []int64{100, 128, 256}},
 		{Bounds{Least: 1, Most: 512, Caps: []int64{64, 8, 512}}, []int64{8, 64}},
 		{Bounds{Least: 1, Most: 512, Frequencies: map[int64]float64{12: 50, 37: 30, 128: 15, 400: 5}}, []int64{12, 37, 128}},
 	} {
-		caps, err := c.bounds.caps()
+		caps, err := c.bounds.caps(leastStep)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,16 +50,10 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 		if slices.ContainsFunc(m.Graph.Inputs, func(in *onnx.ValueInfo) bool { return in.Name == name }) {
 			return nil, fmt.Errorf("%s is an input: bounds are for the symbols of its open extents", name)
 		}
-		e := program.Extent{Name: name, Least: b.Least, Most: b.Most}
-		if e.Caps, err = b.caps(); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		e.Shares = b.shares(e.Caps)
-		extents = append(extents, e)
+		extents = append(extents, program.Extent{Name: name, Least: b.Least, Most: b.Most})
 	}
-	if n := combinations(extents); n > maxVariants {
-		return nil, fmt.Errorf("there would be %d kernels for each task, more than %d: give the extents fewer caps, as in --shape %s=%d..%d:%d",
-			n, maxVariants, extents[0].Name, extents[0].Least, extents[0].Most, extents[0].Least)
+	if err := choose(extents, opts.Open); err != nil {
+		return nil, err
 	}
 	if err := checkForms(m, opts, extents); err != nil {
 		return nil, err
