@@ -34,6 +34,7 @@ type capi struct {
 	outputShape func(model uintptr, index int32, shape *int64) int32
 	// extentCount and setExtent are nil in one of an older version, which has no extents to choose.
 	extentCount  func() int32
+	extentName   func(index int32) string
 	setExtent    func(model uintptr, index int32, n int64) int32
 	inputTensor  func(index int32) *ctensor
 	outputTensor func(index int32) *ctensor
@@ -90,7 +91,7 @@ func (a *capi) bind() error {
 	for name, function := range map[string]any{
 		"tilth_integer_peak": &a.integerPeak, "tilth_device_seconds": &a.deviceSeconds, "tilth_profile_launches": &a.launches,
 		"tilth_matrices_peak": &a.matricesPeak, "tilth_output_shape": &a.outputShape,
-		"tilth_extent_count": &a.extentCount, "tilth_set_extent": &a.setExtent,
+		"tilth_extent_count": &a.extentCount, "tilth_extent_name": &a.extentName, "tilth_set_extent": &a.setExtent,
 	} {
 		if symbol, err := dlsym(a.handle, name); err == nil {
 			bindFunc(function, symbol)

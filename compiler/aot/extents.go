@@ -100,10 +100,15 @@ func (m *Model) checkExtents() error {
 	if len(m.manifest.Extents) == 0 {
 		return nil
 	}
-	if m.api.setExtent == nil || m.api.extentCount == nil || int(m.api.extentCount()) != len(m.manifest.Extents) {
-		return fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+	other := fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+	known := m.api.setExtent != nil && m.api.extentCount != nil && m.api.extentName != nil
+	if !known || int(m.api.extentCount()) != len(m.manifest.Extents) {
+		return other
 	}
-	for _, e := range m.manifest.Extents {
+	for k, e := range m.manifest.Extents {
+		if m.api.extentName(int32(k)) != e.Name {
+			return other
+		}
 		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool {
 			return slices.ContainsFunc(t.Varying, func(v Varying) bool { return v.Extent == e.Name })
 		}) {

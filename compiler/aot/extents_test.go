@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,22 +35,33 @@ func TestRunsChooseExtents(t *testing.T) {
 	}
 	for _, rows := range []int64{6, 1, 4, 2, 3, 6} {
 		inputs := map[string]*array.Array{"x": sample(1, rows, 4), "y": sample(2, rows, 4)}
-		want, err := p.Evaluate(inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := m.Run(inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, w := range want {
-			if err := sketch.Compare(got[name], w); err != nil {
-				t.Errorf("%d rows: output %s: %v", rows, name, err)
-			}
-		}
+		runEvaluated(t, p, m, inputs)
 		if got := m.Extents()["rows"]; got != rows {
 			t.Errorf("the model has run with %d rows, not %d", got, rows)
 		}
+	}
+}
+
+func TestExtentsFromC(t *testing.T) {
+	_, o := openSoftmax(t)
+	dir := unpackedFor(t, o, "extents.c")
+	out, err := run(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName), "4"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "rows 1..6\nx 4/6 4/4\ny 4/6 4/4\nall 4/6 4/4 0.25\npairs 8/12 4/4 1\nbeyond: refused\n"
+	if string(out) != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// TestExtentsOfAnotherPackage: a manifest whose extents are not those of the code.
+func TestExtentsOfAnotherPackage(t *testing.T) {
+	_, o := openSoftmax(t)
+	m := opened(t, o.Output)
+	m.manifest.Extents[0].Name = "columns"
+	if err := m.checkExtents(); err == nil || !strings.Contains(err.Error(), "do not belong together") {
+		t.Errorf("%v, want an error that says that the two do not belong together", err)
 	}
 }
 

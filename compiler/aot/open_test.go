@@ -48,23 +48,29 @@ func TestOutputsHaveTheExtentThatWasCounted(t *testing.T) {
 	}
 	for _, x := range []*array.Array{sample(1, 3, 4), array.New(array.Float32, 3, 4)} {
 		inputs := map[string]*array.Array{"x": x}
-		want, err := p.Evaluate(inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := m.Run(inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, w := range want {
-			if err := sketch.Compare(got[name], w); err != nil {
-				t.Errorf("output %s is %v%v, want %v%v: %v", name, got[name].DType, got[name].Shape, w.DType, w.Shape, err)
-			}
-		}
+		got, want := runEvaluated(t, p, m, inputs)
 		if shown := m.Manifest().Shown(got)[2]; shown.Shape[0] != want["values"].Shape[0] {
 			t.Errorf("%v is shown, want %d values", shown, want["values"].Shape[0])
 		}
 	}
+}
+
+// runEvaluated runs a model, whose outputs must be those that its program is evaluated to.
+func runEvaluated(t *testing.T, p *program.Program, m *Model, inputs map[string]*array.Array) (got, want map[string]*array.Array) {
+	t.Helper()
+	want, err := p.Evaluate(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err = m.Run(inputs); err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range want {
+		if err := sketch.Compare(got[name], w); err != nil {
+			t.Errorf("output %s is %v%v, want %v%v: %v", name, got[name].DType, got[name].Shape, w.DType, w.Shape, err)
+		}
+	}
+	return got, want
 }
 
 func TestShapesOfOutputsFromC(t *testing.T) {

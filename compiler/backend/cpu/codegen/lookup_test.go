@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -54,19 +53,7 @@ func TestFunctionsOfBytesAreExact(t *testing.T) {
 				}
 				cases = append(cases, kerneltest.Case{Workload: w, Schedule: applied, Workers: 1, Args: args})
 			}
-			outputs, _, _, err := m.execute(t, cases)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for k, c := range cases {
-				want, err := expr.Evaluate(c.Workload, c.Args)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.Equal(outputs[k][0].Data, want[0].Data) {
-					t.Errorf("got %v, want %v of\n%s", outputs[k][0].Data, want[0].Data, c.Text())
-				}
-			}
+			checkBits(t, m, cases)
 		})
 	}
 }

@@ -61,20 +61,26 @@ func TestQuantisationsAreExact(t *testing.T) {
 					cases = append(cases, kerneltest.Case{Workload: w, Schedule: applied, Workers: 1, Args: args})
 				}
 			}
-			outputs, _, _, err := m.execute(t, cases)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for k, c := range cases {
-				want, err := expr.Evaluate(c.Workload, c.Args)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.Equal(outputs[k][0].Data, want[0].Data) {
-					t.Errorf("got %v, want %v of\n%s", outputs[k][0].Data, want[0].Data, c.Text())
-				}
-			}
+			checkBits(t, m, cases)
 		})
+	}
+}
+
+// checkBits checks that the first outputs of cases are the evaluator's to the bit.
+func checkBits(t *testing.T, m mode, cases []kerneltest.Case) {
+	t.Helper()
+	outputs, _, _, err := m.execute(t, cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, c := range cases {
+		want, err := expr.Evaluate(c.Workload, c.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(outputs[k][0].Data, want[0].Data) {
+			t.Errorf("got %v, want %v of\n%s", outputs[k][0].Data, want[0].Data, c.Text())
+		}
 	}
 }
 
