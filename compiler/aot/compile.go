@@ -178,6 +178,14 @@ func (c *compilation) manifest(l *layout) *Manifest {
 	for _, o := range c.program.Open {
 		m.Outputs[o.Output].OpenAxes = append(m.Outputs[o.Output].OpenAxes, o.Axis)
 	}
+	for k := range m.Outputs {
+		if in := c.program.Continues(k); in >= 0 {
+			m.Outputs[k].Continues = m.Inputs[in].Name
+		}
+	}
+	if d, ok := c.program.Decoding(); ok {
+		m.Decoding = &Decoding{Past: c.program.Extents[d.Past].Name, Step: c.program.Extents[d.Step].Name}
+	}
 	for _, e := range c.program.Extents {
 		m.Extents = append(m.Extents, Extent{Name: e.Name, Least: e.Least, Most: e.Most})
 	}

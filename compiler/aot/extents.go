@@ -6,20 +6,31 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/program"
 )
 
 // checkVarying checks the axes of a tensor whose extents executions choose.
 func (m *Manifest) checkVarying(t Tensor) error {
+	least, most := map[int]int64{}, map[int]int64{}
 	for _, v := range t.Varying {
 		e := m.extent(v.Extent)
 		switch {
 		case v.Axis < 0 || v.Axis >= len(t.Shape):
 			return fmt.Errorf("axis %d of rank %d cannot vary", v.Axis, len(t.Shape))
-		case e == nil || e.Least < 1 || e.Most < e.Least:
+		case e == nil || e.Least < 0 || e.Most < e.Least:
 			return fmt.Errorf("axis %d has extent %q, which has no bounds", v.Axis, v.Extent)
-		case v.Times < 1 || e.Most > (t.Shape[v.Axis]-v.Plus)/v.Times || v.elements(e.Most) != t.Shape[v.Axis] || v.elements(e.Least) < 0:
-			return fmt.Errorf("axis %d has not %d*%s%+d elements of at most %d", v.Axis, v.Times, v.Extent, v.Plus, t.Shape[v.Axis])
+		case v.Times < 1 || v.Plus > t.Shape[v.Axis] || e.Most > (t.Shape[v.Axis]-v.Plus)/v.Times:
+			return fmt.Errorf("axis %d has not %v elements of at most %d", v.Axis, v, t.Shape[v.Axis])
+		}
+		least[v.Axis] += v.elements(e.Least)
+		most[v.Axis] += v.elements(e.Most)
+		if most[v.Axis] > t.Shape[v.Axis] {
+			return fmt.Errorf("axis %d has more than %d elements", v.Axis, t.Shape[v.Axis])
+		}
+	}
+	for axis, n := range least {
+		if n < 0 {
+			return fmt.Errorf("axis %d has %d elements", axis, n)
 		}
 	}
 	return nil
@@ -53,7 +64,10 @@ func (v Varying) String() string {
 func (t Tensor) ShapeWith(extents map[string]int64) []int64 {
 	shape := slices.Clone(t.Shape)
 	for _, v := range t.Varying {
-		shape[v.Axis] = v.elements(extents[v.Extent])
+		shape[v.Axis] = 0
+	}
+	for _, v := range t.Varying {
+		shape[v.Axis] += v.elements(extents[v.Extent])
 	}
 	return shape
 }
@@ -68,28 +82,49 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	return t.ShapeWith(all)
 }
 
-// ExtentsOf are the extents that the shapes of inputs speak of, by name. The error names the input that cannot have
-// its shape.
-func (m *Manifest) ExtentsOf(inputs map[string]*array.Array) (map[string]int64, error) {
-	extents := map[string]int64{}
+// ExtentsOf are the extents that the shapes of inputs, by name, speak of, by name. The error names the input that cannot
+// have its shape.
+func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error) {
+	list := make([]program.Extent, len(m.Extents))
+	for k, e := range m.Extents {
+		list[k] = program.Extent{Name: e.Name, Least: e.Least, Most: e.Most}
+	}
+	var axes []program.Axis
 	for _, t := range m.Inputs {
-		a := inputs[t.Name]
-		if a == nil || len(a.Shape) != len(t.Shape) {
+		shape, given := shapes[t.Name]
+		if !given || len(shape) != len(t.Shape) {
 			continue // which is an error of its own
 		}
-		for _, v := range t.Varying {
-			e, n := m.extent(v.Extent), (a.Shape[v.Axis]-v.Plus)/v.Times
-			before, known := extents[v.Extent]
-			switch {
-			case v.elements(n) != a.Shape[v.Axis] || n < e.Least || n > e.Most:
-				return nil, fmt.Errorf("input %q is %v%v, not %v", t.Name, a.DType, a.Shape, t)
-			case known && before != n:
-				return nil, fmt.Errorf("input %q has a %s of %d, and an input before it one of %d", t.Name, v.Extent, n, before)
+		for axis, n := range shape {
+			if times, plus := m.times(t, axis); times != nil {
+				axes = append(axes, program.Axis{Input: t.Name, Axis: axis, Elements: n, Times: times, Plus: plus})
 			}
-			extents[v.Extent] = n
 		}
 	}
+	numbers, err := program.Solve(list, axes)
+	if err != nil {
+		return nil, err
+	}
+	extents := map[string]int64{}
+	for k, e := range m.Extents {
+		extents[e.Name] = numbers[k]
+	}
 	return extents, nil
+}
+
+// times are the factors of all extents for the elements of an axis, and what is added; nil where it does not vary.
+func (m *Manifest) times(t Tensor, axis int) (times []int64, plus int64) {
+	for _, v := range t.Varying {
+		if v.Axis != axis {
+			continue
+		}
+		if times == nil {
+			times = make([]int64, len(m.Extents))
+		}
+		times[slices.IndexFunc(m.Extents, func(e Extent) bool { return e.Name == v.Extent })] += v.Times
+		plus += v.Plus
+	}
+	return times, plus
 }
 
 // Extents are those of the inputs that were set last, by name.

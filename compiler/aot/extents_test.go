@@ -49,7 +49,7 @@ func TestExtentsFromC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "rows 1..6\nx 4/6 4/4\ny 4/6 4/4\nall 4/6 4/4 0.25\npairs 8/12 4/4 1\nbeyond: refused\n"
+	const want = "rows 1..6\nx 4/12 4/4\ny 4/6 4/4\nall 4/6 4/4 0.25\npairs 8/12 4/4 1\nbeyond: refused\n"
 	if string(out) != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
@@ -72,8 +72,8 @@ func TestExtentsThatCannotBe(t *testing.T) {
 		x, y []int64
 		says string
 	}{
-		{[]int64{7, 4}, []int64{7, 4}, `input "x" is f32[7 4], not f32[rows 4]`},
-		{[]int64{2, 4}, []int64{3, 4}, `input "y" has a rows of 3`},
+		{[]int64{7, 4}, []int64{7, 4}, `input "x" has 7 elements on axis 0, which none of rows in 1..6 has`},
+		{[]int64{2, 4}, []int64{3, 4}, `input "y" has 3 elements on axis 0, and other inputs say that it has 2`},
 		{[]int64{2, 4}, []int64{2, 5}, `input "y" is f32[2 5]`},
 		{[]int64{2, 4}, []int64{2}, `input "y" is f32[2]`},
 	} {
@@ -96,9 +96,10 @@ func TestHostileExtents(t *testing.T) {
 		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: 0}},
 		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: -1}},
 		{Extent{"n", 1, 1 << 62}, Varying{Axis: 0, Extent: "n", Times: 4}},
-		{Extent{"n", 0, 6}, Varying{Axis: 0, Extent: "n", Times: 1}},
+		{Extent{"n", -1, 6}, Varying{Axis: 0, Extent: "n", Times: 1}},
 		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: 2, Plus: -6}},
-		{Extent{"n", 1, 5}, Varying{Axis: 0, Extent: "n", Times: 1}},
+		{Extent{"n", 1, 7}, Varying{Axis: 0, Extent: "n", Times: 1}},
+		{Extent{"n", 1, 6}, Varying{Axis: 0, Extent: "n", Times: 1, Plus: 1 << 62}},
 	} {
 		m := &Manifest{Extents: []Extent{c.extent}}
 		if err := m.checkVarying(Tensor{Name: "x", DType: "f32", Shape: []int64{6, 4}, Varying: []Varying{c.varying}}); err == nil {

@@ -15,6 +15,8 @@ import (
 type spot struct {
 	inWeights bool
 	offset    int64
+	// further are the terms of C that are added to it, which depend on the extents of an execution.
+	further string
 }
 
 // none marks an argument that a kernel does not read: a constant that it has packed.
@@ -116,10 +118,21 @@ func (l *layout) value(v int) spot {
 	root := l.program.Root(v)
 	if l.program.Values[root].Data == nil {
 		s := l.values[root]
-		s.offset += l.program.Values[v].Offset * l.program.Values[v].DType.Bytes()
+		value := l.program.Values[v]
+		s.offset += value.Offset * value.DType.Bytes()
+		for k, n := range value.Moves {
+			if n != 0 {
+				s.further += fmt.Sprintf(" + %d * %s", n*value.DType.Bytes(), l.count(k))
+			}
+		}
 		return s
 	}
 	return l.constant(root, nil)
+}
+
+// count is the number of an extent in C.
+func (l *layout) count(extent int) string {
+	return fmt.Sprintf("*(const int64_t *)(arena + %d)", l.values[l.program.Extents[extent].Value].offset)
 }
 
 func (l *layout) constant(root int, pack *ir.Pack) spot {

@@ -13,9 +13,9 @@ import (
 )
 
 // Format is the version of the package format; this code reads those from oldestFormat on. A package without extents
-// that executions choose has the version before, closedFormat.
+// that executions choose has an older version, closedFormat.
 const (
-	Format       = 4
+	Format       = 5
 	closedFormat = 3
 	oldestFormat = 2
 )
@@ -34,6 +34,8 @@ type Manifest struct {
 	Target *target.Target `json:"target"`
 	// Extents are those that each execution chooses.
 	Extents []Extent `json:"extents,omitempty"`
+	// Decoding says how one execution goes on where the last one ended; nil where none does.
+	Decoding *Decoding `json:"decoding,omitempty"`
 	// Inputs and Outputs are in the model's order.
 	Inputs  []Tensor `json:"inputs"`
 	Outputs []Tensor `json:"outputs"`
@@ -59,8 +61,10 @@ type Tensor struct {
 	Shape []int64 `json:"shape"`
 	// OpenAxes are those on which the extent of an output depends on data; Shape has the largest that it can be.
 	OpenAxes []int `json:"open_axes,omitempty"`
-	// Varying are the axes whose extent an execution chooses; Shape has the largest.
+	// Varying are the axes whose extent an execution chooses; elements lie as in a tensor of Shape.
 	Varying []Varying `json:"varying,omitempty"`
+	// Continues is the input in whose memory an output lies, which is its beginning; empty for none.
+	Continues string `json:"continues,omitempty"`
 }
 
 // Extent is a number of elements that each execution chooses, within bounds.
@@ -70,7 +74,13 @@ type Extent struct {
 	Most  int64  `json:"most"`
 }
 
-// Varying says that a tensor has on an axis Times * Extent + Plus elements.
+// Decoding names the extents of a decoder: the positions that came before, which it keeps, and those of an execution.
+type Decoding struct {
+	Past string `json:"past"`
+	Step string `json:"step"`
+}
+
+// Varying says that a tensor has on an axis Times * Extent + Plus elements, or the sum of several such.
 type Varying struct {
 	Axis   int    `json:"axis"`
 	Extent string `json:"extent"`
@@ -235,6 +245,9 @@ func (m *Manifest) check() error {
 		if err := m.checkVarying(t); err != nil {
 			return fmt.Errorf("%s: tensor %q: %w", manifestName, t.Name, err)
 		}
+	}
+	if err := m.checkContinued(); err != nil {
+		return fmt.Errorf("%s: %w", manifestName, err)
 	}
 	for _, c := range m.Calls {
 		tasks := []int{c.Task}

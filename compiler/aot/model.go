@@ -77,24 +77,45 @@ func (m *Model) Manifest() *Manifest { return m.manifest }
 // SetInputs copies the inputs into the model, where they stay until they are set again. Every input must be there, of
 // its type and shape.
 func (m *Model) SetInputs(inputs map[string]*array.Array) error {
+	return m.set(inputs, shapesOf(inputs))
+}
+
+// set copies inputs into the model; those that have a shape and are not given stay as they are.
+func (m *Model) set(inputs map[string]*array.Array, shapes map[string][]int64) error {
 	for name := range inputs {
 		if !slices.ContainsFunc(m.manifest.Inputs, func(t Tensor) bool { return t.Name == name }) {
 			return fmt.Errorf("model %s has no input %q; its inputs are %s", m.manifest.Model, name, describe(m.manifest.Inputs))
 		}
 	}
-	extents, err := m.manifest.ExtentsOf(inputs)
+	extents, err := m.manifest.ExtentsOf(shapes)
 	if err != nil {
 		return fmt.Errorf("model %s: %w", m.manifest.Model, err)
 	}
+	stays := func(t Tensor) bool { return inputs[t.Name] == nil && shapes[t.Name] != nil }
 	for _, t := range m.manifest.Inputs {
+		if stays(t) {
+			continue
+		}
 		if err := t.accepts(inputs[t.Name], extents); err != nil {
 			return fmt.Errorf("model %s: %w", m.manifest.Model, err)
 		}
 	}
 	for k, t := range m.manifest.Inputs {
-		inputs[t.Name].CopyToCorner(m.inputs[k], t.Shape)
+		if !stays(t) {
+			inputs[t.Name].CopyToCorner(m.inputs[k], t.Shape)
+		}
 	}
 	return m.setExtents(extents)
+}
+
+func shapesOf(inputs map[string]*array.Array) map[string][]int64 {
+	shapes := map[string][]int64{}
+	for name, a := range inputs {
+		if a != nil {
+			shapes[name] = a.Shape
+		}
+	}
+	return shapes
 }
 
 func (t Tensor) accepts(a *array.Array, extents map[string]int64) error {
@@ -119,7 +140,11 @@ func (t Tensor) String() string {
 			words[k] = fmt.Sprint("0..", e)
 		}
 	}
-	for _, v := range t.Varying {
+	for k, v := range t.Varying {
+		if first := slices.IndexFunc(t.Varying, func(other Varying) bool { return other.Axis == v.Axis }); first < k {
+			words[v.Axis] += "+" + v.String()
+			continue
+		}
 		words[v.Axis] = v.String()
 	}
 	return fmt.Sprintf("%s[%s]", t.DType, strings.Join(words, " "))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
@@ -28,6 +29,11 @@ func (l *layout) planSource() string {
 	b.WriteString("  .inputs = inputs, .outputs = outputs, .input_places = inputs_places, .output_places = outputs_places,\n")
 	fmt.Fprintf(&b, "  .n_extents = %d, .n_varying_inputs = %d, .n_varying_outputs = %d,\n",
 		len(l.program.Extents), len(l.varying(l.program.Inputs)), len(l.varying(l.program.Outputs)))
+	decoding := "0, .past = -1, .step = -1"
+	if d, ok := l.program.Decoding(); ok {
+		decoding = fmt.Sprintf("1, .past = %d, .step = %d", d.Past, d.Step)
+	}
+	fmt.Fprintf(&b, "  .decodes = %s,\n", decoding)
 	b.WriteString("  .extents = extents, .varying_inputs = varying_inputs, .varying_outputs = varying_outputs,\n")
 	b.WriteString("  .call_names = call_names, .run = run,\n};\n")
 	return b.String()
@@ -74,7 +80,7 @@ func (l *layout) run(b *strings.Builder, call, task int) {
 func (l *layout) within(v program.Variant) string {
 	list := make([]string, len(v.Caps))
 	for k, c := range v.Caps {
-		list[k] = fmt.Sprintf("*(const int64_t *)(arena + %d) <= %d", l.value(l.program.Extents[c.Extent].Value).offset, c.Most)
+		list[k] = fmt.Sprintf("%s <= %d", l.count(c.Extent), c.Most)
 	}
 	return strings.Join(list, " && ")
 }
@@ -91,7 +97,7 @@ func pointers(spots []spot) string {
 		case s.inWeights:
 			list[k] = fmt.Sprintf("weights + %d", s.offset)
 		default:
-			list[k] = fmt.Sprintf("arena + %d", s.offset)
+			list[k] = fmt.Sprintf("arena + %d%s", s.offset, s.further)
 		}
 	}
 	return strings.Join(list, ", ")
@@ -101,9 +107,10 @@ func pointers(spots []spot) string {
 func (l *layout) tensors(b *strings.Builder, table string, values []int) {
 	var tensors, places strings.Builder
 	for k, v := range values {
-		value := l.program.Values[v]
-		fmt.Fprintf(b, "static const int64_t %s_shape%d[] = {%s0};\n", table, k, extents(value.Shape))
-		fmt.Fprintf(&tensors, "  {%s, %d, %d, %s_shape%d, %d},\n", quote(value.Name), value.DType, len(value.Shape), table, k, valueBytes(l.program, v))
+		value, shape := l.program.Values[v], l.program.MemoryOf(v)
+		bytes := array.Elements(shape) * value.DType.Bytes()
+		fmt.Fprintf(b, "static const int64_t %s_shape%d[] = {%s0};\n", table, k, extents(shape))
+		fmt.Fprintf(&tensors, "  {%s, %d, %d, %s_shape%d, %d},\n", quote(value.Name), value.DType, len(shape), table, k, bytes)
 		s := l.value(v)
 		fmt.Fprintf(&places, "{%d, %d}, ", map[bool]int{true: 1}[s.inWeights], s.offset)
 	}
@@ -185,7 +192,7 @@ func (l *layout) tensorInfos(values []int) []Tensor {
 	list := []Tensor{}
 	for _, v := range values {
 		value := l.program.Values[v]
-		t := Tensor{Name: value.Name, DType: value.DType.String(), Shape: append([]int64{}, value.Shape...)}
+		t := Tensor{Name: value.Name, DType: value.DType.String(), Shape: slices.Clone(l.program.MemoryOf(v))}
 		for _, open := range l.varying([]int{v}) {
 			t.Varying = append(t.Varying, Varying{Axis: open.Axis, Extent: l.program.Extents[open.Extent].Name, Times: open.Times, Plus: open.Plus})
 		}

@@ -32,6 +32,7 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 		for _, q := range quantiles {
 			caps = append(caps, b.quantile(q))
 		}
+	case b.Least == 0: // what may be empty grows from run to run, and kernels take what there is
 	default:
 		for n := b.Most / step; n > b.Least; n /= step {
 			caps = append(caps, n)
@@ -41,8 +42,8 @@ func (b Bounds) caps(step int64) ([]int64, error) {
 	slices.Sort(caps)
 	caps = slices.Compact(caps)
 	for _, n := range caps {
-		if n < b.Least || n > b.Most {
-			return nil, fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, b.Least, b.Most)
+		if n < max(b.Least, 1) || n > b.Most {
+			return nil, fmt.Errorf("there cannot be kernels for up to %d, which is not within %d..%d", n, max(b.Least, 1), b.Most)
 		}
 	}
 	for n := range b.Frequencies {

@@ -38,8 +38,8 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	var extents []program.Extent
 	for _, name := range names {
 		b := opts.Open[name]
-		if b.Least < 1 || b.Most <= b.Least {
-			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be numbers from 1 on, the second of them the larger", name, b.Least, b.Most)
+		if b.Least < 0 || b.Most <= b.Least {
+			return nil, fmt.Errorf("%s cannot be in %d..%d: the bounds must be numbers from 0 on, the second of them the larger", name, b.Least, b.Most)
 		}
 		if b.Most > maxExtent {
 			return nil, fmt.Errorf("%s cannot be up to %d: memory is laid out for the most, which is %d at the largest", name, b.Most, maxExtent)
@@ -58,6 +58,7 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	if err := checkForms(m, opts, extents); err != nil {
 		return nil, err
 	}
+	opts.varying = varyingAxes(m, opts.Open)
 	for k, near := range neighbours {
 		var at [][]int64
 		for _, e := range extents {
@@ -72,6 +73,19 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 		}
 	}
 	return nil, err
+}
+
+// varyingAxes are the axes of inputs that have open extents, by input.
+func varyingAxes(m *onnx.Model, open map[string]Bounds) map[string][]int {
+	list := map[string][]int{}
+	for _, in := range m.Graph.Inputs {
+		for axis, d := range in.Shape {
+			if _, is := open[d.Param]; is && d.Value < 0 {
+				list[in.Name] = append(list[in.Name], axis)
+			}
+		}
+	}
+	return list
 }
 
 // neighbours are two other numbers for each extent, in the order in which they are tried. What passes decide by sizes
@@ -95,9 +109,7 @@ func importSamples(m *onnx.Model, opts Options, extents []program.Extent, at [][
 	choices := [][]int64{most}
 	for k := range extents {
 		for _, n := range at[k] {
-			choice := slices.Clone(most)
-			choice[k] = n
-			choices = append(choices, choice)
+			choices = append(choices, replaced(most, k, n))
 		}
 	}
 	if len(extents) > 1 {
@@ -140,9 +152,7 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	}
 	choices := [][]int64{most}
 	for k, e := range extents { // of each alone
-		choice := slices.Clone(most)
-		choice[k] = e.Least
-		choices = append(choices, choice)
+		choices = append(choices, replaced(most, k, leastSeen(e)))
 	}
 	for q := range probes {
 		var choice []int64
@@ -152,23 +162,53 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 		choices = append(choices, choice)
 	}
 	for corner := range 1 << len(extents) {
-		choice := slices.Clone(most)
+		choice := most
 		for k, e := range extents {
 			if corner>>k&1 == 1 {
-				choice[k] = e.Least
+				choice = replaced(choice, k, leastSeen(e))
 			}
 		}
 		choices = append(choices, choice)
 	}
-	var graphs []*graph.Graph
-	for _, choice := range choices {
-		g, err := build(m, opts.at(extents, choice).Shapes)
-		if err != nil {
-			return with(extents, choice, err)
-		}
-		graphs = append(graphs, g)
+	graphs, err := opts.graphs(m, extents, choices)
+	if err != nil {
+		return err
 	}
-	return emit.CheckForms(extents, choices, graphs)
+	if err := emit.CheckForms(extents, choices, graphs); err != nil {
+		return err
+	}
+	for k, e := range extents {
+		if e.Least == 0 {
+			choices = append(choices, replaced(most, k, 0))
+		}
+	}
+	empty, err := opts.graphs(m, extents, choices[len(graphs):])
+	if err != nil {
+		return err
+	}
+	return emit.CheckOutputs(extents, choices, append(graphs, empty...))
+}
+
+// leastSeen is the least number of an extent with which operators are the same as with more: those of nothing are left
+// out.
+func leastSeen(e program.Extent) int64 { return max(e.Least, 1) }
+
+func replaced(list []int64, k int, n int64) []int64 {
+	list = slices.Clone(list)
+	list[k] = n
+	return list
+}
+
+// graphs are a model as operators with each choice of numbers.
+func (o Options) graphs(m *onnx.Model, extents []program.Extent, choices [][]int64) (list []*graph.Graph, err error) {
+	for _, choice := range choices {
+		g, err := build(m, o.at(extents, choice).Shapes)
+		if err != nil {
+			return nil, with(extents, choice, err)
+		}
+		list = append(list, g)
+	}
+	return list, nil
 }
 
 // probes is how many numbers of an extent are looked at beside the least and the most.
@@ -180,13 +220,13 @@ func probe(e program.Extent, q int) int64 {
 	case 0:
 		return min(e.Least+1, e.Most)
 	case 1:
-		return max(e.Most-1, e.Least)
+		return max(e.Most-1, leastSeen(e))
 	}
 	n := e.Least + (e.Most-e.Least)/probes*int64(q) + (e.Most-e.Least)%probes*int64(q)/probes
 	if q%4 > 0 {
 		n |= 1
 	}
-	return min(n, e.Most)
+	return min(max(n, leastSeen(e)), e.Most)
 }
 
 // with is an error that comes with numbers in place of extents.

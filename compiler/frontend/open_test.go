@@ -71,7 +71,8 @@ func TestBoundsThatCannotBe(t *testing.T) {
 		says   string
 	}{
 		{frontend.Bounds{Least: 1, Most: 1 << 40}, "laid out for the most"},
-		{frontend.Bounds{Least: 0, Most: 8}, "numbers from 1 on"},
+		{frontend.Bounds{Least: -1, Most: 8}, "numbers from 0 on"},
+		{frontend.Bounds{Least: 0, Most: 8, Caps: []int64{0}}, "not within 1..8"},
 		{frontend.Bounds{Least: 8, Most: 8}, "the larger"},
 		{frontend.Bounds{Least: 1, Most: 8, Caps: []int64{9}}, "not within 1..8"},
 		{frontend.Bounds{Least: 1, Most: 8, Frequencies: map[int64]float64{9: 1}}, "not within 1..8"},

@@ -15,8 +15,10 @@ type Graph struct {
 	Nodes           []*Node
 	Inputs, Outputs []*Value
 	// Open are outputs whose extents depend on data. Their counts are the last of Outputs, and none of the model's.
-	Open   []OpenOutput
-	nextID int
+	Open []OpenOutput
+	// Varying are the axes of inputs whose extents each execution chooses, by input.
+	Varying map[*Value][]int
+	nextID  int
 	// Budget pays for what is made, and panics when it is spent, as op.Budget says.
 	Budget *op.Budget
 }

@@ -22,7 +22,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %q: %w", p.Name, err)
 	}
-	m := memory{program: p, roots: make([][]byte, len(p.Values))}
+	m := memory{program: p, roots: make([][]byte, len(p.Values)), extents: extents}
 	for k, e := range p.Extents {
 		n := array.New(array.Int64)
 		n.SetInt(0, extents[k])
@@ -39,10 +39,11 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 		if err := a.Check(); err != nil {
 			return nil, fmt.Errorf("evaluate %q: input %q: %w", p.Name, v.Name, err)
 		}
-		m.roots[k] = a.Data
-		if !slices.Equal(shape, v.Shape) {
-			m.roots[k] = make([]byte, array.Elements(v.Shape)*v.DType.Bytes())
-			a.CopyToCorner(m.roots[k], v.Shape)
+		root := p.Root(k)
+		m.roots[root] = a.Data
+		if whole := p.MemoryOf(k); !slices.Equal(shape, whole) {
+			m.roots[root] = make([]byte, array.Elements(whole)*v.DType.Bytes())
+			a.CopyToCorner(m.roots[root], whole)
 		}
 	}
 	for _, c := range p.Calls {
@@ -67,6 +68,7 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 type memory struct {
 	program *Program
 	roots   [][]byte
+	extents []int64
 }
 
 func (m memory) call(c Call) (args, results []*array.Array, err error) {
@@ -114,5 +116,5 @@ func (m memory) at(v int) array.Strided {
 	if strides == nil {
 		strides = expr.RowMajorStrides(value.Shape)
 	}
-	return array.Strided{Data: m.roots[root][value.Offset*value.DType.Bytes():], Strides: strides}
+	return array.Strided{Data: m.roots[root][value.Begin(m.extents)*value.DType.Bytes():], Strides: strides}
 }

@@ -22,11 +22,14 @@ type joiner struct {
 }
 
 func (j *joiner) add(k int, p *Program) {
-	first := len(j.joined.Values)
+	first, extents := len(j.joined.Values), len(j.joined.Extents)
 	for _, v := range p.Values {
 		v.Name = JoinedName(k, v.Name)
 		if v.Alias >= 0 {
 			v.Alias += first
+			if v.Moves != nil {
+				v.Moves = append(make([]int64, extents), v.Moves...)
+			}
 		}
 		j.joined.Values = append(j.joined.Values, v)
 	}
@@ -42,9 +45,8 @@ func (j *joiner) add(k int, p *Program) {
 	}
 	j.joined.Inputs = append(j.joined.Inputs, shifted(p.Inputs)...)
 	j.joined.Outputs = append(j.joined.Outputs, shifted(p.Outputs)...)
-	extents := len(j.joined.Extents)
 	for _, v := range p.Varying {
-		v.Value, v.Extent = v.Value+first, v.Extent+len(j.joined.Extents)
+		v.Value, v.Extent = v.Value+first, v.Extent+extents
 		j.joined.Varying = append(j.joined.Varying, v)
 	}
 	for _, e := range p.Extents {

@@ -57,8 +57,10 @@ type Value struct {
 	Data *array.Array
 	// Alias is the index of the value in whose memory this one lies, which lies in no other's; or -1.
 	Alias int
-	// Offset is where the value begins in the memory of Alias, in elements.
+	// Offset is where the value begins in the memory of Alias, in elements; and Moves, by extent of the program, how
+	// many elements further for each that an execution has of it. nil = none.
 	Offset int64
+	Moves  []int64
 	// Strides are the distances between neighbours along each dimension of Shape, in elements; nil when the value is
 	// row-major.
 	Strides []int64

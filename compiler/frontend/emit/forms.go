@@ -34,6 +34,29 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 	return nil
 }
 
+// CheckOutputs refuses a model whose outputs have other shapes with some numbers than those of one form; the arguments are
+// those of CheckForms. Operators may be others.
+func CheckOutputs(extents []program.Extent, at [][]int64, graphs []*graph.Graph) error {
+	o := &opener{extents: extents, at: at}
+	for k, v := range graphs[0].Outputs {
+		shapes := make([][]int64, len(graphs))
+		for s, g := range graphs {
+			shapes[s] = g.Outputs[k].Shape
+		}
+		forms, ok := o.forms(shapes)
+		for s, shape := range shapes {
+			for d, f := range forms {
+				ok = ok && len(shape) == len(shapes[0]) && f.value(at[s]) == shape[d]
+			}
+			if !ok {
+				return fmt.Errorf("output %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
+					v.Name, shapes[0], o.say(0), shape, o.say(s), o.names())
+			}
+		}
+	}
+	return nil
+}
+
 // names are those of the open extents.
 func (o *opener) names() string {
 	list := make([]string, len(o.extents))

@@ -84,15 +84,19 @@ func (o *opener) sayNumbers(at []int64) string {
 // call emits a kernel.
 func (o *opener) call(k int) error {
 	g := &general{opener: o}
-	var args []int
+	var all [][]int
 	for s, e := range o.emitters {
-		w, own, err := e.lower(o.kernels[s][k])
+		w, args, err := e.lower(o.kernels[s][k])
 		if err != nil {
 			return err
 		}
 		g.samples = append(g.samples, newSampled(w))
-		if s == 0 {
-			args = own
+		all = append(all, args)
+	}
+	args := all[0]
+	for i, t := range g.samples[0].w.Args() {
+		if o.begins(column(all, i)) {
+			t.Strides = t.MemoryStrides() // which says that it need not be aligned
 		}
 	}
 	w, err := g.workload()
@@ -124,6 +128,23 @@ func (o *opener) call(k int) error {
 	return nil
 }
 
+// begins reports whether a value, by sample, is a part of another one that begins elsewhere with other extents.
+func (o *opener) begins(value []int) bool {
+	var first []int64
+	for s, e := range o.emitters {
+		v := e.program.Values[value[s]]
+		if v.Alias < 0 {
+			return false
+		}
+		at := digits(v.Offset, e.program.Values[v.Alias].Shape)
+		if s > 0 && !slices.Equal(at, first) {
+			return true
+		}
+		first = at
+	}
+	return false
+}
+
 // form is a number as it depends on extents: the sum of each times a factor, and a constant.
 type form struct {
 	times []int64
@@ -153,6 +174,11 @@ func (f form) value(extents []int64) int64 {
 		n += t * extents[k]
 	}
 	return n
+}
+
+// shrinks reports whether the number is less with more of an extent.
+func (f form) shrinks() bool {
+	return slices.ContainsFunc(f.times, func(n int64) bool { return n < 0 })
 }
 
 // expr is the number in an execution.

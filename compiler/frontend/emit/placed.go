@@ -53,34 +53,68 @@ func isCorner(part, whole *array.Array) bool {
 
 // checkView refuses a view whose elements are not the same ones of the value that it lies in, whatever the extents.
 func (v *valueOf) checkView() error {
-	var roots [][]int64
+	var roots, begins [][]int64 // by sample
 	for s := range v.index {
 		x := v.in(s)
 		if x.Alias != v.inSample(s, v.in(0).Alias) {
 			return fmt.Errorf("it lies in another value with %s than with %s", v.say(s), v.say(0))
 		}
 		roots = append(roots, v.emitters[s].program.Values[x.Alias].Shape)
+		begins = append(begins, digits(x.Offset, roots[s]))
 	}
+	beginning, ok := v.forms(begins)
+	ok = ok && !slices.ContainsFunc(beginning, form.shrinks) // what begins there is laid out for the most
 	for s := range v.index {
-		if len(roots[s]) != len(roots[0]) || !v.isSameView(s, roots) {
+		if len(roots[s]) != len(roots[0]) || !ok || !v.isSameView(s, roots) {
 			return fmt.Errorf("with %s it is another part of the memory that it lies in than with %s, as where axes are joined that have open ones among them: fix an extent by --shape",
 				v.say(s), v.say(0))
 		}
 	}
-	if !v.staysInside(roots) {
+	if !v.staysInside(roots, begins) {
 		return fmt.Errorf("it runs over the end of an open axis of the memory that it lies in: give that other bounds, or fix it by --shape")
 	}
-	return nil
+	if v.begin(beginning, roots[0]); v.mayMove() {
+		return nil
+	}
+	return fmt.Errorf("where it begins depends on an extent, and what lies before it is written by a kernel, which may write more than is there: fix that extent by --shape")
 }
 
-// isSameView reports whether the elements of a view in a sample have the same indices in the value that it lies in as
-// they have in the first sample.
+// begin notes where a view begins, from the forms of the indices of its first element in the value that it lies in.
+func (v *valueOf) begin(first []form, root []int64) {
+	value := &v.emitters[0].program.Values[v.index[0]]
+	value.Offset, value.Moves = 0, make([]int64, len(v.extents))
+	for d, stride := range expr.RowMajorStrides(root) {
+		value.Offset += first[d].plus * stride
+		for k, times := range first[d].times {
+			value.Moves[k] += times * stride
+		}
+	}
+	if !slices.ContainsFunc(value.Moves, func(n int64) bool { return n != 0 }) {
+		value.Moves = nil
+	}
+}
+
+// mayMove reports whether a view begins at one place, or is the only one that does not in an output that continues an
+// input: kernels compute whole tiles, which may end in what lies behind.
+func (v *valueOf) mayMove() bool {
+	p := v.emitters[0].program
+	own := p.Values[v.index[0]]
+	if own.Moves == nil {
+		return true
+	}
+	for k, other := range p.Values {
+		if k != v.index[0] && other.Alias == own.Alias && other.Moves != nil {
+			return false
+		}
+	}
+	return slices.ContainsFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == own.Alias })
+}
+
+// isSameView reports whether the elements of a view in a sample are as far from its first one, in indices of the value
+// that it lies in, as they are in the first sample.
 func (v *valueOf) isSameView(s int, roots [][]int64) bool {
 	mine, first := v.in(s), v.in(0)
 	own, others := memoryStrides(mine), memoryStrides(first)
-	if !slices.Equal(digits(mine.Offset, roots[s]), digits(first.Offset, roots[0])) {
-		return false
-	}
 	for k, stride := range own {
 		if mine.Shape[k] > 1 && first.Shape[k] > 1 && !slices.Equal(digits(stride, roots[s]), digits(others[k], roots[0])) {
 			return false
@@ -91,7 +125,7 @@ func (v *valueOf) isSameView(s int, roots [][]int64) bool {
 
 // staysInside reports whether no index of the value that a view lies in runs over along an axis that is open: with
 // other extents it would do so elsewhere.
-func (v *valueOf) staysInside(roots [][]int64) bool {
+func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 	var shapes [][]int64
 	for s := range v.index {
 		shapes = append(shapes, v.in(s).Shape)
@@ -99,10 +133,10 @@ func (v *valueOf) staysInside(roots [][]int64) bool {
 	for _, at := range append(v.corners(), v.at...) {
 		root, ok := v.shapeAt(roots, at)
 		shape, fits := v.shapeAt(shapes, at)
-		if !ok || !fits {
+		most, moves := v.shapeAt(begins, at)
+		if !ok || !fits || !moves {
 			return false
 		}
-		most := digits(v.in(0).Offset, roots[0])
 		for k, stride := range memoryStrides(v.in(0)) {
 			for d, step := range digits(stride, roots[0]) {
 				most[d] += (shape[k] - 1) * step
@@ -122,23 +156,32 @@ func (v *valueOf) staysInside(roots [][]int64) bool {
 
 // shapeAt is a shape with given extents, from those in the samples.
 func (v *valueOf) shapeAt(shapes [][]int64, extents []int64) ([]int64, bool) {
-	shape := make([]int64, len(shapes[0]))
-	for d := range shape {
-		f, ok := v.fit(column(shapes, d))
+	forms, ok := v.forms(shapes)
+	shape := make([]int64, len(forms))
+	for d, f := range forms {
+		shape[d] = f.value(extents)
+	}
+	return shape, ok
+}
+
+// forms are those of each number of lists, one of each sample.
+func (o *opener) forms(lists [][]int64) (forms []form, ok bool) {
+	for d := range lists[0] {
+		f, ok := o.fit(column(lists, d))
 		if !ok {
 			return nil, false
 		}
-		shape[d] = f.value(extents)
+		forms = append(forms, f)
 	}
-	return shape, true
+	return forms, true
 }
 
-func column(shapes [][]int64, d int) []int64 {
-	list := make([]int64, len(shapes))
-	for s, shape := range shapes {
-		list[s] = shape[d]
+func column[T any](lists [][]T, d int) []T {
+	column := make([]T, len(lists))
+	for s, list := range lists {
+		column[s] = list[d]
 	}
-	return list
+	return column
 }
 
 func memoryStrides(v program.Value) []int64 {
@@ -173,11 +216,15 @@ func (v *valueOf) note() error {
 			continue
 		}
 		f, ok := v.fit(counts)
-		of := slices.IndexFunc(f.times, func(n int64) bool { return n != 0 })
-		if !ok || of < 0 || f.times[of] < 1 || slices.ContainsFunc(f.times[of+1:], func(n int64) bool { return n != 0 }) {
-			return fmt.Errorf("axis %d has %d elements with %s and %d with %s, which is no multiple of one extent", axis, counts[0], v.say(0), counts[1], v.say(1))
+		if !ok || slices.Min(f.times) < 0 {
+			return fmt.Errorf("axis %d has %d elements with %s and %d with %s, which is no sum of extents", axis, counts[0], v.say(0), counts[1], v.say(1))
 		}
-		p.Varying = append(p.Varying, program.Varying{Value: v.index[0], Axis: axis, Extent: of, Times: f.times[of], Plus: f.plus})
+		for k, times := range f.times {
+			if times > 0 {
+				p.Varying = append(p.Varying, program.Varying{Value: v.index[0], Axis: axis, Extent: k, Times: times, Plus: f.plus})
+				f.plus = 0
+			}
+		}
 	}
 	return nil
 }

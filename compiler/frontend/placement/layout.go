@@ -15,6 +15,11 @@ func assignLayouts(g *graph.Graph) error {
 	for _, v := range g.Inputs {
 		v.Layout = op.RowMajor(len(v.Shape))
 	}
+	for _, n := range g.Nodes {
+		if continued(g, n) != nil {
+			n.Result.Layout = op.RowMajor(len(n.Result.Shape))
+		}
+	}
 	for k := 0; k < len(g.Nodes); k++ {
 		n := g.Nodes[k]
 		if n.Result.Layout != nil {

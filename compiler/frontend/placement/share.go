@@ -66,7 +66,10 @@ func (s *sharing) gather(n *graph.Node, axis int) error {
 	var elements int64
 	placed := make([]func(), len(n.Operands)) // how to undo each
 	for k, v := range n.Operands {
-		if placed[k] = s.put(v, n.Result, parts[k]); placed[k] != nil {
+		if placed[k] = s.put(v, n.Result, parts[k]); placed[k] == nil && k == 0 {
+			placed[k] = s.keep(n)
+		}
+		if placed[k] != nil {
 			elements += array.Elements(v.Shape)
 		}
 	}

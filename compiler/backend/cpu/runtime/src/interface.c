@@ -55,7 +55,9 @@ API int tilth_set_extent(struct tilth_model *m, int32_t k, int64_t n) {
 /* Puts the extents of an execution into the shape of one of its inputs or outputs. */
 static void vary(const struct tilth_model *m, const struct tilth_varying *list, int32_t n, int32_t tensor, int64_t *shape) {
   for (int32_t i = 0; i < n; i++)
-    if (list[i].tensor == tensor) shape[list[i].axis] = list[i].times * *tilth_extent(m, list[i].extent) + list[i].plus;
+    if (list[i].tensor == tensor) shape[list[i].axis] = 0;
+  for (int32_t i = 0; i < n; i++)
+    if (list[i].tensor == tensor) shape[list[i].axis] += list[i].times * *tilth_extent(m, list[i].extent) + list[i].plus;
 }
 
 API int tilth_input_shape(const struct tilth_model *m, int32_t k, int64_t *shape) {
@@ -79,6 +81,26 @@ API int tilth_output_shape(const struct tilth_model *m, int32_t k, int64_t *shap
     shape[o->axis] = count < 0 ? 0 : count > most ? most : count;
   }
   return 0;
+}
+
+static int go_on(struct tilth_model *m, int64_t past, int64_t step) {
+  tilth_fail(NULL);
+  if (!tilth_plan.decodes) return tilth_fail("no output of the model continues an input");
+  const struct tilth_extent *p = &tilth_plan.extents[tilth_plan.past], *s = &tilth_plan.extents[tilth_plan.step];
+  if (step < s->least || step > s->most)
+    return tilth_fail("%lld positions: the model was compiled for %lld to %lld at a time", (long long)step, (long long)s->least, (long long)s->most);
+  if (past < p->least || past > p->most)
+    return tilth_fail("%lld positions before: the model was compiled for %lld to %lld", (long long)past, (long long)p->least, (long long)p->most);
+  *tilth_extent(m, tilth_plan.past) = past, *tilth_extent(m, tilth_plan.step) = step;
+  tilth_run(m);
+  return 0;
+}
+
+API int tilth_prefill(struct tilth_model *m, int64_t step) { return go_on(m, 0, step); }
+
+API int tilth_decode(struct tilth_model *m, int64_t step) {
+  if (!tilth_plan.decodes) return go_on(m, 0, step);
+  return go_on(m, *tilth_extent(m, tilth_plan.past) + *tilth_extent(m, tilth_plan.step), step);
 }
 
 API const char *tilth_call_name(int32_t k) { return k >= 0 && k < tilth_plan.n_calls ? tilth_plan.call_names[k] : NULL; }

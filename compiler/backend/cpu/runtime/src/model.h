@@ -25,7 +25,7 @@ struct tilth_extent {
   int64_t offset; /* where its number lies in the arena, an int64_t */
 };
 
-/* An input or output that has, on an axis, times * extent + plus elements. */
+/* An input or output that has, on an axis, times * extent + plus elements, or the sum of several such. */
 struct tilth_varying {
   int32_t tensor, axis, extent;
   int64_t times, plus;
@@ -43,6 +43,8 @@ struct tilth_plan {
   int32_t n_extents, n_varying_inputs, n_varying_outputs;
   const struct tilth_extent *extents;
   const struct tilth_varying *varying_inputs, *varying_outputs;
+  /* The extents of a decoder, if the model is one: how many positions came before, and how many a run has. */
+  int32_t decodes, past, step;
   const char *const *call_names;
   /* Runs all calls in order. When seconds is not NULL, stores there how long each took. */
   void (*run)(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds);

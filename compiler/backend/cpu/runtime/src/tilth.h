@@ -76,6 +76,13 @@ int tilth_output_shape(const struct tilth_model *model, int32_t index, int64_t *
 
 void tilth_run(struct tilth_model *model);
 
+/* Decoders, whose outputs continue inputs: the keys and values of all positions do those of the positions before. Input and output are one
+ * piece of memory, which stays over runs, so that nobody copies it. tilth_prefill runs on the first n positions, tilth_decode on the n that
+ * follow those of the last run, one at a time mostly: both choose the extents of positions, and want only the other inputs written before, at
+ * the beginning of their memory. 0 on success; -1 when the model is no decoder or has no room for so many, and tilth_last_error() says why. */
+int tilth_prefill(struct tilth_model *model, int64_t n);
+int tilth_decode(struct tilth_model *model, int64_t n);
+
 /* Runs once and stores the seconds that each kernel call took, tilth_call_count() of them. */
 void tilth_profile(struct tilth_model *model, double *seconds);
 int32_t tilth_call_count(void);

@@ -1,0 +1,166 @@
+package aot
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// decoder is attention of two heads of positions x to themselves and to a past, which "present" outputs continue.
+func decoder() *onnx.Model {
+	m := sketch.New().Input("x", 1, -1, 8).Input("past_k", 1, 2, -1, 4).Input("past_v", 1, 2, -1, 4).
+		Constant("wq", 8, 8).Constant("wk", 8, 8).Constant("wv", 8, 8).Known("heads", array.FromInt64([]int64{1, -1, 2, 4}, 4)).
+		Known("rows", array.FromInt64([]int64{1, -1, 8}, 3))
+	for _, name := range []string{"q", "k", "v"} {
+		m = m.Node(name+"_flat = MatMul x w"+name).Node(name+"_heads = Reshape "+name+"_flat heads").
+			Node(name+" = Transpose "+name+"_heads", sketch.Ints("perm", 0, 2, 1, 3))
+	}
+	model := m.Node("present_k = Concat past_k k", sketch.Int("axis", 2)).Node("present_v = Concat past_v v", sketch.Int("axis", 2)).
+		Node("turned = Transpose present_k", sketch.Ints("perm", 0, 1, 3, 2)).Node("scores = MatMul q turned").
+		Node("weights = Softmax scores", sketch.Int("axis", -1)).Node("all = MatMul weights present_v").
+		Node("back = Transpose all", sketch.Ints("perm", 0, 2, 1, 3)).Node("y = Reshape back rows").Output("y", "present_k", "present_v")
+	for k, axis := range []int{1, 2, 2} {
+		model.Graph.Inputs[k].Shape[axis].Param = []string{"sequence", "past", "past"}[k]
+	}
+	return model
+}
+
+// openDecoder has 1 to 6 positions and up to 9 before them.
+func openDecoder(t *testing.T) *program.Program {
+	t.Helper()
+	p, err := frontend.Import(decoder(), frontend.Options{Verify: true, Open: map[string]frontend.Bounds{
+		"sequence": {Least: 1, Most: 6, Caps: []int64{1}}, "past": {Least: 0, Most: 9}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func pastOf(positions int64) map[string]*array.Array {
+	return map[string]*array.Array{"past_k": sample(3, 1, 2, positions, 4), "past_v": sample(5, 1, 2, positions, 4)}
+}
+
+// TestOutputsContinueInputs: what comes in and goes out again is neither copied nor in memory twice.
+func TestOutputsContinueInputs(t *testing.T) {
+	p := openDecoder(t)
+	m := opened(t, plain(t, p).Output)
+	for k, name := range []string{"", "past_k", "past_v"} {
+		if got := m.Manifest().Outputs[k].Continues; got != name {
+			t.Errorf("output %d continues %q, want %q", k, got, name)
+		}
+	}
+	for _, n := range [][2]int64{{6, 9}, {1, 9}, {1, 4}, {2, 5}, {6, 1}, {3, 0}, {1, 0}} {
+		inputs := pastOf(n[1])
+		inputs["x"] = sample(1, 1, n[0], 8)
+		_, want := runEvaluated(t, p, m, inputs)
+		fixed, err := frontend.Import(decoder(), frontend.Options{Shapes: map[string][]int64{"sequence": n[:1], "past": n[1:]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact, err := fixed.Evaluate(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, a := range exact {
+			if err := sketch.Compare(want[name], a); err != nil {
+				t.Errorf("%v: %s: %v", n, name, err)
+			}
+		}
+	}
+}
+
+// TestDecoding: each execution goes on where the last one ended, with what that left in memory.
+func TestDecoding(t *testing.T) {
+	p := openDecoder(t)
+	m := opened(t, plain(t, p).Output)
+	if d := m.Manifest().Decoding; d == nil || *d != (Decoding{Past: "past", Step: "sequence"}) {
+		t.Fatalf("decoding is by %+v, want past and sequence", d)
+	}
+	for range 2 { // from the start, whatever was before
+		inputs := pastOf(0)
+		inputs["x"] = sample(1, 1, 4, 8)
+		got, want := runEvaluated(t, p, m, inputs)
+		for step, n := range []int64{1, 1, 2, 1, 3} {
+			x := sample(uint32(step), 1, n, 8)
+			if err := m.Continue(map[string]*array.Array{"x": x}); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			inputs := map[string]*array.Array{"x": x, "past_k": want["present_k"], "past_v": want["present_v"]}
+			var err error
+			if want, err = p.Evaluate(inputs); err != nil {
+				t.Fatal(err)
+			}
+			got = m.Outputs()
+			for name, w := range want {
+				if err := sketch.Compare(got[name], w); err != nil {
+					t.Errorf("step %d: %s: %v", step, name, err)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		inputs map[string]*array.Array
+		says   string
+	}{
+		{map[string]*array.Array{"x": sample(1, 1, 1, 8)}, "it has 12 positions, and the package was compiled for at most 9"},
+	} {
+		if err := m.Continue(c.inputs); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v, want an error that says %q", err, c.says)
+		}
+	}
+	if _, err := m.Run(pastOf(2)); err == nil || !strings.Contains(err.Error(), "no input says what sequence is") {
+		t.Errorf("%v, want an error that says that x is missing", err)
+	}
+	inputs := pastOf(2)
+	inputs["x"] = sample(1, 1, 1, 8)
+	if _, err := m.Run(inputs); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Continue(inputs); err == nil || !strings.Contains(err.Error(), "leave it out") {
+		t.Errorf("%v, want an error that says to leave it out", err)
+	}
+	if err := m.Continue(map[string]*array.Array{}); err == nil || !strings.Contains(err.Error(), "no input says what sequence is") {
+		t.Errorf("%v, want an error that says that x is missing", err)
+	}
+}
+
+func TestDecodingFromC(t *testing.T) {
+	p := openDecoder(t)
+	dir := unpackedFor(t, plain(t, p), "decode.c")
+	x := sample(1, 1, 6, 8)
+	out, err := run(t, []string{filepath.Join(dir, "user"), filepath.Join(dir, objectName), filepath.Join(dir, weightsName)}, x.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := pastOf(0)
+	var rows []float32
+	for _, n := range [][2]int64{{0, 3}, {3, 4}, {4, 6}} {
+		inputs["x"] = array.FromFloat32(x.Float32s()[n[0]*8:n[1]*8], 1, n[1]-n[0], 8)
+		outputs, err := p.Evaluate(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs["past_k"], inputs["past_v"] = outputs["present_k"], outputs["present_v"]
+		rows = append(rows, outputs["y"].Float32s()...)
+	}
+	if len(out) < 4*len(rows) {
+		t.Fatalf("it wrote %d bytes", len(out))
+	}
+	got := &array.Array{DType: array.Float32, Shape: []int64{int64(len(rows))}, Data: out[:4*len(rows)]}
+	if err := sketch.Compare(got, array.FromFloat32(rows, int64(len(rows)))); err != nil {
+		t.Error(err)
+	}
+	const want = "7 positions: the model was compiled for 1 to 6 at a time\n10 positions before: the model was compiled for 0 to 9\n"
+	if said := string(out[4*len(rows):]); said != want {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}

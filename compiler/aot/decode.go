@@ -1,0 +1,58 @@
+package aot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+)
+
+// Continue sets the inputs of an execution that goes on where the last one ended. Inputs that outputs continue are left
+// out: they have what these outputs had. The others are as SetInputs wants them.
+func (m *Model) Continue(inputs map[string]*array.Array) error {
+	d := m.manifest.Decoding
+	if d == nil {
+		return fmt.Errorf("model %s: no output continues an input: set all inputs", m.manifest.Model)
+	}
+	after := map[string]int64{d.Past: m.extents[d.Past] + m.extents[d.Step]}
+	if e := m.manifest.extent(d.Past); after[d.Past] > e.Most {
+		return fmt.Errorf("model %s: it has %d positions, and the package was compiled for at most %d before those of an execution", m.manifest.Model, after[d.Past], e.Most)
+	}
+	for name, n := range m.extents {
+		if name != d.Past {
+			after[name] = n // a step that is another is one of the other inputs' shapes
+		}
+	}
+	shapes := shapesOf(inputs)
+	for _, t := range m.manifest.kept() {
+		if _, given := inputs[t.Name]; given {
+			return fmt.Errorf("model %s: input %q is what the last execution left: leave it out", m.manifest.Model, t.Name)
+		}
+		shapes[t.Name] = t.ShapeWith(after)
+	}
+	return m.set(inputs, shapes)
+}
+
+// kept are the inputs that outputs continue.
+func (m *Manifest) kept() (list []Tensor) {
+	for _, t := range m.Inputs {
+		if slices.ContainsFunc(m.Outputs, func(o Tensor) bool { return o.Continues == t.Name }) {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// checkContinued refuses outputs that continue what is no input, and a decoder without its extents.
+func (m *Manifest) checkContinued() error {
+	for _, o := range m.Outputs {
+		k := slices.IndexFunc(m.Inputs, func(t Tensor) bool { return t.Name == o.Continues })
+		if o.Continues != "" && (k < 0 || !slices.Equal(m.Inputs[k].Shape, o.Shape) || m.Inputs[k].DType != o.DType) {
+			return fmt.Errorf("output %q continues %q, which is no input like it", o.Name, o.Continues)
+		}
+	}
+	if d := m.Decoding; d != nil && (m.extent(d.Past) == nil || m.extent(d.Step) == nil) {
+		return fmt.Errorf("decoding is by %q and %q, which have no bounds", d.Past, d.Step)
+	}
+	return nil
+}
