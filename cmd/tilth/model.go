@@ -33,13 +33,17 @@ func newModel(a *app) *cobra.Command {
   tilth model mobilenet-v2 --batch 4 -o mobilenet.onnx
   tilth model resnet-50 --quantise -o resnet50-int8.onnx
   tilth model bert-small --seq 64
-  tilth model llama-small --bits 4 -o llama4.onnx`,
+  tilth model llama-small --bits 4 -o llama4.onnx
+  tilth model llama-small --past --last -o decoder.onnx`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: model.Names(),
 	}
 	c.Flags().Int64Var(&o.Batch, "batch", 1, "images or sequences in a batch")
 	c.Flags().Int64Var(&o.Seq, "seq", 0, "tokens in a sequence, of models that read text (default: see the list)")
 	c.Flags().BoolVar(&o.Open, "open", false, "leave the batch and the tokens open, as the symbols batch and sequence")
+	c.Flags().BoolVar(&o.Past, "past", false, "keys and values of earlier tokens as inputs, of all as outputs; batch, sequence and past are symbols (decoders)")
+	c.Flags().BoolVar(&o.Last, "last", false, "score the token after the last one alone (decoders)")
+	c.Flags().BoolVar(&o.Fused, "fused", false, "with --past: attention and normalisation as operators of ONNX Runtime (llama models)")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "seed of the weights")
 	c.Flags().BoolVar(&o.Quantise, "quantise", false, "in bytes: activations with one scale, weights with one for each channel (models for images)")
 	c.Flags().Int64Var(&o.Bits, "bits", 0, "4 or 8: weights of products in so many bits, with a scale for each block of 32 (models that read text)")

@@ -44,7 +44,9 @@ func quantiseBlocks(m *onnx.Model, bits int64) {
 		}
 		m.Graph.Initializers = append(m.Graph.Initializers, &onnx.Tensor{Name: name + ".codes", Value: codes}, &onnx.Tensor{Name: name + ".scales", Value: scales})
 	}
-	m.Opsets = append(m.Opsets, onnx.Opset{Domain: runtimeDomain, Version: 1})
+	if onnx.OpsetOf(m.Opsets, runtimeDomain) == 0 {
+		m.Opsets = append(m.Opsets, onnx.Opset{Domain: runtimeDomain, Version: 1})
+	}
 	dropUnread(m.Graph)
 }
 

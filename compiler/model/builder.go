@@ -43,7 +43,8 @@ func (b *builder) input(name string, dtype array.DType, shape ...int64) string {
 // output gives the value x, float32, the name of a model output.
 func (b *builder) output(x, name string) { b.typedOutput(x, name, array.Float32) }
 
-// typedOutput gives a value of a type the name of a model output. Extents named by a symbol depend on data.
+// typedOutput gives a value of a type the name of a model output. Extents named by a symbol depend on data, or are
+// open.
 func (b *builder) typedOutput(x, name string, dtype array.DType, symbols ...string) {
 	for _, n := range b.graph.Nodes {
 		for k, v := range n.Outputs {
@@ -60,7 +61,9 @@ func (b *builder) typedOutput(x, name string, dtype array.DType, symbols ...stri
 	b.shapes[name] = b.shapes[x]
 	info := valueInfo(name, dtype, b.shapes[x])
 	for axis, symbol := range symbols {
-		info.Shape[axis] = onnx.Dim{Value: -1, Param: symbol}
+		if symbol != "" {
+			info.Shape[axis] = onnx.Dim{Value: -1, Param: symbol}
+		}
 	}
 	b.graph.Outputs = append(b.graph.Outputs, info)
 }
@@ -78,7 +81,7 @@ func (b *builder) add(op string, shape []int64, inputs []string, attributes ...*
 	return b.addAll(op, [][]int64{shape}, inputs, attributes...)[0]
 }
 
-// addAll applies an operator with a result of each of the shapes.
+// addAll applies an operator with a result of each of the shapes; one of no shape, behind the first, is left out.
 func (b *builder) addAll(op string, shapes [][]int64, inputs []string, attributes ...*onnx.Attribute) []string {
 	name := b.unique(op)
 	outputs := make([]string, len(shapes))
@@ -86,6 +89,10 @@ func (b *builder) addAll(op string, shapes [][]int64, inputs []string, attribute
 		outputs[k] = fmt.Sprint(name, ".out")
 		if k > 0 {
 			outputs[k] += fmt.Sprint(k)
+		}
+		if k > 0 && shape == nil {
+			outputs[k] = ""
+			continue
 		}
 		b.shapes[outputs[k]] = shape
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
 )
 
 // llama is Touvron et al. 2023: a decoder with rotary positions, normalisation by the root of the mean square, gated
@@ -23,8 +24,25 @@ const (
 func (t llama) build(b *builder, s size) {
 	tokens := b.input("input_ids", array.Int64, s.batch, s.seq)
 	table := b.weights("embedding", 0, 1, t.words, t.width)
-	x := b.gather(table, tokens, 0)
+	x, layers := b.gather(table, tokens, 0), t.plain
+	if s.fused {
+		layers = t.fused
+	}
+	x, p := layers(b, s, x, tokens)
+	b.logits(b.matmulTable(b.last(x, s), table), s)
+	p.outputs()
+}
+
+// plain are the layers in operators of ONNX; there is no past unless one is asked for.
+func (t llama) plain(b *builder, s size, x, tokens string) (string, *past) {
 	head := t.width / t.heads
+	if s.past {
+		cosine, sine := b.rotationsAt(b.input("position_ids", array.Int64, s.batch, s.seq), head)
+		p := b.pastOf(tokens, t.layers, s.batch, t.keyHeads, head)
+		visible := p.visible()
+		mask := b.add("Where", b.shapes[visible], []string{visible, b.scalar(0), b.scalar(-math.MaxFloat32)})
+		return t.all(b, x, cosine, sine, mask, p), p
+	}
 	length := s.seq
 	if b.open {
 		length = s.most
@@ -35,18 +53,27 @@ func (t llama) build(b *builder, s size) {
 		cosine, sine = b.upTo(cosine, tokens, []int64{1, 1, s.seq, head}, 2), b.upTo(sine, tokens, []int64{1, 1, s.seq, head}, 2)
 		mask = b.upTo(mask, tokens, []int64{1, 1, s.seq, s.seq}, 2, 3)
 	}
-	for range t.layers {
-		x = b.sum(x, t.attention(b, b.rmsNorm(x, llamaEpsilon), cosine, sine, mask))
-		x = b.sum(x, t.gated(b, b.rmsNorm(x, llamaEpsilon)))
-	}
-	b.output(b.matmulTable(b.rmsNorm(x, llamaEpsilon), table), "logits")
+	return t.all(b, x, cosine, sine, mask, nil), nil
 }
 
-func (t llama) attention(b *builder, x, cosine, sine, mask string) string {
+// all are all layers, and the normalisation behind them.
+func (t llama) all(b *builder, x, cosine, sine, mask string, p *past) string {
+	for range t.layers {
+		x = b.sum(x, t.attention(b, b.rmsNorm(x, llamaEpsilon), cosine, sine, mask, p))
+		x = b.sum(x, t.gated(b, b.rmsNorm(x, llamaEpsilon)))
+	}
+	return b.rmsNorm(x, llamaEpsilon)
+}
+
+// attention is that of one layer; p is nil without a past.
+func (t llama) attention(b *builder, x, cosine, sine, mask string, p *past) string {
 	head := t.width / t.heads
 	q := b.rotated(b.heads(b.unbiased(x, t.width), t.heads), cosine, sine)
 	k := b.rotated(b.heads(b.unbiased(x, t.keyHeads*head), t.keyHeads), cosine, sine)
 	v := b.heads(b.unbiased(x, t.keyHeads*head), t.keyHeads)
+	if p != nil {
+		k, v = p.extended(k, v)
+	}
 	keys := b.transpose(b.repeated(k, t.heads/t.keyHeads), 0, 1, 3, 2)
 	scores := b.product(b.matmul(q, keys), b.scalar(1/b.scale(q)))
 	y := b.matmul(b.softmax(b.sum(scores, mask)), b.repeated(v, t.heads/t.keyHeads))
@@ -76,6 +103,24 @@ func (b *builder) rotated(x, cosine, sine string) string {
 	half := s[3] / 2
 	turned := b.joined(3, b.unary("Neg", b.part(x, 3, half, s[3])), b.part(x, 3, 0, half))
 	return b.sum(b.product(x, cosine), b.product(turned, sine))
+}
+
+// rotationsAt are the cosines and sines of rotated at positions (batch, seq): (batch, 1, seq, head).
+func (b *builder) rotationsAt(positions string, head int64) (cosine, sine string) {
+	at := b.shapes[positions]
+	frequencies := array.New(array.Float32, 1, head/2, 1)
+	for k := range head / 2 {
+		frequencies.SetFloat(k, math.Pow(ropeBase, -2*float64(k)/float64(head)))
+	}
+	row := b.add("Unsqueeze", []int64{at[0], 1, at[1]}, []string{positions, b.indices(1)})
+	row = b.unary("Cast", row, integer("to", int64(onnx.DataType(array.Float32))))
+	angles := b.add("MatMul", []int64{at[0], head / 2, at[1]}, []string{b.constant("frequencies", frequencies), row})
+	angles = b.transpose(angles, 0, 2, 1)
+	angles = b.joined(2, angles, angles)
+	perHead := func(x string) string {
+		return b.add("Unsqueeze", []int64{at[0], 1, at[1], head}, []string{x, b.indices(1)})
+	}
+	return perHead(b.unary("Cos", angles)), perHead(b.unary("Sin", angles))
 }
 
 // rotations are the cosines and sines of rotated: (1, 1, seq, head), both halves alike.

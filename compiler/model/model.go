@@ -20,6 +20,14 @@ type Options struct {
 	// Open leaves the batch and the number of tokens open, as the symbols batch and sequence. Values of theirs are in
 	// the model nowhere.
 	Open bool
+	// Past writes a decoder with keys and values of earlier tokens as inputs, and with those of all tokens as outputs.
+	// The batch, the number of tokens and that of the past are open, as the symbols batch, sequence and past.
+	Past bool
+	// Fused writes attention with its rotations, and normalisation, as operators of ONNX Runtime, as its model builder
+	// does; for a llama with a past.
+	Fused bool
+	// Last scores the token after the last one alone; for a decoder.
+	Last bool
 	// Quantise writes a network for images in bytes, as tools for static quantisation do.
 	Quantise bool
 	// Bits is 4 or 8 for a text model whose products have weights of so many bits, quantised by blocks; 0 for floats.
@@ -108,7 +116,11 @@ func find(name string, o Options) (*network, error) {
 		return nil, fmt.Errorf("batch %d is outside 1 to %d", o.Batch, maxBatch)
 	case o.Open && !n.opens():
 		return nil, fmt.Errorf("%s has its batch in the model: it cannot stay open", name)
-	case o.Open && (o.Batch > 1 || o.Seq != 0):
+	case (o.Past || o.Last) && !n.isDecoder():
+		return nil, fmt.Errorf("%s is no decoder: it has no past and no last token", name)
+	case o.Fused && (!o.Past || !n.isLlama()):
+		return nil, fmt.Errorf("only a llama with a past has fused operators")
+	case (o.Open || o.Past) && (o.Batch > 1 || o.Seq != 0):
 		return nil, fmt.Errorf("the batch and the number of tokens are either open or given")
 	case o.Quantise && n.Seq != 0:
 		return nil, fmt.Errorf("%s reads text: only networks for images are quantised", name)
@@ -130,12 +142,16 @@ func assemble(name string, o Options) (*onnx.Model, *builder, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s := size{batch: max(1, o.Batch), seq: o.Seq, most: n.maxSeq}
+	s := size{batch: max(1, o.Batch), seq: o.Seq, most: n.maxSeq, past: o.Past, fused: o.Fused, last: o.Last}
 	if s.seq == 0 {
 		s.seq = n.Seq
 	}
 	b := newBuilder(name, o.Seed)
-	b.open = o.Open
+	b.open = o.Open || o.Past
 	n.build(b, s)
-	return &onnx.Model{IRVersion: irVersion, ProducerName: "tilth", Opsets: []onnx.Opset{{Version: n.opset}}, Graph: b.graph}, b, nil
+	m := &onnx.Model{IRVersion: irVersion, ProducerName: "tilth", Opsets: []onnx.Opset{{Version: n.opset}}, Graph: b.graph}
+	if o.Fused {
+		m.Opsets = append(m.Opsets, onnx.Opset{Domain: runtimeDomain, Version: 1})
+	}
+	return m, b, nil
 }

@@ -19,12 +19,19 @@ type size struct {
 	batch, seq int64
 	// most is the largest number of tokens that the network reads.
 	most int64
+	// past, fused and last are as in Options.
+	past, fused, last bool
 }
 
 // opens reports whether the network can be written with an open batch.
 func (n *network) opens() bool {
 	return n.maxSeq > 0 && n.Name != lstmNetwork.Name || strings.HasPrefix(n.Name, "resnet-") || strings.HasPrefix(n.Name, "mobilenet-") || n.Name == "mlp"
 }
+
+// isDecoder reports whether the network can be written with a past.
+func (n *network) isDecoder() bool { return strings.HasPrefix(n.Name, "gpt-") || n.isLlama() }
+
+func (n *network) isLlama() bool { return strings.HasPrefix(n.Name, "llama-") }
 
 // networks are in alphabetical order.
 var networks = []network{

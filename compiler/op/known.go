@@ -9,13 +9,13 @@ import (
 )
 
 var knownDefs = []Def{
-	knownDef("Shape", 1, 1, evalShape),
+	knownDef(Shape, 1, 1, evalShape),
 	knownDef("Size", 1, 1, func(n *Node) (*array.Array, error) {
 		return n.Budget.ints([]int64{array.Elements(n.In[0].Shape)}), nil
 	}),
 	knownDef("Constant", 0, 0, evalConstant),
 	knownDef("ConstantOfShape", 1, 1, evalConstantOfShape),
-	knownDef("Range", 3, 3, evalRange),
+	knownDef(Range, 3, 3, evalRange),
 	knownDef("EyeLike", 1, 1, evalEyeLike),
 }
 

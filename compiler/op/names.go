@@ -3,6 +3,7 @@ package op
 // Names of ONNX's operators, as far as code speaks of single ones. What holds of several is a trait.
 const (
 	Add         = "Add"
+	And         = "And"
 	Cast        = "Cast"
 	Div         = "Div"
 	Equal       = "Equal"
@@ -42,7 +43,9 @@ const (
 	Gather         = "Gather"
 	GatherElements = "GatherElements"
 	Pad            = "Pad"
+	Range          = "Range"
 	Reshape        = "Reshape"
+	Shape          = "Shape"
 	Slice          = "Slice"
 	Squeeze        = "Squeeze"
 	Transpose      = "Transpose"

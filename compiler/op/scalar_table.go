@@ -190,7 +190,7 @@ var (
 var binaryDefs = []Def{
 	commutative(binary(Add, numbers, expr.Add)).with(arithmetic), binary(Sub, numbers, expr.Sub).with(arithmetic),
 	commutative(binary(Mul, numbers, expr.Mul)).with(arithmetic), binary(Div, numbers, expr.Div).with(arithmetic),
-	binary("And", bools, expr.And).with(legacy), binary("Or", bools, expr.Or).with(legacy),
+	binary(And, bools, expr.And).with(legacy), binary("Or", bools, expr.Or).with(legacy),
 	scalarDef("Xor", 2, 2, bools, func(_ *Node, x []expr.Expr) expr.Expr { return expr.Bin(expr.Ne, x[0], x[1]) }).with(legacy),
 	binary("BitwiseAnd", bitwise, expr.And), binary("BitwiseOr", bitwise, expr.Or), binary("BitwiseXor", bitwise, expr.Xor),
 	binary(Equal, comparison, expr.Eq).with(legacy), binary(Less, comparison, expr.Lt).with(legacy), binary(LessOrEqual, comparison, expr.Le),

@@ -9,6 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
+// windowAttribute is of no operator of ONNX: the causal attention of ONNX Runtime has a window of so many keys.
+const windowAttribute = "window"
+
 var attentionDefs = []op.Def{
 	def("Attention", 3, 7, (*expansion).attention),
 	def("RotaryEmbedding", 3, 4, (*expansion).rotaryEmbedding),
@@ -131,11 +134,10 @@ func (e *expansion) attentionBias(q, k *op.Value) *op.Value {
 	}
 	lengths := e.tensor(6)
 	if e.node.Int("is_causal", 0) != 0 {
-		terms = append(terms, e.causalBias(q, k, lengths))
+		terms = append(terms, e.causalBias(q, k, lengths, e.node.Int(windowAttribute, 0)))
 	}
-	if lengths != nil {
-		keys := e.positions(1, 1, 1, k.Shape[2])
-		terms = append(terms, e.hidden(q.DType, e.op(op.Less, nil, keys, e.reshape(lengths, q.Shape[0], 1, 1, 1))))
+	if lengths != nil && !e.failed() {
+		terms = append(terms, e.hidden(q.DType, e.op(op.Less, nil, e.placesOn(k, 2, 3), e.reshape(lengths, q.Shape[0], 1, 1, 1))))
 	}
 	var bias *op.Value
 	for _, term := range terms {
@@ -175,18 +177,42 @@ func (e *expansion) hidden(d array.DType, visible *op.Value) *op.Value {
 }
 
 // causalBias hides the keys after a query's own place: queries are the last positions of the past and the present, or
-// of the valid keys where their lengths are given.
-func (e *expansion) causalBias(q, k, lengths *op.Value) *op.Value {
-	queries, keys := q.Shape[2], k.Shape[2]
-	place := e.positions(1, 1, queries, 1)
+// of the valid keys where their lengths are given. A window, where there is one, is how many keys up to its own place
+// a query sees.
+func (e *expansion) causalBias(q, k, lengths *op.Value, window int64) *op.Value {
+	if e.failed() {
+		return nil
+	}
+	place, keys := e.placesOn(q, 2, 2), e.placesOn(k, 2, 3)
 	switch past := e.tensor(4); {
 	case past != nil && len(past.Shape) == 4:
-		place = e.op(op.Add, nil, place, e.ints(past.Shape[2]))
+		place = e.op(op.Add, nil, place, e.extent(past, 2))
 	case lengths != nil:
-		first := e.op(op.Sub, nil, e.reshape(lengths, q.Shape[0], 1, 1, 1), e.ints(queries))
+		first := e.op(op.Sub, nil, e.reshape(lengths, q.Shape[0], 1, 1, 1), e.extent(q, 2))
 		place = e.op(op.Add, nil, place, first)
 	}
-	return e.hidden(q.DType, e.op(op.LessOrEqual, nil, e.positions(1, 1, 1, keys), place))
+	visible := e.op(op.LessOrEqual, nil, keys, place)
+	if window > 0 {
+		near := e.op(op.Less, nil, place, e.op(op.Add, nil, keys, e.ints(window)))
+		visible = e.op(op.And, nil, visible, near)
+	}
+	return e.hidden(q.DType, visible)
+}
+
+// extent is how many elements an axis of a value has, as a list of one. Unlike the number itself, it is known to be
+// that of the axis, which may be open.
+func (e *expansion) extent(v *op.Value, axis int64) *op.Value {
+	return e.op(op.Shape, attributes{intOf("start", axis), intOf("end", axis+1)}, v)
+}
+
+// placesOn are the positions 0, 1, 2, ... of an axis of a value, on axis at of four.
+func (e *expansion) placesOn(v *op.Value, axis, at int64) *op.Value {
+	if e.failed() {
+		return nil
+	}
+	shape := []int64{1, 1, 1, 1}
+	shape[at] = v.Shape[axis]
+	return e.reshape(e.op(op.Range, nil, e.ints(0), e.extent(v, axis), e.ints(1)), shape...)
 }
 
 // positions are 0, 1, 2, ... in a shape.

@@ -15,7 +15,7 @@ var runtimeDefs = []op.Def{
 	ofRuntime(def("SimplifiedLayerNormalization", 2, 2, (*expansion).simplifiedLayerNormalization)),
 	ofRuntime(def("SkipSimplifiedLayerNormalization", 3, 4, (*expansion).skipSimplifiedLayerNormalization)),
 	ofRuntime(def("RotaryEmbedding", 4, 4, (*expansion).cachedRotaryEmbedding)),
-	ofRuntime(def("GroupQueryAttention", 1, 9, (*expansion).groupQueryAttention)),
+	ofRuntime(def("GroupQueryAttention", 1, 11, (*expansion).groupQueryAttention)),
 	ofRuntime(def("MatMulNBits", 3, 6, (*expansion).matMulNBits)),
 }
 
@@ -111,21 +111,43 @@ func (e *expansion) repeated(batch, positions int64) *op.Value {
 	return e.op(op.Expand, nil, e.positions(1, positions), e.ints(batch, positions))
 }
 
-// groupQueryAttention is causal attention whose groups of query heads share keys and values, without a past. Inputs 7
-// and 8 are cosines and sines of rotations; outputs 1 and 2 are keys, rotated, and values: (batch, heads, positions,
-// size). Sequences that are shorter end with padding, whose results mean nothing.
+// groupQueryAttention is causal attention whose groups of query heads share keys and values. Inputs 3 and 4 are keys
+// and values of the past, 7 and 8 cosines and sines of rotations, by the positions of input 9 or by those behind the
+// past, and 10 is added to the scores. Outputs 1 and 2 are keys, rotated, and values, those of the past in front:
+// (batch, heads, positions, size).
+//
+// Input 5 says how many keys each sequence of the batch has, less one, and input 6 how many the longest has, which
+// follows from the shapes. Without a past, shorter sequences end with padding, whose results mean nothing. Behind a
+// past, all must have one length. Both inputs are checked where they are known, and not read.
 func (e *expansion) groupQueryAttention() []*op.Item {
 	heads, groups := e.node.Int("num_heads", 0), e.node.Int("kv_num_heads", 0)
 	q, k, v := e.queryKeyValue(heads, groups)
-	if e.failed() || !e.isPlainAttention() {
+	if e.failed() || !e.isPlainAttention() || !e.pastFits(q.Shape[1]) {
 		return nil
 	}
-	q, k = e.turned(q, heads), e.turned(k, groups)
+	places := e.placesBehindPast(q)
+	q, k = e.turned(q, heads, places), e.turned(k, groups, places)
 	attrs := attributes{intOf("q_num_heads", heads), intOf("kv_num_heads", groups), intOf("is_causal", 1), floatOf("softcap", e.node.Float("softcap", 0))}
 	if scale := e.node.Float("scale", 0); scale != 0 {
 		attrs = append(attrs, floatOf("scale", scale))
 	}
-	return e.as((*expansion).attention, attrs, q, k, v)[:3]
+	if window := e.node.Int("local_window_size", -1); window > 0 {
+		attrs = append(attrs, intOf(windowAttribute, window))
+	}
+	return e.as((*expansion).attention, attrs, q, k, v, e.tensor(10), e.tensor(3), e.tensor(4))[:3]
+}
+
+// placesBehindPast are the positions of the tokens of x (batch, positions, features): (batch or 1, positions).
+func (e *expansion) placesBehindPast(x *op.Value) *op.Value {
+	past := e.tensor(3)
+	switch places := e.tensor(9); {
+	case places != nil:
+		return places
+	case past == nil || e.node.Int("do_rotary", 0) == 0:
+		return e.repeated(x.Shape[0], x.Shape[1])
+	}
+	first := e.reshape(e.placesOn(x, 1, 3), 1, x.Shape[1])
+	return e.op(op.Add, nil, first, e.extent(past, 2))
 }
 
 // queryKeyValue are inputs 0 to 2, or the parts of input 0 where the others are left out.
@@ -155,19 +177,41 @@ func (e *expansion) queryKeyValue(heads, groups int64) (q, k, v *op.Value) {
 
 // isPlainAttention refuses what is not supported.
 func (e *expansion) isPlainAttention() bool {
-	for k := range 2 {
-		if past := e.tensor(3 + k); past != nil && array.Elements(past.Shape) > 0 {
-			e.fail("input %d, a past, is not supported: export the model without past keys and values", 3+k)
-		}
-	}
-	if window := e.node.Int("local_window_size", -1); window != -1 || e.node.Int("smooth_softmax", 0) > 0 {
-		e.fail("local windows and smooth softmax are not supported")
+	if e.node.Int("smooth_softmax", 0) > 0 || e.wants(3) {
+		e.fail("smooth softmax and output 3, the scores, are not supported")
 	}
 	return !e.failed()
 }
 
-// turned rotates queries or keys, where the node does so.
-func (e *expansion) turned(x *op.Value, heads int64) *op.Value {
+// pastFits checks the past, where there is one, and the lengths that are known, against so many new tokens.
+func (e *expansion) pastFits(tokens int64) bool {
+	keys, values := e.tensor(3), e.tensor(4)
+	all := tokens
+	switch {
+	case e.failed():
+		return false
+	case keys != nil && values != nil && len(keys.Shape) == 4 && len(values.Shape) == 4:
+		all += keys.Shape[2]
+	case keys != nil || values != nil:
+		e.fail("the keys and values of the past do not have 4 axes, or one of them is missing")
+		return false
+	}
+	if total := e.tensor(6); total != nil && total.Const != nil && (total.Const.Len() != 1 || total.Const.Int(0) != all) {
+		e.fail("input 6, how many tokens there are, is not %d, those of the past and the new ones: a past with room for more is not supported", all)
+	}
+	if lengths := e.tensor(5); keys != nil && lengths != nil && lengths.Const != nil {
+		for k := range lengths.Const.Len() {
+			if lengths.Const.Int(k)+1 != all {
+				e.fail("sequence %d has %d tokens where the past and the new ones are %d: sequences behind a past must have one length", k, lengths.Const.Int(k)+1, all)
+				break
+			}
+		}
+	}
+	return !e.failed()
+}
+
+// turned rotates queries or keys by the angles of their places, where the node does so.
+func (e *expansion) turned(x *op.Value, heads int64, places *op.Value) *op.Value {
 	if e.failed() || e.node.Int("do_rotary", 0) == 0 {
 		return x
 	}
@@ -180,7 +224,7 @@ func (e *expansion) turned(x *op.Value, heads int64) *op.Value {
 	if turned := 2 * cosines.Shape[len(cosines.Shape)-1]; turned != x.Shape[2]/heads {
 		attrs = append(attrs, intOf("rotary_embedding_dim", turned))
 	}
-	out := e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, e.repeated(x.Shape[0], x.Shape[1]))
+	out := e.as((*expansion).rotaryEmbedding, attrs, x, cosines, sines, places)
 	if e.failed() {
 		return nil
 	}

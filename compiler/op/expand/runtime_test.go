@@ -212,6 +212,15 @@ func TestGroupsOfQueriesShareKeysAndValues(t *testing.T) {
 	wantElements(t, "packed", out["y"], groupAttention(q, k, v, in["cos"], in["sin"], 0.25))
 }
 
+// lengths are known ones, as ONNX Runtime has them.
+func lengths(v ...int64) *array.Array {
+	a := array.New(array.Int32, int64(len(v)))
+	for k, n := range v {
+		a.SetInt(int64(k), n)
+	}
+	return a
+}
+
 func TestAttentionOfRuntimeThatIsRefused(t *testing.T) {
 	few := []*onnx.Attribute{sketch.Int("num_heads", 4), sketch.Int("kv_num_heads", 2)}
 	plain := func() sketch.Model {
@@ -222,8 +231,13 @@ func TestAttentionOfRuntimeThatIsRefused(t *testing.T) {
 		model *onnx.Model
 		want  string
 	}{
-		{"past", plain().Node("y = GroupQueryAttention q k v past past", few...).Output("y"), "a past, is not supported"},
-		{"window", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], sketch.Int("local_window_size", 3))...).Output("y"), "local windows"},
+		{"half a past", plain().Node("y = GroupQueryAttention q k v past", few...).Output("y"), "one of them is missing"},
+		{"flat past", plain().Node("y = GroupQueryAttention q k v q q", few...).Output("y"), "do not have 4 axes"},
+		{"room in the past", plain().Known("total", lengths(6)).Node("y = GroupQueryAttention q k v past past _ total", few...).Output("y"),
+			"input 6, how many tokens there are, is not 8"},
+		{"unlike sequences", plain().Known("l", lengths(6)).Node("y = GroupQueryAttention q k v past past l", few...).Output("y"),
+			"sequence 0 has 7 tokens where the past and the new ones are 8"},
+		{"smooth softmax", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], sketch.Int("smooth_softmax", 1))...).Output("y"), "smooth softmax"},
 		{"no angles", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], sketch.Int("do_rotary", 1))...).Output("y"), "cosines or sines are missing"},
 		{"heads", plain().Node("y = GroupQueryAttention q k v").Output("y"), "does not fit 0 heads"},
 		{"odd packing", plain().Node("y = GroupQueryAttention k", few...).Output("y"), "do not fit 4 heads"},

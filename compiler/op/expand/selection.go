@@ -15,7 +15,7 @@ var selections = []Form{
 	{Name: op.TopK, Expand: expand((*expansion).topK), Applies: func(_ *op.Node, in []*op.Item) bool {
 		return isComputed(in, 1) || isOpen(in, 0)
 	}},
-	{Name: "Shape", Expand: expand((*expansion).shape), Applies: func(_ *op.Node, in []*op.Item) bool { return isOpen(in, 0) }},
+	{Name: op.Shape, Expand: expand((*expansion).shape), Applies: func(_ *op.Node, in []*op.Item) bool { return isOpen(in, 0) }},
 }
 
 // nonZero has a column for each element other than zero: its index.

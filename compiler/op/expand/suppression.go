@@ -37,7 +37,7 @@ func (e *expansion) nonMaxSuppression() []*op.Item {
 	}
 	chosen := e.suppressed(e.corners(boxes), scores, rounds)
 	order := e.reshape(e.counted(rounds), 1, 1, rounds)
-	there := e.op("And", nil, e.op("Not", nil, e.op(op.Less, nil, chosen, e.scalar(array.Int64, 0))), e.op(op.Less, nil, order, wanted))
+	there := e.op(op.And, nil, e.op("Not", nil, e.op(op.Less, nil, chosen, e.scalar(array.Int64, 0))), e.op(op.Less, nil, order, wanted))
 	mask := e.reshape(there, -1)
 	return only(e.open(e.selectedBoxes(chosen, e.op(op.Positions, nil, mask)), 0, e.trues(mask)))
 }

@@ -43,7 +43,7 @@ func (e *expansion) unique() []*op.Item {
 	count := e.trues(isFirst)
 	// Row k of these matrices is of the k-th distinct slice.
 	members := e.op(op.Equal, nil, e.reshape(which, 1, extent), e.reshape(places, extent, 1))
-	firsts := e.op("And", nil, members, e.reshape(isFirst, 1, extent))
+	firsts := e.op(op.And, nil, members, e.reshape(isFirst, 1, extent))
 	flat := attributes{intOf("keepdims", 0)}
 	position := e.op(op.ReduceMax, flat, e.op(op.Where, nil, firsts, places, e.scalar(array.Int64, 0)), e.ints(1))
 	size := e.op(op.ReduceSum, flat, e.cast(array.Int64, members), e.ints(1))
