@@ -170,8 +170,8 @@ func parseBounds(least, most string) (b frontend.Bounds, err error) {
 	if b.Least, err = strconv.ParseInt(least, 10, 64); err == nil {
 		b.Most, err = strconv.ParseInt(most, 10, 64)
 	}
-	if err != nil || b.Least < 1 || b.Most <= b.Least {
-		return b, fmt.Errorf("want two numbers from 1 on, the larger behind, such as 1..512")
+	if err != nil || b.Least < 0 || b.Most <= b.Least {
+		return b, fmt.Errorf("want two numbers from 0 on, the larger behind, such as 1..512")
 	}
 	return b, nil
 }

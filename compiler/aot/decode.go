@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Continue sets the inputs of an execution that goes on where the last one ended. Inputs that outputs continue are left
-// out: they have what these outputs had. The others are as SetInputs wants them.
+// Continue sets the inputs of an execution that goes on where the last one ended. Inputs that outputs continue are
+// left out: they have what these outputs had. The others are as SetInputs wants them.
 func (m *Model) Continue(inputs map[string]*array.Array) error {
 	d := m.manifest.Decoding
 	if d == nil {

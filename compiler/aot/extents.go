@@ -82,8 +82,8 @@ func (m *Manifest) ShapeOf(t Tensor, extents map[string]int64) []int64 {
 	return t.ShapeWith(all)
 }
 
-// ExtentsOf are the extents that the shapes of inputs, by name, speak of, by name. The error names the input that cannot
-// have its shape.
+// ExtentsOf are the extents that the shapes of inputs, by name, speak of, by name. The error names the input that
+// cannot have its shape.
 func (m *Manifest) ExtentsOf(shapes map[string][]int64) (map[string]int64, error) {
 	list := make([]program.Extent, len(m.Extents))
 	for k, e := range m.Extents {

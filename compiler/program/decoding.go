@@ -20,8 +20,8 @@ func (p *Program) Decoding() (d Decoding, ok bool) {
 	return d, ok
 }
 
-// decoding is that of one output that continues an input: it has on one axis past and step elements where the input has
-// past, and on the others as many as that.
+// decoding is that of one output that continues an input: it has on one axis past and step elements where the input
+// has past, and on the others as many as that.
 func (p *Program) decoding(in, output int) (d Decoding, ok bool) {
 	for axis := range p.Values[in].Shape {
 		before, plus := p.times(in, axis)

@@ -22,8 +22,8 @@ type Extent struct {
 }
 
 // Varying says that an input or output has on one axis as many elements as an extent is multiplied and added: Times *
-// extent + Plus. Where several say so of one axis, their sum is meant. Elements lie where they would lie in a tensor of
-// the shape that Program.MemoryOf says.
+// extent + Plus. Where several say so of one axis, their sum is meant. Elements lie where they would lie in a tensor
+// of the shape that Program.MemoryOf says.
 type Varying struct {
 	// Value is an index in Values, Axis one in its shape, and Extent one in Extents.
 	Value, Axis, Extent int
@@ -59,7 +59,8 @@ func (p *Program) MemoryOf(value int) []int64 {
 }
 
 // Continues is the index in Inputs of the input that lies at the beginning of an output, by its index in Outputs; -1
-// for none. An execution leaves that part as it is, so that the next one can go on with all of the output as its input.
+// for none. An execution leaves that part as it is, so that the next one can go on with all of the output as its
+// input.
 func (p *Program) Continues(output int) int {
 	return slices.IndexFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == p.Outputs[output] })
 }
@@ -113,8 +114,8 @@ type Axis struct {
 	Plus     int64
 }
 
-// Solve finds the extents, of which it looks at names and bounds, that the axes of inputs speak of. The error names the
-// input that has another shape than it may have, or than the inputs before it say.
+// Solve finds the extents, of which it looks at names and bounds, that the axes of inputs speak of. The error names
+// the input that has another shape than it may have, or than the inputs before it say.
 func Solve(extents []Extent, axes []Axis) ([]int64, error) {
 	found, known := make([]int64, len(extents)), make([]bool, len(extents))
 	for range len(extents) + 1 { // each round finds one more, and the last one compares

@@ -34,8 +34,8 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 	return nil
 }
 
-// CheckOutputs refuses a model whose outputs have other shapes with some numbers than those of one form; the arguments are
-// those of CheckForms. Operators may be others.
+// CheckOutputs refuses a model whose outputs have other shapes with some numbers than those of one form; the
+// arguments are those of CheckForms. Operators may be others.
 func CheckOutputs(extents []program.Extent, at [][]int64, graphs []*graph.Graph) error {
 	o := &opener{extents: extents, at: at}
 	for k, v := range graphs[0].Outputs {

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/graph"
 )
 
-// continued is the input that an output of the model continues, as the keys and values of all positions do those of the
-// positions before: the first operand of a concatenation along an axis whose extent each execution chooses. nil where
-// the node is nothing of the kind.
+// continued is the input that an output of the model continues, as the keys and values of all positions do those of
+// the positions before: the first operand of a concatenation along an axis whose extent each execution chooses. nil
+// where the node is nothing of the kind.
 func continued(g *graph.Graph, n *graph.Node) *graph.Value {
 	axis, ok := n.Concat()
 	if !ok || !g.IsOutput(n.Result) {
@@ -20,8 +20,8 @@ func continued(g *graph.Graph, n *graph.Node) *graph.Value {
 	return nil
 }
 
-// keep makes an input the beginning of the output that continues it, where an execution leaves it as it is, and returns
-// how to undo that; nil when it must lie elsewhere.
+// keep makes an input the beginning of the output that continues it, where an execution leaves it as it is, and
+// returns how to undo that; nil when it must lie elsewhere.
 func (s *sharing) keep(n *graph.Node) (undo func()) {
 	v := continued(s.Graph, n)
 	if v == nil || v.Within != nil || !slices.Equal(v.Layout, n.Result.Layout) {
