@@ -29,6 +29,12 @@ Without --inputs the model runs on random data: the same pseudo-random numbers i
 enough to time it, and to compare the outputs of two packages of one model. Extents that
 the package leaves open are those of the inputs, or of --shape.
 
+--decode goes on after that run: a package of a decoder, compiled with open extents for
+the positions before and for those of an execution (--shape sequence=1..32,past=0..511),
+keeps keys and values, and runs on one position of each sequence at a time, with the
+token of the largest score. Inputs and outputs are known by the names that Hugging Face's
+exporter gives them: input_ids, position_ids, attention_mask and logits.
+
 --profile compares each kernel call with two limits of this machine, measured on the
 package's threads: the rate of multiply-adds in registers (of float32 or, for sums of
 integers, of 8-bit integers, or of 16-bit ones where the processor has no instruction
@@ -51,6 +57,7 @@ type runCommand struct {
 	inputs, outputs    string
 	printTime, profile bool
 	repeat, number     int
+	decode             int
 	asJSON             bool
 	extents            extentsFlag
 	farm               runFarmFlags
@@ -69,6 +76,7 @@ type runResult struct {
 	// OnDevice is the time of a device alone, without copies of inputs and outputs.
 	OnDevice *timeResult      `json:"device_time_ms,omitempty"`
 	Profile  *profile.Profile `json:"profile,omitempty"`
+	Decoded  *decodeResult    `json:"decoded,omitempty"`
 }
 
 // timeResult has milliseconds of one execution, over repeat samples of number executions each.
@@ -89,6 +97,7 @@ func newRun(a *app) *cobra.Command {
 		Example: `  tilth run resnet18.tar --inputs in.npz --outputs out.npz
   tilth run resnet18.tar --print-time --repeat 50
   tilth run resnet18.tar --profile
+  tilth run llama.tar --inputs prompt.npz --decode 64
   tilth run resnet18.tar --tracker 127.0.0.1:9190 --device rack3/board7 --print-time`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -98,6 +107,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each kernel call (median of --repeat executions) and the machine's limits")
+	c.Flags().IntVar(&r.decode, "decode", 0, "go on for `n` tokens, the likeliest each time, and print them and their time (decoders)")
 	jsonFlag(c, &r.asJSON)
 	r.extents.add(c)
 	c.MarkFlagsMutuallyExclusive("shape", "inputs")
@@ -106,13 +116,19 @@ func newRun(a *app) *cobra.Command {
 		if r.repeat < 1 || r.number < 1 {
 			return usagef("--repeat %d, --number %d: want at least 1", r.repeat, r.number)
 		}
+		if r.decode < 0 {
+			return usagef("--decode %d: want a number of tokens", r.decode)
+		}
 		if err := r.farm.check(); err != nil {
 			return err
+		}
+		if r.farm.addr != "" && r.decode > 0 {
+			return usagef("--decode is for packages that run here, not on a farm")
 		}
 		if r.farm.addr != "" && len(r.extents.chosen) > 0 {
 			return usagef("--shape is for packages that run here: on a farm, --inputs have a shape")
 		}
-		others := map[string]bool{"--json": r.asJSON, "--print-time": r.printTime, "--profile": r.profile}
+		others := map[string]bool{"--json": r.asJSON, "--print-time": r.printTime, "--profile": r.profile, "--decode": r.decode > 0}
 		if err := onlyOutput(r.outputs, others); err != nil {
 			return err
 		}
@@ -154,6 +170,11 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	result := runResult{Package: path, Outputs: m.Manifest().Shown(outputs), LoadSeconds: loaded.Seconds(), FirstSeconds: first.Seconds()}
 	if r.printTime || r.profile {
 		if err := r.measure(ctx, m, &result); err != nil {
+			return err
+		}
+	}
+	if r.decode > 0 {
+		if result.Decoded, err = r.decodeTokens(ctx, m, inputs); err != nil {
 			return err
 		}
 	}
@@ -300,10 +321,15 @@ func (r *runCommand) print(result runResult) error {
 			return err
 		}
 	}
+	if result.Decoded != nil {
+		if err := result.Decoded.write(r); err != nil {
+			return err
+		}
+	}
 	if result.Profile != nil {
 		return result.Profile.Write(r.stdout)
 	}
-	if r.outputs == "" && result.Time == nil {
+	if r.outputs == "" && result.Time == nil && result.Decoded == nil {
 		var parts []string
 		for _, t := range result.Outputs {
 			parts = append(parts, t.Name+" "+t.String())

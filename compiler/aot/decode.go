@@ -24,7 +24,10 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 		}
 	}
 	shapes := shapesOf(inputs)
-	for _, t := range m.manifest.kept() {
+	for _, t := range m.manifest.Inputs {
+		if !m.manifest.isKept(t) {
+			continue
+		}
 		if _, given := inputs[t.Name]; given {
 			return fmt.Errorf("model %s: input %q is what the last execution left: leave it out", m.manifest.Model, t.Name)
 		}
@@ -33,14 +36,17 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 	return m.set(inputs, shapes)
 }
 
-// kept are the inputs that outputs continue.
-func (m *Manifest) kept() (list []Tensor) {
-	for _, t := range m.Inputs {
-		if slices.ContainsFunc(m.Outputs, func(o Tensor) bool { return o.Continues == t.Name }) {
-			list = append(list, t)
-		}
-	}
-	return list
+// isKept reports whether an output continues an input.
+func (m *Manifest) isKept(t Tensor) bool {
+	return slices.ContainsFunc(m.Outputs, func(o Tensor) bool { return o.Continues == t.Name })
+}
+
+// Fresh are the inputs that no output continues.
+func (m *Manifest) Fresh() []Tensor { return slices.DeleteFunc(slices.Clone(m.Inputs), m.isKept) }
+
+// VariesBy reports whether an axis of a tensor has an extent, by its name.
+func (t Tensor) VariesBy(extent string) bool {
+	return slices.ContainsFunc(t.Varying, func(v Varying) bool { return v.Extent == extent })
 }
 
 // checkContinued refuses outputs that continue what is no input, and a decoder without its extents.

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+)
+
+// decodeResult is what decoding came to.
+type decodeResult struct {
+	// Tokens are those of each sequence of the batch, in their order.
+	Tokens [][]int64 `json:"tokens"`
+	// Positions are those of the first execution, which took PrefillMs.
+	Positions int64   `json:"prefill_positions"`
+	PrefillMs float64 `json:"prefill_ms"`
+	// TokenMs is the median time of one token, in milliseconds.
+	TokenMs         float64 `json:"token_ms"`
+	TokensPerSecond float64 `json:"tokens_per_s"`
+}
+
+// The inputs and the output of a decoder as Hugging Face's exporter names them.
+const (
+	tokenInput, positionInput, maskInput = "input_ids", "position_ids", "attention_mask"
+	scoreOutput                          = "logits"
+)
+
+// decoder feeds a model the tokens that it finds the likeliest.
+type decoder struct {
+	model *aot.Model
+	// given are the inputs of the first execution. Those that do not vary with positions stay.
+	given map[string]*array.Array
+	batch int64
+}
+
+// newDecoder checks that a model is one whose inputs and outputs are known.
+func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
+	manifest := m.Manifest()
+	if manifest.Decoding == nil {
+		return nil, fmt.Errorf("--decode: no output of the package continues an input; 'tilth compile --shape sequence=1..32,past=0..511' of a model with past keys and values makes one that does")
+	}
+	tokens := given[tokenInput]
+	if tokens == nil || tokens.DType != array.Int64 || len(tokens.Shape) != 2 {
+		return nil, fmt.Errorf("--decode: the model has no input %s of i64[batch positions]: name it so", tokenInput)
+	}
+	for _, o := range manifest.Outputs {
+		if o.Name == scoreOutput && o.Type().IsFloat() && len(o.Shape) == 3 && o.Shape[2] > 0 {
+			return &decoder{model: m, given: given, batch: tokens.Shape[0]}, nil
+		}
+	}
+	return nil, fmt.Errorf("--decode: the model has no output %s of [batch positions words]: name it so", scoreOutput)
+}
+
+// likeliest are the tokens with the largest scores after the last position, for each sequence.
+func (d *decoder) likeliest() ([]int64, error) {
+	scores := d.model.Outputs()[scoreOutput]
+	positions, words := scores.Shape[1], scores.Shape[2]
+	if positions < 1 || scores.Shape[0] != d.batch {
+		return nil, fmt.Errorf("--decode: output %s is %v for a batch of %d", scoreOutput, scores.Shape, d.batch)
+	}
+	tokens := make([]int64, d.batch)
+	for b := range d.batch {
+		row := (b*positions + positions - 1) * words
+		for w := range words {
+			if scores.Float(row+w) > scores.Float(row+tokens[b]) {
+				tokens[b] = w
+			}
+		}
+	}
+	return tokens, nil
+}
+
+// next are the inputs of one more position, where past are before it.
+func (d *decoder) next(tokens []int64, past int64) (map[string]*array.Array, error) {
+	manifest := d.model.Manifest()
+	inputs := map[string]*array.Array{}
+	for _, t := range manifest.Fresh() {
+		switch {
+		case t.Name == tokenInput:
+			inputs[t.Name] = array.FromInt64(tokens, d.batch, 1)
+		case t.Name == positionInput:
+			inputs[t.Name] = filled(t.Type(), past, d.batch, 1)
+		case t.Name == maskInput:
+			inputs[t.Name] = filled(t.Type(), 1, d.batch, past+1)
+		case t.VariesBy(manifest.Decoding.Past) || t.VariesBy(manifest.Decoding.Step):
+			return nil, fmt.Errorf("--decode: it is not known what input %q of another position is: of inputs that vary with positions, %s, %s and %s are known",
+				t.Name, tokenInput, positionInput, maskInput)
+		default:
+			inputs[t.Name] = d.given[t.Name]
+		}
+	}
+	return inputs, nil
+}
+
+// filled is an array of one number.
+func filled(d array.DType, n int64, shape ...int64) *array.Array {
+	a := array.New(d, shape...)
+	for i := range a.Len() {
+		if d.IsFloat() {
+			a.SetFloat(i, float64(n))
+		} else {
+			a.SetInt(i, n)
+		}
+	}
+	return a
+}
+
+// step goes on by one position of each sequence, the likeliest after the last, and returns the seconds that it takes.
+func (d *decoder) step() (tokens []int64, seconds float64, err error) {
+	if tokens, err = d.likeliest(); err != nil {
+		return nil, 0, err
+	}
+	decoding, extents := d.model.Manifest().Decoding, d.model.Extents()
+	inputs, err := d.next(tokens, extents[decoding.Past]+extents[decoding.Step])
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := d.model.Continue(inputs); err != nil {
+		return nil, 0, err
+	}
+	seconds, err = timed(d.model)
+	return tokens, seconds, err
+}
+
+// timed executes a model once.
+func timed(m *aot.Model) (seconds float64, err error) {
+	began := time.Now()
+	err = m.Execute()
+	return time.Since(began).Seconds(), err
+}
+
+// decodeTokens goes on for as many tokens as are asked for with a model that was run once on given inputs.
+func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[string]*array.Array) (*decodeResult, error) {
+	d, err := newDecoder(m, given)
+	if err != nil {
+		return nil, err
+	}
+	release, err := timing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	prefill, err := timed(m) // again, with memory that is warm
+	if err != nil {
+		return nil, err
+	}
+	result := &decodeResult{Tokens: make([][]int64, d.batch), Positions: m.Extents()[m.Manifest().Decoding.Step], PrefillMs: 1e3 * prefill}
+	var samples []float64
+	for range r.decode {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		tokens, seconds, err := d.step()
+		if err != nil {
+			return nil, err
+		}
+		for b, token := range tokens {
+			result.Tokens[b] = append(result.Tokens[b], token)
+		}
+		samples = append(samples, seconds)
+	}
+	median := stat.Of(samples).Median
+	result.TokenMs, result.TokensPerSecond = 1e3*median, 1/median
+	return result, nil
+}
+
+// write prints the tokens, a line for each sequence, and the times.
+func (d *decodeResult) write(r *runCommand) error {
+	for _, tokens := range d.Tokens {
+		fmt.Fprintln(r.stdout, strings.Trim(fmt.Sprint(tokens), "[]"))
+	}
+	table := show.NewTable("", ">POSITIONS", ">MS", ">POSITIONS/S")
+	table.Row("prefill", fmt.Sprint(d.Positions), fmt.Sprintf("%.3f", d.PrefillMs), fmt.Sprintf("%.1f", float64(d.Positions)/d.PrefillMs*1e3))
+	table.Row("decode", fmt.Sprint(len(d.Tokens[0])), fmt.Sprintf("%.3f each", d.TokenMs), fmt.Sprintf("%.1f", d.TokensPerSecond))
+	return table.Write(r.stdout)
+}
