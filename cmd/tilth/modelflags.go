@@ -181,7 +181,7 @@ func parseShape(text string) ([]int64, error) {
 	var shape []int64
 	for _, part := range strings.Split(text, "x") {
 		extent, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || extent < 1 {
+		if err != nil || extent < 0 {
 			return nil, fmt.Errorf("want extents joined by x, such as 1x3x224x224")
 		}
 		shape = append(shape, extent)
