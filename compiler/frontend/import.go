@@ -24,8 +24,8 @@ type Options struct {
 	Open map[string]Bounds
 	// Storage is how factors of products in float32 are stored, as placement.Narrow says.
 	Storage array.Storage
-	// varying are the axes of inputs that have open extents, by input.
-	varying map[string][]int
+	// examples are the symbols of open extents for which Shapes have numbers, each for one of several imports.
+	examples []string
 	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
 	// fault.
 	Verify bool
@@ -83,15 +83,9 @@ func importSeen(budget *op.Budget, m *onnx.Model, opts Options, see func(stage s
 // kernelsOf is a model as kernels.
 func kernelsOf(budget *op.Budget, m *onnx.Model, opts Options, see func(stage string, g *graph.Graph)) (g *graph.Graph, kernels []*graph.Kernel, err error) {
 	defer budget.Catch(&err)
-	g, err = importer.Build(m, opts.Shapes, budget)
+	g, err = importer.Build(m, opts.Shapes, opts.examples, budget)
 	if err != nil {
 		return nil, nil, err
-	}
-	g.Varying = map[*graph.Value][]int{}
-	for _, v := range g.Inputs {
-		if axes := opts.varying[v.Name]; axes != nil {
-			g.Varying[v] = axes
-		}
 	}
 	after := func(stage string) error {
 		see(stage, g)

@@ -58,7 +58,6 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 	if err := checkForms(m, opts, extents); err != nil {
 		return nil, err
 	}
-	opts.varying = varyingAxes(m, opts.Open)
 	for k, near := range neighbours {
 		var at [][]int64
 		for _, e := range extents {
@@ -73,19 +72,6 @@ func importOpen(m *onnx.Model, opts Options) (_ *program.Program, err error) {
 		}
 	}
 	return nil, err
-}
-
-// varyingAxes are the axes of inputs that have open extents, by input.
-func varyingAxes(m *onnx.Model, open map[string]Bounds) map[string][]int {
-	list := map[string][]int{}
-	for _, in := range m.Graph.Inputs {
-		for axis, d := range in.Shape {
-			if _, is := open[d.Param]; is && d.Value < 0 {
-				list[in.Name] = append(list[in.Name], axis)
-			}
-		}
-	}
-	return list
 }
 
 // neighbours are two other numbers for each extent, in the order in which they are tried. What passes decide by sizes
@@ -138,6 +124,7 @@ func (o Options) at(extents []program.Extent, numbers []int64) Options {
 	}
 	for k, e := range extents {
 		shapes[e.Name] = numbers[k : k+1]
+		o.examples = append(o.examples[:k:k], e.Name)
 	}
 	o.Shapes, o.Open = shapes, nil
 	return o
@@ -202,7 +189,7 @@ func replaced(list []int64, k int, n int64) []int64 {
 // graphs are a model as operators with each choice of numbers.
 func (o Options) graphs(m *onnx.Model, extents []program.Extent, choices [][]int64) (list []*graph.Graph, err error) {
 	for _, choice := range choices {
-		g, err := build(m, o.at(extents, choice).Shapes)
+		g, err := build(m, o.at(extents, choice))
 		if err != nil {
 			return nil, with(extents, choice, err)
 		}
@@ -239,10 +226,10 @@ func with(extents []program.Extent, numbers []int64, err error) error {
 }
 
 // build is a model as operators.
-func build(m *onnx.Model, shapes map[string][]int64) (g *graph.Graph, err error) {
+func build(m *onnx.Model, opts Options) (g *graph.Graph, err error) {
 	budget := newBudget(m)
 	defer budget.Catch(&err)
-	if g, err = importer.Build(m, shapes, budget); err == nil {
+	if g, err = importer.Build(m, opts.Shapes, opts.examples, budget); err == nil {
 		g.RemoveDead()
 	}
 	return g, err

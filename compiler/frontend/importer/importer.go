@@ -18,14 +18,17 @@ type builder struct {
 	values map[*op.Value]*graph.Value
 	// used are the names that the nodes of a graph or function read, by its address.
 	used map[any]map[string]usage
+	// open are the symbols of extents that each execution chooses, and varying what of values depends on them.
+	open    []string
+	varying map[*graph.Value]varies
 }
 
 // Build reads a model. shapes fixes what the model leaves open: the shape of an input by its name, or one number for
-// an open extent by its symbol.
-func Build(m *onnx.Model, shapes map[string][]int64, budget *op.Budget) (*graph.Graph, error) {
+// an open extent by its symbol. open are the symbols for which the number is only an example.
+func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
-		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget}, functions: functionsOf(m),
-		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{},
+		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}}, functions: functionsOf(m),
+		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: open, varying: map[*graph.Value]varies{},
 	}
 	var outputs []string
 	for _, o := range m.Graph.Outputs {
@@ -59,6 +62,7 @@ func (b *builder) addInputs(s *scope, infos []*onnx.ValueInfo, given map[string]
 		if graph.IsEmpty(shapes[k]) {
 			v.Const = array.New(info.DType, shapes[k]...)
 		}
+		b.inputVaries(v, info)
 		s.items[info.Name] = b.item(v)
 		b.Inputs = append(b.Inputs, v)
 	}

@@ -130,7 +130,7 @@ func (b *builder) addResults(s *scope, d *op.Def, n op.Node, in []*op.Item, outp
 }
 
 // add adds an operator to the graph and gives its result: a constant where its operands are known, unless it makes
-// weights that products dequantise themselves, or where it has no elements.
+// weights that products dequantise themselves or is another one with each open extent, or where it has no elements.
 func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Value, error) {
 	b.Budget.For(n.Name, n.Op)
 	b.Budget.Node()
@@ -143,17 +143,23 @@ func (b *builder) add(n op.Node, output string, in ...*graph.Value) (*graph.Valu
 	if err != nil {
 		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 	}
-	switch {
-	case made.Def().Kind == op.Known || graph.AllKnown(in) && !n.Weights || graph.IsEmpty(made.Out.Shape):
+	varying := b.resultVaries(made)
+	if made, err = b.asSteps(made, varying); err != nil {
+		return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
+	}
+	result := made.Result
+	if isFolded(made, varying) {
 		a, err := op.Evaluate(made.Node)
 		if err != nil {
 			return nil, fmt.Errorf("node %q (%s, opset %d): %w", n.Name, n.Op, n.Opset, err)
 		}
-		known := b.Constant(output, a)
-		known.Open = open
-		return known, nil
+		result = b.Constant(output, a)
+	} else {
+		b.Nodes = append(b.Nodes, made)
 	}
-	made.Result.Open = open
-	b.Nodes = append(b.Nodes, made)
-	return made.Result, nil
+	result.Open = open
+	if varying != (varies{}) {
+		b.varying[result] = varying
+	}
+	return result, nil
 }

@@ -1,0 +1,25 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Steps is a Range that is computed in each execution: operand 0, and then as many more as attribute "count" says, less
+// one, each larger by operand 1. Unlike the elements of a constant, what it computes may depend on an open extent.
+const Steps = "steps"
+
+var stepsDefs = []Def{moveDef(Steps, 2, 2, inferSteps, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {
+	scalar := func(o Operand) expr.Expr { return o.At(zeros(len(o.Shape))...) }
+	return expr.AddE(scalar(in[0]), expr.MulE(expr.To(n.Out.DType, i[0]), scalar(in[1])))
+}).internal()}
+
+func inferSteps(n *Node) (Type, error) {
+	first, step := n.In[0], n.In[1]
+	if array.Elements(first.Shape) != 1 || array.Elements(step.Shape) != 1 || first.DType != step.DType {
+		return Type{}, fmt.Errorf("first %v and step %v are not scalars of one type", first.Type, step.Type)
+	}
+	return Type{first.DType, []int64{n.Int("count", 0)}}, nil
+}
