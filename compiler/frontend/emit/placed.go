@@ -94,20 +94,29 @@ func (v *valueOf) begin(first []form, root []int64) {
 	}
 }
 
-// mayMove reports whether a view begins at one place, or is the only one that does not in an output that continues an
-// input: kernels compute whole tiles, which may end in what lies behind.
+// mayMove reports whether a view begins at one place, is only read, or is the only one that is written elsewhere with
+// other extents in an output that continues an input: kernels compute whole tiles, which may end in what lies behind.
 func (v *valueOf) mayMove() bool {
 	p := v.emitters[0].program
 	own := p.Values[v.index[0]]
-	if own.Moves == nil {
+	if own.Moves == nil || !v.isWritten(v.index[0]) {
 		return true
 	}
 	for k, other := range p.Values {
-		if k != v.index[0] && other.Alias == own.Alias && other.Moves != nil {
+		if k != v.index[0] && other.Alias == own.Alias && other.Moves != nil && v.isWritten(k) {
 			return false
 		}
 	}
 	return slices.ContainsFunc(p.Inputs, func(in int) bool { return p.Values[in].Alias == own.Alias })
+}
+
+// isWritten reports whether a kernel computes a value of the program where it lies.
+func (o *opener) isWritten(value int) bool {
+	p := o.emitters[0].program
+	return slices.ContainsFunc(p.Calls, func(c program.Call) bool {
+		results := len(p.Tasks[c.Task].Workload.Outputs)
+		return slices.Contains(c.Args[len(c.Args)-results:], value)
+	})
 }
 
 // isSameView reports whether the elements of a view in a sample are as far from its first one, in indices of the value
