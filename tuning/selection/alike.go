@@ -27,14 +27,15 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 		least := math.Inf(1)
 		best := map[int]alternative{}
 		for _, all := range tasks[call.Task] {
-			kernels, cost := map[int]alternative{call.Task: all}, 0.0
+			kernels, cost, suits := map[int]alternative{call.Task: all}, 0.0, true
 			for _, v := range call.Variants {
-				var err error
-				if kernels[v.Task], err = c.withLayouts(p.Tasks[v.Task], tasks[v.Task], chosen[v.Task], all.schedule.Layouts(), numerics); err != nil {
+				a, ok, err := c.withLayouts(p.Tasks[v.Task], tasks[v.Task], chosen[v.Task], all.schedule.Layouts(), numerics)
+				if err != nil {
 					return err
 				}
+				kernels[v.Task], suits = a, suits && ok
 			}
-			if !c.fit(limitOf(p), chosen, kernels) {
+			if !suits || !c.fit(limitOf(p), chosen, kernels) {
 				continue
 			}
 			for _, k := range call.Tasks() {
@@ -67,17 +68,17 @@ func (c *chooser) fit(limit size, chosen []alternative, instead map[int]alternat
 // share is how often a call of a task runs it, of all executions.
 func share(t program.Task) float64 { return t.Executions / float64(t.Count) }
 
-// withLayouts is what is best for a task among what lays out weights in a way.
-func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alternative, layouts string, numerics schedule.Numerics) (alternative, error) {
+// withLayouts is what is best for a task among what lays out weights in a way; ok is false where nothing does.
+func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alternative, layouts string, numerics schedule.Numerics) (a alternative, ok bool, err error) {
 	if chosen.schedule.Layouts() == layouts {
-		return chosen, nil
+		return chosen, true, nil
 	}
 	if k := slices.IndexFunc(known, func(a alternative) bool { return a.schedule.Layouts() == layouts }); k >= 0 {
-		return known[k], nil
+		return known[k], true, nil
 	}
 	b, err := registry.Of(c.target)
 	if err != nil {
-		return chosen, err
+		return chosen, false, err
 	}
 	s := b.Space(task.Workload, c.target, numerics)
 	var applied *schedule.Schedule
@@ -86,10 +87,10 @@ func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alt
 		return err == nil && made.Layouts() == layouts
 	})
 	if !ok {
-		return chosen, nil
+		return chosen, false, nil
 	}
 	if applied, err = s.Apply(p); err != nil {
-		return chosen, err
+		return chosen, false, err
 	}
-	return newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/b.Clock(c.target)), nil
+	return newAlternative(task, applied, aot.Choice{Origin: FromDefault}, s.Cost(p)/b.Clock(c.target)), true, nil
 }
