@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Steps is a Range that is computed in each execution: operand 0, and then as many more as attribute "count" says, less
-// one, each larger by operand 1. Unlike the elements of a constant, what it computes may depend on an open extent.
+// Steps is a Range that each execution computes: operand 0, and then as many more as attribute "count" says, less one,
+// each larger by operand 1. Unlike the elements of a constant, what it computes may depend on an open extent.
 const Steps = "steps"
 
 var stepsDefs = []Def{moveDef(Steps, 2, 2, inferSteps, func(n *Node, in []Operand, i []expr.Expr) expr.Expr {

@@ -1,0 +1,81 @@
+package importer_test
+
+import (
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// behindPast has scores of n rows x against themselves and the m rows p before them: (n, m+n). Known are past, rows
+// and total, how many there are, as lists of one, and m, n and t, which are scalars.
+func behindPast() sketch.Model {
+	list := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
+	triangle := array.New(array.Float32, 32, 32)
+	for k := range triangle.Len() {
+		if k%32 > k/32 {
+			triangle.SetFloat(k, 1)
+		}
+	}
+	s := sketch.New().Opset(14).Input("x", 8, 3).Input("p", 12, 3).
+		Known("zero", list(0)).Known("one", list(1)).Known("axes", list(0, 1)).Known("triangle", triangle).Known("none", array.New(array.Float32)).
+		Known("scalar0", array.FromInt64([]int64{0})).Known("scalar1", array.FromInt64([]int64{1})).
+		Node("past = Shape p", sketch.Int("end", 1)).Node("rows = Shape x", sketch.Int("end", 1)).Node("total = Add past rows").
+		Node("wide = Concat rows total", sketch.Int("axis", 0)).
+		Node("m = Squeeze past").Node("n = Squeeze rows").Node("t = Squeeze total").
+		Node("all = Concat p x", sketch.Int("axis", 0)).Node("turned = Transpose all").Node("scores = MatMul x turned")
+	s.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
+	s.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
+	return s
+}
+
+// TestWhatDependsOnAnOpenPast: constants that are other ones with each extent are computed in each execution, in all
+// forms in which exporters write the places of tokens and what they see.
+func TestWhatDependsOnAnOpenPast(t *testing.T) {
+	float := sketch.Int("to", 1)
+	for name, m := range map[string]*onnx.Model{
+		"places from the past on": behindPast().Node("places = Range m t scalar1").Node("f = Cast places", float).Node("c = Unsqueeze f one").
+			Node("y = Mul x c").Output("y"),
+		"places, and the past added": behindPast().Node("near = Range scalar0 n scalar1").Node("places = Add near past").Node("f = Cast places", float).
+			Node("c = Unsqueeze f one").Node("y = Mul x c").Output("y"),
+		"places that are counted": behindPast().Node("ones = Expand one rows").Node("count = CumSum ones scalar0").Node("places = Add count past").
+			Node("f = Cast places", float).Node("c = Unsqueeze f one").Node("y = Mul x c").Output("y"),
+		"a comparison of places": behindPast().Node("places = Range m t scalar1").Node("c = Unsqueeze places one").Node("keys = Range scalar0 t scalar1").
+			Node("seen = LessOrEqual keys c").Node("y = Where seen scores none").Output("y"),
+		"the end of a triangle": behindPast().Node("from = Concat past zero", sketch.Int("axis", 0)).Node("to = Concat total total", sketch.Int("axis", 0)).
+			Node("mask = Slice triangle from to axes").Node("y = Add scores mask").Output("y"),
+		"a triangle behind the past": behindPast().Node("flat = ConstantOfShape wide").Node("ones = Cast flat", sketch.Int("to", 7)).
+			Node("more = Add ones scalar1").Node("k = Add past one").Node("above = Trilu more k").Node("mask = Cast above", float).
+			Node("y = Sub scores mask").Output("y"),
+		"zeros and ones in a row": behindPast().Node("old = ConstantOfShape past").Node("new = Expand one rows").Node("new_f = Cast new", float).
+			Node("both = Concat old new_f", sketch.Int("axis", 0)).Node("y = Mul scores both").Output("y"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			open := map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 0, Most: 12}}
+			general, err := frontend.Import(m, frontend.Options{Open: open, Verify: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, at := range [][2]int64{{1, 12}, {8, 1}, {3, 5}, {1, 1}, {8, 12}, {4, 0}} {
+				fixed, err := frontend.Import(m, frontend.Options{Shapes: map[string][]int64{"n": {at[0]}, "m": {at[1]}}, Verify: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, at[0], 3), "p": sketch.Wave(1, 1, at[1], 3)}
+				want, err := fixed.Evaluate(inputs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := general.Evaluate(inputs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := sketch.Compare(got["y"], want["y"]); err != nil {
+					t.Errorf("%d rows behind %d: %v", at[0], at[1], err)
+				}
+			}
+		})
+	}
+}
