@@ -105,7 +105,10 @@ func (k *compileCommand) judged(got, want map[string]*array.Array) (*aot.Accurac
 		a.RelativeErrors[name] = accuracy.Relative(got[name], want[name])
 	}
 	output, worst := a.Worst()
-	const remedy = "use more accurate --numerics"
+	remedy := "use more accurate --numerics"
+	if k.storage.always().WeightBits > 0 {
+		remedy += " or --weights"
+	}
 	switch {
 	case math.IsInf(worst, 1) && accuracy.Zeros(want[output]):
 		return nil, fmt.Errorf("with strict numerics, output %q is all zeros on the inputs of --check, so errors are relative to nothing: name other inputs", output)

@@ -87,6 +87,7 @@ func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
 		{"fast", nil, [2]float64{0x1p-13, 0x1p-5}}, {"strict", nil, [2]float64{0, 1e-5}},
 		{"fast", []string{"--target", "x86-64-v3"}, [2]float64{0x1p-13, 0x1p-5}},
 		{"fast", []string{"--target", "x86-64-v3", "--storage", "float16"}, [2]float64{0x1p-16, 0x1p-8}},
+		{"strict", []string{"--target", "x86-64-v3", "--weights", "int8"}, [2]float64{0x1p-13, 0x1p-5}},
 	} {
 		numerics, within := x.numerics, x.within
 		p, output := c.compile(append(x.flags, "--numerics", numerics, "--max-error", "0.05", "--json")...)

@@ -80,6 +80,8 @@ type compileResult struct {
 	ArenaBytes   int64   `json:"arena_bytes"`
 	WeightsBytes int64   `json:"weights_bytes"`
 	Seconds      float64 `json:"seconds"`
+	// Weights says which weights are in integers.
+	Weights *aot.Weights `json:"weights,omitempty"`
 	// Accuracy is what --check has measured.
 	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
 }
@@ -115,6 +117,7 @@ func newCompile(a *app) *cobra.Command {
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
 	k.numerics.add(c)
 	k.storage.add(c)
+	k.storage.addWeights(c)
 	k.accuracy.add(c)
 	k.lock.add(c)
 	k.confirm.add(c)
@@ -162,6 +165,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	weights := k.storage.kept(k.model.quantised)
 	measure, err := k.measure(ctx, machine, func() (*program.Program, error) { return k.model.load(path, array.Storage{}) })
 	if err != nil {
 		return err
@@ -183,7 +187,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	var manifest *aot.Manifest
 	var size int64
 	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, measure); err != nil {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights}); err != nil {
 			return err
 		}
 		info, err := os.Stat(file)
@@ -201,20 +205,18 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	result := compileResult{
 		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: selection.Tuned(choices), Transferred: selection.Transferred(choices),
 		Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
-		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy,
+		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
 	}
 	return k.print(k.told(output), result)
 }
 
-func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string,
-	measure func(*aot.Model) (*aot.Accuracy, error)) (*aot.Manifest, error) {
+func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string, o aot.Options) (*aot.Manifest, error) {
 	objects, err := k.objects()
 	if err != nil {
 		return nil, err
 	}
-	return aot.Compile(ctx, p, aot.Options{
-		Target: t, Toolchain: tc, Choices: choices, Parallel: runtime.NumCPU(), Output: output, Objects: objects, Check: measure,
-	})
+	o.Target, o.Toolchain, o.Choices, o.Parallel, o.Output, o.Objects = t, tc, choices, runtime.NumCPU(), output, objects
+	return aot.Compile(ctx, p, o)
 }
 
 // objects is the user's cache of compiled kernels; nil when it is not wanted.
@@ -291,6 +293,9 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 	_, err := fmt.Fprintf(w, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
 		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.others(), show.Bytes(r.ArenaBytes),
 		show.Bytes(r.WeightsBytes), r.Target)
+	if r.Weights != nil && err == nil {
+		_, err = fmt.Fprintf(w, "weights: %d of %d in %s\n", r.Weights.Quantised, r.Weights.All, r.Weights.Type)
+	}
 	if r.Accuracy != nil && err == nil {
 		output, worst := r.Accuracy.Worst()
 		_, err = fmt.Fprintf(w, "error: %.3g of the largest value of output %q, against strict numerics\n", worst, output)

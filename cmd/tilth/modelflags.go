@@ -23,6 +23,8 @@ type modelFlags struct {
 	stdin func() io.Reader
 	// piped is what was read from there.
 	piped *onnx.Model
+	// quantised is how many weights of the model that was loaded last are in integers, and of how many.
+	quantised [2]int
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -40,7 +42,8 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	if err != nil {
 		return nil, err
 	}
-	o.Storage = storage
+	o.Storage, f.quantised = storage, [2]int{}
+	o.Quantised = func(quantised, all int) { f.quantised = [2]int{quantised, all} }
 	return importModel(path, m, o)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -29,19 +30,32 @@ func (f *numericsFlag) check() (err error) {
 	return nil
 }
 
-// storageFlag says how programs store factors of products in float32, where fast numerics allow another type.
-type storageFlag struct{ text string }
+// storageFlag says how programs store factors of products in float32: where fast numerics allow another type, and, on
+// request, weights in integers.
+type storageFlag struct{ text, weights string }
 
 func (f *storageFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "storage", "",
 		"with --numerics fast: type in which weights, and activations where it gains, are stored: bfloat16, float16 (three bits more, but activations that are stored so overflow beyond 65504) or float32 (default bfloat16)")
 }
 
+// addWeights adds the flag of commands that may keep weights in integers.
+func (f *storageFlag) addWeights(c *cobra.Command) {
+	c.Flags().StringVar(&f.weights, "weights", "float",
+		"what weights of products and tables of embeddings are kept as: float, int8 (a scale for each channel) or int4 (a scale for each 32 weights); they are dequantised in registers, or, with --numerics fast, multiplied with data in 8 bits")
+}
+
+// weightBits are the values of --weights, as array.Storage has them.
+var weightBits = map[string]int64{"": 0, "float": 0, "int8": 8, "int4": 4}
+
 // storages are the types that the flag names; Invalid leaves them in float32.
 var storages = map[string]array.DType{"bfloat16": array.BFloat16, "float16": array.Float16, "float32": array.Invalid}
 
 // check refuses what is no type, or has no effect.
 func (f *storageFlag) check(numerics schedule.Numerics) error {
+	if _, known := weightBits[f.weights]; !known {
+		return usagef("--weights %s: want float, int8 or int4", f.weights)
+	}
 	if f.text == "" {
 		return nil
 	}
@@ -57,11 +71,23 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 // on is the storage for a target: what its backend prefers, unless the flag says otherwise.
 func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.Storage, error) {
 	if f.text == "float32" {
-		return array.Storage{}, nil
+		return f.always(), nil
 	}
 	as, err := registry.Storage(t, numerics, storages[f.text])
+	as.WeightBits = weightBits[f.weights]
 	if err == nil && f.text != "" && as.Type == array.Invalid {
 		err = usagef("--storage %s: programs for %s store float32, since it has no instructions for that type", f.text, t.Fingerprint())
 	}
 	return as, err
+}
+
+// always is the storage that the flags ask for on every target, whatever numerics are.
+func (f *storageFlag) always() array.Storage { return array.Storage{WeightBits: weightBits[f.weights]} }
+
+// kept says how many weights are in integers, and of how many; nil where none were asked for.
+func (f *storageFlag) kept(count [2]int) *aot.Weights {
+	if weightBits[f.weights] == 0 {
+		return nil
+	}
+	return &aot.Weights{Type: f.weights, Quantised: count[0], All: count[1]}
 }

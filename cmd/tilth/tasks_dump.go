@@ -42,12 +42,13 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
 	d.numerics.add(c)
 	d.stored.add(c)
+	d.stored.addWeights(c)
 }
 
 // storage is how programs for the target store factors.
 func (d *dumpFlags) storage() (array.Storage, error) {
 	if d.numerics.level < schedule.Fast {
-		return array.Storage{}, nil
+		return d.stored.always(), nil
 	}
 	on, err := registry.Target(d.target, d.threads)
 	if err != nil {

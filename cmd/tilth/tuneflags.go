@@ -12,7 +12,6 @@ import (
 
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -50,6 +49,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records, and measure again what they have")
 	f.numerics.add(c)
 	f.storage.add(c)
+	f.storage.addWeights(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
 		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
@@ -108,7 +108,7 @@ func (f *tuneFlags) loadFor(paths []string, t *target.Target, o objective) (obje
 // submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
 // begin it, and fails if that does not come; without (nil) the job may wait in the farm.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
-	o, err := f.objective.load(paths, array.Storage{})
+	o, err := f.objective.load(paths, f.storage.always())
 	if err != nil {
 		return nil, err
 	}

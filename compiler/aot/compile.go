@@ -43,6 +43,8 @@ type Options struct {
 	Objects *toolchain.Objects
 	// Check, if not nil, measures the package, opened, before it is written. An error of it fails the compilation.
 	Check func(m *Model) (*Accuracy, error)
+	// Weights, if not nil, says which weights of the program are in integers.
+	Weights *Weights
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.
@@ -167,7 +169,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 func (c *compilation) manifest(l *layout) *Manifest {
 	m := &Manifest{Format: formatOf(c.program), Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
-		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Accuracy: c.accuracy}
+		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Weights: c.options.Weights, Accuracy: c.accuracy}
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),

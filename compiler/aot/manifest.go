@@ -48,6 +48,8 @@ type Manifest struct {
 	ArenaLowerBoundBytes int64 `json:"arena_lower_bound_bytes"`
 	// WeightsBytes is the size of weights.bin.
 	WeightsBytes int64 `json:"weights_bytes"`
+	// Weights says which weights the compiler has put into integers; nil where it was not asked to.
+	Weights *Weights `json:"weights,omitempty"`
 	// Accuracy is what was measured of the outputs when the package was made; nil when nothing was.
 	Accuracy *Accuracy `json:"accuracy,omitempty"`
 	// Members are the other files of the package.
@@ -98,6 +100,15 @@ func (m *Manifest) Shown(outputs map[string]*array.Array) []Tensor {
 		list[k] = Tensor{Name: t.Name, DType: t.DType, Shape: outputs[t.Name].Shape}
 	}
 	return list
+}
+
+// Weights says what weights of a model in floats are kept as.
+type Weights struct {
+	// Type is "int8", with a scale for each channel, or "int4", with a scale for each 32 weights of a channel.
+	Type string `json:"type"`
+	// Quantised is how many of the matrices and tables are of that type, of All; the others are as they were.
+	Quantised int `json:"quantised"`
+	All       int `json:"all"`
 }
 
 // Accuracy is how far outputs were from those of strict numerics, on inputs that were given.

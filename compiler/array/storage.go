@@ -7,4 +7,6 @@ type Storage struct {
 	// Constants is set where only what is known when the model is compiled is stored so, as its weights: activations
 	// stay in float32.
 	Constants bool
+	// WeightBits is 4 or 8 where weights of products are kept in integers of so many bits; 0 where they are not.
+	WeightBits int64
 }

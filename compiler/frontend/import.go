@@ -22,10 +22,13 @@ type Options struct {
 	// Open are the extents, by the symbols that the model gives them, that stay open within bounds: each execution
 	// chooses them.
 	Open map[string]Bounds
-	// Storage is how factors of products in float32 are stored, as placement.Narrow says.
+	// Storage is how factors of products in float32 are stored, as placement.Narrow and rewrite.QuantiseWeights say.
 	Storage array.Storage
 	// examples are the symbols of open extents for which Shapes have numbers, each for one of several imports.
 	examples []string
+	// Quantised, unless nil, is told how many weights Storage.WeightBits has been applied to, and of how many. With
+	// open extents, it is told so more than once.
+	Quantised func(quantised, all int)
 	// Verify checks the graph after each stage. It takes time, and is for tests and whoever looks for the pass at
 	// fault.
 	Verify bool

@@ -15,10 +15,14 @@ var passes = slices.Concat(rewrite.Passes, placement.Passes)
 
 // passes are those of a model that is imported with the options.
 func (o Options) passes() []graph.Pass {
-	if o.Storage.Type == array.Invalid {
-		return passes
+	list := passes
+	if o.Storage.WeightBits > 0 {
+		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.QuantiseWeights(o.Storage.WeightBits, o.Quantised))
 	}
-	return append(slices.Clone(passes), placement.Narrow(o.Storage))
+	if o.Storage.Type != array.Invalid {
+		list = append(slices.Clone(list), placement.Narrow(o.Storage))
+	}
+	return list
 }
 
 // The stages before and behind the passes, as they are called where the graph is shown after each.

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -62,29 +61,19 @@ func byColumn(w *array.Array) *array.Array {
 	return out
 }
 
-// blocksOf are rows of weights as codes of some bits, the first of a byte lowest, and a scale for each block.
+// blocksOf are rows of weights as codes of some bits, the first of a byte lowest, and a scale for each block. Codes of
+// zero fill the last block of a row.
 func blocksOf(w *array.Array, bits int64) (codes, scales *array.Array) {
-	rows, depth := w.Shape[0], w.Shape[1]
-	blocks := (depth-1)/weightBlock + 1
-	middle := float64(int64(1) << (bits - 1))
-	codes, scales = array.New(array.Uint8, rows, blocks, weightBlock*bits/8), array.New(array.Float32, rows, blocks)
-	for i := range scales.Len() {
-		first := i % blocks * weightBlock
-		block := w.Data[4*(i/blocks*depth+first) : 4*(i/blocks*depth+min(first+weightBlock, depth))]
-		values := &array.Array{DType: array.Float32, Shape: []int64{int64(len(block)) / 4}, Data: block}
-		largest := 0.0
-		for k := range values.Len() {
-			largest = max(largest, math.Abs(values.Float(k)))
+	integers, scales := array.Quantise(w, 1, weightBlock, bits)
+	rows, depth, blocks := w.Shape[0], w.Shape[1], scales.Shape[1]
+	codes = array.New(array.Uint8, rows, blocks, weightBlock*bits/8)
+	for i := range rows * blocks * weightBlock {
+		row, k := i/(blocks*weightBlock), i%(blocks*weightBlock)
+		code := byte(1) << (bits - 1)
+		if k < depth {
+			code += integers.Data[row*depth+k]
 		}
-		scales.SetFloat(i, largest/(middle-1))
-		to := codes.Data[i*weightBlock*bits/8:]
-		for k := range int64(weightBlock) {
-			code := middle
-			if k < values.Len() && largest > 0 {
-				code += math.RoundToEven(values.Float(k) / scales.Float(i))
-			}
-			to[k*bits/8] |= byte(min(code, 2*middle-1)) << (k * bits % 8)
-		}
+		codes.Data[i*bits/8] |= code << (i * bits % 8)
 	}
 	return codes, scales
 }

@@ -135,20 +135,16 @@ func (q *quantiser) quantiseWeights(n *onnx.Node) {
 	if n.Op == "Gemm" && !slices.ContainsFunc(n.Attributes, func(a *onnx.Attribute) bool { return a.Name == "transB" && a.Int == 1 }) {
 		axis = 1
 	}
-	name := n.Inputs[1]
-	inner, channels := array.Elements(w.Shape[axis+1:]), w.Shape[axis]
-	largest := make([]float64, channels)
-	for i := range w.Len() {
-		c := i / inner % channels
-		largest[c] = max(largest[c], math.Abs(w.Float(i)))
+	name, channels := n.Inputs[1], w.Shape[axis]
+	rows := &array.Array{DType: w.DType, Shape: []int64{w.Shape[0], array.Elements(w.Shape[1:])}, Data: w.Data}
+	integers, scale := array.Quantise(rows, 1-axis, rows.Shape[1-axis], 8)
+	integers.Shape, scale.Shape = w.Shape, []int64{channels}
+	for c := range channels {
+		if scale.Float(c) == 0 {
+			scale.SetFloat(c, 1e-6/127) // what is divided by it stays finite
+		}
 	}
-	integers, scale, zero := array.New(array.Int8, w.Shape...), array.New(array.Float32, channels), array.New(array.Int8, channels)
-	for c, v := range largest {
-		scale.SetFloat(int64(c), max(v, 1e-6)/127)
-	}
-	for i := range w.Len() {
-		integers.SetInt(i, int64(math.RoundToEven(w.Float(i)/scale.Float(i/inner%channels))))
-	}
+	zero := array.New(array.Int8, channels)
 	q.constant(name+".integers", integers)
 	q.constant(name+".scale", scale)
 	q.constant(name+".zero", zero)

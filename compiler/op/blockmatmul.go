@@ -48,6 +48,20 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	return Type{x.DType, shape}, nil
 }
 
+// PairsOfRows has two neighbouring rows of codes in each byte, the first in its lower half, as a BlockMatMul of 4 bits
+// takes them.
+func PairsOfRows(codes *array.Array) *array.Array {
+	rows, columns := codes.Shape[0], codes.Shape[1]
+	packed := array.New(array.Uint8, (rows+1)/2, columns)
+	for k := range rows {
+		to := packed.Data[k/2*columns : (k/2+1)*columns]
+		for n, code := range codes.Data[k*columns : (k+1)*columns] {
+			to[n] |= code << (k % 2 * 4)
+		}
+	}
+	return packed
+}
+
 // lowerBlockMatMul is the sum over k of x[..., k] * ((code[k, n] - zero[k/block, n]) * scale[k/block, n]).
 func lowerBlockMatMul(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	const f = array.Float32

@@ -41,19 +41,6 @@ func oneZero(zero *array.Array) *array.Array {
 	return one
 }
 
-// pairsOfRows has two neighbouring rows of codes in each byte, the first in its lower half.
-func pairsOfRows(codes *array.Array) *array.Array {
-	rows, columns := codes.Shape[0], codes.Shape[1]
-	packed := array.New(array.Uint8, (rows+1)/2, columns)
-	for k := range rows {
-		to := packed.Data[k/2*columns : (k/2+1)*columns]
-		for n, code := range codes.Data[k*columns : (k+1)*columns] {
-			to[n] |= code << (k % 2 * 4)
-		}
-	}
-	return packed
-}
-
 // transposed is an array of two axes with these exchanged.
 func transposed(a *array.Array) *array.Array { return op.Arrange(a, []int{1, 0}) }
 
@@ -191,7 +178,7 @@ func (e *expansion) productOfBlocks() []*op.Item {
 	}
 	w := blockWeights{codes: codes, scale: scale, zero: zero, bits: 8, block: block}
 	if shift == 8 || shift == 0 && largest(codes) < 16 {
-		w.codes, w.bits = pairsOfRows(codes), 4
+		w.codes, w.bits = op.PairsOfRows(codes), 4
 	}
 	result := e.blockMatMul(e.tensor(0), w)
 	if bias := e.tensor(2); bias != nil {

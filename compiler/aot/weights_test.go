@@ -1,0 +1,66 @@
+package aot
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// TestWeightsInIntegersAreRightInPackages: as the evaluator has them, and, with fast numerics, as near as data in 8
+// bits is. Constants take what codes do, and some scales.
+func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
+	tc, machine := toolchaintest.Native(t, 1)
+	model := sketch.New().Input("x", 5, 64).Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", sketch.Int("to", 7)).
+		Known("w", sketch.Wave(0, 1, 72, 64)).Constant("b", 80).Known("v", sketch.Wave(0, 1, 64, 80)).Node("e = Gather w at").
+		Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).Node("y = Gemm m v b").Output("y")
+	inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, 5, 64)}
+	programs := []*program.Program{quantisedProgram(t, model, 8), quantisedProgram(t, model, 4)}
+	for level, tolerance := range map[schedule.Numerics]float64{schedule.Strict: 1e-5, schedule.Fast: 0.02} {
+		o := Options{Target: machine, Toolchain: tc, Parallel: 2}
+		outputs, err := RunOnce(t.Context(), programs, []map[string]*array.Array{inputs, inputs}, o, Defaults(machine, level))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, p := range programs {
+			evaluated, err := p.Evaluate(inputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := outputs[k]["y"], evaluated["y"]
+			peak, off := 0.0, 0.0
+			for i := range want.Len() {
+				peak, off = max(peak, math.Abs(want.Float(i))), max(off, math.Abs(got.Float(i)-want.Float(i)))
+			}
+			if !(off <= tolerance*peak) {
+				t.Errorf("%v, model %d: outputs are off by %g of their largest, %g", level, k, off, peak)
+			}
+		}
+	}
+	for k, codes := range []int{72*64 + 64*80, 72*64 + 64*80/2} {
+		constants := 0
+		for _, v := range programs[k].Values {
+			if v.Data != nil {
+				constants += len(v.Data.Data)
+			}
+		}
+		if constants < codes || constants > codes+2048 {
+			t.Errorf("model %d: constants take %d bytes, codes are %d of them", k, constants, codes)
+		}
+	}
+}
+
+func quantisedProgram(t *testing.T, m *onnx.Model, bits int64) *program.Program {
+	t.Helper()
+	p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{WeightBits: bits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -1,0 +1,55 @@
+package array
+
+import "math"
+
+// Quantise is floats as integers of some bits, from 2 to 8, and a scale in float32 for each block of neighbours along
+// an axis: an element is about its integer times its scale. Integers have the shape of w. They are from -m to m, where
+// m = 2^(bits-1)-1 stands for the largest magnitude of the block. Scales have one position for each block on the axis,
+// of which the last may be shorter; that of a block of zeros is zero. Elements must be finite.
+func Quantise(w *Array, axis int, block, bits int64) (integers, scales *Array) {
+	depth, inner := w.Shape[axis], Elements(w.Shape[axis+1:])
+	shape := append([]int64{}, w.Shape...)
+	shape[axis] = (depth + block - 1) / block
+	integers, scales = New(Int8, w.Shape...), New(Float32, shape...)
+	q := &quantiser{values: w.As(Float32).Float32s(), integers: integers.Data, scales: scales, inner: inner, most: float64(int64(1)<<(bits-1) - 1)}
+	for outer := range Elements(w.Shape[:axis]) {
+		for b := range shape[axis] {
+			first := outer*depth + b*block
+			q.block(first, min(first+block, (outer+1)*depth), outer*shape[axis]+b)
+		}
+	}
+	return integers, scales
+}
+
+// quantiser has rows of inner elements, each of which is in a block with those above and below it.
+type quantiser struct {
+	values   []float32
+	integers []byte
+	scales   *Array
+	inner    int64
+	// most is the largest integer.
+	most float64
+}
+
+// block quantises the rows from first to end, whose scales are a row, too.
+func (q *quantiser) block(first, end, scales int64) {
+	peaks, each := make([]float32, q.inner), make([]float64, q.inner)
+	for k := first; k < end; k++ {
+		for i, v := range q.values[k*q.inner : (k+1)*q.inner] {
+			peaks[i] = max(peaks[i], v, -v)
+		}
+	}
+	for i, peak := range peaks {
+		at := scales*q.inner + int64(i)
+		q.scales.SetFloat(at, float64(peak)/q.most)
+		each[i] = q.scales.Float(at)
+	}
+	for k := first; k < end; k++ {
+		to := q.integers[k*q.inner:]
+		for i, v := range q.values[k*q.inner : (k+1)*q.inner] {
+			if each[i] > 0 {
+				to[i] = byte(int8(max(-q.most, min(math.RoundToEven(float64(v)/each[i]), q.most))))
+			}
+		}
+	}
+}

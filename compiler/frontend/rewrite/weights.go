@@ -1,0 +1,225 @@
+package rewrite
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// QuantiseWeights is the pass that keeps known weights of floats in integers: of 8 bits with a scale for each output
+// channel, or of 4 bits with a scale for each 32 neighbours of a channel. Kernels dequantise them in registers, so
+// that what lies in memory, and is read from there, is a quarter or an eighth. These are kept so:
+//
+//   - the matrix that rows of data are multiplied with, which becomes the weights of an op.BlockMatMul;
+//   - the table that a Gather takes rows of, with a scale for each row, in 8 bits always: few rows are read.
+//
+// Weights that are small, whose channels are no multiple of what kernels take at once, or that have elements which are
+// not finite, stay as they are. The function told, unless nil, is told of how many weights how many are quantised.
+func QuantiseWeights(bits int64, told func(quantised, all int)) graph.Pass {
+	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", bits), Run: func(g *graph.Graph) error {
+		q := &weightQuantiser{Graph: g, bits: bits, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
+		var nodes []*graph.Node
+		replaced := map[*graph.Value]*graph.Value{}
+		for _, n := range g.Nodes {
+			made, err := q.node(n)
+			if err != nil {
+				return err
+			}
+			if made == nil {
+				made = []*graph.Node{n}
+			} else {
+				replaced[n.Result] = made[len(made)-1].Result
+			}
+			nodes = append(nodes, made...)
+		}
+		g.Nodes = nodes
+		g.ReplaceAll(replaced)
+		if told != nil {
+			told(q.count(), len(q.all))
+		}
+		return nil
+	}}
+}
+
+const (
+	// leastQuantised is how many elements are worth a scale for each channel.
+	leastQuantised = 1 << 12
+	// leastNeighbours is how many neighbours have one scale at least, and how many have one in 4 bits.
+	leastNeighbours = 32
+	// codesAtOnce is what the length of channels in 8 bits must be a multiple of.
+	codesAtOnce = 4
+)
+
+// weightsUse is a constant as it is used: as a matrix (K, N), transposed or not, or as a table.
+type weightsUse struct {
+	*graph.Value
+	table, transposed bool
+}
+
+// quantisedWeights are integers with their scales and, for matrices, zero point.
+type quantisedWeights struct{ integers, scales, zero *graph.Value }
+
+type weightQuantiser struct {
+	*graph.Graph
+	bits int64
+	// made has nil for weights that stay.
+	made map[weightsUse]*quantisedWeights
+	all  map[*graph.Value]bool
+}
+
+// count is how many constants are nowhere used as they were.
+func (q *weightQuantiser) count() int {
+	stay := map[*graph.Value]bool{}
+	for _, n := range q.Nodes {
+		for _, v := range n.Operands {
+			stay[v] = true
+		}
+	}
+	count := 0
+	for v := range q.all {
+		if !stay[v] {
+			count++
+		}
+	}
+	return count
+}
+
+// node is what a node becomes that has weights in integers; nil for others.
+func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
+	switch _, isProduct := n.Product(); {
+	case isProduct:
+		use := weightsUse{Value: n.Operands[1], transposed: n.Is(op.Gemm) && n.Int("transB", 0) != 0}
+		if w := q.weights(n, use, isPlainProduct(n)); w != nil {
+			return q.product(n, w)
+		}
+	case n.Is(op.Gather) && len(n.Operands[0].Shape) == 2:
+		use := weightsUse{Value: n.Operands[0], table: true}
+		if w := q.weights(n, use, n.Operands[1].Const == nil && n.Int("axis", 0) == 0); w != nil {
+			return q.lookup(n, w)
+		}
+	}
+	return nil, nil
+}
+
+// isPlainProduct reports whether a node multiplies rows with its weights, and adds at most a bias.
+func isPlainProduct(n *graph.Node) bool {
+	x := n.Operands[0]
+	if x.DType != n.Operands[1].DType || len(x.Shape) == 0 {
+		return false
+	}
+	return n.Is(op.MatMul) || n.Is(op.Gemm) && n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1
+}
+
+// weights are those of a node in integers; nil where they stay, as all do that are not plainly used.
+func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *quantisedWeights {
+	if use.Const == nil || !use.DType.IsFloat() || use.DType == array.Float64 {
+		return nil
+	}
+	q.all[use.Value] = true
+	if !plainly || len(use.Shape) != 2 || use.Const.Len() < leastQuantised {
+		return nil
+	}
+	w, known := q.made[use]
+	if !known {
+		q.Budget.For(n.Name, n.Op)
+		q.Budget.Bytes(2 * use.Const.Len() * array.Float32.Bytes())
+		if use.table {
+			w = q.tableOf(use)
+		} else {
+			w = q.matrixOf(use)
+		}
+		q.made[use] = w
+	}
+	return w
+}
+
+// tableOf has a scale for each row.
+func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
+	if use.Shape[1] < leastNeighbours {
+		return nil
+	}
+	integers, scales := array.Quantise(use.Const, 1, use.Shape[1], 8)
+	if !areFinite(scales) {
+		return nil
+	}
+	return &quantisedWeights{q.Constant(use.Name, integers), q.Constant(use.Name+".scales", scales), nil}
+}
+
+// matrixOf has codes without a sign, as op.BlockMatMul does.
+func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
+	matrix := use.Const
+	if use.transposed {
+		matrix = op.Arrange(matrix, []int{1, 0})
+	}
+	depth := matrix.Shape[0]
+	block, multiple := depth, int64(codesAtOnce)
+	if q.bits == 4 {
+		block, multiple = leastNeighbours, leastNeighbours
+	}
+	if depth < leastNeighbours || depth%multiple != 0 || matrix.Shape[1] < 2 {
+		return nil
+	}
+	codes, scales := array.Quantise(matrix, 0, block, q.bits)
+	if !areFinite(scales) {
+		return nil
+	}
+	middle := byte(1) << (q.bits - 1)
+	for k, code := range codes.Data {
+		codes.Data[k] = code + middle
+	}
+	codes.DType = array.Uint8
+	if q.bits == 4 {
+		codes = op.PairsOfRows(codes)
+	}
+	zero := array.New(array.Float32)
+	zero.SetFloat(0, float64(middle))
+	return &quantisedWeights{q.Constant(use.Name, codes), q.Constant(use.Name+".scales", scales), q.Constant(use.Name+".zero", zero)}
+}
+
+func areFinite(a *array.Array) bool {
+	for i := range a.Len() {
+		if v := a.Float(i); math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// product is a node with a matrix in integers, and the addition of its bias.
+func (q *weightQuantiser) product(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
+	block := n.Operands[0].Shape[len(n.Operands[0].Shape)-1] / w.scales.Shape[0]
+	attrs := map[string]*onnx.Attribute{
+		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.bits},
+		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: block},
+	}
+	name := n.Result.Name
+	biased := len(n.Operands) > 2 && n.Operands[2] != nil
+	if biased {
+		name += ".product"
+	}
+	product, err := q.Apply(op.Node{Name: n.Name, Op: op.BlockMatMul, Opset: 1, Attrs: attrs}, name, n.Operands[0], w.integers, w.scales, w.zero)
+	if err != nil || !biased {
+		return []*graph.Node{product}, err
+	}
+	sum, err := q.Apply(op.Node{Name: n.Name, Op: op.Add, Opset: 14}, n.Result.Name, product.Result, n.Operands[2])
+	return []*graph.Node{product, sum}, err
+}
+
+// lookup is a node that takes rows of a table in integers.
+func (q *weightQuantiser) lookup(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
+	rows, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".integers", w.integers, n.Operands[1])
+	if err != nil {
+		return nil, err
+	}
+	scales, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".scales", w.scales, n.Operands[1])
+	if err != nil {
+		return nil, err
+	}
+	to := map[string]*onnx.Attribute{"to": {Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(n.Out.DType))}}
+	floats, err := q.Apply(op.Node{Name: n.Name, Op: op.Dequantize, Opset: n.Opset, Attrs: to}, n.Result.Name, rows.Result, scales.Result)
+	return []*graph.Node{rows, scales, floats}, err
+}

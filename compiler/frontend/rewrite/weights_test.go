@@ -1,0 +1,173 @@
+package rewrite_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// inIntegers imports a model with weights of so many bits; counts are of those that are, and of all.
+func inIntegers(t *testing.T, m *onnx.Model, bits int64) (p *program.Program, counts [2]int) {
+	t.Helper()
+	p, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.Storage{WeightBits: bits},
+		Quantised: func(quantised, all int) { counts = [2]int{quantised, all} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sketch.Check(t, p)
+	return p, counts
+}
+
+// signed has made-up elements of both signs.
+func signed(shape ...int64) *array.Array { return sketch.Wave(0, 1, shape...) }
+
+// rounded are weights [rows, columns] of which each block along an axis is rounded to 2*most+1 numbers, by its largest
+// element; halfStep is the most that one is off by.
+func rounded(w *array.Array, axis int, block int64, most float64) (made *array.Array, halfStep float64) {
+	made = array.New(array.Float32, w.Shape...)
+	largest := map[[2]int64]float64{}
+	blockOf := func(i int64) [2]int64 {
+		at := [2]int64{i / w.Shape[1], i % w.Shape[1]}
+		at[axis] /= block
+		return at
+	}
+	for i := range w.Len() {
+		largest[blockOf(i)] = max(largest[blockOf(i)], math.Abs(w.Float(i)))
+	}
+	for i := range w.Len() {
+		step := float64(float32(largest[blockOf(i)] / most))
+		made.SetFloat(i, math.RoundToEven(w.Float(i)/step)*step)
+		halfStep = max(halfStep, step/2)
+	}
+	return made, halfStep
+}
+
+// TestWeightsInIntegersMeanTheirRoundedFloats, wherever they are used, and results are off by what rounding explains.
+func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
+	rows := func() sketch.Model { return sketch.New().Input("x", 3, 64) }
+	places := func() sketch.Model {
+		return rows().Known("many", array.FromFloat32([]float32{71})).Node("f = Mul x many").Node("at = Cast f", sketch.Int("to", 7))
+	}
+	for _, c := range []struct {
+		name  string
+		model sketch.Model
+		w     *array.Array
+		// axis is the one that is summed over.
+		axis int
+		uses int
+	}{
+		{"a product", rows().Node("y = MatMul x w"), signed(64, 72), 0, 1},
+		{"a dense layer", rows().Constant("b", 72).Node("y = Gemm x w b"), signed(64, 72), 0, 1},
+		{"a dense layer that transposes", rows().Constant("b", 72).Node("y = Gemm x w b", sketch.Int("transB", 1)), signed(72, 64), 1, 1},
+		{"a table", places().Node("y = Gather w at"), signed(72, 64), 1, 1},
+		{"a product twice", rows().Node("h = MatMul x w").Node("r = Relu h").Node("y = MatMul r w"), signed(64, 64), 0, 1},
+		{"a table that scores, too", places().Node("e = Gather w at").Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).
+			Node("t = Transpose w", sketch.Ints("perm", 1, 0)).Node("y = MatMul m t"), signed(72, 64), 1, 2},
+	} {
+		for bits, most := range map[int64]float64{8: 127, 4: 7} {
+			if bits == 4 && strings.Contains(c.name, "table") {
+				continue // which is in 8 bits
+			}
+			t.Run(c.name+", int"+string(rune('0'+bits)), func(t *testing.T) {
+				block := int64(64)
+				if bits == 4 {
+					block = 32
+				}
+				floats := c.model.Known("w", c.w).Output("y")
+				p, counts := inIntegers(t, floats, bits)
+				if counts != [2]int{c.uses, c.uses} {
+					t.Errorf("%d of %d weights are in integers, want all of %d", counts[0], counts[1], c.uses)
+				}
+				for _, v := range p.Values {
+					if v.Data != nil && v.DType.IsFloat() && v.Data.Len() >= 64*64 {
+						t.Errorf("%s stays %v%v", v.Name, v.DType, v.Shape)
+					}
+				}
+				w, _ := rounded(c.w, c.axis, block, most)
+				got, want := sketch.Run(t, p)["y"], sketch.Run(t, sketch.Import(t, replaced(floats, "w", w)))["y"]
+				largest := 0.0
+				for i := range want.Len() {
+					largest = max(largest, math.Abs(want.Float(i)))
+				}
+				for i := range want.Len() {
+					if off := math.Abs(got.Float(i) - want.Float(i)); off > 1e-5*largest {
+						t.Fatalf("element %d is %g, want %g", i, got.Float(i), want.Float(i))
+					}
+				}
+			})
+		}
+	}
+}
+
+// replaced is a model with other elements of a constant.
+func replaced(m *onnx.Model, name string, a *array.Array) *onnx.Model {
+	g := *m.Graph
+	g.Initializers = nil
+	for _, known := range m.Graph.Initializers {
+		if known.Name == name {
+			known = &onnx.Tensor{Name: name, Value: a}
+		}
+		g.Initializers = append(g.Initializers, known)
+	}
+	return &onnx.Model{Opsets: m.Opsets, Graph: &g}
+}
+
+// TestRoundingExplainsTheError of a product: each weight is off by half a step at most.
+func TestRoundingExplainsTheError(t *testing.T) {
+	w := signed(64, 72)
+	m := sketch.New().Input("x", 3, 64).Known("w", w).Node("y = MatMul x w").Output("y")
+	want, x := sketch.Run(t, sketch.Import(t, m))["y"], sketch.Wave(0, 1, 3, 64)
+	for bits, most := range map[int64]float64{8: 127, 4: 7} {
+		_, halfStep := rounded(w, 0, 64, most)
+		p, _ := inIntegers(t, m, bits)
+		got, differs := sketch.Run(t, p)["y"], false
+		for i := range want.Len() {
+			sum := 0.0
+			for k := range int64(64) {
+				sum += math.Abs(x.Float(i/72*64 + k))
+			}
+			off := math.Abs(got.Float(i) - want.Float(i))
+			differs = differs || off > 1e-6
+			if off > 1.001*sum*halfStep {
+				t.Errorf("%d bits: element %d is off by %g, rounding explains %g", bits, i, off, sum*halfStep)
+			}
+		}
+		if !differs {
+			t.Errorf("%d bits: nothing was rounded", bits)
+		}
+	}
+}
+
+// TestWeightsThatStay in floats are counted among all.
+func TestWeightsThatStay(t *testing.T) {
+	infinite := signed(64, 72)
+	infinite.SetFloat(7, math.Inf(1))
+	for _, c := range []struct {
+		name  string
+		model sketch.Model
+		bits  int64
+		want  [2]int
+	}{
+		{"small ones", sketch.New().Input("x", 3, 32).Constant("w", 32, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"channels that are no whole words", sketch.New().Input("x", 3, 65).Constant("w", 65, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"channels that are no whole blocks", sketch.New().Input("x", 3, 68).Constant("w", 68, 72).Node("y = MatMul x w"), 4, [2]int{0, 1}},
+		{"a row that is transposed", sketch.New().Input("x", 64, 3).Constant("w", 64, 72).Node("y = Gemm x w", sketch.Int("transA", 1)), 8, [2]int{0, 1}},
+		{"a matrix for each of a batch", sketch.New().Input("x", 2, 3, 64).Constant("w", 2, 64, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"convolutions", sketch.New().Input("x", 1, 64, 5, 5).Constant("w", 64, 64, 3, 3).Node("y = Conv x w", sketch.Same3x3), 8, [2]int{0, 1}},
+		{"numbers that are not finite", sketch.New().Input("x", 3, 64).Known("w", infinite).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"what is read otherwise, too", sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("a = MatMul x w").Node("y = Add a w"), 8, [2]int{0, 1}},
+		{"no weights at all", sketch.New().Input("x", 64, 64).Node("y = MatMul x x"), 8, [2]int{0, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, counts := inIntegers(t, c.model.Output("y"), c.bits); counts != c.want {
+				t.Errorf("%d of %d weights are in integers, want %d of %d", counts[0], counts[1], c.want[0], c.want[1])
+			}
+		})
+	}
+}
