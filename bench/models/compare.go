@@ -10,6 +10,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
@@ -26,6 +28,7 @@ type comparison struct {
 	threads  int
 	packages []string
 	inputs   string // .npz; empty = made up
+	extents  map[string]int64
 	// seconds is about how long to go on; there are at least minRounds rounds of runs executions.
 	seconds      float64
 	runs         int
@@ -74,6 +77,7 @@ func runComparison(ctx context.Context, args []string, w io.Writer) (err error) 
 	flags.StringVar(&c.model, "model", "", "ONNX file")
 	flags.StringVar(&c.inputs, "inputs", "", ".npz file with the inputs (default made up)")
 	flags.IntVar(&c.threads, "threads", 1, "threads of every contender")
+	flags.Func("shape", "an extent that packages leave open, `NAME=N`; any number of times", c.shape)
 	c.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -141,7 +145,21 @@ func (c *comparison) prepare() (map[string]*array.Array, error) {
 		}
 		c.measurements = append(c.measurements, measurement{Package: path, Flop: m.Flop(), WeightBytes: m.WeightsBytes})
 	}
-	return readInputs(c.inputs, first)
+	return readInputs(c.inputs, first, c.extents)
+}
+
+// shape reads an extent.
+func (c *comparison) shape(text string) error {
+	name, number, _ := strings.Cut(text, "=")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 {
+		return fmt.Errorf("want a name and a number, such as sequence=1")
+	}
+	if c.extents == nil {
+		c.extents = map[string]int64{}
+	}
+	c.extents[name] = n
+	return nil
 }
 
 func (c *comparison) startAll(ctx context.Context, spec string) (err error) {

@@ -9,25 +9,30 @@ import (
 	"github.com/tilth-dev/tilth/compiler/npz"
 )
 
+// pastExtent is the symbol of the positions before those of an execution in decoders.
+const pastExtent = "past"
+
 // tokenLimit is below the number of words of every language model in the suite.
 const tokenLimit = 1000
 
-// readInputs are those of an .npz file, or random ones where path is empty: numbers in [-1, 1), tokens, masks of
-// ones.
-func readInputs(path string, manifest *aot.Manifest) (map[string]*array.Array, error) {
+// readInputs are those of an .npz file, or random ones where path is empty: numbers in [-1, 1), tokens, masks of ones,
+// positions behind those of the past. Extents that are open are those given, by name, or else the most.
+func readInputs(path string, manifest *aot.Manifest, extents map[string]int64) (map[string]*array.Array, error) {
 	if path != "" {
 		return npz.ReadFile(path)
 	}
 	rng := rand.New(rand.NewPCG(1, 0))
 	inputs := map[string]*array.Array{}
 	for _, t := range manifest.Inputs {
-		a := array.New(t.Type(), t.Shape...)
+		a := array.New(t.Type(), manifest.ShapeOf(t, extents)...)
 		for i := range a.Len() {
 			switch {
 			case t.Type().IsFloat():
 				a.SetFloat(i, rng.Float64()*2-1)
 			case strings.Contains(t.Name, "mask"):
 				a.SetInt(i, 1)
+			case strings.Contains(t.Name, "position"):
+				a.SetInt(i, extents[pastExtent]+i%a.Shape[len(a.Shape)-1])
 			case !strings.Contains(t.Name, "type"):
 				a.SetInt(i, rng.Int64N(tokenLimit))
 			}
