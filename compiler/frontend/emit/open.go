@@ -92,6 +92,9 @@ func (o *opener) call(k int) error {
 		}
 		g.samples = append(g.samples, newSampled(w))
 		all = append(all, args)
+		if len(args) != len(all[0]) {
+			return g.errOther()
+		}
 	}
 	args := all[0]
 	for i, t := range g.samples[0].w.Args() {
