@@ -74,7 +74,7 @@ func TestTokensMayBeReadInParts(t *testing.T) {
 	tokens := []int64{3, 14, 15, 9, 26, 5}
 	for name, d := range decoders {
 		m := decoder(d.build, size{batch: 1, seq: 6, most: 16, past: true, fused: d.fused})
-		open := map[string]frontend.Bounds{"sequence": {Least: 1, Most: 6}, "past": {Least: 0, Most: 9}}
+		open := map[string]frontend.Bounds{"sequence": {Least: 1, Most: 6}, "past": {Least: 0, Most: 5}}
 		general, err := frontend.Import(m, frontend.Options{Shapes: map[string][]int64{"batch": {1}}, Open: open, Verify: true})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -59,21 +59,23 @@ func havePlaces(values []*graph.Value) bool {
 	return !slices.ContainsFunc(values, func(v *graph.Value) bool { _, ok := Of(v); return !ok })
 }
 
-// gather computes the operands of a concatenation in its memory when at least half of its elements can be, and puts
-// copies before it for the others.
+// gather computes the operands of a concatenation in its memory when at least half of its elements can be, or when it
+// continues an input, and puts copies before it for the others.
 func (s *sharing) gather(n *graph.Node, axis int) error {
 	parts := concatParts(n, axis)
 	var elements int64
+	continues := false
 	placed := make([]func(), len(n.Operands)) // how to undo each
 	for k, v := range n.Operands {
 		if placed[k] = s.put(v, n.Result, parts[k]); placed[k] == nil && k == 0 {
 			placed[k] = s.keep(n)
+			continues = placed[k] != nil
 		}
 		if placed[k] != nil {
 			elements += array.Elements(v.Shape)
 		}
 	}
-	if 2*elements < array.Elements(n.Result.Shape) {
+	if 2*elements < array.Elements(n.Result.Shape) && !continues {
 		for _, undo := range slices.Backward(placed) {
 			if undo != nil {
 				undo()
