@@ -7,11 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// BlockMatMul is a product of a matrix, or several, with weights that are quantised by blocks; it stands in no model.
-// Operand 0 is (..., K). Operand 1 has the codes, u8: (K, N), or, where the attribute "bits" is 4, two neighbours
-// along K in each byte as expr.Nibble has them, (ceil(K/2), N). Operand 2 has the scales, (blocks, N): "block_size"
-// codes of a column have one. Operand 3 is what is subtracted from codes: one number, or one for each scale; zero when
-// it is left out.
+// BlockMatMul is a product of a matrix, or several, with weights that are quantised by blocks; it stands in no
+// model. Operand 0 is (..., K). Operand 1 has the codes, u8 or i8: (K, N), or, where the attribute "bits" is 4, two
+// neighbours along K in each u8 as expr.Nibble has them, (ceil(K/2), N). Operand 2 has the scales, (blocks, N):
+// "block_size" codes of a column have one. Operand 3 is what is subtracted from codes: one number, or one for each
+// scale; zero when it is left out.
 const BlockMatMul = "block_matmul"
 
 var blockMatMulDefs = []Def{{
@@ -32,7 +32,7 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	if len(x.Shape) == 0 || len(codes.Shape) != 2 || len(scale.Shape) != 2 || bits != 4 && bits != 8 || block < 1 {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
 	}
-	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || codes.DType != array.Uint8 {
+	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || codes.DType != array.Uint8 && !(codes.DType == array.Int8 && bits == 8) {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v have other types than are due", x.Type, codes.Type, scale.Type)
 	}
 	depth, columns := depthOf(n), scale.Shape[1]

@@ -41,13 +41,13 @@ const maxBlockElements = 1 << 31
 // of its group, and errors of many terms make up for one another.
 var integerBlocks = algorithm{"INT8", Fast, 1 << 12, 1}
 
-// Blockwise computes a product with weights that are quantised by blocks as sums of blocks, which are scaled once. The
-// stage must be the sum over one axis of data times (code - zero) * scale, where codes are bytes, or halves of bytes
-// as expr.Nibble has them, of a constant, and neighbours along the axis have one scale and zero point. It becomes the
-// sum over blocks. Codes are laid out anew, for Pack: with BlockIntegers [steps, 4 N] has for each column four bytes
-// that are multiplied at once, in halves first those of four neighbours and then those of the next four; with
-// BlockFloats, halves are in words of eight neighbours [steps, N]. It must come before other primitives on the stage
-// and the constant. Fast numerics allow BlockIntegers.
+// Blockwise computes a product with weights that are quantised by blocks as sums of blocks, which are scaled once.
+// The stage must be the sum over one axis of data times (code - zero) * scale, where codes are bytes, or halves of
+// bytes as expr.Nibble has them, of a constant, and neighbours along the axis have one scale and zero point. It
+// becomes the sum over blocks. Codes are laid out anew, for Pack: with BlockIntegers [steps, 4 N] has for each
+// column four bytes that are multiplied at once, in halves first those of four neighbours and then those of the
+// next four, and codes with a sign are 128 more; with BlockFloats, halves are in words of eight neighbours [steps,
+// N]. It must come before other primitives on the stage and the constant. Fast numerics allow BlockIntegers.
 func (s *Schedule) Blockwise(stageID int, form BlockForm) (made BlockwiseStages, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -122,6 +122,9 @@ func (b *blockwise) apply(g *Stage) BlockwiseStages {
 			return b.at(b.scale, nil, group, column, partial.At(slices.Concat(row, []expr.Expr{group, column})...))
 		})
 		return b.made
+	}
+	if b.signed() {
+		b.shiftZero()
 	}
 	b.integers(g, weights)
 	b.s.algorithms = append(b.s.algorithms, integerBlocks)
@@ -215,6 +218,23 @@ func nibbleOf(word expr.Expr, k int64) expr.Expr {
 		word = expr.Bin(expr.ShiftRight, word, &expr.Int{Value: 4 * k, Type: array.Int32})
 	}
 	return expr.Bin(expr.And, word, &expr.Int{Value: 15, Type: array.Int32})
+}
+
+// signShift is what is added to codes with a sign where they are multiplied by data with one, and to their zero
+// points.
+const signShift = 128
+
+// shiftZero has the zero point be that of codes without a sign.
+func (b *blockwise) shiftZero() {
+	shift := expr.F(array.Float32, signShift)
+	switch z := b.zero.(type) {
+	case nil:
+		b.zero = shift
+	case *expr.Float:
+		b.zero = expr.F(array.Float32, z.Value+signShift)
+	default:
+		b.zero = expr.AddE(z, shift)
+	}
 }
 
 // integers adds the stages that quantise data and sum products of integers, and has the stage scale them.

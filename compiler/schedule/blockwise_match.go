@@ -12,8 +12,8 @@ import (
 //
 //	sum over inner of data * ((code - zero) * scale)
 //
-// where code is a byte, or half of one, of a constant that lies inner by column, and the scale and the zero point are
-// the same for a block of neighbours along inner.
+// where code is a byte, with or without a sign, or half of one, of a constant that lies inner by column, and the scale
+// and the zero point are the same for a block of neighbours along inner.
 type blockProduct struct {
 	// rows are the stage's axes but for the column, inner is its reduction's.
 	rows          []*expr.Var
@@ -126,13 +126,22 @@ func (p *blockProduct) matchFactors(body expr.Expr) bool {
 		return false
 	}
 	loads := expr.Loads(cast.A)
-	if len(loads) == 0 || loads[0].Tensor.DType != array.Uint8 || len(loads[0].Index) != 2 {
+	if len(loads) == 0 || len(loads[0].Index) != 2 {
 		return false
 	}
 	p.weights = loads[0]
-	p.nibbles = expr.Same(cast.A, expr.Nibble(p.weights, p.inner))
-	return p.nibbles || cast.A == expr.Expr(p.weights)
+	switch p.weights.Tensor.DType {
+	case array.Int8:
+		return cast.A == expr.Expr(p.weights)
+	case array.Uint8:
+		p.nibbles = expr.Same(cast.A, expr.Nibble(p.weights, p.inner))
+		return p.nibbles || cast.A == expr.Expr(p.weights)
+	}
+	return false
 }
+
+// signed reports whether codes are bytes with a sign.
+func (p *blockProduct) signed() bool { return p.weights.Tensor.DType == array.Int8 }
 
 // isParameter reports whether an expression is a number, or an element of a tensor, cast or not.
 func isParameter(e expr.Expr) bool {

@@ -26,19 +26,27 @@ func (b *blockwise) layOut(g *Stage) *expr.Tensor {
 	return tr.Tensor
 }
 
-// bytes puts four neighbours of a column side by side.
+// bytes puts four neighbours of a column side by side, without a sign.
 func (b *blockwise) bytes(source *expr.Tensor) (*expr.Tensor, func(*array.Array) *array.Array) {
+	shift := byte(0)
+	if b.signed() {
+		shift = signShift
+	}
 	shape := []int64{b.inner.Extent / dotTerms, dotTerms * b.columns}
 	result := expr.Compute("neighbours", shape, func(i []expr.Expr) expr.Expr {
 		column, term := expr.Bin(expr.FloorDiv, i[1], expr.I(dotTerms)), expr.Bin(expr.FloorMod, i[1], expr.I(dotTerms))
-		return source.At(expr.AddE(expr.MulE(i[0], expr.I(dotTerms)), term), column)
+		code := source.At(expr.AddE(expr.MulE(i[0], expr.I(dotTerms)), term), column)
+		if shift == 0 {
+			return code
+		}
+		return expr.To(array.Uint8, expr.AddE(expr.To(array.Int32, code), &expr.Int{Value: signShift, Type: array.Int32}))
 	})
 	return result, func(a *array.Array) *array.Array {
 		out, n := array.New(array.Uint8, shape...), b.columns
 		for k := range b.inner.Extent {
 			row := out.Data[k/dotTerms*dotTerms*n:]
 			for c, code := range a.Data[k*n : (k+1)*n] {
-				row[int64(c)*dotTerms+k%dotTerms] = code
+				row[int64(c)*dotTerms+k%dotTerms] = code + shift
 			}
 		}
 		return out

@@ -48,7 +48,7 @@ func (g *dag) blockProduct() *expr.Tensor {
 // blockWeights are codes by their row and column.
 func blockWeights(g *dag, nibbles bool, depth, columns int64) func(k, n expr.Expr) expr.Expr {
 	if !nibbles {
-		w := g.source(array.Uint8, true, depth, columns)
+		w := g.source(rapid.SampledFrom([]array.DType{array.Uint8, array.Int8}).Draw(g.t, "codes"), true, depth, columns)
 		return func(k, n expr.Expr) expr.Expr { return w.At(k, n) }
 	}
 	w := g.source(array.Uint8, true, depth/2, columns)

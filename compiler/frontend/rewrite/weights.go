@@ -50,8 +50,6 @@ const (
 	leastQuantised = 1 << 12
 	// leastNeighbours is how many neighbours have one scale at least, and how many have one in 4 bits.
 	leastNeighbours = 32
-	// codesAtOnce is what the length of channels in 8 bits must be a multiple of.
-	codesAtOnce = 4
 )
 
 // weightsUse is a constant as it is used: as a matrix (K, N), transposed or not, or as a table.
@@ -60,7 +58,7 @@ type weightsUse struct {
 	table, transposed bool
 }
 
-// quantisedWeights are integers with their scales and, for matrices, zero point.
+// quantisedWeights are integers with their scales and, unless it is zero, their zero point.
 type quantisedWeights struct{ integers, scales, zero *graph.Value }
 
 type weightQuantiser struct {
@@ -146,38 +144,39 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 	if !areFinite(scales) {
 		return nil
 	}
-	return &quantisedWeights{q.Constant(use.Name, integers), q.Constant(use.Name+".scales", scales), nil}
+	return &quantisedWeights{integers: q.Constant(use.Name, integers), scales: q.Constant(use.Name+".scales", scales)}
 }
 
-// matrixOf has codes without a sign, as op.BlockMatMul does.
+// matrixOf has codes as op.BlockMatMul has them: without a sign in 4 bits.
 func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	matrix := use.Const
 	if use.transposed {
 		matrix = op.Arrange(matrix, []int{1, 0})
 	}
 	depth := matrix.Shape[0]
-	block, multiple := depth, int64(codesAtOnce)
+	block := depth
 	if q.bits == 4 {
-		block, multiple = leastNeighbours, leastNeighbours
+		block = leastNeighbours
 	}
-	if depth < leastNeighbours || depth%multiple != 0 || matrix.Shape[1] < 2 {
+	if depth < leastNeighbours || depth%block != 0 || matrix.Shape[1] < 2 {
 		return nil
 	}
 	codes, scales := array.Quantise(matrix, 0, block, q.bits)
 	if !areFinite(scales) {
 		return nil
 	}
-	middle := byte(1) << (q.bits - 1)
-	for k, code := range codes.Data {
-		codes.Data[k] = code + middle
-	}
-	codes.DType = array.Uint8
+	w := &quantisedWeights{scales: q.Constant(use.Name+".scales", scales)}
 	if q.bits == 4 {
+		const middle = 8
+		for k, code := range codes.Data {
+			codes.Data[k] = code + middle
+		}
+		codes.DType = array.Uint8
 		codes = op.PairsOfRows(codes)
+		w.zero = q.Constant(use.Name+".zero", array.FromFloat32([]float32{middle}))
 	}
-	zero := array.New(array.Float32)
-	zero.SetFloat(0, float64(middle))
-	return &quantisedWeights{q.Constant(use.Name, codes), q.Constant(use.Name+".scales", scales), q.Constant(use.Name+".zero", zero)}
+	w.integers = q.Constant(use.Name, codes)
+	return w
 }
 
 func areFinite(a *array.Array) bool {
@@ -201,7 +200,11 @@ func (q *weightQuantiser) product(n *graph.Node, w *quantisedWeights) ([]*graph.
 	if biased {
 		name += ".product"
 	}
-	product, err := q.Apply(op.Node{Name: n.Name, Op: op.BlockMatMul, Opset: 1, Attrs: attrs}, name, n.Operands[0], w.integers, w.scales, w.zero)
+	operands := []*graph.Value{n.Operands[0], w.integers, w.scales}
+	if w.zero != nil {
+		operands = append(operands, w.zero)
+	}
+	product, err := q.Apply(op.Node{Name: n.Name, Op: op.BlockMatMul, Opset: 1, Attrs: attrs}, name, operands...)
 	if err != nil || !biased {
 		return []*graph.Node{product}, err
 	}

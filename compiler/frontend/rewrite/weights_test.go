@@ -155,7 +155,7 @@ func TestWeightsThatStay(t *testing.T) {
 		want  [2]int
 	}{
 		{"small ones", sketch.New().Input("x", 3, 32).Constant("w", 32, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
-		{"channels that are no whole words", sketch.New().Input("x", 3, 65).Constant("w", 65, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
+		{"short channels", sketch.New().Input("x", 3, 31).Constant("w", 31, 172).Node("y = MatMul x w"), 8, [2]int{0, 1}},
 		{"channels that are no whole blocks", sketch.New().Input("x", 3, 68).Constant("w", 68, 72).Node("y = MatMul x w"), 4, [2]int{0, 1}},
 		{"a row that is transposed", sketch.New().Input("x", 64, 3).Constant("w", 64, 72).Node("y = Gemm x w", sketch.Int("transA", 1)), 8, [2]int{0, 1}},
 		{"a matrix for each of a batch", sketch.New().Input("x", 2, 3, 64).Constant("w", 2, 64, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},

@@ -166,6 +166,9 @@ func isBlockWeights(from *op.Dequantised) bool {
 func (e *expansion) productOfBlocks() []*op.Item {
 	from, depth := e.tensor(1).From, depthAxis(e.node)
 	codes, shift := unsigned(from.Integer.Const)
+	if shift > 8 && (from.Zero == nil || areZeros(from.Zero.Const)) {
+		codes, shift = from.Integer.Const, 0
+	}
 	block := blocksOf(from, depth)
 	scale := e.everyBlock(from.Scale.Const, codes.Shape, depth, block)
 	zero := array.New(array.Float32)
@@ -177,7 +180,7 @@ func (e *expansion) productOfBlocks() []*op.Item {
 		codes = transposed(codes)
 	}
 	w := blockWeights{codes: codes, scale: scale, zero: zero, bits: 8, block: block}
-	if shift == 8 || shift == 0 && largest(codes) < 16 {
+	if shift == 8 || codes.DType == array.Uint8 && shift == 0 && largest(codes) < 16 {
 		w.codes, w.bits = op.PairsOfRows(codes), 4
 	}
 	result := e.blockMatMul(e.tensor(0), w)
@@ -219,6 +222,15 @@ func unsigned(a *array.Array) (codes *array.Array, shift float64) {
 		codes.Data[i] = b + by
 	}
 	return codes, float64(by)
+}
+
+func areZeros(a *array.Array) bool {
+	for i := range a.Len() {
+		if a.Float(i) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func largest(codes *array.Array) byte {

@@ -270,3 +270,26 @@ func wantedProduct(x *array.Array, m *onnx.Model, gemm bool, axis, block int64) 
 	}
 	return want
 }
+
+// TestSymmetricBytesKeepTheirSign, and need no zero point.
+func TestSymmetricBytesKeepTheirSign(t *testing.T) {
+	for _, zeros := range []bool{true, false} {
+		m := sketch.New().Opset(21).Input("x", 5, 24).Known("iw", numbers(array.Int8, -127, 127, 24, 9)).
+			Known("sw", sketch.Wave(0.02, 0.01, 9)).Known("zw", array.New(array.Int8, 9))
+		text := "w = DequantizeLinear iw sw"
+		if zeros {
+			text += " zw"
+		}
+		m = m.Node(text, sketch.Int("axis", 1)).Node("y = MatMul x w")
+		p := sketch.Import(t, m.Output("y"))
+		if text := p.Tasks[0].Workload.Text(); !strings.Contains(text, "i8[24,9]") || strings.Contains(text, "sub") {
+			t.Errorf("codes have lost their sign in\n%s", text)
+		}
+		x := sketch.Wave(0, 1, 5, 24)
+		out, err := p.Evaluate(map[string]*array.Array{"x": x})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantElements(t, text, out["y"], wantedProduct(x, m.Model, false, 1, 0))
+	}
+}

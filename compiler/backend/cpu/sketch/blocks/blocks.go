@@ -96,8 +96,8 @@ func (x *blocks) codesStep() int64 {
 	return 4
 }
 
-// hasFloats reports whether blocks are whole words of codes.
-func (x *blocks) hasFloats() bool { return x.product.Block%x.codesStep() == 0 }
+// hasFloats reports whether blocks are whole words of halves of bytes.
+func (x *blocks) hasFloats() bool { return !x.product.Nibbles || x.product.Block%x.codesStep() == 0 }
 
 // hasIntegers reports whether data can be quantised, and the machine multiplies bytes with a sign by bytes without, or
 // by halves of bytes, which fit into bytes with a sign, and of which sums of two products fit into 16 bits.
@@ -127,15 +127,15 @@ func (x *blocks) open() []space.Parameter[parameters] {
 		nest.Knob("bv", func(p *p) *int64 { return &p.vectors }, nest.AtMost(vectors, 1, 2, 3, 4, 6)...),
 		nest.Knob("bb", func(p *p) *int64 { return &p.rowTiles }, nest.AtMost(x.rows(), 1, 4, 16, 1024)...),
 		nest.Unrolling(nest.Knob("bku", func(p *p) *int64 { return &p.unroll }, 1, 2, 4)),
-		nest.Knob("bpf", func(p *p) *int64 { return &p.prefetch }, 0, 1024, 2048, 4096),
+		nest.Knob("bpf", func(p *p) *int64 { return &p.prefetch }, 0, 1024, 2048, 4096, 8192, 16384),
 	})
 }
 
 // seeds are register tiles that are known to be good.
 func (x *blocks) seeds(variants []space.Variant[parameters]) (list []space.Candidate[parameters]) {
 	for _, v := range variants {
-		for _, tile := range [][2]int64{{1, 4}, {1, 2}, {4, 2}, {4, 3}, {2, 4}, {2, 2}} {
-			for _, ahead := range []int64{0, 2048} {
+		for _, tile := range [][2]int64{{1, 4}, {1, 6}, {1, 2}, {4, 2}, {4, 3}, {2, 4}, {2, 2}} {
+			for _, ahead := range []int64{0, 2048, farAhead} {
 				p := parameters{rows: tile[0], vectors: tile[1], rowTiles: 1024, unroll: 4, prefetch: ahead}
 				list = append(list, space.Candidate[parameters]{By: v.By, Parameters: p})
 			}

@@ -23,6 +23,9 @@ const (
 	beside = 0.45
 	// pieceStart is the cycles that a row of a strip costs, whose results do not follow those of the row before.
 	pieceStart = 6
+	// farAhead is how many bytes ahead codes of one row are fetched best, farther the part of the time that is left
+	// then. Measured on Zen 5: 8 KiB take 0.83 of the time with 2 KiB, 4 KiB 0.9, 16 KiB as much as 8.
+	farAhead, farther = 8192, 0.8
 	// quantiseOps is what an element of data takes until it has 8 bits, in all passes over it.
 	quantiseOps = 12
 )
@@ -88,7 +91,11 @@ func (x *variant) waiting(z sizes) float64 {
 	}
 	lines := (codes + bytes) / float64(machine.Line(x.target))
 	if z.prefetch > 0 && z.rows*z.vectors > 4 {
-		return lines * machine.PrefetchedLine
+		lines *= machine.PrefetchedLine
+		if z.prefetch >= farAhead {
+			lines *= farther
+		}
+		return lines
 	}
 	return lines * machine.ColdLine
 }
