@@ -32,7 +32,8 @@ func inferBlockMatMul(n *Node) (Type, error) {
 	if len(x.Shape) == 0 || len(codes.Shape) != 2 || len(scale.Shape) != 2 || bits != 4 && bits != 8 || block < 1 {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v do not fit", x.Type, codes.Type, scale.Type)
 	}
-	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || codes.DType != array.Uint8 && !(codes.DType == array.Int8 && bits == 8) {
+	known := codes.DType == array.Uint8 || codes.DType == array.Int8 && bits == 8
+	if d := x.DType; d == array.Float64 || !d.IsFloat() || !scale.DType.IsFloat() || !known {
 		return Type{}, fmt.Errorf("operands %v and %v with scales %v have other types than are due", x.Type, codes.Type, scale.Type)
 	}
 	depth, columns := depthOf(n), scale.Shape[1]

@@ -11,13 +11,13 @@ import (
 )
 
 // QuantiseWeights is the pass that keeps known weights of floats in integers: of 8 bits with a scale for each output
-// channel, or of 4 bits with a scale for each 32 neighbours of a channel. Kernels dequantise them in registers, so
-// that what lies in memory, and is read from there, is a quarter or an eighth. These are kept so:
+// channel, or of 4 bits with a scale in float16 for each 32 neighbours of a channel. Kernels dequantise them in
+// registers, so that what lies in memory, and is read from there, is a quarter or a seventh. These are kept so:
 //
 //   - the matrix that rows of data are multiplied with, which becomes the weights of an op.BlockMatMul;
 //   - the table that a Gather takes rows of, with a scale for each row, in 8 bits always: few rows are read.
 //
-// Weights that are small, whose channels are no multiple of what kernels take at once, or that have elements which are
+// Weights that are small, whose channels are short or, in 4 bits, no multiple of 32, or that have elements which are
 // not finite, stay as they are. The function told, unless nil, is told of how many weights how many are quantised.
 func QuantiseWeights(bits int64, told func(quantised, all int)) graph.Pass {
 	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", bits), Run: func(g *graph.Graph) error {
@@ -165,6 +165,9 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	if !areFinite(scales) {
 		return nil
 	}
+	if q.bits == 4 && isNormal(scales) {
+		scales = scales.As(array.Float16)
+	}
 	w := &quantisedWeights{scales: q.Constant(use.Name+".scales", scales)}
 	if q.bits == 4 {
 		const middle = 8
@@ -182,6 +185,17 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 func areFinite(a *array.Array) bool {
 	for i := range a.Len() {
 		if v := a.Float(i); math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// isNormal reports whether float16 has scales with all of its bits, which is more than integers of 4 bits have.
+func isNormal(scales *array.Array) bool {
+	const least, most = 0x1p-14, 65504
+	for i := range scales.Len() {
+		if v := scales.Float(i); v != 0 && (v < least || v > most) {
 			return false
 		}
 	}
