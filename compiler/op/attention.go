@@ -12,9 +12,10 @@ import (
 //
 //	softmax(scale * a b + mask) c        over the last axis of a b
 //
-// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes and, optionally, a mask that
-// broadcasts to [..., M, N]: numbers to add or, as Bool, which scores count, the others being -infinity or what the
-// attribute fill says. The scores of a block of rows are computed, normalised and used while they lie in the cache.
+// Its operands are a [..., M, D], b [..., D, N], c [..., N, E] of equal leading axes, of which b and c may have one
+// where those of a share them, and, optionally, a mask that broadcasts to [..., M, N]: numbers to add or, as Bool,
+// which scores count, the others being -infinity or what the attribute fill says. The scores of a block of rows are
+// computed, normalised and used while they lie in the cache.
 const FusedAttention = "attention"
 
 var attentionDefs = []Def{{
@@ -34,7 +35,7 @@ func inferAttention(n *Node) (Type, error) {
 	if rank < 2 || len(b) != rank || len(c) != rank || !d.IsFloat() || n.In[1].DType != d || n.In[2].DType != d {
 		return Type{}, fmt.Errorf("operands %v, %v and %v are not matrices of one floating point type and rank", n.In[0].Type, n.In[1].Type, n.In[2].Type)
 	}
-	if !sameShape(leading(a), leading(b)) || !sameShape(leading(a), leading(c)) || a[rank-1] != b[rank-2] || b[rank-1] != c[rank-2] {
+	if !sharedBy(leading(b), leading(a)) || !sameShape(leading(b), leading(c)) || a[rank-1] != b[rank-2] || b[rank-1] != c[rank-2] {
 		return Type{}, fmt.Errorf("operands %v, %v and %v do not fit", a, b, c)
 	}
 	scores := append(append([]int64{}, a[:rank-1]...), b[rank-1])
@@ -49,6 +50,12 @@ func inferAttention(n *Node) (Type, error) {
 	return Type{d, append(append([]int64{}, a[:rank-1]...), c[rank-1])}, nil
 }
 
+// sharedBy reports whether a shape has the extents of another one, or one in place of some.
+func sharedBy(shape, whole []int64) bool {
+	all, err := Broadcast(whole, shape)
+	return err == nil && sameShape(all, whole)
+}
+
 // lowerAttention has stages for the two products and the softmax between them; the sum's reciprocal is applied to the
 // result, which is smaller than the scores. The operands b and c are stages, too, so that a schedule can lay them out
 // as the products read them.
@@ -61,8 +68,17 @@ func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	batch := func(i []expr.Expr, rest ...expr.Expr) []expr.Expr {
 		return append(append([]expr.Expr{}, i[:rank-2]...), rest...)
 	}
+	shared := func(i []expr.Expr, rest ...expr.Expr) []expr.Expr {
+		own := batch(i, rest...)
+		for k := range rank - 2 {
+			if b.Shape[k] == 1 && a.Shape[k] != 1 {
+				own[k] = expr.I(0)
+			}
+		}
+		return own
+	}
 	product := l.Reduce("scores", expr.Sum, scores, RowMajor(rank), a.Shape[rank-1:], func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(wide(a.At(batch(i, i[rank-2], r[0])...)), keys.At(batch(i, r[0], i[rank-1])...))
+		return expr.MulE(wide(a.At(batch(i, i[rank-2], r[0])...)), keys.At(shared(i, r[0], i[rank-1])...))
 	})
 	masked := l.Map("masked", scores, RowMajor(rank), maskedScore(l, n, in, product, scores))
 	kept := scores[:rank-1]
@@ -78,7 +94,7 @@ func lowerAttention(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	})
 	total := l.Map("total", kept, RowMajor(rank-1), func(i []expr.Expr) expr.Expr { return expr.DivE(like(sum.At(i...), 1), sum.At(i...)) })
 	mixed := l.Reduce("mixed", expr.Sum, n.Out.Shape, RowMajor(rank), scores[rank-1:], func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(exp.At(row(i, r[0])...), values.At(batch(i, r[0], i[rank-1])...))
+		return expr.MulE(exp.At(row(i, r[0])...), values.At(shared(i, r[0], i[rank-1])...))
 	})
 	return l.Lazy(n.Out, RowMajor(rank), func(i []expr.Expr) expr.Expr {
 		return expr.To(n.Out.DType, expr.MulE(mixed.At(i...), total.At(i[:rank-1]...)))

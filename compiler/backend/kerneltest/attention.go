@@ -36,10 +36,18 @@ func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 	return attentionOf(t, d, size("m", 70), size("n", 70), size("d", 34), size("e", 34))
 }
 
-// attentionOf is one of m rows, n keys, depth terms of a score and e columns.
+// attentionOf is one of m rows, n keys, depth terms of a score and e columns. Several heads of queries may share those
+// of keys and values.
 func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload {
 	g := &dag{t: t}
 	heads := g.int("heads", 1, 3)
+	batch := []int64{heads}
+	if rapid.IntRange(0, 2).Draw(t, "shared") == 0 {
+		batch = append(batch, g.int("sharing", 2, 3))
+	}
+	b := len(batch)
+	of := func(rest ...int64) []int64 { return append(slices.Clone(batch), rest...) }
+	at := func(i []expr.Expr, rest ...expr.Expr) []expr.Expr { return append(slices.Clone(i), rest...) }
 	wide := func(x expr.Expr) expr.Expr {
 		if d == array.BFloat16 {
 			return expr.To(array.Float32, x)
@@ -47,29 +55,29 @@ func attentionOf(t *rapid.T, d array.DType, m, n, depth, e int64) *expr.Workload
 		return x
 	}
 	like := func(x expr.Expr, v float64) expr.Expr { return expr.F(x.DType(), v) }
-	q, v := g.source(d, false, heads, m, depth), g.source(d, false, heads, n, e)
+	q, v := g.source(d, false, of(m, depth)...), g.source(d, false, heads, n, e)
 	k := g.keys(d, heads, depth, n, wide)
 	values := g.add(expr.Compute("values", v.Shape, func(i []expr.Expr) expr.Expr { return wide(v.At(i...)) }))
-	scores := g.add(expr.ReduceOver("scores", expr.Sum, []int64{heads, m, n}, []int64{depth}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(wide(q.At(i[0], i[1], r[0])), k.At(i[0], r[0], i[2]))
+	scores := g.add(expr.ReduceOver("scores", expr.Sum, of(m, n), []int64{depth}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(wide(q.At(at(i[:b+1], r[0])...)), k.At(i[0], r[0], i[b+1]))
 	}))
 	mask := g.mask(heads, m, n)
 	masked := g.add(expr.Compute("masked", scores.Shape, func(i []expr.Expr) expr.Expr {
 		s := scores.At(i...)
-		return mask(i, expr.MulE(s, like(s, 0.25)))
+		return mask(i[b-1:], expr.MulE(s, like(s, 0.25)))
 	}))
-	rows := scores.Shape[:2]
-	largest := g.add(expr.ReduceOver("largest", expr.Maximum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return masked.At(append(i, r[0])...) }))
+	rows := scores.Shape[:b+1]
+	largest := g.add(expr.ReduceOver("largest", expr.Maximum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return masked.At(at(i, r[0])...) }))
 	exp := g.add(expr.Compute("exp", scores.Shape, func(i []expr.Expr) expr.Expr {
-		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[:2]...)))
+		return expr.Un(expr.Exp, expr.SubE(masked.At(i...), largest.At(i[:b+1]...)))
 	}))
-	sum := g.add(expr.ReduceOver("sum", expr.Sum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return exp.At(append(slices.Clone(i), r[0])...) }))
+	sum := g.add(expr.ReduceOver("sum", expr.Sum, rows, []int64{n}, func(i, r []expr.Expr) expr.Expr { return exp.At(at(i, r[0])...) }))
 	total := g.add(expr.Compute("total", rows, func(i []expr.Expr) expr.Expr { return expr.DivE(like(sum.At(i...), 1), sum.At(i...)) }))
-	mixed := g.add(expr.ReduceOver("mixed", expr.Sum, []int64{heads, m, e}, []int64{n}, func(i, r []expr.Expr) expr.Expr {
-		return expr.MulE(exp.At(i[0], i[1], r[0]), values.At(i[0], r[0], i[2]))
+	mixed := g.add(expr.ReduceOver("mixed", expr.Sum, of(m, e), []int64{n}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(exp.At(at(i[:b+1], r[0])...), values.At(i[0], r[0], i[b+1]))
 	}))
 	return workloadOf(t, expr.Compute("out", mixed.Shape, func(i []expr.Expr) expr.Expr {
-		return expr.To(d, expr.MulE(mixed.At(i...), total.At(i[:2]...)))
+		return expr.To(d, expr.MulE(mixed.At(i...), total.At(i[:b+1]...)))
 	}))
 }
 

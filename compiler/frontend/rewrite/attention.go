@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
@@ -21,7 +22,7 @@ import (
 // and 1711 us. What the scores take in memory, which grows with the square of the tokens, is saved besides.
 func fuseAttention(g *graph.Graph) error {
 	readers := g.Users()
-	for k, n := range g.Nodes {
+	for _, n := range slices.Clone(g.Nodes) {
 		m, ok := matchAttention(g, readers, n)
 		if !ok {
 			continue
@@ -34,12 +35,21 @@ func fuseAttention(g *graph.Graph) error {
 		if m.mask != nil {
 			operands = append(operands, m.mask)
 		}
-		fused, err := g.Apply(op.Node{Name: n.Name, Op: op.FusedAttention, Opset: n.Opset, Attrs: attrs}, n.Result.Name, operands...)
-		if err != nil {
-			continue // a shape that the operator does not have, such as a broadcast batch
+		fuse := func(operands ...*graph.Value) (*graph.Node, error) {
+			return g.Apply(op.Node{Name: n.Name, Op: op.FusedAttention, Opset: n.Opset, Attrs: attrs}, n.Result.Name, operands...)
 		}
-		g.Nodes[k] = fused
-		g.Replace(n.Result, fused.Result)
+		nodes := sharedHeads(g, operands, fuse)
+		if nodes == nil {
+			fused, err := fuse(operands...)
+			if err != nil {
+				continue // a shape that the operator does not have, such as a broadcast batch
+			}
+			nodes = []*graph.Node{fused}
+		}
+		last, k := nodes[len(nodes)-1], slices.Index(g.Nodes, n)
+		g.Nodes[k] = last
+		g.Insert(k, nodes[:len(nodes)-1]...)
+		g.Replace(n.Result, last.Result)
 		readers = g.Users()
 	}
 	return nil

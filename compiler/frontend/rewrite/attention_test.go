@@ -110,3 +110,31 @@ func TestScoresThatAreReadElsewhereAreNoAttention(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedHeadsAreReadWhereTheyAre: keys and values of two heads, each repeated for two heads of queries as
+// exporters do, are operands as they are.
+func TestSharedHeadsAreReadWhereTheyAre(t *testing.T) {
+	list := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
+	shared := func() sketch.Model {
+		s := sketch.New().Input("q", 2, 4, 3, 4).Known("two", list(2)).Known("wide", list(1, 1, 2, 1, 1)).Known("all", list(2, 4, 5, 4))
+		for _, name := range []string{"k", "v"} {
+			s = s.Input(name, 2, 2, 5, 4).Node(name + "1 = Unsqueeze " + name + " two").Node(name + "2 = Expand " + name + "1 wide").
+				Node(name + "3 = Reshape " + name + "2 all")
+		}
+		return s.Node("turned = Transpose k3", sketch.Ints("perm", 0, 1, 3, 2)).Node("s = MatMul q turned")
+	}
+	for name, s := range map[string]sketch.Model{
+		"bare":                    shared().Node("p = Softmax s").Node("y = MatMul p v3"),
+		"a mask":                  shared().Constant("m", 3, 5).Node("a = Add s m").Node("p = Softmax a").Node("y = MatMul p v3"),
+		"a mask of each sequence": shared().Input("m", 2, 1, 3, 5).Node("a = Add s m").Node("p = Softmax a").Node("y = MatMul p v3"),
+	} {
+		m := s.Output("y")
+		p := sketch.Import(t, m)
+		if len(p.Tasks) != 1 {
+			t.Errorf("%s: became %v", name, sketch.TaskNames(p))
+		}
+		sketch.CheckMeaning(t, m, p)
+	}
+	m := shared().Input("m", 1, 4, 3, 5).Node("a = Add s m").Node("p = Softmax a").Node("y = MatMul p v3").Output("y")
+	sketch.CheckMeaning(t, m, sketch.Import(t, m)) // a mask of each head: repeated as before
+}

@@ -30,10 +30,14 @@ func (e *expansion) attention() []*op.Item {
 	if e.failed() || !e.headsFit(q, k, v) {
 		return nil
 	}
-	scores := e.scores(q, k)
+	qs, ks, vs := q, k, v
+	if q.Shape[1] != k.Shape[1] {
+		qs, ks, vs = e.grouped(q, k), e.grouped(k, k), e.grouped(v, k)
+	}
+	scores := e.scores(qs, ks)
 	biased := scores
 	if bias := e.attentionBias(q, k); bias != nil {
-		biased = e.op(op.Add, nil, scores, bias)
+		biased = e.op(op.Add, nil, scores, e.groupedBias(bias, q, k))
 	}
 	weights := e.weights(biased, q.DType)
 	shown := scores
@@ -44,8 +48,15 @@ func (e *expansion) attention() []*op.Item {
 	case e.wants(3):
 		e.fail("qk_matmul_output_mode %d is not supported, for operator sets disagree on it: use 0 without softcap, or 3", mode)
 	}
-	y := e.perHead(weights, v, q.Shape[1])
-	if rank == 3 && !e.failed() {
+	y := e.op(op.MatMul, nil, weights, vs)
+	if e.failed() {
+		return nil
+	}
+	if len(qs.Shape) > 4 {
+		y = e.reshape(y, q.Shape[0], q.Shape[1], q.Shape[2], v.Shape[3])
+		shown = e.reshape(shown, q.Shape[0], q.Shape[1], q.Shape[2], k.Shape[2])
+	}
+	if rank == 3 {
 		y = e.op(op.Transpose, attributes{intsOf("perm", 0, 2, 1, 3)}, y)
 		y = e.reshape(y, q.Shape[0], q.Shape[2], q.Shape[1]*v.Shape[3])
 	}
@@ -87,8 +98,14 @@ func (e *expansion) headsFit(q, k, v *op.Value) bool {
 
 // scores is scale * q kᵀ [batch, heads, positions of q, positions of k], softly capped where the node says so.
 func (e *expansion) scores(q, k *op.Value) *op.Value {
-	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[3])))
-	product := e.perHead(q, e.op(op.Transpose, attributes{intsOf("perm", 0, 1, 3, 2)}, k), q.Shape[1])
+	if e.failed() {
+		return nil
+	}
+	last := int64(len(q.Shape) - 1)
+	perm := []int64{0, 1, 2, 3, 4}[:last+1]
+	perm[last-1], perm[last] = last, last-1
+	scale := e.node.Float("scale", 1/math.Sqrt(float64(q.Shape[last])))
+	product := e.op(op.MatMul, nil, q, e.op(op.Transpose, attributes{intsOf("perm", perm...)}, k))
 	s := e.op(op.Mul, nil, product, e.scalar(q.DType, scale))
 	if limit := e.node.Float("softcap", 0); limit > 0 {
 		s = e.op(op.Tanh, nil, e.op(op.Div, nil, s, e.scalar(q.DType, limit)))
@@ -97,19 +114,24 @@ func (e *expansion) scores(q, k *op.Value) *op.Value {
 	return s
 }
 
-// perHead multiplies matrices [batch, heads, m, n] with [batch, groups, n, o], of which each serves heads/groups
-// heads.
-func (e *expansion) perHead(a, b *op.Value, heads int64) *op.Value {
-	if e.failed() {
-		return nil
+// grouped is an operand [batch, heads, positions, size] with an axis for the heads of queries that share one of keys:
+// [batch, heads of keys, heads that share, positions, size].
+func (e *expansion) grouped(v, keys *op.Value) *op.Value {
+	s, groups := v.Shape, keys.Shape[1]
+	return e.reshape(v, s[0], groups, s[1]/groups, s[2], s[3])
+}
+
+// groupedBias is a bias that broadcasts to [batch, heads, positions of q, positions of k] for scores of grouped heads.
+func (e *expansion) groupedBias(bias, q, k *op.Value) *op.Value {
+	groups := k.Shape[1]
+	if e.failed() || q.Shape[1] == groups || len(bias.Shape) < 3 {
+		return bias
 	}
-	groups := b.Shape[1]
-	if groups == heads {
-		return e.op(op.MatMul, nil, a, b)
+	s := slices.Concat(slices.Repeat([]int64{1}, 4-min(4, len(bias.Shape))), bias.Shape)
+	if s[1] == 1 {
+		return e.reshape(bias, s[0], 1, 1, s[2], s[3])
 	}
-	x, y := a.Shape, b.Shape
-	product := e.op(op.MatMul, nil, e.reshape(a, x[0], groups, heads/groups, x[2], x[3]), e.reshape(b, y[0], groups, 1, y[2], y[3]))
-	return e.reshape(product, x[0], heads, x[2], y[3])
+	return e.reshape(bias, s[0], groups, s[1]/groups, s[2], s[3])
 }
 
 // weights is the softmax of the scores, in the precision that the node says.

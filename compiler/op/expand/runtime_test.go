@@ -212,6 +212,17 @@ func TestGroupsOfQueriesShareKeysAndValues(t *testing.T) {
 	wantElements(t, "packed", out["y"], groupAttention(q, k, v, in["cos"], in["sin"], 0.25))
 }
 
+// TestSharedKeysAreReadByOneKernel: with a past and a window, too.
+func TestSharedKeysAreReadByOneKernel(t *testing.T) {
+	m := sketch.New().Input("q", 1, 5, 24).Input("k", 1, 5, 12).Input("v", 1, 5, 12).Input("past", 1, 2, 3, 6).
+		Node("y keys values = GroupQueryAttention q k v past past", sketch.Int("num_heads", 4), sketch.Int("kv_num_heads", 2), sketch.Int("local_window_size", 4)).
+		Output("y")
+	names := sketch.TaskNames(sketch.Import(t, ofRuntime(m)))
+	if all := strings.Join(names, "\n"); !strings.Contains(all, "attention") || strings.Contains(all, "matmul") {
+		t.Errorf("became\n%s", all)
+	}
+}
+
 // lengths are known ones, as ONNX Runtime has them.
 func lengths(v ...int64) *array.Array {
 	a := array.New(array.Int32, int64(len(v)))

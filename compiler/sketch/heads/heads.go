@@ -12,7 +12,8 @@ import (
 type Attention struct {
 	// The stages by role; Keys and Values are -1 where the operands are read as they are.
 	Out, Mixed, Total, Sum, Exp, Largest, Masked, Scores, Keys, Values int
-	// Batch has the axes of Out that every stage has, Row the one that keys lack and Column the one that scores lack.
+	// Batch has the axes of Out that every stage has, but that keys and values may lack some that share them; Row is
+	// the last one that they lack, and Column the one that scores lack.
 	Batch       []int
 	Row, Column int
 	// Dims has the dimension of each axis of Out in each stage, -1 for none.
@@ -123,6 +124,7 @@ func (a *Attention) findAxes(s *schedule.Schedule) bool {
 		}
 	}
 	a.Row, a.Column = -1, -1
+	own := 0
 	for k := range out.Axes {
 		switch {
 		case a.Dims[a.Mixed][k] < 0:
@@ -131,10 +133,15 @@ func (a *Attention) findAxes(s *schedule.Schedule) bool {
 			a.Column = k
 		case a.loads(s, a.Mixed, k) == 2 && a.loads(s, a.Scores, k) == 2:
 			a.Batch = append(a.Batch, k)
+			own++
 		default:
+			if a.Row >= 0 { // queries that share keys are batches but for the last axis of theirs
+				a.Batch = append(a.Batch, a.Row)
+			}
 			a.Row = k
 		}
 	}
+	slices.Sort(a.Batch)
 	rank := len(out.Axes)
 	if a.Row < 0 || a.Column != rank-1 || len(a.Batch) != rank-2 || len(s.Stages[a.Scores].Axes) != rank || len(s.Stages[a.Total].Axes) != rank-1 {
 		return false
@@ -142,7 +149,7 @@ func (a *Attention) findAxes(s *schedule.Schedule) bool {
 	for _, id := range []int{a.Keys, a.Values} {
 		if id >= 0 {
 			g := s.Stages[id]
-			if len(g.Axes) != rank { // an operand that is no matrix, of an outer product
+			if len(g.Axes) != own+2 { // an operand that is no matrix, of an outer product
 				return false
 			}
 			a.Straight[id] = nest.MovesByOne(g, g.Axes[len(g.Axes)-1])

@@ -61,10 +61,15 @@ func (a *attention) places(id int) []int64 {
 	if a.Straight[id] {
 		places = []int64{layNowhere, layAlone}
 	}
-	if len(a.Batch) > 0 {
+	if len(a.Batch) > 0 && !a.isShared(id) {
 		places = append(places, layInBatch)
 	}
 	return places
+}
+
+// isShared reports whether several batches read the same elements of keys or values.
+func (a *attention) isShared(id int) bool {
+	return slices.ContainsFunc(a.Batch, func(k int) bool { return a.Dims[id][k] < 0 })
 }
 
 // onlyPlace is where a stage is computed that leaves no choice.
@@ -295,7 +300,10 @@ func (a *attention) lay(b *nest.Builder, id int, where int64, batchAt int) {
 	}
 	axes := len(b.S.Stages[id].Axes)
 	vectors, lane := b.Split(id, axes-1, a.lanes, schedule.Peel)
-	batch := a.batchOf(id)
+	var batch []int // all that are no rows or columns
+	for k := range axes - 2 {
+		batch = append(batch, k)
+	}
 	order := slices.Concat(batch, []int{vectors, axes - 2, lane})
 	if a.Straight[id] {
 		order = slices.Concat(batch, []int{axes - 2, vectors, lane})
