@@ -71,6 +71,7 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench
 	@$(MAKE) --no-print-directory build
 	@bench/run.sh
+	@bench/run.sh decoding
 
 OPERATORS ?= -set library,blocks -batch 1
 bench-operators: ## single operators against the machine's limits, and in turns with oneDNN and ggml; OPERATORS='-set ansor'

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Compares models on this machine with ONNX Runtime in interleaved runs, and prints a table in Markdown.
 #
-# usage: bench/run.sh [FLAGS] [MODEL[:INPUTS.npz] ...]
+# usage: bench/run.sh [decoding] [FLAGS] [MODEL[:INPUTS.npz] ...]
+#   decoding          one token of decoders, with weights of 32, 16, 8 and 4 bits, without tuning
 #   MODEL is a name that 'tilth model' knows, or an .onnx file; all built-in models when none is named
 #   --untuned         default schedules only, without tuning
 #   --again           compare also what was compared before with this version of the tree
@@ -18,4 +19,9 @@ mkdir -p "$work"
 scripts/ort.sh
 go build -o "$work/bench" ./bench/models
 read -ra models <<<"${BENCH_MODELS:-}"
-exec "$work/bench" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"
+form=()
+if [[ ${1:-} == decoding ]]; then
+  form=(decoding)
+  shift
+fi
+exec "$work/bench" "${form[@]}" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

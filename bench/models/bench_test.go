@@ -89,8 +89,8 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !have(r.Rows, "b", 1, "2", []string{untunedSchedules}) || have(r.Rows, "a", 1, "2", []string{untunedSchedules}) ||
-		have(r.Rows, "b", 1, "2", []string{untunedSchedules, tunedSchedules}) {
+	untuned, tuned := kind{schedules: untunedSchedules}, kind{schedules: tunedSchedules}
+	if !have(r.Rows, "b", 1, "2", []kind{untuned}) || have(r.Rows, "a", 1, "2", []kind{untuned}) || have(r.Rows, "b", 1, "2", []kind{untuned, tuned}) {
 		t.Error("the results of a version are not known")
 	}
 	var table strings.Builder

@@ -62,9 +62,11 @@ type measurement struct {
 	PeakMemory     int64 `json:"peak_memory_bytes"`
 	PeerMemory     int64 `json:"peer_memory_bytes"`
 	PeerPeakMemory int64 `json:"peer_peak_memory_bytes"`
-	// Flop is of one execution with every sum computed directly; WeightBytes must be read by each.
+	// Flop is of one execution with every sum computed directly; WeightBytes must be read by each. Bytes are the least
+	// that its kernels read and write.
 	Flop        float64  `json:"flop"`
 	WeightBytes int64    `json:"weight_bytes"`
+	Bytes       int64    `json:"bytes,omitempty"`
 	Peak        aot.Peak `json:"peak"`
 	// Kernels are the tasks that take most of the time.
 	Kernels []kernel `json:"kernels,omitempty"`
@@ -234,7 +236,7 @@ func (c *comparison) judge() error {
 		if err := one.ask("profile", &p); err != nil {
 			return err
 		}
-		m.Peak, m.Kernels = p.Peak, busiest(p.Calls, mostKernels)
+		m.Peak, m.Bytes, m.Kernels = p.Peak, p.Total.Bytes, busiest(p.Calls, mostKernels)
 		m.judgeTimes(c.peer.samples, one.samples)
 	}
 	return nil

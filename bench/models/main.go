@@ -24,6 +24,8 @@ func run(ctx context.Context, args []string) error {
 	switch form {
 	case "compare":
 		return runComparison(ctx, rest, os.Stdout)
+	case "decoding":
+		return runDecoding(ctx, rest, os.Stdout)
 	case "serve":
 		return runServer(ctx, rest, os.Stdin, os.Stdout)
 	case "trials":

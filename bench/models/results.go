@@ -39,10 +39,10 @@ func (r result) Same(o result) bool {
 // resultsName is the file's name.
 const resultsName = "models"
 
-// have reports whether there are results of a version for all the schedules.
-func have(rows []result, model string, threads int, version string, schedules []string) bool {
-	for _, s := range schedules {
-		want := result{Model: model, Threads: threads, Schedules: s}
+// have reports whether there are results of a version for all kinds of packages.
+func have(rows []result, model string, threads int, version string, kinds []kind) bool {
+	for _, k := range kinds {
+		want := result{Model: model, Threads: threads, Schedules: k.schedules}
 		if !slices.ContainsFunc(rows, func(row result) bool { return row.Same(want) && row.Version == version }) {
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,13 +26,28 @@ type suite struct {
 	tilth   string
 	dir     string
 	threads []string
-	// budget is the tuning time of a model for each number of threads; empty = compare default schedules only.
+	// file is the name of the results' file.
+	file string
+	// kinds are the packages of each model, write what models are written with, and extents what packages are executed
+	// with.
+	kinds          []kind
+	write, extents []string
+	// budget is the tuning time of a model for each number of threads.
 	budget  string
 	again   bool
+	folder  string
 	under   []string
 	version string
 	machine string
 	results *results.File[result]
+}
+
+// kind is a way in which models are compiled.
+type kind struct {
+	// schedules is its name in results; tuned ones are tuned for before.
+	schedules string
+	arguments []string
+	tuned     bool
 }
 
 // entry is a model to compare.
@@ -44,12 +60,24 @@ type entry struct {
 // runSuite goes through models: those named, or all built-in ones. What was compared before with the same version of
 // the tree is left as it is.
 func runSuite(ctx context.Context, args []string, w io.Writer) error {
-	s := &suite{}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	s := &suite{file: resultsName, kinds: []kind{{schedules: untunedSchedules, arguments: []string{"--untuned"}}, {schedules: tunedSchedules, tuned: true}}}
+	names, err := s.parse("bench", args)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		names = model.Names()
+	}
+	return s.run(ctx, names, w)
+}
+
+// parse reads the flags of a suite, and returns the models that are named.
+func (s *suite) parse(form string, args []string) (names []string, err error) {
+	flags := flag.NewFlagSet(form, flag.ContinueOnError)
 	s.addFlags(flags)
 	flags.StringVar(&s.tilth, "tilth", "bin/tilth", "the program to compare")
 	flags.StringVar(&s.dir, "dir", ".tools/bench", "folder for models, records and packages")
-	folder := flags.String("results", results.Folder, "folder that keeps the results of each kind of machine")
+	flags.StringVar(&s.folder, "results", results.Folder, "folder that keeps the results of each kind of machine")
 	flags.StringVar(&s.version, "version", "", "version of the tree; what was compared with it is not compared again")
 	flags.StringVar(&s.budget, "time", "5m", "tuning time of a model for each number of threads")
 	untuned := flags.Bool("untuned", false, "compare default schedules only")
@@ -57,12 +85,16 @@ func runSuite(ctx context.Context, args []string, w io.Writer) error {
 	threads := flags.String("threads", "1,2", "numbers of threads")
 	under := flags.String("under", "", "command, with its arguments, to run each comparison under")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return nil, err
 	}
 	if s.threads, s.under = strings.Split(*threads, ","), strings.Fields(*under); *untuned {
-		s.budget = ""
+		s.kinds = slices.DeleteFunc(s.kinds, func(k kind) bool { return k.tuned })
 	}
-	entries, err := s.entries(flags.Args())
+	return flags.Args(), nil
+}
+
+func (s *suite) run(ctx context.Context, names []string, w io.Writer) error {
+	entries, err := s.entries(names)
 	if err != nil {
 		return err
 	}
@@ -71,21 +103,18 @@ func runSuite(ctx context.Context, args []string, w io.Writer) error {
 		return err
 	}
 	s.machine = machine.Processor()
-	if s.results, err = results.Open[result](*folder, s.machine, resultsName); err != nil {
+	if s.results, err = results.Open[result](s.folder, s.machine, s.file); err != nil {
 		return err
 	}
 	return s.all(ctx, entries, w)
 }
 
 func (s *suite) entries(names []string) (list []entry, err error) {
-	if len(names) == 0 {
-		names = model.Names()
-	}
 	for _, n := range names {
 		path, inputs, _ := strings.Cut(n, ":")
 		e := entry{name: strings.TrimSuffix(filepath.Base(path), ".onnx"), path: path, inputs: inputs}
 		if !strings.HasSuffix(path, ".onnx") {
-			e.path = filepath.Join(s.dir, path+".onnx")
+			e.path = filepath.Join(s.dir, strings.Join(append([]string{path}, s.write...), "")+".onnx")
 			if err := model.Check(path, model.Options{}); err != nil {
 				return nil, err
 			}
@@ -109,7 +138,7 @@ func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 		}
 	}
 	var out strings.Builder
-	writeTables(&out, s.machine, s.results.Rows)
+	writerOf(s.file)(&out, s.machine, s.results.Rows)
 	_, err := io.WriteString(w, out.String())
 	return errors.Join(err, failed)
 }
@@ -119,22 +148,18 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 	if err != nil {
 		return fmt.Errorf("-threads: %w", err)
 	}
-	wanted := []string{untunedSchedules}
-	if s.budget != "" {
-		wanted = append(wanted, tunedSchedules)
-	}
-	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, wanted) {
+	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, s.kinds) {
 		return nil
 	}
 	if _, err := os.Stat(e.path); err != nil {
-		if _, err := s.ask(ctx, "model", e.name, "-o", e.path); err != nil {
+		if _, err := s.ask(ctx, append([]string{"model", e.name, "-o", e.path}, s.write...)...); err != nil {
 			return err
 		}
 	}
 	var rows []result
-	for _, schedules := range wanted {
-		fmt.Fprintf(w, "%s, %d threads, %s\n", e.name, n, schedules)
-		r, err := s.compiled(ctx, e, n, schedules)
+	for _, k := range s.kinds {
+		fmt.Fprintf(w, "%s, %s, %s\n", e.name, plural(n), k.schedules)
+		r, err := s.compiled(ctx, e, n, k)
 		if err != nil {
 			return err
 		}
@@ -147,18 +172,17 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 }
 
 // compiled makes a package, with tuned schedules after tuning.
-func (s *suite) compiled(ctx context.Context, e entry, threads int, schedules string) (result, error) {
+func (s *suite) compiled(ctx context.Context, e entry, threads int, k kind) (result, error) {
 	base := filepath.Join(s.dir, fmt.Sprintf("%s-%d", e.name, threads))
-	r := result{Model: e.name, Threads: threads, Schedules: schedules, Version: s.version}
-	arguments := []string{"compile", e.path, "--threads", strconv.Itoa(threads), "--no-cache", "--json"}
-	if schedules == untunedSchedules {
-		arguments = append(arguments, "--untuned", "-o", base+"-untuned.tar")
-	} else {
+	r := result{Model: e.name, Threads: threads, Schedules: k.schedules, Version: s.version}
+	name := fmt.Sprintf("%s-%s.tar", base, strings.ReplaceAll(k.schedules, " ", "-"))
+	arguments := append([]string{"compile", e.path, "--threads", strconv.Itoa(threads), "--no-cache", "--json", "-o", name}, k.arguments...)
+	if k.tuned {
 		records := filepath.Join(s.dir, "tilth.db")
 		if err := s.tune(ctx, e, threads, records, base+".jsonl"); err != nil {
 			return r, err
 		}
-		arguments = append(arguments, "--records", records, "-o", base+".tar")
+		arguments = append(arguments, "--records", records)
 	}
 	answer, err := s.ask(ctx, arguments...)
 	if err != nil {
@@ -185,6 +209,7 @@ func (s *suite) compare(ctx context.Context, e entry, threads string, rows []res
 	}
 	command := append(s.under, self, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
 		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-script", s.script)
+	command = append(command, s.extents...)
 	for _, r := range rows {
 		command = append(command, r.Compiled.Package)
 	}

@@ -21,21 +21,26 @@ func runTable(args []string, w io.Writer) error {
 	folder := flags.String("results", results.Folder, "folder with the results of all machines")
 	kernels := flags.Int("kernels", 0, "so many kernels that take longest, for each result")
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
+	ofDecoders := flags.Bool("decoding", false, "the tables of decoders")
 	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	machines, err := results.Machines(*folder, resultsName)
+	name, part := resultsName, documentPart
+	if *ofDecoders {
+		name, part = decodingName, decodingPart
+	}
+	machines, err := results.Machines(*folder, name)
 	if err != nil {
 		return err
 	}
 	var out strings.Builder
 	for _, machine := range machines {
-		r, err := results.Open[result](*folder, machine, resultsName)
+		r, err := results.Open[result](*folder, machine, name)
 		if err != nil {
 			return err
 		}
-		writeTables(&out, machine, r.Rows)
+		writerOf(name)(&out, machine, r.Rows)
 		for _, row := range sorted(r.Rows) {
 			if row.Ratio < *below && *kernels > 0 && len(row.Kernels) > 0 {
 				row.writeKernels(&out, *kernels)
@@ -43,10 +48,18 @@ func runTable(args []string, w io.Writer) error {
 		}
 	}
 	if *into != "" {
-		return document.Splice(*into, documentPart, out.String())
+		return document.Splice(*into, part, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
+}
+
+// writerOf is what writes the tables of a file of results.
+func writerOf(file string) func(out *strings.Builder, machine string, rows []result) {
+	if file == decodingName {
+		return writeDecoding
+	}
+	return writeTables
 }
 
 // writeTables writes a machine's results as tables in Markdown, those of the same number of threads and schedules
