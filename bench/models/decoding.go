@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// decodingName is the name of the file with results of decoders, and decodingPart the part of a document that has their
-// table.
+// decodingName is the name of the file with results of decoders, and decodingPart the part of a document that has
+// their table.
 const decodingName, decodingPart = "decoding", "bench decoding"
 
 // decoders are compared when none is named.
