@@ -68,7 +68,7 @@ chaos: ## faults against farms of real processes, power cuts too, and whether pr
 		-farms $(FARMS) -keep $(CURDIR)/.tools/chaos
 
 bench: ## tune all built-in models and compare them with ONNX Runtime
-	@scripts/packages.sh bench
+	@scripts/packages.sh bench peers
 	@$(MAKE) --no-print-directory build
 	@bench/run.sh
 	@bench/run.sh decoding

@@ -17,6 +17,7 @@ cd "$(dirname "$0")/.."
 work=.tools/bench
 mkdir -p "$work"
 scripts/ort.sh
+scripts/peers.sh
 go build -o "$work/bench" ./bench/models
 read -ra models <<<"${BENCH_MODELS:-}"
 form=()

@@ -1,16 +1,16 @@
 #!/bin/bash
-# Installs the libraries whose single operators this repository compares with its own, and the programs that time
-# them, into .tools/peers: the newest oneDNN and ggml that Debian has, unpacked beside the system, which stays as it is.
-# Prints the folder; nothing where they are not to be had.
+# Installs the libraries that this repository compares with its own code, and the programs that time them, into
+# .tools/peers: the newest oneDNN, ggml, and ONNX Runtime with its provider of oneDNN's kernels that Debian has, unpacked
+# beside the system, which stays as it is. Prints the folder; nothing where they are not to be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-sources=bench/operators/peer/src
+sources=bench/operators/peer/src models=bench/models/peer
 to=$PWD/.tools/peers
 root=$to/root
 libraries=$root/usr/lib/x86_64-linux-gnu
 [ "$(dpkg --print-architecture)" = amd64 ] || {
-	echo "peers.sh: doing without oneDNN and ggml, which are measured on x86-64 only" >&2
+	echo "peers.sh: doing without oneDNN, ggml and ONNX Runtime with oneDNN, which are measured on x86-64 only" >&2
 	exit 0
 }
 
@@ -25,30 +25,42 @@ unpack() {
 	local options=(-qq -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State=$apt"
 		-o "Dir::State::status=$apt/status" -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
 	apt-get "${options[@]}" update
-	local onednn
-	onednn=$(apt-cache "${options[@]}" depends libdnnl-dev | sed -n 's/.*Depends: \(libdnnl[0-9.]*\)$/\1/p' | head -1)
-	(cd "$apt/packages" && apt-get "${options[@]}" download libdnnl-dev "$onednn" libggml-dev libggml0 libc6 libstdc++6 libgomp1 libgcc-s1)
+	local headers=(libdnnl-dev libggml-dev libonnxruntime-dev) needed
+	needed=$(
+		apt-cache "${options[@]}" depends "${headers[@]}" | sed -n 's/.*Depends: \(lib\(dnnl\|ggml\|onnxruntime\)[0-9.]*\)$/\1/p'
+		echo libonnxruntime-providers
+	)
+	# shellcheck disable=SC2086 # a list of names
+	needed=$(apt-cache "${options[@]}" depends --recurse --no-{recommends,suggests,conflicts,breaks,replaces,enhances,pre-depends} $needed |
+		grep '^[a-z]' | sort -u)
+	# shellcheck disable=SC2086
+	(cd "$apt/packages" && apt-get "${options[@]}" download "${headers[@]}" libc6 libgomp1 $needed)
 	for package in "$apt"/packages/*.deb; do dpkg -x "$package" "$root"; done
 	rm -rf "$apt"
 }
 
-# compile makes a program, and a command that starts it with the libraries that were unpacked.
+# compile makes a program of a file, and a command that starts it with the libraries that were unpacked.
 compile() {
-	local name=$1 loader
+	local source=$1 name loader before='' after=''
+	name=$(basename "$source" .cpp)
 	shift
-	g++ -O2 -std=c++17 -mclflushopt -Wall -Wextra -I"$root/usr/include" -I"$root/usr/include/x86_64-linux-gnu" "$sources/$name.cpp" \
+	g++ -O2 -std=c++17 -mclflushopt -Wall -Wextra -I"$root/usr/include" -I"$root/usr/include/x86_64-linux-gnu" "$source" \
 		-o "$to/$name.bin" -L"$libraries" "$@" -Wl,--allow-shlib-undefined
+	if [[ $name == onnxruntime ]]; then # which writes a line for each operator that it knows
+		before='OMP_NUM_THREADS="$2" ' after=' 2>/dev/null'
+	fi
 	loader=$(find "$root" -name ld-linux-x86-64.so.2 -print -quit)
-	printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' "$loader" "$libraries" "$to/$name.bin" >"$to/$name.new"
+	printf '#!/bin/sh\n%sexec "%s" --library-path "%s" "%s" "$@"%s\n' "$before" "$loader" "$libraries" "$to/$name.bin" "$after" >"$to/$name.new"
 	chmod +x "$to/$name.new"
 	mv "$to/$name.new" "$to/$name"
 }
 
-stale() { [ ! -x "$to/$1" ] || [ "$sources/$1.cpp" -nt "$to/$1" ] || [ "$sources/talk.h" -nt "$to/$1" ]; }
+stale() { [ ! -x "$to/$(basename "$1" .cpp)" ] || [ "$1" -nt "$to/$(basename "$1" .cpp)" ] || [ "$sources/talk.h" -nt "$to/$(basename "$1" .cpp)" ]; }
 
 mkdir -p "$to"
-[ -e "$libraries/libdnnl.so" ] && [ -e "$libraries/libggml.so" ] || unpack
-! stale onednn || compile onednn -ldnnl
-! stale ggml || compile ggml -lggml -lggml-base
+[ -e "$libraries/libdnnl.so" ] && [ -e "$libraries/libggml.so" ] && [ -e "$libraries/libonnxruntime_providers_dnnl.so" ] || unpack
+! stale "$sources/onednn.cpp" || compile "$sources/onednn.cpp" -ldnnl
+! stale "$sources/ggml.cpp" || compile "$sources/ggml.cpp" -lggml -lggml-base
+! stale "$models/onnxruntime.cpp" || compile "$models/onnxruntime.cpp" -lonnxruntime
 ln -sfn "$(find "$libraries/ggml" -maxdepth 1 -name 'backends*' -print -quit)" "$to/ggml-backends"
 echo "$to"

@@ -30,12 +30,15 @@ type comparison struct {
 	inputs   string // .npz; empty = made up
 	extents  map[string]int64
 	// seconds is about how long to go on; there are at least minRounds rounds of runs executions.
-	seconds      float64
-	runs         int
-	ortDir       string
-	script       string
-	scratch      string
+	seconds float64
+	runs    int
+	ortDir  string
+	script  string
+	scratch string
+	// onednn is the program that serves ONNX Runtime with oneDNN; it does without where the file is not there.
+	onednn       string
 	peer         *contender
+	oneDNN       *contender
 	ours         []*contender
 	measurements []measurement
 }
@@ -55,6 +58,10 @@ type measurement struct {
 	Ratio     float64 `json:"ratio"`
 	RatioLow  float64 `json:"ratio_low"`
 	RatioHigh float64 `json:"ratio_high"`
+	// OneDNNSeconds and OneDNNRatio are such medians of ONNX Runtime with its provider of oneDNN's kernels; 0 where it did
+	// not take part.
+	OneDNNSeconds float64 `json:"onednn_seconds,omitempty"`
+	OneDNNRatio   float64 `json:"onednn_ratio,omitempty"`
 	// RelativeError is the largest difference of an output from the peer's over the output's largest value.
 	RelativeError float64 `json:"relative_error"`
 	// Memory is the bytes by which the model raised the process's peak of resident memory, PeakMemory the peak.
@@ -108,6 +115,7 @@ func (c *comparison) addFlags(flags *flag.FlagSet) {
 	flags.Float64Var(&c.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
 	flags.IntVar(&c.runs, "runs", 3, "executions in a turn")
 	flags.StringVar(&c.ortDir, "ort", ".tools/ort", "folder with node_modules/onnxruntime-node")
+	flags.StringVar(&c.onednn, "onednn", ".tools/peers/onnxruntime", "the program that serves ONNX Runtime with oneDNN, as scripts/peers.sh installs it")
 	flags.StringVar(&c.script, "script", "bench/models/ort.js", "the script that serves ONNX Runtime")
 }
 
@@ -168,6 +176,9 @@ func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
 	if c.peer, err = start(ctx, "ONNX Runtime", "node", c.script, c.ortDir, c.model, fmt.Sprint(c.threads), spec); err != nil {
 		return err
 	}
+	if err := c.startOneDNN(ctx, spec); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -182,8 +193,37 @@ func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
 	return nil
 }
 
+// startOneDNN starts ONNX Runtime with oneDNN where it is installed. A model that it cannot run is no error.
+func (c *comparison) startOneDNN(ctx context.Context, spec string) error {
+	if _, err := os.Stat(c.onednn); err != nil {
+		return nil
+	}
+	inputs, err := listed(spec)
+	if err != nil {
+		return err
+	}
+	arguments := []string{c.onednn, c.model, fmt.Sprint(c.threads)}
+	for _, in := range inputs {
+		shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(in.Shape), "[]"), " ", "x")
+		arguments = append(arguments, in.Name, in.DType, shape, in.File)
+	}
+	if c.oneDNN, err = start(ctx, "ONNX Runtime with oneDNN", arguments...); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: doing without ONNX Runtime with oneDNN: %v\n", err)
+	}
+	return nil
+}
+
+// contenders are all that take turns.
+func (c *comparison) contenders() []*contender {
+	list := []*contender{c.peer}
+	if c.oneDNN != nil {
+		list = append(list, c.oneDNN)
+	}
+	return append(list, c.ours...)
+}
+
 func (c *comparison) stop() (err error) {
-	for _, one := range append(c.ours, c.peer) {
+	for _, one := range c.contenders() {
 		if one != nil {
 			err = errors.Join(err, one.stop())
 		}
@@ -195,7 +235,7 @@ func (c *comparison) stop() (err error) {
 func (c *comparison) takeTurns(ctx context.Context) error {
 	began := time.Now()
 	for round := 0; round < minRounds || time.Since(began).Seconds() < c.seconds; round++ {
-		for _, one := range append([]*contender{c.peer}, c.ours...) {
+		for _, one := range c.contenders() {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -238,6 +278,9 @@ func (c *comparison) judge() error {
 		}
 		m.Peak, m.Bytes, m.Kernels = p.Peak, p.Total.Bytes, busiest(p.Calls, mostKernels)
 		m.judgeTimes(c.peer.samples, one.samples)
+		if c.oneDNN != nil {
+			m.OneDNNSeconds, m.OneDNNRatio = against(c.oneDNN.samples, one.samples)
+		}
 	}
 	return nil
 }
@@ -252,6 +295,16 @@ func (m *measurement) judgeTimes(peer, ours [][]float64) {
 	m.Rounds = len(ratios)
 	m.Seconds, m.PeerSeconds = stat.Of(all).Median, stat.Of(peerAll).Median
 	m.RatioLow, m.Ratio, m.RatioHigh = stat.Quartiles(ratios)
+}
+
+// against are the median time of another contender, and the median over the rounds of its time by ours.
+func against(other, ours [][]float64) (seconds, ratio float64) {
+	var all, ratios []float64
+	for k := range ours {
+		ratios = append(ratios, stat.Of(other[k]).Median/stat.Of(ours[k]).Median)
+		all = append(all, other[k]...)
+	}
+	return stat.Of(all).Median, stat.Of(ratios).Median
 }
 
 // worst is the largest difference over all outputs, each relative to its largest value; the largest number when one is

@@ -208,7 +208,7 @@ func (s *suite) compare(ctx context.Context, e entry, threads string, rows []res
 		return err
 	}
 	command := append(s.under, self, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
-		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-script", s.script)
+		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-onednn", s.onednn, "-script", s.script)
 	command = append(command, s.extents...)
 	for _, r := range rows {
 		command = append(command, r.Compiled.Package)

@@ -75,8 +75,8 @@ func writeTables(out *strings.Builder, machine string, rows []result) {
 }
 
 // columns of the table, and their alignment.
-const columns = `| model | ms | ONNX Runtime | × (quartiles) | GFLOP | limit by FLOP | weights | limit by bytes | error | memory | theirs | compiled in | tree |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+const columns = `| model | ms | ONNX Runtime | × (quartiles) | × with oneDNN | GFLOP | limit by FLOP | weights | limit by bytes | error | memory | theirs | compiled in | tree |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 `
 
 func writePart(out *strings.Builder, rows []result, threads int, schedules string) {
@@ -98,10 +98,18 @@ func writeRow(out *strings.Builder, r result) {
 	if r.Schedules == tunedSchedules && r.Compiled.Tuned < r.Compiled.Tasks {
 		name += fmt.Sprintf(" (%d of %d tasks)", r.Compiled.Tuned, r.Compiled.Tasks)
 	}
-	fmt.Fprintf(out, "| %s | %.4g | %.4g | **%.2f** (%.2f–%.2f) | %.3g | %.3g ms | %s | %.3g ms | %s | %s | %s | %.3g s | %s |\n",
-		name, r.Seconds*1e3, r.PeerSeconds*1e3, r.Ratio, r.RatioLow, r.RatioHigh,
+	fmt.Fprintf(out, "| %s | %.4g | %.4g | **%.2f** (%.2f–%.2f) | %s | %.3g | %.3g ms | %s | %.3g ms | %s | %s | %s | %.3g s | %s |\n",
+		name, r.Seconds*1e3, r.PeerSeconds*1e3, r.Ratio, r.RatioLow, r.RatioHigh, withOneDNN(r.OneDNNRatio),
 		r.Flop/1e9, limit(r.Flop, r.Peak.FlopsPerSecond), show.Bytes(r.WeightBytes), limit(float64(r.WeightBytes), r.Peak.BytesPerSecond),
 		largestError(r.RelativeError), show.Bytes(r.Memory), show.Bytes(r.PeerMemory), r.Compiled.Seconds, r.Version)
+}
+
+// withOneDNN is the ratio to ONNX Runtime with oneDNN, where that took part.
+func withOneDNN(ratio float64) string {
+	if ratio == 0 {
+		return show.Missing
+	}
+	return fmt.Sprintf("%.2f", ratio)
 }
 
 func plural(threads int) string {

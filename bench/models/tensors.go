@@ -64,15 +64,23 @@ func writeSpec(tensors map[string]*array.Array, dir string) (string, error) {
 }
 
 func readSpec(path string) (map[string]*array.Array, error) {
+	list, err := listed(path)
+	if err != nil {
+		return nil, err
+	}
+	return readTensors(list)
+}
+
+// listed are the tensors of a list.
+func listed(path string) (list []tensorFile, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	var list []tensorFile
 	if err := json.Unmarshal(b, &list); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return readTensors(list)
+	return list, nil
 }
 
 // dtypeNames are the element types by ONNX Runtime's names.
