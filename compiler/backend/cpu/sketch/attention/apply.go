@@ -16,6 +16,7 @@ const (
 	layNowhere = iota // they are read as they lie
 	layAlone
 	layInBatch
+	readAlong // keys are read as they lie, with the terms of a score in lanes
 )
 
 // family is the schedules of the attention, also in tiles where m is not nil.
@@ -64,6 +65,9 @@ func (a *attention) places(id int) []int64 {
 	if len(a.Batch) > 0 && !a.isShared(id) {
 		places = append(places, layInBatch)
 	}
+	if id == a.Keys && a.along {
+		places = append(places, readAlong)
+	}
 	return places
 }
 
@@ -93,8 +97,8 @@ func (a *attention) Legal(p parameters) error {
 	return core.RegisterTile{Rows: th, Vectors: tv, Unroll: max(1, p.unroll)}.Legal(a.target)
 }
 
-// What the softmax takes of a vector, and of a row.
-const softmaxCycles, acrossCycles = 11, 60
+// What the softmax takes of a vector, and of a row; and what the sum of a vector's lanes takes.
+const softmaxCycles, acrossCycles, sumOfLanesCycles = 11, 60, 1
 
 // Cost implements space.Structure: the products as register tiles allow, the softmax, laying out, and the imbalance of
 // workers.
@@ -109,7 +113,12 @@ func (a *attention) Cost(p parameters) float64 {
 	}
 	width := tv * a.lanes
 	tiles := func(columns int64) float64 { return float64(nest.CeilDiv(block, th) * nest.CeilDiv(columns, width)) }
-	cycles := tiles(a.N)*(float64(a.D)*step+3*acc) + tiles(a.E)*(float64(a.N)*step+3*acc)
+	cycles := tiles(a.E) * (float64(a.N)*step + 3*acc)
+	if p.keys == readAlong {
+		cycles += float64(block*a.N) * (float64(nest.CeilDiv(a.D, a.lanes)) + sumOfLanesCycles)
+	} else {
+		cycles += tiles(a.N) * (float64(a.D)*step + 3*acc)
+	}
 	if p.values == layNowhere { // rows lie far apart, in few sets of the cache
 		cycles *= 1.01
 	}
@@ -129,7 +138,7 @@ func (a *attention) Cost(p parameters) float64 {
 // layCycles is what laying out the keys and values of a batch takes.
 func (a *attention) layCycles(p parameters) float64 {
 	columns := int64(0)
-	if p.keys != layNowhere {
+	if p.keys != layNowhere && p.keys != readAlong {
 		columns += a.D
 	}
 	if p.values != layNowhere {
@@ -152,6 +161,7 @@ func (a *attention) seeds() (list []space.Candidate[parameters]) {
 			{block: 8, unroll: 4, keys: layAlone, values: layNowhere},
 			{block: 16, unroll: 4, keys: layInBatch, values: layInBatch},
 			{block: 32, unroll: 4, keys: layAlone, values: layAlone},
+			{block: 8, unroll: 4, keys: readAlong, values: layNowhere},
 		} {
 			p.rows, p.vectors = t[0], t[1]
 			list = append(list, space.Candidate[parameters]{By: space.Direct, Parameters: p})
@@ -169,7 +179,7 @@ func (a *attention) inBatch(p parameters) bool {
 func (a *attention) Apply(s *schedule.Schedule, p parameters) error {
 	b := &nest.Builder{S: s}
 	th, tv, block := a.tileOf(p)
-	if p.keys == layNowhere && a.Keys >= 0 {
+	if (p.keys == layNowhere || p.keys == readAlong) && a.Keys >= 0 {
 		b.Do(s.Inline(a.Keys))
 	}
 	if p.values == layNowhere && a.Values >= 0 {
@@ -179,6 +189,11 @@ func (a *attention) Apply(s *schedule.Schedule, p parameters) error {
 	b.ComputeAt(a.Mixed, a.Out, tileAt)
 	a.productNest(b, a.Mixed, p)
 	a.softmax(b, at)
+	if p.keys == readAlong {
+		a.scoresAlong(b, at)
+		a.lay(b, a.Values, p.values, batchAt)
+		return b.Err
+	}
 	b.ComputeAt(a.Masked, a.Out, at)
 	tileAt = a.scoresNest(b, th, tv)
 	b.ComputeAt(a.Scores, a.Masked, tileAt)
@@ -186,6 +201,27 @@ func (a *attention) Apply(s *schedule.Schedule, p parameters) error {
 	a.lay(b, a.Keys, p.keys, batchAt)
 	a.lay(b, a.Values, p.values, batchAt)
 	return b.Err
+}
+
+// scoresAlong computes the scores of a block of rows one by one, each in vectors of its terms.
+func (a *attention) scoresAlong(b *nest.Builder, at int) {
+	if b.Err != nil {
+		return
+	}
+	r := rowwise.Nests{Lanes: a.lanes, Dims: map[int][]int{a.Masked: append(a.batchOf(a.Masked), a.Dims[a.Masked][a.Row])}}
+	p := rowwise.Parameters{Partials: 4, Unroll: 4}
+	r.Map(b, b.S.Stages[a.Masked], p)
+	b.ComputeAt(a.Masked, a.Out, at)
+	g := b.S.Stages[a.Scores]
+	row, key := a.Dims[a.Scores][a.Row], len(g.Axes)-1
+	partials := r.Reduce(b, g, 0, p)
+	if b.Err == nil {
+		b.Do(b.S.Reorder(a.Scores, key, row)) // each key is read once for all rows
+	}
+	for _, partial := range partials {
+		b.ComputeAt(partial, a.Scores, row)
+	}
+	b.ComputeAt(a.Scores, a.Out, at)
 }
 
 // outerNest cuts the result into blocks and tiles. It returns the loops over batches, over blocks and over a block's

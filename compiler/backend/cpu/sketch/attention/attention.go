@@ -15,12 +15,15 @@ import (
 //	parallel over batches (and blocks of rows)
 //	  block of rows
 //	    masked = scores of the block, th x tv vectors at a time  accumulators in registers
+//	      or, of few rows, one by one, along their terms
 //	    largest, exp, sum, total                                 row by row, vectors along the row
 //	    out = mixed values, th x tv vectors at a time            accumulators in registers
 type attention struct {
 	*heads.Attention
 	target *target.Target
 	lanes  int64
+	// along tells that the terms of a score are neighbours in the memory of the keys, so that lanes can have them.
+	along bool
 	// rolled leaves loops over the rows of a tile as they are, in place of writing them out.
 	rolled bool
 }
@@ -55,6 +58,15 @@ func newAttention(w *expr.Workload, t *target.Target) *attention {
 	if found == nil {
 		return nil
 	}
-	lanes := int64(t.CPU.VectorBytes) / schedule.New(w).Stages[found.Mixed].Tensor.DType.Bytes()
-	return &attention{Attention: found, target: t, lanes: max(1, lanes)}
+	s := schedule.New(w)
+	lanes := int64(t.CPU.VectorBytes) / s.Stages[found.Mixed].Tensor.DType.Bytes()
+	a := &attention{Attention: found, target: t, lanes: max(1, lanes)}
+	a.along = found.Keys >= 0 && found.D >= 2*a.lanes && a.lanes > 1 && termsAreNeighbours(s.Stages[found.Keys])
+	return a
+}
+
+// termsAreNeighbours reports whether keys are stored row by row, with the terms of a score side by side.
+func termsAreNeighbours(keys *schedule.Stage) bool {
+	terms := keys.Axes[len(keys.Axes)-2]
+	return nest.Adjacent(expr.Loads(keys.Body)[0], terms)
 }
