@@ -58,8 +58,8 @@ type measurement struct {
 	Ratio     float64 `json:"ratio"`
 	RatioLow  float64 `json:"ratio_low"`
 	RatioHigh float64 `json:"ratio_high"`
-	// OneDNNSeconds and OneDNNRatio are such medians of ONNX Runtime with its provider of oneDNN's kernels; 0 where it did
-	// not take part.
+	// OneDNNSeconds and OneDNNRatio are such medians of ONNX Runtime with its provider of oneDNN's kernels; 0 where
+	// it did not take part.
 	OneDNNSeconds float64 `json:"onednn_seconds,omitempty"`
 	OneDNNRatio   float64 `json:"onednn_ratio,omitempty"`
 	// RelativeError is the largest difference of an output from the peer's over the output's largest value.
