@@ -85,7 +85,7 @@ func TestDecoding(t *testing.T) {
 	for range 2 { // from the start, whatever was before
 		inputs := pastOf(0)
 		inputs["x"] = sample(1, 1, 4, 8)
-		got, want := runEvaluated(t, p, m, inputs)
+		_, want := runEvaluated(t, p, m, inputs)
 		for step, n := range []int64{1, 1, 2, 1, 3} {
 			x := sample(uint32(step), 1, n, 8)
 			if err := m.Continue(map[string]*array.Array{"x": x}); err != nil {
@@ -99,7 +99,7 @@ func TestDecoding(t *testing.T) {
 			if want, err = p.Evaluate(inputs); err != nil {
 				t.Fatal(err)
 			}
-			got = m.Outputs()
+			got := m.Outputs()
 			for name, w := range want {
 				if err := sketch.Compare(got[name], w); err != nil {
 					t.Errorf("step %d: %s: %v", step, name, err)
