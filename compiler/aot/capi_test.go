@@ -31,7 +31,12 @@ func unpackedFor(t *testing.T, o Options, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = o.Toolchain.Build(t.Context(), toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: []toolchain.File{runtime.Interface()},
+	object, err := os.ReadFile(filepath.Join("testdata", "object.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := []toolchain.File{runtime.Interface(), {Name: "object.h", Text: string(object)}}
+	err = o.Toolchain.Build(t.Context(), toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: headers,
 		Sources: []toolchain.File{{Name: "user.c", Text: string(text)}}}, filepath.Join(dir, "user"))
 	if err != nil {
 		t.Fatal(err)

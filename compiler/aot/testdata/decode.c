@@ -1,19 +1,8 @@
 /* Reads six positions of eight numbers from standard input, runs a decoder on the first three, the next one, and the last
  * two, writes its first output after each run to standard output, and asks for more positions than there is room for. */
-#include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "tilth.h"
-
-static void *object;
-
-static void *symbol(const char *name) {
-  void *found = dlsym(object, name);
-  if (!found) exit(5);
-  return found;
-}
-#define CALL(name) ((__typeof__(&name))symbol(#name))
+#include "object.h"
 
 #define WIDTH (8 * sizeof(float))
 

@@ -1,20 +1,10 @@
 /* Chooses each extent as the command line says, fills the inputs with their number, runs the model, and prints the extents, the shapes of
  * inputs and outputs, and the first element of each output. */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tilth.h"
-
-static void *object;
-
-static void *symbol(const char *name) {
-  void *found = dlsym(object, name);
-  if (!found) exit(5);
-  return found;
-}
-#define CALL(name) ((__typeof__(&name))symbol(#name))
+#include "object.h"
 
 static void print(const struct tilth_tensor *t, const int64_t *shape) {
   printf("%s", t->name);

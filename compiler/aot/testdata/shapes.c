@@ -1,20 +1,9 @@
 /* Reads the inputs from standard input, runs the model, and prints the shape of each output that the run gave, beside
  * that of its tensor. */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "tilth.h"
-
-static void *object;
-
-static void *symbol(const char *name) {
-  void *found = dlsym(object, name);
-  if (!found) exit(5);
-  return found;
-}
-#define CALL(name) ((__typeof__(&name))symbol(#name))
+#include "object.h"
 
 int main(int argc, char **argv) {
   object = dlopen(argv[1], RTLD_NOW);
