@@ -138,3 +138,14 @@ func TestSharedHeadsAreReadWhereTheyAre(t *testing.T) {
 	m := shared().Input("m", 1, 4, 3, 5).Node("a = Add s m").Node("p = Softmax a").Node("y = MatMul p v3").Output("y")
 	sketch.CheckMeaning(t, m, sketch.Import(t, m)) // a mask of each head: repeated as before
 }
+
+// TestQueriesThatAreBroadcastToRepeatedHeads are none of which each group has its own.
+func TestQueriesThatAreBroadcastToRepeatedHeads(t *testing.T) {
+	list := func(v ...int64) *array.Array { return array.FromInt64(v, int64(len(v))) }
+	for _, shape := range [][]int64{{1, 1, 3, 4}, {2, 1, 3, 4}, {4, 3, 4}, {3, 4}} {
+		m := sketch.New().Input("q", shape...).Input("k", 1, 1, 1, 5, 4).Known("wide", list(1, 1, 4, 5, 4)).Known("all", list(1, 4, 5, 4)).
+			Node("k1 = Expand k wide").Node("k2 = Reshape k1 all").Node("turned = Transpose k2", sketch.Ints("perm", 0, 1, 3, 2)).
+			Node("s = MatMul q turned").Node("p = Softmax s").Node("y = MatMul p k2").Output("y")
+		sketch.CheckMeaning(t, m, sketch.Import(t, m))
+	}
+}

@@ -18,12 +18,16 @@ func sharedHeads(g *graph.Graph, operands []*graph.Value, fuse func(...*graph.Va
 	if !turned.Is(op.Transpose) || !slices.Equal(op.Perm(turned.Node), []int{0, 1, 3, 2}) {
 		return nil
 	}
-	keys, values := repeatedHeads(turned.Operands[0]), repeatedHeads(operands[2])
+	q, repeated := operands[0], turned.Operands[0]
+	if len(q.Shape) != 4 || len(repeated.Shape) != 4 || q.Shape[1] != repeated.Shape[1] {
+		return nil // queries that are broadcast
+	}
+	keys, values := repeatedHeads(repeated), repeatedHeads(operands[2])
 	if keys == nil || values == nil || keys.Shape[1] != values.Shape[1] || len(operands) > 3 && !isSameForHeads(operands[3]) {
 		return nil
 	}
-	b := &heads{Graph: g, name: operands[0].Name, opset: turned.Opset}
-	q, groups := operands[0], keys.Shape[1]
+	b := &heads{Graph: g, name: q.Name, opset: turned.Opset}
+	groups := keys.Shape[1]
 	list := []*graph.Value{
 		b.reshape(q, q.Shape[0], groups, q.Shape[1]/groups, q.Shape[2], q.Shape[3]),
 		b.apply(op.Transpose, map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: []int64{0, 1, 2, 4, 3}}}, keys),
