@@ -4,6 +4,7 @@ import "github.com/tilth-dev/tilth/compiler/graph"
 
 // Passes are those over operators, in this order.
 var Passes = []graph.Pass{
+	{Name: "merge-computed", Run: mergeComputed},
 	{Name: "nest-concats", Run: nestConcats},
 	{Name: "fold-pads", Run: foldPads},
 	{Name: "fold-batch-norms", Run: foldBatchNorms},

@@ -1,0 +1,69 @@
+package rewrite
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// mergeComputed makes one of nodes that compute the same of constants alone. There are such nodes where a result
+// depends on open extents, as the places of tokens behind a past and what they see do, which each layer of a decoder
+// has for itself.
+func mergeComputed(g *graph.Graph) error {
+	first, with := map[string]*graph.Value{}, map[*graph.Value]*graph.Value{}
+	computed := map[*graph.Value]bool{}
+	for _, n := range g.Nodes {
+		isComputed := len(n.Operands) > 0 && !n.Weights
+		for _, v := range n.Operands {
+			isComputed = isComputed && (v == nil || v.Const != nil || computed[v])
+		}
+		if !isComputed {
+			continue
+		}
+		computed[n.Result] = true
+		key, ok := sameComputed(n, with)
+		switch {
+		case !ok || g.IsOutput(n.Result):
+		case first[key] == nil:
+			first[key] = n.Result
+		default:
+			with[n.Result] = first[key]
+		}
+	}
+	g.ReplaceAll(with)
+	return nil
+}
+
+// sameComputed is a text that nodes share that compute the same, given which values others stand for; ok is false for
+// a node with attributes that have no short text.
+func sameComputed(n *graph.Node, with map[*graph.Value]*graph.Value) (key string, ok bool) {
+	var b strings.Builder
+	fmt.Fprint(&b, n.Op, n.Opset, n.Output, n.Out)
+	for _, name := range slices.Sorted(maps.Keys(n.Attrs)) {
+		switch a := n.Attrs[name]; a.Type {
+		case onnx.AttrInt, onnx.AttrInts, onnx.AttrFloat, onnx.AttrString:
+			fmt.Fprintf(&b, " %s=%d %v %v %q", name, a.Int, a.Ints, a.Float, a.String)
+		default:
+			return "", false
+		}
+	}
+	for _, v := range n.Operands {
+		if w := with[v]; w != nil {
+			v = w
+		}
+		switch {
+		case v == nil:
+			fmt.Fprint(&b, " -")
+		case v.Const == nil:
+			fmt.Fprint(&b, " ", v.ID)
+		default:
+			fmt.Fprintf(&b, " %v %x", v.Type, sha256.Sum256(v.Const.Data))
+		}
+	}
+	return b.String(), true
+}
