@@ -3,10 +3,10 @@ package rewrite
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/graph"
-	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -14,7 +14,8 @@ import (
 // channel, or of 4 bits with a scale in float16 for each 32 neighbours of a channel. Kernels dequantise them in
 // registers, so that what lies in memory, and is read from there, is a quarter or a seventh. These are kept so:
 //
-//   - the matrix that rows of data are multiplied with, which becomes the weights of an op.BlockMatMul;
+//   - the matrix that rows of data, or the positions of an image, are multiplied with, which becomes the weights of an
+//     op.BlockMatMul;
 //   - the table that a Gather takes rows of, with a scale for each row, in 8 bits always: few rows are read.
 //
 // Weights that are small, whose channels are short or, in 4 bits, no multiple of 32, or that have elements which are
@@ -89,10 +90,15 @@ func (q *weightQuantiser) count() int {
 // node is what a node becomes that has weights in integers; nil for others.
 func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 	switch _, isProduct := n.Product(); {
+	case isProduct && n.Is(op.Conv):
+		use := weightsUse{Value: n.Operands[1], transposed: true}
+		if w := q.weights(n, use, isPointwise(n)); w != nil {
+			return q.pointwise(n, w)
+		}
 	case isProduct:
 		use := weightsUse{Value: n.Operands[1], transposed: n.Is(op.Gemm) && n.Int("transB", 0) != 0}
 		if w := q.weights(n, use, isPlainProduct(n)); w != nil {
-			return q.product(n, w)
+			return q.product(n, n.Operands[0], w, n.Result.Name)
 		}
 	case n.Is(op.Gather) && len(n.Operands[0].Shape) == 2:
 		use := weightsUse{Value: n.Operands[0], table: true}
@@ -103,13 +109,22 @@ func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 	return nil, nil
 }
 
-// isPlainProduct reports whether a node multiplies rows with its weights, and adds at most a bias.
+// isPlainProduct reports whether a node multiplies rows with a matrix, and adds at most a bias.
 func isPlainProduct(n *graph.Node) bool {
-	x := n.Operands[0]
-	if x.DType != n.Operands[1].DType || len(x.Shape) == 0 {
+	x, w := n.Operands[0], n.Operands[1]
+	if x.DType != w.DType || len(x.Shape) == 0 || len(w.Shape) != 2 {
 		return false
 	}
 	return n.Is(op.MatMul) || n.Is(op.Gemm) && n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1
+}
+
+// isPointwise reports whether a convolution multiplies each position by itself with a matrix.
+func isPointwise(n *graph.Node) bool {
+	p, _ := n.Product()
+	x, y := n.Operands[0], n.Result
+	strided := slices.ContainsFunc(n.Ints("strides", nil), func(stride int64) bool { return stride != 1 })
+	padded := !slices.Equal(x.Shape[2:], y.Shape[2:])
+	return p.Pointwise && !strided && !padded && x.DType == n.Operands[1].DType
 }
 
 // weights are those of a node in integers; nil where they stay, as all do that are not plainly used.
@@ -118,7 +133,7 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 		return nil
 	}
 	q.all[use.Value] = true
-	if !plainly || len(use.Shape) != 2 || use.Const.Len() < leastQuantised {
+	if !plainly || len(use.Shape) < 2 || use.Const.Len() < leastQuantised {
 		return nil
 	}
 	w, known := q.made[use]
@@ -150,6 +165,9 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 // matrixOf has codes as op.BlockMatMul has them: without a sign in 4 bits.
 func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	matrix := use.Const
+	if len(matrix.Shape) > 2 { // of a convolution by single elements
+		matrix = &array.Array{DType: matrix.DType, Shape: matrix.Shape[:2], Data: matrix.Data}
+	}
 	if use.transposed {
 		matrix = op.Arrange(matrix, []int{1, 0})
 	}
@@ -200,43 +218,4 @@ func isNormal(scales *array.Array) bool {
 		}
 	}
 	return true
-}
-
-// product is a node with a matrix in integers, and the addition of its bias.
-func (q *weightQuantiser) product(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
-	block := n.Operands[0].Shape[len(n.Operands[0].Shape)-1] / w.scales.Shape[0]
-	attrs := map[string]*onnx.Attribute{
-		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.bits},
-		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: block},
-	}
-	name := n.Result.Name
-	biased := len(n.Operands) > 2 && n.Operands[2] != nil
-	if biased {
-		name += ".product"
-	}
-	operands := []*graph.Value{n.Operands[0], w.integers, w.scales}
-	if w.zero != nil {
-		operands = append(operands, w.zero)
-	}
-	product, err := q.Apply(op.Node{Name: n.Name, Op: op.BlockMatMul, Opset: 1, Attrs: attrs}, name, operands...)
-	if err != nil || !biased {
-		return []*graph.Node{product}, err
-	}
-	sum, err := q.Apply(op.Node{Name: n.Name, Op: op.Add, Opset: 14}, n.Result.Name, product.Result, n.Operands[2])
-	return []*graph.Node{product, sum}, err
-}
-
-// lookup is a node that takes rows of a table in integers.
-func (q *weightQuantiser) lookup(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
-	rows, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".integers", w.integers, n.Operands[1])
-	if err != nil {
-		return nil, err
-	}
-	scales, err := q.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, n.Result.Name+".scales", w.scales, n.Operands[1])
-	if err != nil {
-		return nil, err
-	}
-	to := map[string]*onnx.Attribute{"to": {Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(n.Out.DType))}}
-	floats, err := q.Apply(op.Node{Name: n.Name, Op: op.Dequantize, Opset: n.Opset, Attrs: to}, n.Result.Name, rows.Result, scales.Result)
-	return []*graph.Node{rows, scales, floats}, err
 }

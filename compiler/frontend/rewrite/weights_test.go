@@ -31,9 +31,10 @@ func signed(shape ...int64) *array.Array { return sketch.Wave(0, 1, shape...) }
 // element, whose steps are in float16 where there are 15; halfStep is about the most that one is off by.
 func rounded(w *array.Array, axis int, block int64, most float64) (made *array.Array, halfStep float64) {
 	made = array.New(array.Float32, w.Shape...)
+	columns := w.Len() / w.Shape[0]
 	largest := map[[2]int64]float64{}
 	blockOf := func(i int64) [2]int64 {
-		at := [2]int64{i / w.Shape[1], i % w.Shape[1]}
+		at := [2]int64{i / columns, i % columns}
 		at[axis] /= block
 		return at
 	}
@@ -69,6 +70,9 @@ func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 		{"a product", rows().Node("y = MatMul x w"), signed(64, 72), 0, 1},
 		{"a dense layer", rows().Constant("b", 72).Node("y = Gemm x w b"), signed(64, 72), 0, 1},
 		{"a dense layer that transposes", rows().Constant("b", 72).Node("y = Gemm x w b", sketch.Int("transB", 1)), signed(72, 64), 1, 1},
+		{"a convolution by single elements", sketch.New().Input("x", 2, 64, 3, 5).Constant("b", 72).Node("r = Relu x").Node("c = Conv r w b").Node("y = Relu c"),
+			signed(72, 64, 1, 1), 1, 1},
+		{"such a convolution of sequences", sketch.New().Input("x", 2, 64, 7).Node("y = Conv x w"), signed(72, 64, 1), 1, 1},
 		{"a table", places().Node("y = Gather w at"), signed(72, 64), 1, 1},
 		{"a product twice", rows().Node("h = MatMul x w").Node("r = Relu h").Node("y = MatMul r w"), signed(64, 64), 0, 1},
 		{"a table that scores, too", places().Node("e = Gather w at").Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).
@@ -163,7 +167,12 @@ func TestWeightsThatStay(t *testing.T) {
 		{"channels that are no whole blocks", sketch.New().Input("x", 3, 68).Constant("w", 68, 72).Node("y = MatMul x w"), 4, [2]int{0, 1}},
 		{"a row that is transposed", sketch.New().Input("x", 64, 3).Constant("w", 64, 72).Node("y = Gemm x w", sketch.Int("transA", 1)), 8, [2]int{0, 1}},
 		{"a matrix for each of a batch", sketch.New().Input("x", 2, 3, 64).Constant("w", 2, 64, 72).Node("y = MatMul x w"), 8, [2]int{0, 1}},
-		{"convolutions", sketch.New().Input("x", 1, 64, 5, 5).Constant("w", 64, 64, 3, 3).Node("y = Conv x w", sketch.Same3x3), 8, [2]int{0, 1}},
+		{"convolutions by more", sketch.New().Input("x", 1, 64, 5, 5).Constant("w", 64, 64, 3, 3).Node("y = Conv x w", sketch.Same3x3), 8, [2]int{0, 1}},
+		{"convolutions by single elements with padding", sketch.New().Input("x", 1, 64, 5, 5).Constant("w", 64, 64, 1, 1).
+			Node("y = Conv x w", sketch.Ints("pads", 1, 1, 1, 1)), 8, [2]int{0, 1}},
+		{"with strides and padding", sketch.New().Input("x", 1, 64, 3, 3).Constant("w", 64, 64, 1, 1).
+			Node("y = Conv x w", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 1, 1, 1, 1)), 8, [2]int{0, 1}},
+		{"in groups", sketch.New().Input("x", 1, 128, 5, 5).Constant("w", 128, 64, 1, 1).Node("y = Conv x w", sketch.Int("group", 2)), 8, [2]int{0, 1}},
 		{"numbers that are not finite", sketch.New().Input("x", 3, 64).Known("w", infinite).Node("y = MatMul x w"), 8, [2]int{0, 1}},
 		{"what is read otherwise, too", sketch.New().Input("x", 64, 64).Constant("w", 64, 64).Node("a = MatMul x w").Node("y = Add a w"), 8, [2]int{0, 1}},
 		{"no weights at all", sketch.New().Input("x", 64, 64).Node("y = MatMul x x"), 8, [2]int{0, 0}},
