@@ -156,7 +156,7 @@ func (o *opener) checkOperand(nodes []*graph.Node, k int) error {
 		return nil
 	}
 	for s, a := range constants {
-		if a.DType != first.DType || !slices.Equal(a.Shape, first.Shape) || a.Len() > maxForms {
+		if !isSame(a, first) && (a.DType != first.DType || !slices.Equal(a.Shape, first.Shape) || a.Len() > maxForms) {
 			return fmt.Errorf("its operand %d is another constant with %s than with %s", k, o.say(s), o.say(0))
 		}
 	}
