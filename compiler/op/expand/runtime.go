@@ -16,6 +16,8 @@ var runtimeDefs = []op.Def{
 	ofRuntime(def("SkipSimplifiedLayerNormalization", 3, 4, (*expansion).skipSimplifiedLayerNormalization)),
 	ofRuntime(def("RotaryEmbedding", 4, 4, (*expansion).cachedRotaryEmbedding)),
 	ofRuntime(def("GroupQueryAttention", 1, 11, (*expansion).groupQueryAttention)),
+	ofRuntime(def("MultiHeadAttention", 1, 10, (*expansion).multiHeadAttention)),
+	ofRuntime(def("Attention", 2, 7, (*expansion).projectedAttention)),
 	ofRuntime(def("MatMulNBits", 3, 6, (*expansion).matMulNBits)),
 }
 

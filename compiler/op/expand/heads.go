@@ -1,0 +1,105 @@
+package expand
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// multiHeadAttention is attention with queries, keys and values of (batch, positions, heads*size), to which input 3 is
+// added; keys and values may be (batch, heads, positions, size) as well. Inputs 4 and 5 are a padding mask and what is
+// added to scores, 6 and 7 a past. Outputs 1 and 2 are keys and values with those of the past in front.
+func (e *expansion) multiHeadAttention() []*op.Item {
+	q, k, v := e.tensor(0), e.tensor(1), e.tensor(2)
+	switch {
+	case e.failed():
+		return nil
+	case len(q.Shape) != 3 || k == nil || v == nil:
+		e.fail("packed queries, keys and values are not supported: they must be inputs of their own, the query of 3 axes")
+		return nil
+	case e.tensor(9) != nil || e.wants(3):
+		e.fail("input 9, for beams, and output 3, the scores, are not supported")
+		return nil
+	}
+	if bias := e.tensor(3); bias != nil {
+		if len(k.Shape) != 3 || len(v.Shape) != 3 || len(bias.Shape) != 1 || bias.Shape[0] != q.Shape[2]+k.Shape[2]+v.Shape[2] {
+			e.fail("bias %v does not fit query %v, key %v and value %v", bias.Type, q.Type, k.Type, v.Type)
+			return nil
+		}
+		at := int64(0)
+		for _, x := range []**op.Value{&q, &k, &v} {
+			width := (*x).Shape[2]
+			*x, at = e.op(op.Add, nil, *x, e.slice(bias, 0, at, at+width)), at+width
+			if e.failed() {
+				return nil
+			}
+		}
+	}
+	return e.maskedHeads(q, k, v, e.tensor(6), e.tensor(7), e.tensor(4), e.tensor(5))
+}
+
+// maskedHeads is attention as ONNX Runtime masks it: a padding mask (batch, keys) leaves keys out where it is zero,
+// and bias is added to the scores.
+func (e *expansion) maskedHeads(q, k, v, pastKeys, pastValues, padding, bias *op.Value) []*op.Item {
+	if e.failed() {
+		return nil
+	}
+	if padding != nil {
+		if len(padding.Shape) != 2 || padding.Shape[0] != q.Shape[0] {
+			e.fail("mask %v is not one of each key, (batch, keys): export the model with such a mask", padding.Type)
+			return nil
+		}
+		hidden := e.scalar(q.DType, e.node.Float("mask_filter_value", -10000))
+		padding = e.op(op.Where, nil, e.cast(array.Bool, padding), e.scalar(q.DType, 0), hidden)
+		padding = e.op(op.Unsqueeze, nil, padding, e.ints(1, 2))
+		if bias != nil {
+			padding = e.op(op.Add, nil, bias, padding)
+		}
+		bias = padding
+	}
+	heads := e.node.Int("num_heads", 0)
+	attrs := attributes{intOf("q_num_heads", heads), intOf("kv_num_heads", heads), intOf("is_causal", e.node.Int("unidirectional", 0))}
+	if scale := e.node.Float("scale", 0); scale != 0 {
+		attrs = append(attrs, floatOf("scale", scale))
+	}
+	return e.as((*expansion).attention, attrs, q, k, v, bias, pastKeys, pastValues)[:3]
+}
+
+// projectedAttention is attention with the products that make queries, keys and values of input 0, by weights and
+// biases that are inputs 1 and 2. Input 3 is a padding mask, 4 a past of (2, batch, heads, positions, size), which
+// output 1 continues, and 5 what is added to scores.
+func (e *expansion) projectedAttention() []*op.Item {
+	x, weights := e.tensor(0), e.tensor(1)
+	if e.failed() {
+		return nil
+	}
+	if len(x.Shape) != 3 || len(weights.Shape) != 2 || e.node.Int("do_rotary", 0) != 0 || e.node.Int("past_present_share_buffer", 0) != 0 {
+		e.fail("input %v or weights %v have a wrong number of axes, or rotations or a past with room for more are asked for, which is not supported", x.Type, weights.Type)
+		return nil
+	}
+	all := e.op(op.MatMul, nil, x, weights)
+	if bias := e.tensor(2); bias != nil {
+		all = e.op(op.Add, nil, all, bias)
+	}
+	third := weights.Shape[1] / 3
+	sizes := e.node.Ints("qkv_hidden_sizes", []int64{third, third, third})
+	if e.failed() || len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != weights.Shape[1] {
+		e.fail("queries, keys and values of %d features are not those of weights %v", sizes, weights.Type)
+		return nil
+	}
+	part := func(from, size int64) *op.Value { return e.slice(all, 2, from, from+size) }
+	var pastKeys, pastValues *op.Value
+	if past := e.tensor(4); past != nil {
+		if len(past.Shape) != 5 || past.Shape[0] != 2 {
+			e.fail("past %v is not (2, batch, heads, positions, size)", past.Type)
+			return nil
+		}
+		pastKeys = e.reshape(e.slice(past, 0, 0, 1), past.Shape[1:]...)
+		pastValues = e.reshape(e.slice(past, 0, 1, 2), past.Shape[1:]...)
+	}
+	out := e.maskedHeads(part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0]+sizes[1], sizes[2]), pastKeys, pastValues, e.tensor(3), e.tensor(5))
+	if e.failed() || !e.wants(1) {
+		return out
+	}
+	stacked := func(k int) *op.Value { return e.op(op.Unsqueeze, nil, out[k].Tensor, e.ints(0)) }
+	return []*op.Item{out[0], tensorItem(e.op(op.Concat, attributes{intOf("axis", 0)}, stacked(1), stacked(2)))}
+}
