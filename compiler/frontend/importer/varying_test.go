@@ -53,29 +53,69 @@ func TestWhatDependsOnAnOpenPast(t *testing.T) {
 			Node("both = Concat old new_f", sketch.Int("axis", 0)).Node("y = Mul scores both").Output("y"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			open := map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 0, Most: 12}}
-			general, err := frontend.Import(m, frontend.Options{Open: open, Verify: true})
-			if err != nil {
-				t.Fatal(err)
+			checkBehindPast(t, m)
+		})
+	}
+}
+
+// checkBehindPast compares a model of n rows behind m, both open, with the same with numbers in their place.
+func checkBehindPast(t *testing.T, m *onnx.Model) {
+	t.Helper()
+	open := map[string]frontend.Bounds{"n": {Least: 1, Most: 8}, "m": {Least: 0, Most: 12}}
+	general, err := frontend.Import(m, frontend.Options{Open: open, Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range [][2]int64{{1, 12}, {8, 1}, {3, 5}, {1, 1}, {8, 12}, {4, 0}} {
+		fixed, err := frontend.Import(m, frontend.Options{Shapes: map[string][]int64{"n": {at[0]}, "m": {at[1]}}, Verify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inputs := map[string]*array.Array{}
+		for k, v := range fixed.Inputs {
+			inputs[fixed.Values[v].Name] = sketch.Wave(float64(k), 1, fixed.Values[v].Shape...)
+		}
+		want, err := fixed.Evaluate(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := general.Evaluate(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range want {
+			if err := sketch.Compare(got[name], want[name]); err != nil {
+				t.Errorf("%s, %d rows behind %d: %v", name, at[0], at[1], err)
 			}
-			for _, at := range [][2]int64{{1, 12}, {8, 1}, {3, 5}, {1, 1}, {8, 12}, {4, 0}} {
-				fixed, err := frontend.Import(m, frontend.Options{Shapes: map[string][]int64{"n": {at[0]}, "m": {at[1]}}, Verify: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, at[0], 3), "p": sketch.Wave(1, 1, at[1], 3)}
-				want, err := fixed.Evaluate(inputs)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := general.Evaluate(inputs)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := sketch.Compare(got["y"], want["y"]); err != nil {
-					t.Errorf("%d rows behind %d: %v", at[0], at[1], err)
-				}
+		}
+	}
+}
+
+// TestAttentionBehindAnOpenPast: operators that have a past as an operand.
+func TestAttentionBehindAnOpenPast(t *testing.T) {
+	attention := func() sketch.Model {
+		s := sketch.New().Opset(23).Input("q", 1, 8, 8).Input("k", 1, 8, 8).Input("v", 1, 8, 8).Input("pk", 1, 2, 12, 4).Input("pv", 1, 2, 12, 4).
+			Constant("cos", 32, 2).Constant("sin", 32, 2)
+		for _, in := range s.Graph.Inputs[:3] {
+			in.Shape[1] = onnx.Dim{Value: -1, Param: "n"}
+		}
+		for _, in := range s.Graph.Inputs[3:] {
+			in.Shape[2] = onnx.Dim{Value: -1, Param: "m"}
+		}
+		return s
+	}
+	heads := []*onnx.Attribute{sketch.Int("q_num_heads", 2), sketch.Int("kv_num_heads", 2), sketch.Int("is_causal", 1)}
+	groups := []*onnx.Attribute{sketch.Int("num_heads", 2), sketch.Int("kv_num_heads", 2), sketch.Int("do_rotary", 1), sketch.Int("local_window_size", 5)}
+	for name, s := range map[string]sketch.Model{
+		"Attention":           attention().Node("y keys values = Attention q k v _ pk pv", heads...),
+		"MultiHeadAttention":  attention().Node("y keys values = MultiHeadAttention q k v _ _ _ pk pv", sketch.Int("num_heads", 2), sketch.Int("unidirectional", 1)),
+		"GroupQueryAttention": attention().Node("y keys values = GroupQueryAttention q k v pk pv _ _ cos sin", groups...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name != "Attention" {
+				s.Graph.Nodes[0].Domain = "com.microsoft"
 			}
+			checkBehindPast(t, s.Output("y", "keys", "values"))
 		})
 	}
 }
