@@ -2,16 +2,17 @@ package array
 
 import "math"
 
-// Quantise is floats as integers of some bits, from 2 to 8, and a scale in float32 for each block of neighbours along
-// an axis: an element is about its integer times its scale. Integers have the shape of w. They are from -m to m, where
-// m = 2^(bits-1)-1 stands for the largest magnitude of the block. Scales have one position for each block on the axis,
-// of which the last may be shorter; that of a block of zeros is zero. Elements must be finite.
-func Quantise(w *Array, axis int, block, bits int64) (integers, scales *Array) {
+// Quantise is floats as integers of type i8 from least to most, and a scale in float32 for each block of neighbours
+// along an axis: an element is about its integer times its scale. Integers have the shape of w. The element of the
+// largest magnitude in a block becomes most, with its sign, if least is -most. If least is one less, it becomes least,
+// and its scale has the other sign: steps are smaller then. Scales have one position for each block on the axis, of
+// which the last may be shorter; that of a block of zeros is zero. Elements must be finite.
+func Quantise(w *Array, axis int, block, least, most int64) (integers, scales *Array) {
 	depth, inner := w.Shape[axis], Elements(w.Shape[axis+1:])
 	shape := append([]int64{}, w.Shape...)
 	shape[axis] = (depth + block - 1) / block
 	integers, scales = New(Int8, w.Shape...), New(Float32, shape...)
-	q := &quantiser{values: w.As(Float32).Float32s(), integers: integers.Data, scales: scales, inner: inner, most: float64(int64(1)<<(bits-1) - 1)}
+	q := &quantiser{values: w.As(Float32).Float32s(), integers: integers.Data, scales: scales, inner: inner, least: float64(least), most: float64(most)}
 	for outer := range Elements(w.Shape[:axis]) {
 		for b := range shape[axis] {
 			first := outer*depth + b*block
@@ -27,8 +28,8 @@ type quantiser struct {
 	integers []byte
 	scales   *Array
 	inner    int64
-	// most is the largest integer.
-	most float64
+	// integers are from least to most.
+	least, most float64
 }
 
 // block quantises the rows from first to end, whose scales are a row, too.
@@ -36,20 +37,30 @@ func (q *quantiser) block(first, end, scales int64) {
 	peaks, each := make([]float32, q.inner), make([]float64, q.inner)
 	for k := first; k < end; k++ {
 		for i, v := range q.values[k*q.inner : (k+1)*q.inner] {
-			peaks[i] = max(peaks[i], v, -v)
+			if max(v, -v) > max(peaks[i], -peaks[i]) || v != v {
+				peaks[i] = v
+			}
 		}
 	}
 	for i, peak := range peaks {
 		at := scales*q.inner + int64(i)
-		q.scales.SetFloat(at, float64(peak)/q.most)
+		q.scales.SetFloat(at, q.scale(float64(peak)))
 		each[i] = q.scales.Float(at)
 	}
 	for k := first; k < end; k++ {
 		to := q.integers[k*q.inner:]
 		for i, v := range q.values[k*q.inner : (k+1)*q.inner] {
-			if each[i] > 0 {
-				to[i] = byte(int8(max(-q.most, min(math.RoundToEven(float64(v)/each[i]), q.most))))
+			if each[i] != 0 {
+				to[i] = byte(int8(max(q.least, min(math.RoundToEven(float64(v)/each[i]), q.most))))
 			}
 		}
 	}
+}
+
+// scale is that of a block by the element of its largest magnitude.
+func (q *quantiser) scale(peak float64) float64 {
+	if q.least == -q.most {
+		return math.Abs(peak) / q.most
+	}
+	return peak / q.least
 }

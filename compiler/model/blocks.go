@@ -64,7 +64,8 @@ func byColumn(w *array.Array) *array.Array {
 // blocksOf are rows of weights as codes of some bits, the first of a byte lowest, and a scale for each block. Codes of
 // zero fill the last block of a row.
 func blocksOf(w *array.Array, bits int64) (codes, scales *array.Array) {
-	integers, scales := array.Quantise(w, 1, weightBlock, bits)
+	most := int64(1)<<(bits-1) - 1
+	integers, scales := array.Quantise(w, 1, weightBlock, -most, most)
 	rows, depth, blocks := w.Shape[0], w.Shape[1], scales.Shape[1]
 	codes = array.New(array.Uint8, rows, blocks, weightBlock*bits/8)
 	for i := range rows * blocks * weightBlock {

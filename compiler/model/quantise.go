@@ -137,7 +137,7 @@ func (q *quantiser) quantiseWeights(n *onnx.Node) {
 	}
 	name, channels := n.Inputs[1], w.Shape[axis]
 	rows := &array.Array{DType: w.DType, Shape: []int64{w.Shape[0], array.Elements(w.Shape[1:])}, Data: w.Data}
-	integers, scale := array.Quantise(rows, 1-axis, rows.Shape[1-axis], 8)
+	integers, scale := array.Quantise(rows, 1-axis, rows.Shape[1-axis], -127, 127)
 	integers.Shape, scale.Shape = w.Shape, []int64{channels}
 	for c := range channels {
 		if scale.Float(c) == 0 {

@@ -155,7 +155,7 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 	if use.Shape[1] < leastNeighbours {
 		return nil
 	}
-	integers, scales := array.Quantise(use.Const, 1, use.Shape[1], 8)
+	integers, scales := array.Quantise(use.Const, 1, use.Shape[1], -127, 127)
 	if !areFinite(scales) {
 		return nil
 	}
@@ -172,14 +172,14 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 		matrix = op.Arrange(matrix, []int{1, 0})
 	}
 	depth := matrix.Shape[0]
-	block := depth
+	block, least, most := depth, int64(-127), int64(127)
 	if q.bits == 4 {
-		block = leastNeighbours
+		block, least, most = leastNeighbours, -8, 7
 	}
 	if depth < leastNeighbours || depth%block != 0 || matrix.Shape[1] < 2 {
 		return nil
 	}
-	codes, scales := array.Quantise(matrix, 0, block, q.bits)
+	codes, scales := array.Quantise(matrix, 0, block, least, most)
 	if !areFinite(scales) {
 		return nil
 	}
@@ -213,7 +213,7 @@ func areFinite(a *array.Array) bool {
 func isNormal(scales *array.Array) bool {
 	const least, most = 0x1p-14, 65504
 	for i := range scales.Len() {
-		if v := scales.Float(i); v != 0 && (v < least || v > most) {
+		if v := math.Abs(scales.Float(i)); v != 0 && (v < least || v > most) {
 			return false
 		}
 	}

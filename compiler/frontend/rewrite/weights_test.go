@@ -27,9 +27,10 @@ func inIntegers(t *testing.T, m *onnx.Model, bits int64) (p *program.Program, co
 // signed has made-up elements of both signs.
 func signed(shape ...int64) *array.Array { return sketch.Wave(0, 1, shape...) }
 
-// rounded are weights [rows, columns] of which each block along an axis is rounded to 2*most+1 numbers, by its largest
-// element, whose steps are in float16 where there are 15; halfStep is about the most that one is off by.
-func rounded(w *array.Array, axis int, block int64, most float64) (made *array.Array, halfStep float64) {
+// rounded are weights [rows, columns] of which each block along an axis is rounded: in 8 bits to steps of a 127th of
+// its largest element, in 4 bits to steps in float16 of which that is the eighth to one side, and 7 are to the other.
+// An element is off by mostSteps of largestStep at most.
+func rounded(w *array.Array, axis int, block, bits int64) (made *array.Array, mostSteps, largestStep float64) {
 	made = array.New(array.Float32, w.Shape...)
 	columns := w.Len() / w.Shape[0]
 	largest := map[[2]int64]float64{}
@@ -39,18 +40,21 @@ func rounded(w *array.Array, axis int, block int64, most float64) (made *array.A
 		return at
 	}
 	for i := range w.Len() {
-		largest[blockOf(i)] = max(largest[blockOf(i)], math.Abs(w.Float(i)))
+		if v := w.Float(i); math.Abs(v) > math.Abs(largest[blockOf(i)]) {
+			largest[blockOf(i)] = v
+		}
+	}
+	divisor, most, stored, mostSteps := 127.0, 127.0, array.Float32, 0.5
+	if bits == 4 {
+		divisor, most, stored, mostSteps = -8, 7, array.Float16, 1
 	}
 	for i := range w.Len() {
-		step := array.FromFloat32([]float32{float32(largest[blockOf(i)] / most)})
-		integer := math.RoundToEven(w.Float(i) / step.Float(0))
-		if most == 7 {
-			step = step.As(array.Float16)
-		}
-		made.SetFloat(i, integer*step.Float(0))
-		halfStep = max(halfStep, step.Float(0)/2)
+		step := array.FromFloat32([]float32{float32(largest[blockOf(i)] / divisor)})
+		integer := min(math.RoundToEven(w.Float(i)/step.Float(0)), most)
+		made.SetFloat(i, integer*step.As(stored).Float(0))
+		largestStep = max(largestStep, math.Abs(step.Float(0)))
 	}
-	return made, halfStep
+	return made, mostSteps, largestStep
 }
 
 // TestWeightsInIntegersMeanTheirRoundedFloats, wherever they are used, and results are off by what rounding explains.
@@ -78,7 +82,7 @@ func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 		{"a table that scores, too", places().Node("e = Gather w at").Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).
 			Node("t = Transpose w", sketch.Ints("perm", 1, 0)).Node("y = MatMul m t"), signed(72, 64), 1, 2},
 	} {
-		for bits, most := range map[int64]float64{8: 127, 4: 7} {
+		for _, bits := range []int64{8, 4} {
 			if bits == 4 && strings.Contains(c.name, "table") {
 				continue // which is in 8 bits
 			}
@@ -97,7 +101,7 @@ func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 						t.Errorf("%s stays %v%v", v.Name, v.DType, v.Shape)
 					}
 				}
-				w, _ := rounded(c.w, c.axis, block, most)
+				w, _, _ := rounded(c.w, c.axis, block, bits)
 				got, want := sketch.Run(t, p)["y"], sketch.Run(t, sketch.Import(t, replaced(floats, "w", w)))["y"]
 				largest := 0.0
 				for i := range want.Len() {
@@ -126,13 +130,13 @@ func replaced(m *onnx.Model, name string, a *array.Array) *onnx.Model {
 	return &onnx.Model{Opsets: m.Opsets, Graph: &g}
 }
 
-// TestRoundingExplainsTheError of a product: each weight is off by half a step at most.
+// TestRoundingExplainsTheError of a product: each weight is off by half a step, or, where the range ends, by one.
 func TestRoundingExplainsTheError(t *testing.T) {
 	w := signed(64, 72)
 	m := sketch.New().Input("x", 3, 64).Known("w", w).Node("y = MatMul x w").Output("y")
 	want, x := sketch.Run(t, sketch.Import(t, m))["y"], sketch.Wave(0, 1, 3, 64)
-	for bits, most := range map[int64]float64{8: 127, 4: 7} {
-		_, halfStep := rounded(w, 0, 64, most)
+	for _, bits := range []int64{8, 4} {
+		_, steps, step := rounded(w, 0, 64, bits)
 		p, _ := inIntegers(t, m, bits)
 		got, differs := sketch.Run(t, p)["y"], false
 		for i := range want.Len() {
@@ -142,8 +146,8 @@ func TestRoundingExplainsTheError(t *testing.T) {
 			}
 			off := math.Abs(got.Float(i) - want.Float(i))
 			differs = differs || off > 1e-6
-			if off > 1.01*sum*halfStep {
-				t.Errorf("%d bits: element %d is off by %g, rounding explains %g", bits, i, off, sum*halfStep)
+			if off > 1.01*sum*steps*step {
+				t.Errorf("%d bits: element %d is off by %g, rounding explains %g", bits, i, off, sum*steps*step)
 			}
 		}
 		if !differs {
