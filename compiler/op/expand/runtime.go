@@ -201,7 +201,12 @@ func (e *expansion) pastFits(tokens int64) bool {
 	if total := e.tensor(6); total != nil && total.Const != nil && (total.Const.Len() != 1 || total.Const.Int(0) != all) {
 		e.fail("input 6, how many tokens there are, is not %d, those of the past and the new ones: a past with room for more is not supported", all)
 	}
-	if lengths := e.tensor(5); keys != nil && lengths != nil && lengths.Const != nil {
+	lengths := e.tensor(5)
+	switch {
+	case keys == nil || lengths == nil:
+	case lengths.Const == nil && keys.Shape[0] > 1:
+		e.fail("input 5, the lengths of %d sequences, is computed, and sequences behind a past must have one length: fix the batch to 1 by --shape", keys.Shape[0])
+	case lengths.Const != nil:
 		for k := range lengths.Const.Len() {
 			if lengths.Const.Int(k)+1 != all {
 				e.fail("sequence %d has %d tokens where the past and the new ones are %d: sequences behind a past must have one length", k, lengths.Const.Int(k)+1, all)

@@ -248,6 +248,8 @@ func TestAttentionOfRuntimeThatIsRefused(t *testing.T) {
 			"input 6, how many tokens there are, is not 8"},
 		{"unlike sequences", plain().Known("l", lengths(6)).Node("y = GroupQueryAttention q k v past past l", few...).Output("y"),
 			"sequence 0 has 7 tokens where the past and the new ones are 8"},
+		{"lengths that are computed", sketch.New().Input("q", 2, 5, 24).Input("k", 2, 5, 12).Input("past", 2, 2, 3, 6).Input("l", 2).
+			Node("y = GroupQueryAttention q k k past past l", few...).Output("y"), "fix the batch to 1 by --shape"},
 		{"smooth softmax", plain().Node("y = GroupQueryAttention q k v", append(few[:2:2], sketch.Int("smooth_softmax", 1))...).Output("y"), "smooth softmax"},
 		{"packed heads", plain().Node("y = MultiHeadAttention q", sketch.Int("num_heads", 4)).Output("y"), "packed queries, keys and values"},
 		{"bias of heads", plain().Node("y = MultiHeadAttention k k k q", sketch.Int("num_heads", 2)).Output("y"), "bias f32[1 5 24] does not fit"},
