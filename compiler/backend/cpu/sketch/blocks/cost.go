@@ -90,12 +90,11 @@ func (x *variant) waiting(z sizes) float64 {
 		codes /= 2
 	}
 	lines := (codes + bytes) / float64(machine.Line(x.target))
-	if z.prefetch > 0 && z.rows*z.vectors > 4 {
-		lines *= machine.PrefetchedLine
-		if z.prefetch >= farAhead {
-			lines *= farther
-		}
-		return lines
+	switch {
+	case z.prefetch >= farAhead && z.vectors > 1:
+		return lines * machine.PrefetchedLine * farther
+	case z.prefetch > 0 && z.rows*z.vectors > 4:
+		return lines * machine.PrefetchedLine
 	}
 	return lines * machine.ColdLine
 }
