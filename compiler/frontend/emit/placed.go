@@ -146,6 +146,9 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 		if !ok || !fits || !moves {
 			return false
 		}
+		if slices.Contains(shape, 0) {
+			continue // no element is anywhere
+		}
 		for k, stride := range memoryStrides(v.in(0)) {
 			for d, step := range digits(stride, roots[0]) {
 				most[d] += (shape[k] - 1) * step
@@ -154,7 +157,7 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 		carried := int64(0)
 		for d := len(most) - 1; d >= 0; d-- {
 			total := most[d] + carried
-			if total >= root[d] && varies(column(roots, d)) {
+			if root[d] < 1 || total >= root[d] && varies(column(roots, d)) {
 				return false
 			}
 			carried = total / root[d]
