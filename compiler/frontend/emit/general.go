@@ -123,6 +123,10 @@ func (g *general) variables(lists [][]*expr.Var) ([]*expr.Var, error) {
 				return nil, fmt.Errorf("it has %d elements along an axis with %s and %d with %s, which is no multiple of one extent",
 					extents[0], g.say(0), extents[1], g.say(1))
 			}
+			if f.shrinks() {
+				return nil, fmt.Errorf("it has %d elements along an axis with %s and %d with %s, which are more with less of an extent: memory is laid out for the most: fix an extent by --shape",
+					extents[0], g.say(0), slices.Max(extents), g.say(slices.Index(extents, slices.Max(extents))))
+			}
 			x.Limit = f.expr(g.counts)
 		}
 		g.vars[v] = &x
