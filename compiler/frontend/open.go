@@ -164,16 +164,18 @@ func checkForms(m *onnx.Model, opts Options, extents []program.Extent) error {
 	if err := emit.CheckForms(extents, choices, graphs); err != nil {
 		return err
 	}
+	none := most
 	for k, e := range extents {
 		if e.Least == 0 {
-			choices = append(choices, replaced(most, k, 0))
+			none = replaced(none, k, 0)
+			choices = append(choices, replaced(most, k, 0), none)
 		}
 	}
 	empty, err := opts.graphs(m, extents, choices[len(graphs):])
 	if err != nil {
 		return err
 	}
-	return emit.CheckOutputs(extents, choices, append(graphs, empty...))
+	return emit.CheckResults(extents, choices, append(graphs, empty...), len(graphs))
 }
 
 // leastSeen is the least number of an extent with which operators are the same as with more: those of nothing are left

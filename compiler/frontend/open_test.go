@@ -85,3 +85,45 @@ func TestBoundsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// behind is rows x, of which there are n, and rows p before them, of which there may be none: m.
+func behind() sketch.Model {
+	m := sketch.New().Opset(14).Input("x", 40, 2).Input("p", 12, 2).Known("zero", numbers(0)).Known("one", numbers(1)).Known("end", numbers(1<<40)).
+		Node("past = Shape p", sketch.Int("end", 1))
+	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
+	m.Graph.Inputs[1].Shape[0] = onnx.Dim{Value: -1, Param: "m"}
+	return m
+}
+
+func importBehind(m *onnx.Model, least int64) error {
+	_, err := frontend.Import(m, frontend.Options{Verify: true, Open: map[string]frontend.Bounds{"n": {Least: least, Most: 40}, "m": {Least: 0, Most: 12}}})
+	return err
+}
+
+// TestWhatIsOtherWithNone: numbers that have a form from one on may have another value with none.
+func TestWhatIsOtherWithNone(t *testing.T) {
+	for name, m := range map[string]sketch.Model{
+		"a number from 1 on":     behind().Node("s = Max past one").Node("f = Cast s", sketch.Int("to", 1)).Node("y = Mul x f"),
+		"a comparison with none": behind().Node("s = Equal past zero").Node("minus = Neg x").Node("y = Where s x minus"),
+	} {
+		err := importBehind(m.Node("z = Concat p y", sketch.Int("axis", 0)).Output("z"), 1)
+		if err == nil || !strings.Contains(err.Error(), `value "s" is`) {
+			t.Errorf("%s: %v, want an error that names s", name, err)
+		}
+	}
+}
+
+// TestAxesThatAreLongerWithLess are refused: memory is laid out for the most of each extent.
+func TestAxesThatAreLongerWithLess(t *testing.T) {
+	m := behind().Node("s = Slice x past end zero").Node("y = ReduceSum s zero").Output("y")
+	if err := importBehind(m, 13); err == nil || !strings.Contains(err.Error(), "more with less of an extent") {
+		t.Errorf("%v, want an error that says that there are more with less", err)
+	}
+}
+
+// TestBothExtentsMayBeNone, of which an output is made.
+func TestBothExtentsMayBeNone(t *testing.T) {
+	if err := importBehind(behind().Node("y = Relu x").Node("z = Concat p y", sketch.Int("axis", 0)).Output("z"), 0); err != nil {
+		t.Error(err)
+	}
+}

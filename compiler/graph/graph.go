@@ -18,6 +18,9 @@ type Graph struct {
 	Open []OpenOutput
 	// Varying are the axes of inputs whose extents each execution chooses, by input.
 	Varying map[*Value][]int
+	// Results are what nodes of the model compute, constants among it, by its name there, in their order; nil where no
+	// extent is open.
+	Results map[string][]*Value
 	nextID  int
 	// Budget pays for what is made, and panics when it is spent, as op.Budget says.
 	Budget *op.Budget

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,27 +35,78 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 	return nil
 }
 
-// CheckOutputs refuses a model whose outputs have other shapes with some numbers than those of one form; the
-// arguments are those of CheckForms. Operators may be others.
-func CheckOutputs(extents []program.Extent, at [][]int64, graphs []*graph.Graph) error {
+// CheckResults refuses a model whose outputs have other shapes with some numbers than those of one form, or whose
+// nodes compute with none of an extent what is not of the form that it has with more: of shapes, and of numbers that
+// are known. The arguments are those of CheckForms, behind which graphs may follow whose operators are others, since those
+// of nothing are left out; alike is how many come before these.
+func CheckResults(extents []program.Extent, at [][]int64, graphs []*graph.Graph, alike int) error {
 	o := &opener{extents: extents, at: at}
 	for k, v := range graphs[0].Outputs {
 		shapes := make([][]int64, len(graphs))
 		for s, g := range graphs {
 			shapes[s] = g.Outputs[k].Shape
 		}
-		forms, ok := o.forms(shapes)
-		for s, shape := range shapes {
-			for d, f := range forms {
-				ok = ok && len(shape) == len(shapes[0]) && f.value(at[s]) == shape[d]
-			}
-			if !ok {
-				return fmt.Errorf("output %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
-					v.Name, shapes[0], o.say(0), shape, o.say(s), o.names())
+		if s := o.unlike(shapes, len(shapes)); s >= 0 {
+			return fmt.Errorf("output %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
+				v.Name, shapes[0], o.say(0), shapes[s], o.say(s), o.names())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(graphs[0].Results)) {
+		for k := range graphs[0].Results[name] {
+			if err := o.checkResult(name, k, graphs, alike); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// checkResult checks the k-th value of a name.
+func (o *opener) checkResult(name string, k int, graphs []*graph.Graph, alike int) error {
+	shapes, numbers := make([][]int64, len(graphs)), make([][]int64, len(graphs))
+	known := true
+	for s, g := range graphs {
+		if k >= len(g.Results[name]) {
+			return nil
+		}
+		v := g.Results[name][k]
+		shapes[s] = v.Shape
+		if known = known && v.Const != nil && !v.DType.IsFloat() && v.Const.Len() <= maxForms; known {
+			for i := range v.Const.Len() {
+				numbers[s] = append(numbers[s], v.Const.Int(i))
+			}
+		}
+	}
+	s := o.unlike(shapes, alike)
+	if s < 0 && known {
+		s = o.unlike(numbers, alike)
+		shapes = numbers
+	}
+	if s < alike { // what has no form at all is for operators that read it to refuse
+		return nil
+	}
+	return fmt.Errorf("value %q is %v with %s and %v with %s, which is not in proportion: give %s other bounds, or fix it by --shape",
+		name, shapes[0], o.say(0), shapes[s], o.say(s), o.names())
+}
+
+// unlike is the first sample whose numbers are not of the form that those of the first samples have, so many of them;
+// -1 where all are.
+func (o *opener) unlike(lists [][]int64, first int) (sample int) {
+	for s, list := range lists {
+		if len(list) != len(lists[0]) {
+			return s
+		}
+	}
+	seen := &opener{extents: o.extents, at: o.at[:first]}
+	for d := range lists[0] {
+		f, _ := seen.fit(column(lists[:first], d))
+		for s, list := range lists {
+			if f.value(o.at[s]) != list[d] {
+				return s
+			}
+		}
+	}
+	return -1
 }
 
 // names are those of the open extents.

@@ -27,7 +27,7 @@ type builder struct {
 // an open extent by its symbol. open are the symbols for which the number is only an example.
 func Build(m *onnx.Model, shapes map[string][]int64, open []string, budget *op.Budget) (*graph.Graph, error) {
 	b := &builder{
-		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}}, functions: functionsOf(m),
+		Graph: &graph.Graph{Name: m.Graph.Name, Budget: budget, Varying: map[*graph.Value][]int{}, Results: map[string][]*graph.Value{}}, functions: functionsOf(m),
 		values: map[*op.Value]*graph.Value{}, used: map[any]map[string]usage{}, open: open, varying: map[*graph.Value]varies{},
 	}
 	var outputs []string

@@ -15,6 +15,7 @@ func (b *builder) addNodes(s *scope, nodes []*onnx.Node) error {
 		if err := b.addNode(s, k, n); err != nil {
 			return err
 		}
+		b.noteResults(s, n.Outputs)
 	}
 	return nil
 }

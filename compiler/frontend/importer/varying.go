@@ -42,6 +42,18 @@ func (b *builder) inputVaries(v *graph.Value, info *onnx.ValueInfo) {
 	}
 }
 
+// noteResults notes what a node of the model has computed, where extents are open.
+func (b *builder) noteResults(s *scope, names []string) {
+	if len(b.open) == 0 {
+		return
+	}
+	for _, name := range names {
+		if it := s.items[name]; it != nil && it.Tensor != nil {
+			b.Graph.Results[name] = append(b.Graph.Results[name], b.values[it.Tensor])
+		}
+	}
+}
+
 // resultVaries is what of a node's result depends on open extents.
 func (b *builder) resultVaries(n *graph.Node) (result varies) {
 	if len(b.open) == 0 {
