@@ -37,8 +37,8 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 
 // CheckResults refuses a model whose outputs have other shapes with some numbers than those of one form, or whose
 // nodes compute with none of an extent what is not of the form that it has with more: of shapes, and of numbers that
-// are known. The arguments are those of CheckForms, behind which graphs may follow whose operators are others, since those
-// of nothing are left out; alike is how many come before these.
+// are known. The arguments are those of CheckForms, behind which graphs may follow whose operators are others, since
+// those of nothing are left out; alike is how many come before these.
 func CheckResults(extents []program.Extent, at [][]int64, graphs []*graph.Graph, alike int) error {
 	o := &opener{extents: extents, at: at}
 	for k, v := range graphs[0].Outputs {
