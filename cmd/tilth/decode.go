@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ const (
 // decoder feeds a model the tokens that it finds the likeliest.
 type decoder struct {
 	model *aot.Model
-	// given are the inputs of the first execution. Those that do not vary with positions stay.
+	// given are the inputs of the last execution. Those that do not vary with positions stay.
 	given map[string]*array.Array
 	batch int64
 }
@@ -48,9 +49,14 @@ func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 	if tokens == nil || tokens.DType != array.Int64 || len(tokens.Shape) != 2 {
 		return nil, fmt.Errorf("--decode: the model has no input %s of i64[batch positions]: name it so", tokenInput)
 	}
+	for _, name := range []string{positionInput, maskInput} {
+		if a := given[name]; a != nil && (len(a.Shape) != 2 || a.Shape[0] != tokens.Shape[0] || a.Shape[1] < 1) {
+			return nil, fmt.Errorf("--decode: input %s is %v%v where [batch positions] is due", name, a.DType, a.Shape)
+		}
+	}
 	for _, o := range manifest.Outputs {
 		if o.Name == scoreOutput && o.Type().IsFloat() && len(o.Shape) == 3 && o.Shape[2] > 0 {
-			return &decoder{model: m, given: given, batch: tokens.Shape[0]}, nil
+			return &decoder{model: m, given: maps.Clone(given), batch: tokens.Shape[0]}, nil
 		}
 	}
 	return nil, fmt.Errorf("--decode: the model has no output %s of [batch positions words]: name it so", scoreOutput)
@@ -75,39 +81,38 @@ func (d *decoder) likeliest() ([]int64, error) {
 	return tokens, nil
 }
 
-// next are the inputs of one more position, where past are before it.
-func (d *decoder) next(tokens []int64, past int64) (map[string]*array.Array, error) {
+// next are the inputs of one more position.
+func (d *decoder) next(tokens []int64) (map[string]*array.Array, error) {
 	manifest := d.model.Manifest()
 	inputs := map[string]*array.Array{}
 	for _, t := range manifest.Fresh() {
 		switch {
 		case t.Name == tokenInput:
-			inputs[t.Name] = array.FromInt64(tokens, d.batch, 1)
+			d.given[t.Name] = array.FromInt64(tokens, d.batch, 1)
 		case t.Name == positionInput:
-			inputs[t.Name] = filled(t.Type(), past, d.batch, 1)
+			d.given[t.Name] = followed(d.given[t.Name], 0, func(last float64) float64 { return last + 1 })
 		case t.Name == maskInput:
-			inputs[t.Name] = filled(t.Type(), 1, d.batch, past+1)
+			d.given[t.Name] = followed(d.given[t.Name], d.given[t.Name].Shape[1], func(float64) float64 { return 1 })
 		case t.VariesBy(manifest.Decoding.Past) || t.VariesBy(manifest.Decoding.Step):
 			return nil, fmt.Errorf("--decode: it is not known what input %q of another position is: of inputs that vary with positions, %s, %s and %s are known",
 				t.Name, tokenInput, positionInput, maskInput)
-		default:
-			inputs[t.Name] = d.given[t.Name]
 		}
+		inputs[t.Name] = d.given[t.Name]
 	}
 	return inputs, nil
 }
 
-// filled is an array of one number.
-func filled(d array.DType, n int64, shape ...int64) *array.Array {
-	a := array.New(d, shape...)
-	for i := range a.Len() {
-		if d.IsFloat() {
-			a.SetFloat(i, float64(n))
-		} else {
-			a.SetInt(i, n)
+// followed has the first positions of [batch positions], so many of them, and then what follows each row's last.
+func followed(a *array.Array, kept int64, next func(last float64) float64) *array.Array {
+	batch, positions := a.Shape[0], a.Shape[1]
+	longer := array.New(a.DType, batch, kept+1)
+	for b := range batch {
+		for k := range kept {
+			longer.SetFloat(b*(kept+1)+k, a.Float(b*positions+k))
 		}
+		longer.SetFloat(b*(kept+1)+kept, next(a.Float(b*positions+positions-1)))
 	}
-	return a
+	return longer
 }
 
 // step goes on by one position of each sequence, the likeliest after the last, and returns the seconds that it takes.
@@ -115,8 +120,7 @@ func (d *decoder) step() (tokens []int64, seconds float64, err error) {
 	if tokens, err = d.likeliest(); err != nil {
 		return nil, 0, err
 	}
-	decoding, extents := d.model.Manifest().Decoding, d.model.Extents()
-	inputs, err := d.next(tokens, extents[decoding.Past]+extents[decoding.Step])
+	inputs, err := d.next(tokens)
 	if err != nil {
 		return nil, 0, err
 	}

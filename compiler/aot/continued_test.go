@@ -107,15 +107,9 @@ func TestDecoding(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []struct {
-		inputs map[string]*array.Array
-		says   string
-	}{
-		{map[string]*array.Array{"x": sample(1, 1, 1, 8)}, "it has 12 positions, and the package was compiled for at most 9"},
-	} {
-		if err := m.Continue(c.inputs); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v, want an error that says %q", err, c.says)
-		}
+	const full = "it has 12 positions, and the package was compiled for at most 9"
+	if err := m.Continue(map[string]*array.Array{"x": sample(1, 1, 1, 8)}); err == nil || !strings.Contains(err.Error(), full) {
+		t.Errorf("%v, want an error that says %q", err, full)
 	}
 	if _, err := m.Run(pastOf(2)); err == nil || !strings.Contains(err.Error(), "no input says what sequence is") {
 		t.Errorf("%v, want an error that says that x is missing", err)
@@ -130,6 +124,46 @@ func TestDecoding(t *testing.T) {
 	}
 	if err := m.Continue(map[string]*array.Array{}); err == nil || !strings.Contains(err.Error(), "no input says what sequence is") {
 		t.Errorf("%v, want an error that says that x is missing", err)
+	}
+	x := map[string]*array.Array{"x": sample(1, 1, 1, 8)}
+	if err := m.Continue(x); err != nil {
+		t.Errorf("after one that was refused: %v", err)
+	}
+	if err := m.Continue(x); err == nil || !strings.Contains(err.Error(), "nothing to go on from") {
+		t.Errorf("%v, want an error that says that nothing was executed since inputs were set", err)
+	}
+}
+
+// TestHostileDecoding: a manifest may say anything.
+func TestHostileDecoding(t *testing.T) {
+	extents := []Extent{{"past", 0, 4}, {"step", 1, 2}}
+	in, out := Tensor{Name: "p", DType: "f32", Shape: []int64{6}}, Tensor{Name: "o", DType: "f32", Shape: []int64{6}, Continues: "p"}
+	short, alone := out, out
+	short.Shape, alone.Continues = []int64{5}, ""
+	for name, m := range map[string]*Manifest{
+		"continues nothing":     {Extents: extents, Outputs: []Tensor{out}},
+		"continues another one": {Extents: extents, Inputs: []Tensor{in}, Outputs: []Tensor{short}},
+		"continued twice":       {Extents: extents, Inputs: []Tensor{in}, Outputs: []Tensor{out, out}},
+		"no extent":             {Extents: extents, Inputs: []Tensor{in}, Outputs: []Tensor{out}, Decoding: &Decoding{"past", "more"}},
+		"one extent":            {Extents: extents, Inputs: []Tensor{in}, Outputs: []Tensor{out}, Decoding: &Decoding{"past", "past"}},
+		"no output":             {Extents: extents, Inputs: []Tensor{in}, Outputs: []Tensor{alone}, Decoding: &Decoding{"past", "step"}},
+	} {
+		if err := m.checkContinued(); err == nil {
+			t.Errorf("%s: it is accepted", name)
+		}
+	}
+}
+
+// TestAPastBehindItselfIsNoDecoder: it does not grow by positions of an execution.
+func TestAPastBehindItselfIsNoDecoder(t *testing.T) {
+	m := sketch.New().Input("p", 4, 2).Node("y = Concat p p", sketch.Int("axis", 0)).Output("y")
+	m.Graph.Inputs[0].Shape[0] = onnx.Dim{Value: -1, Param: "n"}
+	p, err := frontend.Import(m, frontend.Options{Open: map[string]frontend.Bounds{"n": {Least: 0, Most: 8}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, ok := p.Decoding(); ok {
+		t.Errorf("it is said to decode by %+v", d)
 	}
 }
 

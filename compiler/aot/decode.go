@@ -14,6 +14,9 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 	if d == nil {
 		return fmt.Errorf("model %s: no output continues an input: set all inputs", m.manifest.Model)
 	}
+	if !m.executed {
+		return fmt.Errorf("model %s: there is nothing to go on from: execute it after its inputs were set", m.manifest.Model)
+	}
 	after := map[string]int64{d.Past: m.extents[d.Past] + m.extents[d.Step]}
 	if e := m.manifest.extent(d.Past); after[d.Past] > e.Most {
 		return fmt.Errorf("model %s: it has %d positions, and the package was compiled for at most %d before those of an execution", m.manifest.Model, after[d.Past], e.Most)
@@ -38,7 +41,7 @@ func (m *Model) Continue(inputs map[string]*array.Array) error {
 
 // isKept reports whether an output continues an input.
 func (m *Manifest) isKept(t Tensor) bool {
-	return slices.ContainsFunc(m.Outputs, func(o Tensor) bool { return o.Continues == t.Name })
+	return slices.ContainsFunc(m.Outputs, func(o Tensor) bool { return o.Continues != "" && o.Continues == t.Name })
 }
 
 // Fresh are the inputs that no output continues.
@@ -49,16 +52,26 @@ func (t Tensor) VariesBy(extent string) bool {
 	return slices.ContainsFunc(t.Varying, func(v Varying) bool { return v.Extent == extent })
 }
 
-// checkContinued refuses outputs that continue what is no input, and a decoder without its extents.
+// checkContinued refuses outputs that continue what is no input, or one that another continues, and a decoder without
+// its extents or without such an output.
 func (m *Manifest) checkContinued() error {
+	kept := map[string]bool{}
 	for _, o := range m.Outputs {
-		k := slices.IndexFunc(m.Inputs, func(t Tensor) bool { return t.Name == o.Continues })
-		if o.Continues != "" && (k < 0 || !slices.Equal(m.Inputs[k].Shape, o.Shape) || m.Inputs[k].DType != o.DType) {
-			return fmt.Errorf("output %q continues %q, which is no input like it", o.Name, o.Continues)
+		if o.Continues == "" {
+			continue
 		}
+		k := slices.IndexFunc(m.Inputs, func(t Tensor) bool { return t.Name == o.Continues })
+		if k < 0 || kept[o.Continues] || !slices.Equal(m.Inputs[k].Shape, o.Shape) || m.Inputs[k].DType != o.DType {
+			return fmt.Errorf("output %q continues %q, which is no input like it, or continued by another", o.Name, o.Continues)
+		}
+		kept[o.Continues] = true
 	}
-	if d := m.Decoding; d != nil && (m.extent(d.Past) == nil || m.extent(d.Step) == nil) {
-		return fmt.Errorf("decoding is by %q and %q, which have no bounds", d.Past, d.Step)
+	switch d := m.Decoding; {
+	case d == nil:
+	case m.extent(d.Past) == nil || m.extent(d.Step) == nil || d.Past == d.Step:
+		return fmt.Errorf("decoding is by %q and %q, which are no two extents", d.Past, d.Step)
+	case len(kept) == 0:
+		return fmt.Errorf("decoding is by %q and %q, and no output continues an input", d.Past, d.Step)
 	}
 	return nil
 }

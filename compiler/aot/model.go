@@ -24,6 +24,8 @@ type Model struct {
 	outputs  [][]byte
 	// extents are those of the inputs that were set last, by name.
 	extents map[string]int64
+	// executed says that there was an execution since inputs were set.
+	executed bool
 	// mayFail says that running can go wrong, since it is a device that runs.
 	mayFail bool
 }
@@ -100,6 +102,7 @@ func (m *Model) set(inputs map[string]*array.Array, shapes map[string][]int64) e
 			return fmt.Errorf("model %s: %w", m.manifest.Model, err)
 		}
 	}
+	m.executed = false
 	for k, t := range m.manifest.Inputs {
 		if !stays(t) {
 			inputs[t.Name].CopyToCorner(m.inputs[k], t.Shape)
@@ -164,6 +167,7 @@ func (m *Model) Execute() error { return m.watched(func() { m.api.run(m.handle) 
 
 // watched calls what runs the model. What went wrong is kept by thread.
 func (m *Model) watched(run func()) error {
+	m.executed = true
 	if !m.mayFail {
 		run()
 		return nil

@@ -37,7 +37,7 @@ func (p *Program) decoding(in, output int) (d Decoding, ok bool) {
 		}
 		switch {
 		case len(step) == 0 && plus == more:
-		case ok || len(step) != 1 || len(past) != 1 || plus != 0 || more != 0:
+		case ok || len(step) != 1 || len(past) != 1 || step[0] == past[0] || plus != 0 || more != 0:
 			return Decoding{}, false
 		default:
 			d, ok = Decoding{Past: past[0], Step: step[0]}, true
