@@ -143,7 +143,7 @@ func (v *valueOf) staysInside(roots, begins [][]int64) bool {
 		root, ok := v.shapeAt(roots, at)
 		shape, fits := v.shapeAt(shapes, at)
 		most, moves := v.shapeAt(begins, at)
-		if !ok || !fits || !moves {
+		if !ok || !fits || !moves || slices.ContainsFunc(most, func(begin int64) bool { return begin < 0 }) {
 			return false
 		}
 		if slices.Contains(shape, 0) {
