@@ -64,7 +64,7 @@ func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 
 // likeliest are the tokens with the largest scores after the last position, for each sequence.
 func (d *decoder) likeliest() ([]int64, error) {
-	scores := d.model.Outputs()[scoreOutput]
+	scores := d.model.Output(scoreOutput)
 	positions, words := scores.Shape[1], scores.Shape[2]
 	if positions < 1 || scores.Shape[0] != d.batch {
 		return nil, fmt.Errorf("--decode: output %s is %v for a batch of %d", scoreOutput, scores.Shape, d.batch)

@@ -185,17 +185,31 @@ func (m *Model) watched(run func()) error {
 func (m *Model) Outputs() map[string]*array.Array {
 	outputs := map[string]*array.Array{}
 	for k, t := range m.manifest.Outputs {
-		whole := &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: m.outputs[k]}
-		a := whole.Corner(t.ShapeWith(m.extents))
-		for _, axis := range t.OpenAxes {
-			a = a.Head(axis, m.extent(k, axis))
-		}
-		if a == whole {
-			a.Data = slices.Clone(a.Data)
-		}
-		outputs[t.Name] = a
+		outputs[t.Name] = m.output(k)
 	}
 	return outputs
+}
+
+// Output copies one result of the last execution; nil where none has the name.
+func (m *Model) Output(name string) *array.Array {
+	k := slices.IndexFunc(m.manifest.Outputs, func(t Tensor) bool { return t.Name == name })
+	if k < 0 {
+		return nil
+	}
+	return m.output(k)
+}
+
+func (m *Model) output(k int) *array.Array {
+	t := m.manifest.Outputs[k]
+	whole := &array.Array{DType: t.Type(), Shape: slices.Clone(t.Shape), Data: m.outputs[k]}
+	a := whole.Corner(t.ShapeWith(m.extents))
+	for _, axis := range t.OpenAxes {
+		a = a.Head(axis, m.extent(k, axis))
+	}
+	if a == whole {
+		a.Data = slices.Clone(a.Data)
+	}
+	return a
 }
 
 // extent is that of an axis of an output after the last execution.
