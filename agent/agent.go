@@ -105,6 +105,7 @@ func Run(ctx context.Context, cfg Config) error {
 			}
 			return refused(&cfg, err)
 		}
+		log.Info("joined the tracker", "slots", cfg.Slots)
 		began := time.Now()
 		s.run(ctx)
 		if ctx.Err() != nil {

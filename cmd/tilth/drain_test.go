@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -67,11 +70,12 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)
-	f.awaitAgents(ctx)
-	hung := f.running["tracker"].Process
-	if err := hung.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	// One that has no session yet has nobody to take leave of.
+	f.until(ctx, "the builder does not say that it has joined", func() bool {
+		log, err := os.ReadFile(filepath.Join(f.dir, "builder.log"))
+		return err == nil && bytes.Contains(log, []byte("joined the tracker"))
+	})
+	standStill(t, f.running["tracker"].Process)
 	builder := f.running["builder"]
 	delete(f.running, "builder")
 	ended := make(chan error, 1)
@@ -90,5 +94,27 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("it does not end")
 		}
+	}
+}
+
+// standStill stops a child of this process and returns when its last thread has stopped: the others may answer calls
+// for a while after the signal was sent.
+func standStill(t *testing.T, child *os.Process) {
+	t.Helper()
+	if err := child.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(child.Pid, &status, syscall.WUNTRACED, nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EINTR) {
+			t.Fatal(err)
+		}
+	}
+	if !status.Stopped() {
+		t.Fatalf("process %d ended (%#x) and did not stop", child.Pid, status)
 	}
 }
