@@ -24,6 +24,12 @@ func DrawTiledAttention(t *rapid.T) *expr.Workload {
 	return attentionOf(t, array.BFloat16, size("m", 16, 70), size("n", 2, 70), 32*size("d", 1, 2), size("e", 2, 70))
 }
 
+// DrawRowOfAttention draws one of a single row to each head, as decoders have, with terms enough for several vectors.
+func DrawRowOfAttention(t *rapid.T) *expr.Workload {
+	size := func(name string, least, most int64) int64 { return rapid.Int64Range(least, most).Draw(t, name) }
+	return attentionOf(t, array.Float32, 1, size("n", 1, 70), size("d", 1, 70), size("e", 2, 40))
+}
+
 func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float32, array.BFloat16, array.Float64}).Draw(t, "dtype")
@@ -33,7 +39,11 @@ func drawAttention(t *rapid.T, whole bool) *expr.Workload {
 		}
 		return g.int(name, 1, most)
 	}
-	return attentionOf(t, d, size("m", 70), size("n", 70), size("d", 34), size("e", 34))
+	m := size("m", 70)
+	if !whole && rapid.IntRange(0, 3).Draw(t, "one row") == 0 { // as decoders have
+		m = 1
+	}
+	return attentionOf(t, d, m, size("n", 70), size("d", 34), size("e", 34))
 }
 
 // attentionOf is one of m rows, n keys, depth terms of a score and e columns. Several heads of queries may share those

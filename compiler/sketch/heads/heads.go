@@ -16,6 +16,9 @@ type Attention struct {
 	// the last one that they lack, and Column the one that scores lack.
 	Batch       []int
 	Row, Column int
+	// Single tells that there is one row to each batch, and no axis of rows: Row is the last axis of the batches then,
+	// and not in Batch.
+	Single bool
 	// Dims has the dimension of each axis of Out in each stage, -1 for none.
 	Dims map[int][]int
 	// Straight are those of keys and values whose operand is contiguous already.
@@ -41,6 +44,9 @@ func Match(w *expr.Workload) *Attention {
 	a.Batches = 1
 	for _, k := range a.Batch {
 		a.Batches *= out.Axes[k].Extent
+	}
+	if a.Single {
+		a.M, a.Batches = 1, a.Batches*a.M
 	}
 	return a
 }
@@ -142,6 +148,9 @@ func (a *Attention) findAxes(s *schedule.Schedule) bool {
 		}
 	}
 	slices.Sort(a.Batch)
+	if n := len(a.Batch); a.Row < 0 && n > 0 {
+		a.Batch, a.Row, a.Single = a.Batch[:n-1], a.Batch[n-1], true
+	}
 	rank := len(out.Axes)
 	if a.Row < 0 || a.Column != rank-1 || len(a.Batch) != rank-2 || len(s.Stages[a.Scores].Axes) != rank || len(s.Stages[a.Total].Axes) != rank-1 {
 		return false

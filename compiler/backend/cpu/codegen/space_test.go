@@ -71,6 +71,13 @@ func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 // workload.
 func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, modes, batchSize, drawPoint) }
 
+// TestAttentionOfOneRowIsRight: with no axis of rows, heads take its place.
+func TestAttentionOfOneRowIsRight(t *testing.T) {
+	checkDrawn(t, []mode{modes[0], modes[1]}, 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		return drawPointOf(t, kerneltest.DrawRowOfAttention, d, schedule.Default)
+	})
+}
+
 // TestMergeKeepsTheMeaning: joining axes, of tensors and of reductions, changes no element's value.
 func TestMergeKeepsTheMeaning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

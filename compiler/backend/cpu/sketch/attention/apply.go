@@ -62,7 +62,7 @@ func (a *attention) places(id int) []int64 {
 	if a.Straight[id] {
 		places = []int64{layNowhere, layAlone}
 	}
-	if len(a.Batch) > 0 && !a.isShared(id) {
+	if len(a.Batch) > 0 && !a.Single && !a.isShared(id) {
 		places = append(places, layInBatch)
 	}
 	if id == a.Keys && a.along {

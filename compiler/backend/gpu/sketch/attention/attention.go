@@ -58,7 +58,7 @@ const warpThreads = 32
 // has no room for it.
 func New(w *expr.Workload, gpu *target.GPU, numerics schedule.Numerics) *nest.Whole {
 	found := heads.Match(w)
-	if found == nil {
+	if found == nil || found.Single { // tiles have 16 rows
 		return nil
 	}
 	s := schedule.New(w)
