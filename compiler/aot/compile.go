@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -192,7 +193,7 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		m.Extents = append(m.Extents, Extent{Name: e.Name, Least: e.Least, Most: e.Most})
 	}
 	for _, call := range c.program.Calls {
-		info := CallInfo{Name: call.Name, Task: call.Task}
+		info := CallInfo{Name: call.Name, Task: call.Task, Counts: c.counts(call)}
 		most := map[string]int64{}
 		for _, e := range c.program.Extents {
 			most[e.Name] = e.Most
@@ -203,12 +204,32 @@ func (c *compilation) manifest(l *layout) *Manifest {
 				upTo[c.program.Extents[limit.Extent].Name] = limit.Most
 			}
 			info.Variants = append(info.Variants, CallVariant{Task: v.Task, UpTo: upTo})
-			m.Tasks[v.Task].Extents = upTo
+			m.Tasks[v.Task].depends(c.program.Tasks[v.Task].Workload, upTo)
 		}
-		if len(call.Variants) > 0 || c.program.Tasks[call.Task].Workload.IsOpen() {
-			m.Tasks[call.Task].Extents = most
+		if w := c.program.Tasks[call.Task].Workload; len(call.Variants) > 0 || w.IsOpen() {
+			m.Tasks[call.Task].depends(w, most)
 		}
 		m.Calls = append(m.Calls, info)
 	}
 	return m
+}
+
+// depends tells that a task's operations and bytes are those of some extents.
+func (t *TaskInfo) depends(w *expr.Workload, extents map[string]int64) {
+	t.Extents, t.Definition = extents, w.Text()
+}
+
+// counts are the names of the extents that a call's counts are.
+func (c *compilation) counts(call program.Call) (names []string) {
+	for i, in := range c.program.Tasks[call.Task].Workload.Inputs {
+		if in.Most == 0 {
+			continue
+		}
+		for _, e := range c.program.Extents {
+			if e.Value == call.Args[i] {
+				names = append(names, e.Name)
+			}
+		}
+	}
+	return names
 }

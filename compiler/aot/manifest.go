@@ -154,8 +154,10 @@ type TaskInfo struct {
 	Flop       float64 `json:"flop"`
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	Bytes      int64   `json:"bytes"`
-	// Extents are those that the three are of, by name, where they depend on what an execution chooses.
-	Extents map[string]int64 `json:"extents,omitempty"`
+	// Extents are those that the three are of, by name, where they depend on what an execution chooses. Definition is
+	// the workload's text there, from which they follow for others; empty in packages of older versions.
+	Extents    map[string]int64 `json:"extents,omitempty"`
+	Definition string           `json:"definition,omitempty"`
 }
 
 // CallInfo is one execution of a kernel.
@@ -166,37 +168,14 @@ type CallInfo struct {
 	Task int `json:"task"`
 	// Variants are run instead where extents are small: the first whose extents are not exceeded.
 	Variants []CallVariant `json:"variants,omitempty"`
+	// Counts are the names of the extents that the workload's counts are, in the order of its inputs.
+	Counts []string `json:"counts,omitempty"`
 }
 
 // CallVariant is a kernel for extents up to some.
 type CallVariant struct {
 	Task int              `json:"task"`
 	UpTo map[string]int64 `json:"up_to"`
-}
-
-// Executed are the tasks that calls run with extents, by name. Where extents differ from those that the operations and
-// bytes of a task are of, these are unknown, and zero.
-func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
-	list := make([]TaskInfo, len(m.Calls))
-	for k, c := range m.Calls {
-		number := c.Task
-		if v := slices.IndexFunc(c.Variants, func(v CallVariant) bool { return v.suffices(extents) }); v >= 0 {
-			number = c.Variants[v].Task
-		}
-		if list[k] = m.Tasks[number]; list[k].Extents != nil && !maps.Equal(list[k].Extents, extents) {
-			list[k].Flop, list[k].IntegerOps, list[k].Bytes = 0, 0, 0
-		}
-	}
-	return list
-}
-
-func (v CallVariant) suffices(extents map[string]int64) bool {
-	for name, most := range v.UpTo {
-		if extents[name] > most {
-			return false
-		}
-	}
-	return true
 }
 
 // Flop is the floating point operations of one execution of the model if every sum is computed directly.

@@ -21,3 +21,36 @@ func TestOperationsOfFloatsAndOfIntegers(t *testing.T) {
 		}
 	}
 }
+
+// TestTotalsFollowCounts: what lies beyond limits is neither computed nor moved.
+func TestTotalsFollowCounts(t *testing.T) {
+	w := parsed(t, openRows)
+	n := w.Inputs[1]
+	for count, want := range map[int64]Totals{
+		4: {Flop: 16 + 16, Bytes: 4 * (16 + 16)},
+		2: {Flop: 4 + 4, Bytes: 4 * (4 + 4)},
+		0: {},
+		9: {Flop: 16 + 16, Bytes: 4 * (16 + 16)}, // there is no room for more
+	} {
+		if got := w.Totals(map[*Tensor]int64{n: count}); got != want {
+			t.Errorf("with a count of %d: %+v, want %+v", count, got, want)
+		}
+	}
+	if got, want := w.Totals(nil), w.Totals(map[*Tensor]int64{n: 4}); got != want {
+		t.Errorf("with no count: %+v, want that of the most, %+v", got, want)
+	}
+}
+
+// TestBytesOfASharedOperandCountOnce, though each of its elements is read for several.
+func TestBytesOfASharedOperandCountOnce(t *testing.T) {
+	w := parsed(t, `tilth-workload 1
+input t0 f32[3,64]
+input t1 f32[100]
+input t2 i64[]<=100
+sum t3 f32[3] over 100 while r0 [t2] = (mul [t0 i0 0] [t1 r0])
+output t3
+`)
+	if got, want := w.Totals(map[*Tensor]int64{w.Inputs[2]: 10}).Bytes, int64(4*(3+10+3)); got != want {
+		t.Errorf("%d bytes, want %d", got, want)
+	}
+}

@@ -3,6 +3,8 @@ package profile
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
@@ -52,10 +54,14 @@ type Call struct {
 	Share      float64  `json:"share"`
 	// Launches are those on a device, longest first.
 	Launches []aot.Launch `json:"launches,omitempty"`
-	// number is the call's in the manifest.
+	// number is the call's in the manifest, task what it is a call of.
 	number int
+	task   taskID
 	Work
 }
+
+// taskID tells a manifest's tasks apart.
+type taskID struct{ name, workload, trace string }
 
 // Total is the sum of all calls.
 type Total struct {
@@ -109,7 +115,7 @@ func Of(ctx context.Context, m *aot.Model, repeat int, peak aot.Peak) (*Profile,
 	for i := range samples {
 		medians[i] = stat.Of(samples[i]).Median
 	}
-	p := summarize(manifest, manifest.Executed(m.Extents()), medians, peak)
+	p := summarize(manifest, m.Extents(), medians, peak)
 	if launches := m.Launches(); launches != nil {
 		seconds, err := m.TimeOnDevice(ctx, repeat)
 		if err != nil {
@@ -146,37 +152,82 @@ func (p *Profile) onDevice(manifest *aot.Manifest, launches []aot.Launch, second
 	}
 }
 
-// summarize compares the seconds of each call, of a task each, with the machine's peak.
-func summarize(manifest *aot.Manifest, tasks []aot.TaskInfo, seconds []float64, peak aot.Peak) *Profile {
+// summarize compares the seconds of each call with the machine's peak.
+func summarize(manifest *aot.Manifest, extents map[string]int64, seconds []float64, peak aot.Peak) *Profile {
 	p := &Profile{Threads: manifest.Target.Threads(), Peak: peak, Calls: []Call{}}
-	limits := map[string]float64{}
+	tasks := manifest.Executed(extents)
 	for i, c := range manifest.Calls {
 		task := tasks[i]
-		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], number: i, Work: work(task, peak)}
+		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], number: i,
+			task: taskID{task.Name, task.Workload, task.Trace}}
+		if task.Extents == nil || maps.Equal(task.Extents, extents) {
+			call.Work = work(task, peak)
+		} else {
+			call.PeakUnknown = true // what is done is not known either
+		}
 		call.fromCache(call.Seconds)
 		call.rate(call.Seconds)
 		p.Calls = append(p.Calls, call)
-		p.Total.Seconds += call.Seconds
-		p.Total.Flop += call.Flop
-		p.Total.IntegerOps += call.IntegerOps
-		p.Total.ArithmeticSeconds += call.ArithmeticSeconds
-		p.Total.PeakUnknown = p.Total.PeakUnknown || call.PeakUnknown
-		p.Total.Bytes += call.Bytes
-		p.Total.LimitSeconds += call.LimitSeconds
-		limits[call.BoundBy] += call.LimitSeconds
 	}
-	p.Total.rate(p.Total.Seconds)
-	if p.Total.LimitSeconds > 0 && !p.Total.PeakUnknown {
-		p.Total.BoundBy = ByArithmetic
-		if limits[ByMemory] > limits[ByArithmetic] {
-			p.Total.BoundBy = ByMemory
-		}
-	}
+	p.Total = sum(p.Calls)
 	for i := range p.Calls {
 		p.Calls[i].Share = ratio(p.Calls[i].Seconds, p.Total.Seconds)
 	}
 	slices.SortStableFunc(p.Calls, func(a, b Call) int { return -cmp.Compare(a.Seconds, b.Seconds) })
 	return p
+}
+
+// sum is the total of calls.
+func sum(calls []Call) (t Total) {
+	limits := map[string]float64{}
+	for _, c := range calls {
+		t.Seconds += c.Seconds
+		t.Flop += c.Flop
+		t.IntegerOps += c.IntegerOps
+		t.ArithmeticSeconds += c.ArithmeticSeconds
+		t.PeakUnknown = t.PeakUnknown || c.PeakUnknown
+		t.Bytes += c.Bytes
+		t.LimitSeconds += c.LimitSeconds
+		limits[c.BoundBy] += c.LimitSeconds
+	}
+	t.rate(t.Seconds)
+	switch {
+	case t.LimitSeconds == 0 || t.PeakUnknown:
+	case limits[ByMemory] > limits[ByArithmetic]:
+		t.BoundBy = ByMemory
+	default:
+		t.BoundBy = ByArithmetic
+	}
+	return t
+}
+
+// byTask has the calls of each task as one, slowest first, and how many they are.
+func (p *Profile) byTask() (sums []Call, counts []int) {
+	of := map[taskID][]Call{}
+	var order []taskID
+	for _, c := range p.Calls {
+		if of[c.task] == nil {
+			order = append(order, c.task)
+		}
+		of[c.task] = append(of[c.task], c)
+	}
+	seconds := func(id taskID) float64 { return sum(of[id]).Seconds }
+	slices.SortStableFunc(order, func(a, b taskID) int { return -cmp.Compare(seconds(a), seconds(b)) })
+	for _, id := range order {
+		calls := of[id]
+		all, total := calls[0], sum(calls)
+		all.Seconds, all.Work = total.Seconds, total.Work
+		all.Share, all.Launches = 0, nil
+		for _, c := range calls {
+			all.Share += c.Share
+			all.Launches = append(all.Launches, c.Launches...)
+		}
+		if n := len(calls) - 1; n > 0 {
+			all.Call += fmt.Sprintf(" and %d more", n)
+		}
+		sums, counts = append(sums, all), append(counts, len(calls))
+	}
+	return sums, counts
 }
 
 // work is the limit of a task's operations and bytes.

@@ -8,14 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// Write writes the profile as a table for people, with the totals behind it.
+// Write writes the profile as a table for people, a line a task, with the totals behind it.
 func (p *Profile) Write(w io.Writer) error {
 	if p.Device != nil {
 		return p.writeDevice(w)
 	}
-	table := show.NewTable(">TIME", ">SHARE", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
-	for _, c := range p.Calls {
-		table.Row(show.Seconds(c.Seconds), percent(c.Share), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
+	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	tasks, calls := p.byTask()
+	for k, c := range tasks {
+		table.Row(show.Seconds(c.Seconds), percent(c.Share), fmt.Sprint(calls[k]), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
 			c.bound(), c.Origin, c.algorithm(), c.Task, c.Call)
 	}
 	if err := table.Write(w); err != nil {

@@ -8,16 +8,17 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// writeDevice writes the profile of a model on a device: a line a call, then one for what lies between launches.
+// writeDevice writes the profile of a model on a device: a line a task, then one for what lies between launches.
 func (p *Profile) writeDevice(w io.Writer) error {
-	table := show.NewTable(">TIME", ">SHARE", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
+	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	d := p.Device
-	for _, c := range p.Calls {
+	tasks, calls := p.byTask()
+	for k, c := range tasks {
 		occupancy, registers := c.occupancy()
-		table.Row(show.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), show.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
+		table.Row(show.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), fmt.Sprint(calls[k]), show.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
 			show.GFLOPS(float64(c.Bytes), c.Seconds), p.memoryShare(c.Work), fmt.Sprint(len(c.Launches)), occupancy, registers, c.Origin, c.algorithm(), c.Task, c.Call)
 	}
-	table.Row(show.Seconds(d.GapSeconds), percent(ratio(d.GapSeconds, d.Seconds)), "", "", "", "", "", "", "", "", "", fmt.Sprintf("between the %d launches", d.Launches))
+	table.Row(show.Seconds(d.GapSeconds), percent(ratio(d.GapSeconds, d.Seconds)), "", "", "", "", "", "", "", "", "", "", fmt.Sprintf("between the %d launches", d.Launches))
 	if err := table.Write(w); err != nil {
 		return err
 	}

@@ -1,0 +1,74 @@
+package aot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Executed are the tasks that calls run with extents, by name, with the operations and bytes of these. Where they do not
+// follow from what the package says, they are zero, and the task's extents stay others.
+func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
+	list, known := make([]TaskInfo, len(m.Calls)), map[string]TaskInfo{}
+	for k, c := range m.Calls {
+		number := c.Task
+		if v := slices.IndexFunc(c.Variants, func(v CallVariant) bool { return v.suffices(extents) }); v >= 0 {
+			number = c.Variants[v].Task
+		}
+		key := fmt.Sprint(number, c.Counts)
+		if _, done := known[key]; !done {
+			known[key] = m.Tasks[number].with(extents, c.Counts)
+		}
+		list[k] = known[key]
+	}
+	return list
+}
+
+// with is the task with the operations and bytes of other extents, some of which are the workload's counts.
+func (t TaskInfo) with(extents map[string]int64, counts []string) TaskInfo {
+	if t.Extents == nil || maps.Equal(t.Extents, extents) {
+		return t
+	}
+	totals, ok := t.totals(extents, counts)
+	if t.Flop, t.IntegerOps, t.Bytes = totals.Flop, totals.IntegerOps, totals.Bytes; ok {
+		t.Extents = extents
+	}
+	return t
+}
+
+// totals are those of the workload with extents, if its counts are among them.
+func (t TaskInfo) totals(extents map[string]int64, counts []string) (expr.Totals, bool) {
+	if t.Definition == "" {
+		return expr.Totals{}, false
+	}
+	w, err := expr.Parse(t.Definition)
+	if err != nil {
+		return expr.Totals{}, false
+	}
+	numbers := map[*expr.Tensor]int64{}
+	for _, in := range w.Inputs {
+		if in.Most == 0 {
+			continue
+		}
+		if len(counts) == 0 {
+			return expr.Totals{}, false
+		}
+		n, known := extents[counts[0]]
+		if !known {
+			return expr.Totals{}, false
+		}
+		numbers[in], counts = n, counts[1:]
+	}
+	return w.Totals(numbers), true
+}
+
+func (v CallVariant) suffices(extents map[string]int64) bool {
+	for name, most := range v.UpTo {
+		if extents[name] > most {
+			return false
+		}
+	}
+	return true
+}
