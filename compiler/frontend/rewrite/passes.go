@@ -15,6 +15,7 @@ var Passes = []graph.Pass{
 	{Name: "hoist-scales", Run: hoistScales},
 	{Name: "share-top-k", Run: shareTopK},
 	{Name: "fuse-horizontally", Run: fuseHorizontally},
+	{Name: "quantise-parts", Run: quantiseParts},
 	{Name: "fold-quantisations", Run: foldQuantisations},
 	{Name: "split-dequantised", Run: splitDequantised},
 }

@@ -62,3 +62,27 @@ func scalarOf(v float64) *array.Array {
 	a.SetFloat(0, v)
 	return a
 }
+
+// TestPartsAreQuantisedBeforeTheyAreLinedUp: the integers of two scales become those of a third without floats in memory,
+// and a part of floats is stored as the integers that its kernel makes of it.
+func TestPartsAreQuantisedBeforeTheyAreLinedUp(t *testing.T) {
+	m := sketch.New().Input("x", 1, 6, 8).Input("y", 1, 6, 8).Known("zero", array.New(array.Int8)).
+		Known("sx", sketch.Wave(0.02, 0, 1)).Known("sy", sketch.Wave(0.03, 0, 1)).Known("s", sketch.Wave(0.05, 0, 1)).
+		Node("qx = QuantizeLinear x sx zero").Node("dx = DequantizeLinear qx sx zero").
+		Node("qy = QuantizeLinear y sy zero").Node("dy = DequantizeLinear qy sy zero").Node("t = Tanh dy").
+		Node("all = Concat dx t dy", sketch.Int("axis", 1))
+	p := sketch.Import(t, m.Node("r = QuantizeLinear all s zero").Output("r"))
+	sketch.Check(t, p)
+	for _, v := range p.Values {
+		if v.DType == array.Float32 && v.Name != "x" && v.Name != "y" && len(v.Shape) == 3 {
+			t.Errorf("%s lies in memory as floats", v.Name)
+		}
+	}
+	floats, got := sketch.Run(t, sketch.Import(t, m.Output("all")))["all"], sketch.Run(t, p)["r"]
+	for i := range got.Len() {
+		want := min(max(math.RoundToEven(floats.Float(i)/float64(float32(0.05))), -128), 127)
+		if math.Abs(got.Float(i)-want) > 1 {
+			t.Fatalf("element %d is %g, want %g", i, got.Float(i), want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package rewrite
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// quantiseParts quantises what a concatenation lines up, in place of its result: elements move as bytes then, and each
+// part is quantised by the kernel that computes it, or goes from the integers of one scale to those of another. Parts
+// that others read as floats stay, as those of dense blocks do: these lie in one memory for all that line them up.
+func quantiseParts(g *graph.Graph) error {
+	users := g.Users()
+	for k := 0; k < len(g.Nodes); k++ {
+		n := g.Nodes[k]
+		if !n.Is(op.Quantize) || !isScalar(n.Operands[1]) || len(n.Operands) > 2 && n.Operands[2] != nil && !isScalar(n.Operands[2]) {
+			continue
+		}
+		whole := n.Operands[0]
+		c := whole.Producer
+		if c == nil || c.Def().Concat == nil || len(users[whole]) != 1 || g.IsOutput(whole) {
+			continue
+		}
+		stays := func(v *graph.Value) bool {
+			return v.Producer == nil || !v.Producer.Is(op.Dequantize) && (len(users[v]) > 1 || g.IsOutput(v))
+		}
+		if slices.ContainsFunc(c.Operands, stays) {
+			continue
+		}
+		var made []*graph.Node
+		parts := make([]*graph.Value, len(c.Operands))
+		for i, v := range c.Operands {
+			part, err := g.Apply(op.Node{Name: n.Name, Op: n.Op, Opset: n.Opset, Attrs: n.Attrs}, v.Name+".quantised", append([]*graph.Value{v}, n.Operands[1:]...)...)
+			if err != nil {
+				return err
+			}
+			made, parts[i] = append(made, part), part.Result
+		}
+		joined, err := g.Apply(op.Node{Name: c.Name, Op: c.Op, Opset: c.Opset, Attrs: c.Attrs}, n.Result.Name, parts...)
+		if err != nil {
+			return err
+		}
+		made = append(made, joined)
+		g.Nodes = slices.Replace(g.Nodes, k, k+1, made...)
+		g.Replace(n.Result, joined.Result)
+		k += len(made) - 1
+	}
+	return nil
+}
