@@ -35,14 +35,14 @@ keeps keys and values, and runs on one position of each sequence at a time, with
 token of the largest score. Inputs and outputs are known by the names that Hugging Face's
 exporter gives them: input_ids, position_ids, attention_mask and logits.
 
---profile compares each kernel call with two limits of this machine, measured on the
-package's threads: the rate of multiply-adds in registers (of float32 or, for sums of
-integers, of 8-bit integers, or of 16-bit ones where the processor has no instruction
-for those), and that of reading memory. PEAK is the least time of the operations over
+--profile compares the kernel calls of each task with two limits of this machine,
+measured on the package's threads: the rate of multiply-adds in registers (of float32
+or, for sums of integers, of 8-bit integers, or of 16-bit ones where the processor has
+no instruction for those), and that of reading memory. PEAK is the least time of the operations over
 the time taken, or a dash where their rate is unknown. LIMIT is the larger of two times:
 of the operations of direct sums, and of the bytes that must move at least once. An
 algorithm that needs fewer operations, or data in a cache, may beat it. For a package on
-a GPU the limits are the GPU's, each call has its launches, occupancy and registers, and
+a GPU the limits are the GPU's, each task has its launches, occupancy and registers, and
 the time between launches is a line of its own.
 
 With --tracker or TILTH_TRACKER, the package runs on a device of a farm, of the kind that
@@ -106,7 +106,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().BoolVar(&r.printTime, "print-time", false, "print mean, median, min, max and standard deviation in ms")
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
-	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each kernel call (median of --repeat executions) and the machine's limits")
+	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
 	c.Flags().IntVar(&r.decode, "decode", 0, "go on for `n` tokens, the likeliest each time, and print them and their time (decoders)")
 	jsonFlag(c, &r.asJSON)
 	r.extents.add(c)

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Executed are the tasks that calls run with extents, by name, with the operations and bytes of these. Where they do not
-// follow from what the package says, they are zero, and the task's extents stay others.
+// Executed are the tasks that calls run with extents, by name, with the operations and bytes of these. Where they do
+// not follow from what the package says, they are zero, and the task's extents stay others.
 func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 	list, known := make([]TaskInfo, len(m.Calls)), map[string]TaskInfo{}
 	for k, c := range m.Calls {

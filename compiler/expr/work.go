@@ -14,8 +14,8 @@ type Totals struct {
 	// IntegerOps counts the operations in sums of integers: in each step the addition, and the arithmetic on what is
 	// added. Index arithmetic, loads, casts and selections count nothing.
 	IntegerOps float64
-	// Bytes is the least that is moved: every output once, and of every input and constant what is read of it, which is
-	// all of it unless it is read at fewer places than it has elements.
+	// Bytes is the least that is moved: every output once, and of every input and constant what is read of it, which
+	// is all of it unless it is read at fewer places than it has elements.
 	Bytes int64
 }
 

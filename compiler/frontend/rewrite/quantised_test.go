@@ -63,8 +63,8 @@ func scalarOf(v float64) *array.Array {
 	return a
 }
 
-// TestPartsAreQuantisedBeforeTheyAreLinedUp: the integers of two scales become those of a third without floats in memory,
-// and a part of floats is stored as the integers that its kernel makes of it.
+// TestPartsAreQuantisedBeforeTheyAreLinedUp: the integers of two scales become those of a third without floats in
+// memory, and a part of floats is stored as the integers that its kernel makes of it.
 func TestPartsAreQuantisedBeforeTheyAreLinedUp(t *testing.T) {
 	m := sketch.New().Input("x", 1, 6, 8).Input("y", 1, 6, 8).Known("zero", array.New(array.Int8)).
 		Known("sx", sketch.Wave(0.02, 0, 1)).Known("sy", sketch.Wave(0.03, 0, 1)).Known("s", sketch.Wave(0.05, 0, 1)).
