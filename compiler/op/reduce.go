@@ -99,7 +99,7 @@ func inferReduce(n *Node) (Type, error) {
 		return Type{}, n.err
 	}
 	if len(axisList(set)) > 0 && reducedCount(n) == 0 {
-		return Type{}, fmt.Errorf("nothing to reduce in %v", n.In[0].Type)
+		return Type{}, fmt.Errorf("the axes to reduce of %v have no element: give the input at least one", n.In[0].Type)
 	}
 	keep := n.Int("keepdims", 1) != 0
 	out := []int64{}

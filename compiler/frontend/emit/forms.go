@@ -20,7 +20,8 @@ func CheckForms(extents []program.Extent, at [][]int64, graphs []*graph.Graph) e
 	o := &opener{extents: extents, at: at}
 	for s, g := range graphs {
 		if len(g.Nodes) != len(graphs[0].Nodes) {
-			return fmt.Errorf("the model has %d operators with %s and %d with %s", len(graphs[0].Nodes), o.say(0), len(g.Nodes), o.say(s))
+			return fmt.Errorf("the model has %d operators with %s and %d with %s: give %s other bounds, or fix it by --shape", len(graphs[0].Nodes), o.say(0),
+				len(g.Nodes), o.say(s), o.names())
 		}
 	}
 	for k := range graphs[0].Nodes {

@@ -31,10 +31,11 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 		}
 		o.emitters, o.at, o.kernels = append(o.emitters, e), append(o.at, s.Extents), append(o.kernels, s.Kernels)
 		if len(s.Graph.Open) > 0 {
-			return nil, fmt.Errorf("output %q has an extent that depends on data: the extents of inputs must be fixed", s.Graph.Outputs[s.Graph.Open[0].Output].Name)
+			return nil, fmt.Errorf("output %q has an extent that depends on data: fix the extents of inputs by --shape", s.Graph.Outputs[s.Graph.Open[0].Output].Name)
 		}
 		if len(s.Kernels) != len(samples[0].Kernels) {
-			return nil, fmt.Errorf("the model has %d kernels with %s and %d with %s", len(samples[0].Kernels), o.say(0), len(s.Kernels), o.say(len(o.at)-1))
+			return nil, fmt.Errorf("the model has %d kernels with %s and %d with %s: give %s other bounds, or fix it by --shape", len(samples[0].Kernels), o.say(0),
+				len(s.Kernels), o.say(len(o.at)-1), o.names())
 		}
 	}
 	e := o.emitters[0]
