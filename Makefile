@@ -21,10 +21,12 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 # One package may take so long: on a busy machine several times what it takes on an idle one.
 TIMEOUT ?= 45m
 # One package more than there are processors: some of them wait for processes most of their time.
+# Those that take longest begin first, lest the last of them run alone.
+LONGEST = ./chaos ./cmd/tilth ./runner
 PACKAGES ?= $(shell echo $$(($$(nproc) + 1)))
 test: ## install what the tests need and run all of them
 	@scripts/packages.sh test
-	$(GO) test -p $(PACKAGES) -timeout $(TIMEOUT) ./...
+	$(GO) test -p $(PACKAGES) -timeout $(TIMEOUT) $(LONGEST) ./...
 
 test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
 	@scripts/packages.sh test

@@ -18,12 +18,12 @@ func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)
-	f.more = map[string][]string{"tracker": {"--search-turn", "1s"}, "tuner": {"--slots", "1"}}
+	f.more = map[string][]string{"tracker": {"--search-turn", "100ms"}, "tuner": {"--slots", "1"}}
 	f.launchAll()
 	model := filepath.Join(f.dir, "mlp.onnx")
 	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
 	f.awaitAgents(ctx)
-	const budget = 40
+	const budget = 80
 	var clients []*process
 	for i := range 2 {
 		p := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-1", "--no-transfer",
