@@ -28,7 +28,7 @@ func (m *Manifest) Executed(extents map[string]int64) []TaskInfo {
 
 // with is the task with the operations and bytes of other extents, some of which are the workload's counts.
 func (t TaskInfo) with(extents map[string]int64, counts []string) TaskInfo {
-	if t.Extents == nil || maps.Equal(t.Extents, extents) {
+	if t.IsOf(extents) {
 		return t
 	}
 	totals, ok := t.totals(extents, counts)
@@ -36,6 +36,11 @@ func (t TaskInfo) with(extents map[string]int64, counts []string) TaskInfo {
 		t.Extents = extents
 	}
 	return t
+}
+
+// IsOf reports whether the task's operations and bytes are those of an execution with extents, by name.
+func (t TaskInfo) IsOf(extents map[string]int64) bool {
+	return t.Extents == nil || maps.Equal(t.Extents, extents)
 }
 
 // totals are those of the workload with extents, if its counts are among them.

@@ -1,9 +1,6 @@
 package aot
 
-import (
-	"maps"
-	"testing"
-)
+import "testing"
 
 // TestOperationsAreThoseOfTheExtents: a model of four rows does two thirds of what one of six does, and what a package
 // does not tell is not known.
@@ -13,7 +10,7 @@ func TestOperationsAreThoseOfTheExtents(t *testing.T) {
 	sum := func(rows int64) (flop float64, bytes int64) {
 		extents := map[string]int64{"rows": rows}
 		for _, task := range m.Executed(extents) {
-			if task.Extents != nil && !maps.Equal(task.Extents, extents) {
+			if !task.IsOf(extents) {
 				t.Errorf("the operations of %s are of %v, not of %v", task.Name, task.Extents, extents)
 			}
 			flop, bytes = flop+task.Flop, bytes+task.Bytes

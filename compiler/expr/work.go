@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 )
@@ -20,87 +21,87 @@ type Totals struct {
 }
 
 // Flop is that of Totals with the most of every count.
-func (w *Workload) Flop() float64 { return w.Totals(nil).Flop }
+func (w *Workload) Flop() float64 { return w.flop(nil) }
 
 // IntegerOps is that of Totals with the most of every count.
-func (w *Workload) IntegerOps() float64 { return w.Totals(nil).IntegerOps }
+func (w *Workload) IntegerOps() float64 { return w.integerOps(nil) }
 
 // Bytes is that of Totals with the most of every count.
-func (w *Workload) Bytes() int64 { return w.Totals(nil).Bytes }
+func (w *Workload) Bytes() int64 { return w.bytes(nil) }
 
 // Totals are those of an execution with numbers for the workload's counts; one that is missing is the most that it may
 // be.
-func (w *Workload) Totals(counts map[*Tensor]int64) (sum Totals) {
+func (w *Workload) Totals(counts map[*Tensor]int64) Totals {
+	return Totals{Flop: w.flop(counts), IntegerOps: w.integerOps(counts), Bytes: w.bytes(counts)}
+}
+
+func (w *Workload) flop(counts map[*Tensor]int64) (total float64) {
+	for _, t := range w.Stages {
+		total += flopOf(t) * points(t.variables(), counts)
+	}
+	return total
+}
+
+func (w *Workload) integerOps(counts map[*Tensor]int64) (total float64) {
+	for _, t := range w.Stages {
+		total += integerOpsOf(t) * points(t.variables(), counts)
+	}
+	return total
+}
+
+func (w *Workload) bytes(counts map[*Tensor]int64) (total int64) {
 	// places are how many a tensor is read at, those that several loads read counted for each, and shares what part of
 	// the places with the most of every count the loads have, at most.
 	places, shares := map[*Tensor]float64{}, map[*Tensor]float64{}
 	for _, t := range w.Stages {
-		extents := extentsWith(t, counts)
-		points := product(extents, t.variables())
-		sum.Flop += points * flopOf(t)
-		sum.IntegerOps += points * integerOpsOf(t)
 		for _, l := range Loads(t.Body) {
 			vars := variablesIn(l, t)
-			places[l.Tensor] += product(extents, vars)
-			shares[l.Tensor] = max(shares[l.Tensor], share(extents, vars))
+			n := points(vars, counts)
+			places[l.Tensor] += n
+			shares[l.Tensor] = max(shares[l.Tensor], n/points(vars, nil))
 		}
-		places[t], shares[t] = product(extents, t.Axes), 1
+		places[t], shares[t] = points(t.Axes, counts), 1
 	}
 	for _, t := range w.Args() {
 		elements := float64(array.Elements(t.Shape))
-		sum.Bytes += int64(math.Round(min(places[t], elements*shares[t]))) * t.DType.Bytes()
+		total += int64(math.Round(min(places[t], elements*shares[t]))) * t.DType.Bytes()
 	}
-	return sum
+	return total
 }
 
-// extentsWith are those of a tensor's axes and reduction axes in an execution with numbers for counts.
-func extentsWith(t *Tensor, counts map[*Tensor]int64) map[*Var]int64 {
-	extents := map[*Var]int64{}
-	for _, v := range t.variables() {
-		extents[v] = v.Extent
-		if v.Limit == nil {
-			continue
-		}
-		limit := Simplify(Rewrite(v.Limit, func(x Expr) Expr {
-			if l, ok := x.(*Load); ok {
-				if n, known := counts[l.Tensor]; known {
-					return I(n)
-				}
+// points is how many combinations of values variables have with numbers for counts.
+func points(vars []*Var, counts map[*Tensor]int64) float64 {
+	n := 1.0
+	for _, v := range vars {
+		n *= float64(v.extentWith(counts))
+	}
+	return n
+}
+
+// extentWith is the extent in an execution with numbers for counts.
+func (v *Var) extentWith(counts map[*Tensor]int64) int64 {
+	if v.Limit == nil || len(counts) == 0 {
+		return v.Extent
+	}
+	limit := Simplify(Rewrite(v.Limit, func(x Expr) Expr {
+		if l, ok := x.(*Load); ok {
+			if n, known := counts[l.Tensor]; known {
+				return I(n)
 			}
-			return x
-		}))
-		if n, ok := limit.(*Int); ok {
-			extents[v] = min(v.Extent, max(0, n.Value))
 		}
+		return x
+	}))
+	if n, ok := limit.(*Int); ok {
+		return min(v.Extent, max(0, n.Value))
 	}
-	return extents
-}
-
-func product(extents map[*Var]int64, vars []*Var) float64 {
-	p := 1.0
-	for _, v := range vars {
-		p *= float64(extents[v])
-	}
-	return p
-}
-
-// share is what part of the values of variables there are.
-func share(extents map[*Var]int64, vars []*Var) float64 {
-	p := 1.0
-	for _, v := range vars {
-		p *= float64(extents[v]) / float64(v.Extent)
-	}
-	return p
+	return v.Extent
 }
 
 // variablesIn are those of a tensor's variables that a load's place depends on.
 func variablesIn(l *Load, t *Tensor) (list []*Var) {
 	for _, v := range t.variables() {
-		for _, x := range l.Index {
-			if Uses(x, v) {
-				list = append(list, v)
-				break
-			}
+		if slices.ContainsFunc(l.Index, func(x Expr) bool { return Uses(x, v) }) {
+			list = append(list, v)
 		}
 	}
 	return list

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
@@ -160,7 +159,7 @@ func summarize(manifest *aot.Manifest, extents map[string]int64, seconds []float
 		task := tasks[i]
 		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], number: i,
 			task: taskID{task.Name, task.Workload, task.Trace}}
-		if task.Extents == nil || maps.Equal(task.Extents, extents) {
+		if task.IsOf(extents) {
 			call.Work = work(task, peak)
 		} else {
 			call.PeakUnknown = true // what is done is not known either
@@ -201,33 +200,41 @@ func sum(calls []Call) (t Total) {
 	return t
 }
 
-// byTask has the calls of each task as one, slowest first, and how many they are.
-func (p *Profile) byTask() (sums []Call, counts []int) {
+// taskRow is a task with the sums of its calls, and the nodes of its slowest one.
+type taskRow struct {
+	Call
+	calls int
+}
+
+// byTask has a row for each task, slowest first.
+func (p *Profile) byTask() (rows []taskRow) {
 	of := map[taskID][]Call{}
-	var order []taskID
 	for _, c := range p.Calls {
-		if of[c.task] == nil {
-			order = append(order, c.task)
-		}
 		of[c.task] = append(of[c.task], c)
 	}
-	seconds := func(id taskID) float64 { return sum(of[id]).Seconds }
-	slices.SortStableFunc(order, func(a, b taskID) int { return -cmp.Compare(seconds(a), seconds(b)) })
-	for _, id := range order {
-		calls := of[id]
-		all, total := calls[0], sum(calls)
-		all.Seconds, all.Work = total.Seconds, total.Work
-		all.Share, all.Launches = 0, nil
-		for _, c := range calls {
-			all.Share += c.Share
-			all.Launches = append(all.Launches, c.Launches...)
+	for _, c := range p.Calls {
+		calls := of[c.task]
+		if len(calls) == 0 {
+			continue
 		}
-		if n := len(calls) - 1; n > 0 {
-			all.Call += fmt.Sprintf(" and %d more", n)
+		delete(of, c.task)
+		total := sum(calls)
+		c.Seconds, c.Work, c.Share, c.Launches = total.Seconds, total.Work, ratio(total.Seconds, p.Total.Seconds), nil
+		for _, one := range calls {
+			c.Launches = append(c.Launches, one.Launches...)
 		}
-		sums, counts = append(sums, all), append(counts, len(calls))
+		rows = append(rows, taskRow{c, len(calls)})
 	}
-	return sums, counts
+	slices.SortStableFunc(rows, func(a, b taskRow) int { return -cmp.Compare(a.Seconds, b.Seconds) })
+	return rows
+}
+
+// nodes are those of the slowest call, and how many calls there are beside it.
+func (r taskRow) nodes() string {
+	if r.calls == 1 {
+		return r.Call.Call
+	}
+	return fmt.Sprintf("%s and %d more", r.Call.Call, r.calls-1)
 }
 
 // work is the limit of a task's operations and bytes.

@@ -14,10 +14,9 @@ func (p *Profile) Write(w io.Writer) error {
 		return p.writeDevice(w)
 	}
 	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.unit(), ">PEAK", ">LIMIT", "BOUND BY", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
-	tasks, calls := p.byTask()
-	for k, c := range tasks {
-		table.Row(show.Seconds(c.Seconds), percent(c.Share), fmt.Sprint(calls[k]), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
-			c.bound(), c.Origin, c.algorithm(), c.Task, c.Call)
+	for _, c := range p.byTask() {
+		table.Row(show.Seconds(c.Seconds), percent(c.Share), fmt.Sprint(c.calls), show.GFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(), show.Seconds(c.LimitSeconds),
+			c.bound(), c.Origin, c.algorithm(), c.Task, c.nodes())
 	}
 	if err := table.Write(w); err != nil {
 		return err

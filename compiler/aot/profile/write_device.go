@@ -12,11 +12,10 @@ import (
 func (p *Profile) writeDevice(w io.Writer) error {
 	table := show.NewTable(">TIME", ">SHARE", ">CALLS", ">"+p.deviceUnit(), ">PEAK", ">GB/s", ">OF MEMORY", ">LAUNCHES", ">OCCUPANCY", ">REGISTERS", "SCHEDULE", "ALGORITHM", "TASK", "NODES")
 	d := p.Device
-	tasks, calls := p.byTask()
-	for k, c := range tasks {
+	for _, c := range p.byTask() {
 		occupancy, registers := c.occupancy()
-		table.Row(show.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), fmt.Sprint(calls[k]), show.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
-			show.GFLOPS(float64(c.Bytes), c.Seconds), p.memoryShare(c.Work), fmt.Sprint(len(c.Launches)), occupancy, registers, c.Origin, c.algorithm(), c.Task, c.Call)
+		table.Row(show.Seconds(c.Seconds), percent(ratio(c.Seconds, d.Seconds)), fmt.Sprint(c.calls), show.TFLOPS(c.Flop+c.IntegerOps, c.Seconds), c.peakShare(),
+			show.GFLOPS(float64(c.Bytes), c.Seconds), p.memoryShare(c.Work), fmt.Sprint(len(c.Launches)), occupancy, registers, c.Origin, c.algorithm(), c.Task, c.nodes())
 	}
 	table.Row(show.Seconds(d.GapSeconds), percent(ratio(d.GapSeconds, d.Seconds)), "", "", "", "", "", "", "", "", "", "", fmt.Sprintf("between the %d launches", d.Launches))
 	if err := table.Write(w); err != nil {

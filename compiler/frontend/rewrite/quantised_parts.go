@@ -23,7 +23,7 @@ func quantiseParts(g *graph.Graph) error {
 			continue
 		}
 		stays := func(v *graph.Value) bool {
-			return v.Producer == nil || !v.Producer.Is(op.Dequantize) && (len(users[v]) > 1 || g.IsOutput(v))
+			return v.Const != nil || v.Producer != nil && !v.Producer.Is(op.Dequantize) && (len(users[v]) > 1 || g.IsOutput(v))
 		}
 		if slices.ContainsFunc(c.Operands, stays) {
 			continue

@@ -70,7 +70,7 @@ func TestPartsAreQuantisedBeforeTheyAreLinedUp(t *testing.T) {
 		Known("sx", sketch.Wave(0.02, 0, 1)).Known("sy", sketch.Wave(0.03, 0, 1)).Known("s", sketch.Wave(0.05, 0, 1)).
 		Node("qx = QuantizeLinear x sx zero").Node("dx = DequantizeLinear qx sx zero").
 		Node("qy = QuantizeLinear y sy zero").Node("dy = DequantizeLinear qy sy zero").Node("t = Tanh dy").
-		Node("all = Concat dx t dy", sketch.Int("axis", 1))
+		Node("all = Concat dx t y dy", sketch.Int("axis", 1))
 	p := sketch.Import(t, m.Node("r = QuantizeLinear all s zero").Output("r"))
 	sketch.Check(t, p)
 	for _, v := range p.Values {
