@@ -38,12 +38,12 @@ exporter gives them: input_ids, position_ids, attention_mask and logits.
 --profile compares the kernel calls of each task with two limits of this machine,
 measured on the package's threads: the rate of multiply-adds in registers (of float32
 or, for sums of integers, of 8-bit integers, or of 16-bit ones where the processor has
-no instruction for those), and that of reading memory. PEAK is the least time of the operations over
-the time taken, or a dash where their rate is unknown. LIMIT is the larger of two times:
-of the operations of direct sums, and of the bytes that must move at least once. An
-algorithm that needs fewer operations, or data in a cache, may beat it. For a package on
-a GPU the limits are the GPU's, each task has its launches, occupancy and registers, and
-the time between launches is a line of its own.
+no instruction for those), and that of reading memory. PEAK is the least time of the
+operations over the time taken, or a dash where their rate is unknown. LIMIT is the
+larger of two times: of the operations of direct sums, and of the bytes that must move
+at least once. An algorithm that needs fewer operations, or data in a cache, may beat
+it. For a package on a GPU the limits are the GPU's, each task has its launches,
+occupancy and registers, and the time between launches is a line of its own.
 
 With --tracker or TILTH_TRACKER, the package runs on a device of a farm, of the kind that
 it was compiled for, under the farm's leases and limits. Package and inputs are
