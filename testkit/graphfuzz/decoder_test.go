@@ -1,0 +1,123 @@
+package graphfuzz
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/program"
+)
+
+// graphsPerDecoder is how many graphs are drawn for each decoder, which is a package of its own.
+const graphsPerDecoder = 12
+
+// mostSteps is how many positions an execution may have, mostPast how many may be before them.
+const mostSteps, mostPast = 5, 9
+
+// TestRandomDecoders: a package of a decoder that is compiled with random schedules computes, position by position or
+// several at once, with what executions before have left in memory, what the model for that many positions does.
+func TestRandomDecoders(t *testing.T) {
+	c := newCompiler(t)
+	for k := range *graphs / graphsPerDecoder {
+		d := GenerateDecoder(*seed+uint64(k), mostSteps)
+		if err := checkDecoder(t, c, d); err != nil {
+			report(t, d.Case, err)
+		}
+	}
+}
+
+func checkDecoder(t *testing.T, c *Compiler, d *Decoder) error {
+	open := map[string]frontend.Bounds{StepExtent: {Least: 1, Most: mostSteps, Caps: []int64{1}}, PastExtent: {Least: 0, Most: mostPast}}
+	p, err := frontend.Import(d.Model, frontend.Options{Open: open, Verify: true})
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	m, err := c.open(t, p, d.Seed)
+	if err != nil {
+		return err
+	}
+	defer m.Close() //nolint:errcheck // what matters was computed
+	if m.Manifest().Decoding == nil {
+		return fmt.Errorf("the package is no decoder's")
+	}
+	for _, parts := range [][]int64{{5, 1, 1, 2, 1}, {1, 1, 3, 5}, {2, 4}} {
+		if err := d.decode(p, m, parts); err != nil {
+			return fmt.Errorf("parts of %v positions: %w", parts, err)
+		}
+	}
+	return nil
+}
+
+// open compiles a program with schedules drawn by the seed.
+func (c *Compiler) open(t *testing.T, p *program.Program, seed uint64) (*aot.Model, error) {
+	choices, err := c.schedules(p.Tasks, rand.New(rand.NewPCG(seed, 1)))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(t.TempDir(), "decoder.tar")
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Choices: choices, Output: path}
+	if _, err := aot.Compile(t.Context(), p, options); err != nil {
+		return nil, err
+	}
+	return aot.Load(path)
+}
+
+// decode reads positions in parts, one behind the other, the first of them behind none.
+func (d *Decoder) decode(p *program.Program, m *aot.Model, parts []int64) error {
+	present := map[string]*array.Array{}
+	for _, kept := range d.Kept {
+		present[kept] = d.Inputs[kept].Head(d.Along, 0)
+	}
+	past := int64(0)
+	for k, n := range parts {
+		inputs := map[string]*array.Array{d.Fresh: d.Inputs[d.Fresh].Head(1, n)}
+		for name, a := range present {
+			inputs[name] = a
+		}
+		fixed, err := frontend.Import(d.Model, frontend.Options{Shapes: map[string][]int64{StepExtent: {n}, PastExtent: {past}}})
+		if err != nil {
+			return fmt.Errorf("fixed at %d behind %d: %w", n, past, err)
+		}
+		want, err := fixed.Evaluate(inputs)
+		if err != nil {
+			return err
+		}
+		open, err := p.Evaluate(inputs)
+		if err == nil {
+			err = Compare(open, want, ownTolerance)
+		}
+		if err != nil {
+			return fmt.Errorf("evaluated, %d behind %d: %w", n, past, err)
+		}
+		got, err := d.execute(m, inputs, k == 0)
+		if err == nil {
+			err = Compare(got, want, ownTolerance)
+		}
+		if err != nil {
+			return fmt.Errorf("executed, %d behind %d: %w", n, past, err)
+		}
+		for k, name := range d.Present {
+			present[d.Kept[k]] = want[name]
+		}
+		if past += n; past > mostPast {
+			return nil
+		}
+	}
+	return nil
+}
+
+// execute begins with all inputs, or goes on with the new positions alone.
+func (d *Decoder) execute(m *aot.Model, inputs map[string]*array.Array, first bool) (map[string]*array.Array, error) {
+	if first {
+		return m.Run(inputs)
+	}
+	err := m.Continue(map[string]*array.Array{d.Fresh: inputs[d.Fresh]})
+	if err == nil {
+		err = m.Execute()
+	}
+	return m.Outputs(), err
+}
