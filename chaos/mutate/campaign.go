@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,8 +37,8 @@ const (
 type campaign struct {
 	root  string
 	limit time.Duration
-	// passes has the tests that were seen to pass without a mutation.
-	passes map[string]bool
+	// tests has, by package and name, what became of tests without a mutation.
+	tests sync.Map
 }
 
 // mutate returns the changed text of the mutation's file.
@@ -93,24 +94,19 @@ func (c *campaign) overlay(dir, file, text string) (string, error) {
 	return overlay, errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, data, 0o600))
 }
 
-// without has the test pass on the tree as it is.
+// without has the test pass on the tree as it is, once for all mutations.
 func (c *campaign) without(ctx context.Context, m mutation) error {
-	name := m.pkg + " " + m.test
-	if c.passes[name] {
+	passes, _ := c.tests.LoadOrStore(m.pkg+" "+m.test, sync.OnceValue(func() error {
+		out, err := c.test(ctx, m, "", "^"+m.test+"$")
+		if err != nil {
+			return fmt.Errorf("%s fails without a mutation: %s", m.test, last(out))
+		}
+		if strings.Contains(out, "no tests to run") {
+			return fmt.Errorf("there is no %s in %s", m.test, m.pkg)
+		}
 		return nil
-	}
-	out, err := c.test(ctx, m, "", "^"+m.test+"$")
-	if err != nil {
-		return fmt.Errorf("%s fails without a mutation: %s", m.test, last(out))
-	}
-	if strings.Contains(out, "no tests to run") {
-		return fmt.Errorf("there is no %s in %s", m.test, m.pkg)
-	}
-	if c.passes == nil {
-		c.passes = map[string]bool{}
-	}
-	c.passes[name] = true
-	return nil
+	}))
+	return passes.(func() error)()
 }
 
 func (c *campaign) test(ctx context.Context, m mutation, overlay, pattern string) (string, error) {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,9 +26,13 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	only := flags.String("only", "", "only mutations whose names contain this")
 	root := flags.String("root", ".", "the module's folder")
+	parallel := flags.Int("p", runtime.NumCPU(), "how many mutations to try at once; tests wait for most of their time")
 	limit := flags.Duration("timeout", 3*time.Minute, "limit of one test; one that exceeds it has noticed")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *parallel < 1 {
+		return fmt.Errorf("-p %d: at least one mutation must be tried at a time", *parallel)
 	}
 	var chosen []mutation
 	for _, m := range mutations {
@@ -38,25 +44,44 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("no mutation's name contains %q", *only)
 	}
 	c := campaign{root: *root, limit: *limit}
-	return c.run(ctx, chosen)
+	return c.run(ctx, chosen, *parallel)
 }
 
-// run tries the mutations one after the other and prints what became of each.
-func (c *campaign) run(ctx context.Context, chosen []mutation) error {
+// run tries mutations, so many at once, and prints what became of each.
+func (c *campaign) run(ctx context.Context, chosen []mutation, parallel int) error {
+	var workers sync.WaitGroup
+	var lock sync.Mutex
 	var bad []string
-	for k, m := range chosen {
-		started := time.Now()
-		verdict, err := c.try(ctx, m)
-		if ctx.Err() != nil {
-			return errors.New("interrupted")
-		}
-		fmt.Printf("%3d/%d  %-9s %-52s %s (%.0f s)\n", k+1, len(chosen), verdict, m.name, m.test, time.Since(started).Seconds())
-		if err != nil {
-			fmt.Printf("         %v\n", err)
-		}
-		if verdict != killed {
-			bad = append(bad, m.name)
-		}
+	next := make(chan mutation)
+	done := 0
+	for range parallel {
+		workers.Go(func() {
+			for m := range next {
+				started := time.Now()
+				verdict, err := c.try(ctx, m)
+				if ctx.Err() != nil {
+					continue
+				}
+				lock.Lock()
+				done++
+				fmt.Printf("%3d/%d  %-9s %-52s %s (%.0f s)\n", done, len(chosen), verdict, m.name, m.test, time.Since(started).Seconds())
+				if err != nil {
+					fmt.Printf("         %v\n", err)
+				}
+				if verdict != killed {
+					bad = append(bad, m.name)
+				}
+				lock.Unlock()
+			}
+		})
+	}
+	for _, m := range chosen {
+		next <- m
+	}
+	close(next)
+	workers.Wait()
+	if ctx.Err() != nil {
+		return errors.New("interrupted")
 	}
 	if len(bad) > 0 {
 		return fmt.Errorf("%d of %d mutations were not killed: %s", len(bad), len(chosen), strings.Join(bad, "; "))

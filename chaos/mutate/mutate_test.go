@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -96,7 +95,11 @@ func TestVerdicts(t *testing.T) {
 	if got, err := c.try(t.Context(), absent); got != broken {
 		t.Errorf("a mutation whose test is nowhere is %s: %v", got, err)
 	}
-	if err := c.run(t.Context(), []mutation{{name: "it", file: "a.go", pkg: ".", from: "n + n", to: "n * n", test: "TestTwice"}}); err == nil || !strings.Contains(fmt.Sprint(err), "1 of 1") {
-		t.Errorf("a campaign with a survivor says %v", err)
+	noticed := mutation{name: "one", file: "a.go", pkg: ".", from: "n + n", to: "n", test: "TestTwice"}
+	missed := mutation{name: "other", file: "a.go", pkg: ".", from: "n + n", to: "n * n", test: "TestTwice"}
+	for _, parallel := range []int{1, 3} {
+		if err := c.run(t.Context(), []mutation{noticed, missed, noticed}, parallel); err == nil || !strings.HasSuffix(err.Error(), "1 of 3 mutations were not killed: other") {
+			t.Errorf("a campaign with a survivor says %v", err)
+		}
 	}
 }
