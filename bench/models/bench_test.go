@@ -124,6 +124,13 @@ func TestKernelsAreSummedByTask(t *testing.T) {
 	if !strings.Contains(out.String(), "| 50.0 % | 5e+03 | 2 | 1.00 | 25 % |") {
 		t.Errorf("got %s", out.String())
 	}
+	rows := []result{{Model: "m", Threads: 1, Schedules: untunedSchedules, measurement: measurement{Kernels: got}},
+		{Model: "m", Threads: 2, Schedules: untunedSchedules, measurement: measurement{Kernels: got}}}
+	var layers strings.Builder
+	writeLayers(&layers, "epyc", rows, []string{"other", "m"})
+	if text := layers.String(); strings.Count(text, "\n### Layers on epyc\n") != 1 || strings.Count(text, "m, untuned, 1 thread") != 1 || strings.Contains(text, "2 threads") {
+		t.Errorf("got %s", text)
+	}
 }
 
 func TestTrialCostOfALog(t *testing.T) {

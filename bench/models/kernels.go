@@ -47,6 +47,24 @@ func busiest(calls []profile.Call, n int) []kernel {
 	return slices.Clip(list[:min(n, len(list))])
 }
 
+// writeLayers writes where the time of models goes that are executed untuned on one thread; nothing where a machine
+// has no results of them.
+func writeLayers(out *strings.Builder, machine string, rows []result, models []string) {
+	begun := false
+	for _, model := range models {
+		for _, row := range rows {
+			if row.Model != model || row.Threads != 1 || row.Schedules != untunedSchedules || len(row.Kernels) == 0 {
+				continue
+			}
+			if !begun {
+				begun = true
+				fmt.Fprintf(out, "\n### Layers on %s\n", machine)
+			}
+			row.writeKernels(out, mostKernels)
+		}
+	}
+}
+
 // writeKernels writes where the time of a package goes as a table in Markdown.
 func (r result) writeKernels(out *strings.Builder, n int) {
 	fmt.Fprintf(out, "\n%s, %s, %s: %.4g ms, %.2f × ONNX Runtime\n\n| share | ms | calls | GFLOP/s | of peak | limit | bound by | kernel |\n|--:|--:|--:|--:|--:|--:|---|---|\n",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// documentPart is the part of a document that the table replaces.
-const documentPart = "bench table"
+// documentPart is the part of a document that the table replaces, layersPart that of the kernels of some models.
+const documentPart, layersPart = "bench table", "bench layers"
 
 // runTable prints the tables of all machines' results.
 func runTable(args []string, w io.Writer) error {
@@ -23,12 +24,18 @@ func runTable(args []string, w io.Writer) error {
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	ofDecoders := flags.Bool("decoding", false, "the tables of decoders")
 	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
+	layers := flags.String("layers", "", "only the kernels, untuned on one thread, of these models, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	name, part := resultsName, documentPart
-	if *ofDecoders {
+	switch {
+	case *ofDecoders && *layers != "":
+		return errors.New("-decoding and -layers are two tables: give one of them")
+	case *ofDecoders:
 		name, part = decodingName, decodingPart
+	case *layers != "":
+		part = layersPart
 	}
 	machines, err := results.Machines(*folder, name)
 	if err != nil {
@@ -39,6 +46,10 @@ func runTable(args []string, w io.Writer) error {
 		r, err := results.Open[result](*folder, machine, name)
 		if err != nil {
 			return err
+		}
+		if *layers != "" {
+			writeLayers(&out, machine, r.Rows, strings.Split(*layers, ","))
+			continue
 		}
 		writerOf(name)(&out, machine, r.Rows)
 		for _, row := range sorted(r.Rows) {
