@@ -92,7 +92,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	}
 	positions := float64(z.th * z.tw)
 	acc := tv * positions
-	loads := 0.0
+	loads, least := 0.0, 0.0
 	if x.loadsShared {
 		loads += tv
 		if z.pf > 0 {
@@ -117,7 +117,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		}
 	}
 	if x.loadsShared && x.loadsScalar {
-		loads += machine.Crowded(t, acc, tv, z.ku)
+		var reloads float64
+		reloads, least = machine.Crowded(t, acc, tv, z.ku)
+		loads += reloads
 	}
 	if spilled := positions - machine.AddressRegisters(t); len(x.joint) > 0 && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
@@ -131,7 +133,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	}
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
-	step := max(busy, loads*machine.LoadSlot, latency, (operations+loads+2/float64(z.ku))/machine.Issue)
+	step := max(busy, loads*machine.LoadSlot, latency, least, (operations+loads+2/float64(z.ku))/machine.Issue)
 	step += machine.Hidden*min(busy, loads*machine.LoadSlot) + 0.5/float64(z.ku)
 	steps := float64(nest.Product(x.steps))
 	exits := 0.0

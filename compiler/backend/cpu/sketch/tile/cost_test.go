@@ -61,7 +61,7 @@ func TestCostsOfWindows(t *testing.T) {
 }
 
 // TestACrowdedTileOfTwoStepsCosts: 7 x 4 vectors, the four of a step and one that is broadcast are one more than 32
-// registers; LLVM spills all of a loop of two steps, and next to nothing of one with four.
+// registers; LLVM spills all of a loop of two steps, and of one with four a sum or two, which all others wait for.
 func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
 	s := sketch.New(exprtest.Product(t, 3136, 256, 128), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
 	cost := func(point string) float64 {
@@ -73,6 +73,9 @@ func TestACrowdedTileOfTwoStepsCosts(t *testing.T) {
 	}
 	if two, four := cost("tv=4 tw=7 ku=2"), cost("tv=4 tw=7 ku=4"); two < 1.5*four {
 		t.Errorf("two steps cost %g, four %g; measured, they take twice as long", two, four)
+	}
+	if seven, six := cost("tv=4 tw=7 ku=4"), cost("tv=4 tw=6 ku=4"); seven < 1.05*six {
+		t.Errorf("a tile whose sums go through memory costs %g, a smaller one %g; measured, it takes an eighth longer", seven, six)
 	}
 	if two, four := cost("tv=2 tw=14 ku=2"), cost("tv=2 tw=14 ku=4"); two > 1.1*four {
 		t.Errorf("two steps of a tile that fits cost %g, four %g", two, four)

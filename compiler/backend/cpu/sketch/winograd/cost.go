@@ -33,16 +33,16 @@ func (x *winograd) open() []space.Parameter[parameters] {
 func (x *winograd) seeds(by space.Algorithm) (list []space.Candidate[parameters]) {
 	tiles := [][2]int64{{6, 2}, {5, 2}, {4, 3}, {4, 2}}
 	if x.target.CPU.VectorRegisters >= 32 {
-		tiles = [][2]int64{{14, 2}, {7, 4}, {8, 3}, {4, 6}, {4, 4}}
+		tiles = [][2]int64{{14, 2}, {8, 2}, {5, 4}, {8, 3}, {4, 6}, {4, 4}}
 	}
 	for _, t := range tiles {
 		for _, p := range []parameters{
 			{block: 0, columns: 4, unroll: 2, image: nest.Inline},
 			{block: 14, columns: 64, unroll: 2, image: nest.Inline},
 			{block: 28, columns: 64, unroll: 2, image: nest.InBlock},
-			{block: 112, columns: 64, unroll: 2, image: nest.Alone, prefetch: 1024},
+			{block: 112, columns: 64, unroll: 2, image: nest.Alone},
 		} {
-			p.tiles, p.vectors = t[0], t[1]
+			p.tiles, p.vectors, p.prefetch = t[0], t[1], farAhead
 			list = append(list, space.Candidate[parameters]{By: by, Parameters: p})
 		}
 	}
@@ -106,7 +106,7 @@ func (x *tile) Cost(p parameters) float64 {
 	if p.image != nest.Inline && !(p.image == nest.InBlock && z.blocked()) {
 		regions++
 	}
-	return cycles + regions*machine.Region(t) + x.weightCycles(t, z, f.Products, blocks, workers)
+	return cycles + regions*machine.Region(t) + x.weightCycles(t, z, p.prefetch, blocks*product, blocks, workers)
 }
 
 // dataCycles and resultCycles are about what the transforms of a tile take for a vector of channels, with spills:
@@ -121,15 +121,28 @@ func resultCycles(f schedule.Filtering) float64 {
 
 // productCycles is the product of a block.
 func (x *tile) productCycles(t *target.Target, z sizes, products int64) float64 {
-	acc, loads := float64(z.tiles*z.vectors), float64(z.tiles+z.vectors)
-	loads += machine.Crowded(t, acc, float64(z.vectors), z.ku)
-	latency := float64(machine.Latency)
+	vectors := nest.CeilDiv(x.oc, x.lanes)
+	cycles := float64(vectors/z.vectors) * x.tileCycles(t, z, z.vectors)
+	if rest := vectors % z.vectors; rest > 0 {
+		cycles += x.tileCycles(t, z, rest)
+	}
+	return float64(products*nest.CeilDiv(x.covered(z), z.tiles)) * cycles
+}
+
+// tileCycles is the product of a register tile with so many vectors.
+func (x *tile) tileCycles(t *target.Target, z sizes, vectors int64) float64 {
+	steps := float64(x.ic / x.terms())
+	acc, loads := float64(z.tiles*vectors), float64(z.tiles+vectors)
+	reloads, latency := machine.Crowded(t, acc, float64(vectors), z.ku)
+	loads, latency = loads+reloads, max(latency, machine.Latency)
 	if x.pairs {
 		latency += machine.PairsLate
 	}
-	step := max(acc/2, loads/2, latency) + machine.Hidden*min(acc/2, loads/2) + 1/float64(z.ku)
-	tiles := float64(nest.CeilDiv(x.covered(z), z.tiles)) * float64(nest.CeilDiv(x.oc, x.lanes)) / float64(z.vectors)
-	return float64(products) * tiles * (float64(x.ic/x.terms())*step + 3*acc + 10)
+	step := max(acc/2, loads/2, latency) + machine.Hidden*min(acc/2, loads/2) + 0.5/float64(z.ku)
+	if lines, first := float64(vectors)*machine.Wide(t)/2, machine.Levels(t)[0]; steps*lines > first.Capacity {
+		step += lines * first.Cycles / 2 // each tile reads its weights from the second cache
+	}
+	return steps*step + 3*acc + 10
 }
 
 // handedOn is the traffic of the transformed data and the product of a block, each written and read once.
@@ -145,12 +158,26 @@ func (x *tile) handedOn(t *target.Target, z sizes, products int64) float64 {
 	return 10 * lines
 }
 
+// What prefetching weights leaves of reading them: less the more arithmetic there is to do meanwhile, and least at
+// farAhead bytes. Fitted to 2,600 schedules of the convolutions of ResNet-18 on two cores of Zen 5 with AVX-512, in
+// which it saves 5 to 30 % of the time, and 4096 or 512 bytes ahead 1 to 8 % less than that.
+const (
+	farAhead     = 2048
+	hiddenBehind = 0.5 // of the product, how much is done while lines come
+	neverHidden  = 0.2 // of a line
+	perOctave    = 0.1 // cycles for each line, and each factor of two further or nearer
+)
+
 // weightCycles is the traffic of the transformed weights: from memory once, and again from the cache that holds them
-// for every block. Without blocks workers share it.
-func (x *tile) weightCycles(t *target.Target, z sizes, products int64, blocks, workers float64) float64 {
-	bytes := float64(products*x.ic/x.terms()*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
+// for every block. Without blocks workers share it. The product is of all blocks.
+func (x *tile) weightCycles(t *target.Target, z sizes, prefetch int64, product, blocks, workers float64) float64 {
+	bytes := float64(x.filtering.Products*x.ic/x.terms()*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(machine.Line(t))
-	first := 0.7 * machine.ColdLine * lines // the products hide the rest
+	first := 0.8 * machine.ColdLine * lines // the products hide the rest
+	if prefetch > 0 {
+		first = max(neverHidden*machine.ColdLine*lines, first-hiddenBehind*product)
+		first += perOctave * math.Abs(math.Log2(float64(prefetch)/farAhead)) * lines
+	}
 	if !z.blocked() {
 		return first / min(workers, 2)
 	}
