@@ -13,7 +13,7 @@ import (
 const pastExtent = "past"
 
 // tokenLimit is below the number of words of every language model in the suite.
-const tokenLimit = 1000
+const tokenLimit = 500
 
 // readInputs are those of an .npz file, or random ones where path is empty: numbers in [-1, 1), tokens, masks of ones,
 // positions behind those of the past. Extents that are open are those given, by name, or else the most.

@@ -51,6 +51,28 @@ func TestNetworksHaveTheirPublishedSize(t *testing.T) {
 	}
 }
 
+// sinceOpset is the first operator set that has an operator, of those that models use and 13 does not have.
+var sinceOpset = map[string]int64{
+	"HardSwish": 14, "Trilu": 14, "LayerNormalization": 17, "GroupNormalization": 18, "Gelu": 20, "Attention": 23,
+	"RMSNormalization": 23, "RotaryEmbedding": 23,
+}
+
+// TestModelsHaveTheOperatorsOfTheirSet: other runtimes refuse a model with an operator that its set does not have.
+func TestModelsHaveTheOperatorsOfTheirSet(t *testing.T) {
+	for _, name := range Names() {
+		m, b, err := assemble(name, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, node := range b.graph.Nodes {
+			if since := sinceOpset[node.Op]; node.Domain == "" && since > m.Opset("") {
+				t.Errorf("%s is of operator set %d, %s of %d", name, m.Opset(""), node.Op, since)
+				break
+			}
+		}
+	}
+}
+
 // multiplyAdds are those of convolutions and products with weights, in billions.
 func multiplyAdds(b *builder) float64 {
 	total := 0.0
@@ -130,7 +152,7 @@ var small = map[string]network{
 	"lstm":         {opset: 13, maxSeq: 6, build: lstm{2, 8, 50}.build},
 	"bert":         {opset: 13, maxSeq: 6, build: bert{2, 16, 2}.build},
 	"gpt":          {opset: 17, maxSeq: 6, build: gpt{2, 16, 2, 50}.build},
-	"ssdlite":      {opset: 13, build: ssdlite{size: 48, classes: 4, blocks: mobilenetV3Blocks(4)[8:], extra: []int64{8}, detections: 5}.build},
+	"ssdlite":      {opset: 14, build: ssdlite{size: 48, classes: 4, blocks: mobilenetV3Blocks(4)[8:], extra: []int64{8}, detections: 5}.build},
 	"llama":        {opset: 17, maxSeq: 6, build: llama{2, 16, 4, 2, 24, 50}.build},
 	"resnext":      {opset: 13, build: classifier(resnet{grouped(8, 4), 4, []int{1, 1}}.build, 3, 40, 40)},
 	"regnet":       {opset: 13, build: classifier(regnet{8, []regnetStage{{16, 1}, {24, 2}}}.build, 3, 40, 40)},

@@ -64,7 +64,7 @@ var networks = []network{
 	image("resnext-50-32x4d", "bottlenecks 3, 4, 6, 3 in 32 groups (Xie et al. 2017)", resnet{grouped(32, 4), 4, []int{3, 4, 6, 3}}.build),
 	image("shufflenet-v2", "width 1: half of the channels is convolved, all are shuffled (Ma et al. 2018)", shufflenetV2{[3]int64{116, 232, 464}, 1024}.build),
 	image("squeezenet-v1.1", "fire modules (Iandola et al. 2016)", squeezenet),
-	{Description{"ssdlite-320", "320×320 images: MobileNet v3, boxes of 91 classes and their suppression (Howard et al. 2019; torchvision)", 0}, 13, 0,
+	{Description{"ssdlite-320", "320×320 images: MobileNet v3, boxes of 91 classes and their suppression (Howard et al. 2019; torchvision)", 0}, 14, 0,
 		ssdlite{size: 320, classes: 91, blocks: mobilenetV3Blocks(2), extra: []int64{512, 256, 256, 128}, detections: 100}.build},
 	image("vgg-11", "8 convolutions (Simonyan and Zisserman 2015)", vgg{[]int{1, 1, 2, 2, 2}}.build),
 	image("vgg-16", "13 convolutions (Simonyan and Zisserman 2015)", vgg{[]int{2, 2, 3, 3, 3}}.build),
