@@ -40,7 +40,7 @@ func checkDecoder(t *testing.T, c *Compiler, d *Decoder) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close() //nolint:errcheck // what matters was computed
+	defer m.Close()
 	if m.Manifest().Decoding == nil {
 		return fmt.Errorf("the package is no decoder's")
 	}
