@@ -139,7 +139,8 @@ func (x *tile) tileCycles(t *target.Target, z sizes, vectors int64) float64 {
 		latency += machine.PairsLate
 	}
 	step := max(acc/2, loads/2, latency) + machine.Hidden*min(acc/2, loads/2) + 0.5/float64(z.ku)
-	if lines, first := float64(vectors)*machine.Wide(t)/2, machine.Levels(t)[0]; steps*lines > first.Capacity {
+	lines := float64(vectors) * float64(t.CPU.VectorBytes) / float64(machine.Line(t))
+	if first := machine.Levels(t)[0]; steps*lines > first.Capacity {
 		step += lines * first.Cycles / 2 // each tile reads its weights from the second cache
 	}
 	return steps*step + 3*acc + 10
@@ -158,9 +159,9 @@ func (x *tile) handedOn(t *target.Target, z sizes, products int64) float64 {
 	return 10 * lines
 }
 
-// What prefetching weights leaves of reading them: less the more arithmetic there is to do meanwhile, and least at
-// farAhead bytes. Fitted to 2,600 schedules of the convolutions of ResNet-18 on two cores of Zen 5 with AVX-512, in
-// which it saves 5 to 30 % of the time, and 4096 or 512 bytes ahead 1 to 8 % less than that.
+// What prefetching weights leaves of reading them: less the more arithmetic there is to do meanwhile. Fitted to 2,600
+// schedules of the convolutions of ResNet-18 on two cores of Zen 5 with AVX-512, in which it saves 5 to 30 % of the
+// time. Between 2048 and 4096 bytes ahead neither is better for most; 512 saves less for nearly all.
 const (
 	farAhead     = 2048
 	hiddenBehind = 0.5 // of the product, how much is done while lines come
