@@ -50,8 +50,11 @@ func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
 	return from, valid, ok && len(expr.Loads(from)) == 1
 }
 
+// isZero reports whether a value is zero, of whatever type: what is padded in 16 bits is a zero that was converted.
 func isZero(e expr.Expr) bool {
 	switch n := e.(type) {
+	case *expr.Cast:
+		return isZero(n.A)
 	case *expr.Float:
 		return n.Value == 0 && !math.Signbit(n.Value)
 	case *expr.Int:
