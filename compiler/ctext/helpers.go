@@ -18,6 +18,9 @@ type Dialect struct {
 	// Half and Float, where Half is not empty, are what makes a float16 of a float and a float of a float16: not all
 	// compilers have the type.
 	Half, Float string
+	// BFloat16, where it is not empty, is what makes the bits of a bfloat16 of a float: a device may have an
+	// instruction.
+	BFloat16 string
 }
 
 // C is the dialect of C compilers for processors.
@@ -75,6 +78,8 @@ func (h *Helpers) castHelper(name, op string, d array.DType) bool {
 	switch {
 	case from == array.BFloat16:
 		body = fromBFloat16
+	case d == array.BFloat16 && from == array.Float32 && h.BFloat16 != "":
+		body = "  return " + h.BFloat16 + "(x);\n"
 	case d == array.BFloat16:
 		body = toBFloat16
 	}

@@ -38,13 +38,21 @@ func (s *Schedule) Pipeline(stageID int, steps int64) error {
 // Copy is what a stage copies, and the condition under which it does, or nil; ok is false when it does something else.
 func (g *Stage) Copy() (from *expr.Load, valid expr.Expr, ok bool) { return CopyOf(g.Body) }
 
-// CopyOf takes a value apart that is an element, or one where a condition holds and zero elsewhere.
+// CopyOf takes a value apart that is an element, or one where conditions hold and zero elsewhere.
 func CopyOf(e expr.Expr) (from *expr.Load, valid expr.Expr, ok bool) {
-	if n, isSelect := e.(*expr.Select); isSelect {
+	for {
+		n, isSelect := e.(*expr.Select)
+		if !isSelect {
+			break
+		}
 		if len(expr.Loads(n.Cond)) > 0 || !isZero(n.B) {
 			return nil, nil, false
 		}
-		valid, e = n.Cond, n.A
+		if e = n.A; valid == nil {
+			valid = n.Cond
+		} else {
+			valid = expr.Bin(expr.And, valid, n.Cond)
+		}
 	}
 	from, ok = e.(*expr.Load)
 	return from, valid, ok && len(expr.Loads(from)) == 1

@@ -78,29 +78,10 @@ func (l launch) copied(n *ir.For, st ir.Stmt) ir.Stmt {
 	if !ok || l.changed[from.Tensor] || valid != nil && expr.Uses(valid, n.Var) || bytes > maxBytes || bytes&(bytes-1) != 0 {
 		return nil
 	}
-	to, okTo := first(store.Index, n)
-	at, okAt := first(from.Index[0], n)
+	to, okTo := expr.Neighbours(store.Index, n.Var, n.Extent)
+	at, okAt := expr.Neighbours(from.Index[0], n.Var, n.Extent)
 	if !okTo || !okAt {
 		return nil
 	}
 	return &ir.Copy{To: store.Buffer, Index: to, From: from.Tensor.At(at).(*expr.Load), Elements: n.Extent, Valid: valid}
-}
-
-// first is the index of the first element of a vector, where the others are its neighbours and its number is a
-// multiple of theirs.
-func first(index expr.Expr, n *ir.For) (expr.Expr, bool) {
-	at := expr.Linearize(index)
-	if coef, linear := at.Coef(n.Var); !linear || coef != 1 {
-		return nil, false
-	}
-	at = at.Plus(expr.Linearize(n.Var), -1)
-	if at.Const%n.Extent != 0 {
-		return nil, false
-	}
-	for _, t := range at.Terms {
-		if t.Coef%n.Extent != 0 {
-			return nil, false
-		}
-	}
-	return at.Expr(), true
 }

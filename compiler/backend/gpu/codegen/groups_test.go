@@ -33,7 +33,7 @@ func TestGroupsShareABlock(t *testing.T) {
 		s := by(t, b.Space(parsed(t, grouped), on, schedule.Fast), algorithm)
 		k := printPoint(t, s, pointWith(t, s, c.knobs), on)
 		made := k.ptx(t)
-		k.has(t, made, c.want, "st.shared")
+		k.has(t, made, c.want, "cp.async", "cp.async.wait_group 0")
 		k.lacks(t, made, c.without)
 		if blocks := k.kernels[0].Blocks; blocks != c.blocks {
 			t.Errorf("%d blocks, by %s:\n%s", blocks, k.point, k.text())

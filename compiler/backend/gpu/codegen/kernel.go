@@ -133,12 +133,14 @@ func kernel(n Kernel, l launch, u *ctext.Declarations, d ctext.Dialect) string {
 		if g.written {
 			constant = ""
 		}
-		params = append(params, fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name))
+		param := fmt.Sprintf("GLOBAL %s%s *restrict %s", constant, ctext.TypeOf(g.Tensor.DType).Scalar, g.name)
 		arrays += fmt.Sprintf("  GLOBAL_ARRAY(%s, %d);\n", g.name, g.Elements())
 		if g.aligned {
 			p.aligned[g.Tensor] = true
+			param += " ALIGNED_PARAMETER"
 			arrays += fmt.Sprintf("  GLOBAL_ALIGNED(%s);\n", g.name)
 		}
+		params = append(params, param)
 	}
 	for _, m := range n.maps {
 		arrays += fmt.Sprintf("  TENSOR_MAP_OF(%s, %s, %s, %d);\n", m.name, m.of.name, n.Name, len(params))

@@ -4,6 +4,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/lower"
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
+	"github.com/tilth-dev/tilth/compiler/pass/guard"
 	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
 	"github.com/tilth-dev/tilth/compiler/pass/products"
 	"github.com/tilth-dev/tilth/compiler/pass/shuffle"
@@ -34,11 +35,13 @@ func passes(g *target.GPU) []pass {
 		{"shuffle", func(f *ir.Func) (*ir.Func, error) { return combine(f), nil }},
 		{"wide", func(f *ir.Func) (*ir.Func, error) { return wide.Run(f), nil }},
 		{"pipeline", func(f *ir.Func) (*ir.Func, error) { return pipeline.Run(f), nil }},
+		{"begin", func(f *ir.Func) (*ir.Func, error) { return pipeline.Begin(f), nil }},
 		{"spread", spread.Run},
 		{"tensorize", func(f *ir.Func) (*ir.Func, error) { return tensorize.Run(f), nil }},
 		{"storage", func(f *ir.Func) (*ir.Func, error) { return storage.Run(f, workspace), nil }},
 		{"products", func(f *ir.Func) (*ir.Func, error) { return products.Run(f), nil }},
 		{"sink", func(f *ir.Func) (*ir.Func, error) { return sink.Run(f), nil }},
+		{"guard", func(f *ir.Func) (*ir.Func, error) { return guard.Run(f), nil }},
 		{"barrier", func(f *ir.Func) (*ir.Func, error) { return barrier.Run(f), nil }},
 		{"limits", func(f *ir.Func) (*ir.Func, error) { return f, checkLimits(f, g) }},
 	}

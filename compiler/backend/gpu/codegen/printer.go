@@ -153,8 +153,14 @@ func (p *printer) loop(n *ir.For) {
 			return
 		}
 	}
-	if n.Kind == ir.Unrolled || n.Kind == ir.Vector {
+	if p.neighbours(n) {
+		return
+	}
+	switch {
+	case n.Kind == ir.Unrolled || n.Kind == ir.Vector || onlyStores(n) && n.Extent <= mostRounds:
 		p.line("UNROLL")
+	case onlyStores(n):
+		p.line("UNROLL_EIGHT")
 	}
 	v := p.variable(n.Var)
 	first, end, step := "0", fmt.Sprint(n.Extent), v+"++"
@@ -167,6 +173,16 @@ func (p *printer) loop(n *ir.For) {
 	p.line("for (%s %s = %s; %s < %s; %s) {", p.scalars.Index, v, first, v, end, step)
 	p.block(n.Body)
 	p.line("}")
+}
+
+// onlyStores reports whether the iterations of a loop of a thread are a store each. What some of them load is under
+// way at a time where they are written out: compilers leave such loops as they are.
+func onlyStores(n *ir.For) bool {
+	if n.Kind != ir.Serial || n.Range != nil || len(n.Body) != 1 {
+		return false
+	}
+	_, ok := n.Body[0].(*ir.Store)
+	return ok
 }
 
 // threads prints what each thread does, or each of the first ones.

@@ -139,13 +139,13 @@ func TestATileLiesInRegisters(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	whole := b.Space(exprtest.Product(t, 512, 512, 512), on, schedule.Strict)
-	for stages, fetch := range map[int64][]string{1: {"st.shared"}, 3: {"cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group 1"}} {
+	for stages, wait := range map[int64]string{1: "cp.async.wait_group 0", 3: "cp.async.wait_group 1"} {
 		s := restricted(t, whole, map[string]int64{"stages": stages, "parts": 1, "cut": 0})
 		k := printPoint(t, s, s.Default(), on)
 		if len(k.kernels) != 1 {
 			t.Fatalf("%d launches", len(k.kernels))
 		}
-		k.has(t, k.ptx(t), append(fetch, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", k.kernels[0].Threads))...)
+		k.has(t, k.ptx(t), "cp.async.c", "cp.async.commit_group", wait, "fma.rn.f32", "ld.shared", "bar.sync", fmt.Sprintf(".maxntid %d, 1, 1", k.kernels[0].Threads))
 	}
 }
 

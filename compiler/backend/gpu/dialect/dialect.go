@@ -58,9 +58,10 @@ const fromHere = "#line 1 \"kernels\"\n"
 
 // Text is how kernels are printed, with the mathematical functions of math.h.
 var Text = ctext.Dialect{
-	Head:  ctext.C.Head,
-	Math:  func(name string, d array.DType) string { return "tilth_" + name + ctext.TypeOf(d).Builtin },
-	Index: "int",
-	Half:  "HALF",
-	Float: "FLOAT",
+	Head:     ctext.C.Head,
+	Math:     func(name string, d array.DType) string { return "tilth_" + name + ctext.TypeOf(d).Builtin },
+	Index:    "int",
+	Half:     "HALF",
+	BFloat16: "BF16",
+	Float:    "FLOAT",
 }

@@ -23,6 +23,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define NVPTX_INLINE static inline __attribute__((unused, always_inline))
 #define NVPTX_OVERLOADED NVPTX_INLINE __attribute__((overloadable))
 #define UNROLL _Pragma("unroll")
+#define UNROLL_EIGHT _Pragma("unroll 8")
 
 /* C cannot say how many threads a block has. A remark in the PTX does, which PTX makes a bound of. */
 #define TILTH_KERNEL(name, threads) \
@@ -38,7 +39,9 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   enum { a##_is_shared = (shared), a##_elements = (n), a##_row = (row), a##_rows = (rows) }
 #define NVPTX_SWIZZLED 1024
 #define GLOBAL_ARRAY(a, n) NVPTX_ARRAY(a, n, 0, 0, 0)
-#define GLOBAL_ALIGNED(a) __builtin_assume((uint64_t)(a) % 16 == 0)
+/* An assumption about an address would count as a use that may keep it: clang would no longer know what is only read. */
+#define ALIGNED_PARAMETER __attribute__((align_value(16)))
+#define GLOBAL_ALIGNED(a) ((void)0)
 #define SHARED_ARRAY(type, a, n)  \
   NVPTX_ARRAY(a, n, 1, 0, 0);     \
   static NVPTX_SHARED type a[n] __attribute__((aligned(16)))
@@ -148,6 +151,13 @@ NVPTX_INLINE uint32_t nvptx_bf16x2(float low, float high) {
   return r;
 }
 #define BF16X2(low, high) nvptx_bf16x2((low), (high))
+
+NVPTX_INLINE tilth_bfloat16 nvptx_bf16(float x) {
+  tilth_bfloat16 r;
+  __asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+  return r;
+}
+#define BF16(x) nvptx_bf16(x)
 
 #define NVPTX_LDMATRIX_X1(trans, r, s, i) \
   __asm__ volatile("ldmatrix.sync.aligned.m8n8.x1" trans ".shared.b16 {%0}, [%1];" \

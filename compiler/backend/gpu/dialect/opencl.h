@@ -43,6 +43,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define GLOBAL __global
 #define UNROLL _Pragma("unroll")
+#define UNROLL_EIGHT _Pragma("unroll 8")
 #define TILTH_KERNEL(name, threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1))) void name
 
 #define TID ((int)get_local_id(0))
@@ -75,6 +76,7 @@ typedef uint32_t __attribute__((may_alias, vector_size(16))) opencl_bytes_16;
 #define GLOBAL_ARRAY(a, n)      \
   OPENCL_ARRAY(__global, a, n); \
   __typeof__(a##_memory) a = (__typeof__(a##_memory))((__global char *)a##_memory + a##_offset)
+#define ALIGNED_PARAMETER
 #define GLOBAL_ALIGNED(a) ((void)0)
 #define SHARED_ARRAY(type, a, n) \
   OPENCL_ARRAY(__local, a, n);   \
@@ -138,3 +140,9 @@ OPENCL_INLINE uint16_t opencl_half(float x) {
 }
 #define FLOAT(x) opencl_float(x)
 #define HALF(x) opencl_half(x)
+
+OPENCL_INLINE tilth_bfloat16 opencl_bf16(float x) {
+  uint32_t bits = as_uint(x);
+  return isnan(x) ? (tilth_bfloat16)(bits >> 16 | 0x40) : (tilth_bfloat16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+#define BF16(x) opencl_bf16(x)

@@ -19,6 +19,8 @@ const (
 	GlobalBytes = 16.0
 	// CacheBytes is what comes from the cache that all multiprocessors share.
 	CacheBytes = 40.0
+	// OneReads is what comes from there for a block that does nothing but load: it has to wait for much of it.
+	OneReads = 24.0
 )
 
 // What waiting costs, in cycles.

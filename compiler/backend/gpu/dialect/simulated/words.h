@@ -3,6 +3,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 
 #define GLOBAL
 #define UNROLL
+#define UNROLL_EIGHT
 #define TILTH_KERNEL(name, threads) static __attribute__((unused)) void name SIM_PARAMETERS
 #define SIM_PARAMETERS(...) (struct sim_thread *const sim, __VA_ARGS__)
 
@@ -16,6 +17,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
   enum { a##_is_shared = 0 };                                                                   \
   const struct sim_array a##_global = sim_declare_global(sim, #a, a, (n), sizeof *(a));         \
   const struct sim_array *const a##_array __attribute__((unused)) = &a##_global
+#define ALIGNED_PARAMETER
 #define GLOBAL_ALIGNED(a) sim_check_aligned(sim, a##_array, 0, 16, __LINE__)
 #define SHARED_ARRAY(type, a, n)                                                                \
   enum { a##_is_shared = 1 };                                                                   \
@@ -132,6 +134,7 @@ typedef uint16_t tilth_bfloat16; /* the bits of one */
 #define FLOAT(x) ((float)(x))
 #define TF32(x) sim_round_tf32(x)
 #define TF32_REST(x) sim_tf32_rest(x)
+#define BF16(x) ((tilth_bfloat16)sim_round_bf16(x))
 #define BF16X2(low, high) (sim_round_bf16(low) | sim_round_bf16(high) << 16)
 
 #define FENCE_ASYNC() sim_fence_async(sim)

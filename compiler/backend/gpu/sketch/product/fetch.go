@@ -12,7 +12,8 @@ import (
 
 // Fetching is how operands come into shared memory.
 type Fetching struct {
-	// Threads is how many fetch together, and Vector how many neighbours each takes at once where they lie so.
+	// Threads is how many fetch together, and Vector how many neighbours each takes at once at most, where they lie
+	// so.
 	Threads, Vector int64
 	// Stages is for how many steps operands are in shared memory or under way; 1 = for the step that is computed.
 	Stages int64
@@ -75,8 +76,9 @@ func (p *Product) gap(o Operand) int64 {
 
 // Fetch brings the operands of a step into shared memory, by all threads together. What else the reduction alone reads
 // is computed on its own.
-func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
+func (p *Product) Fetch(b *nest.Builder, box Box, f Fetching, step int) {
 	p.others(b)
+	ranges := p.ranges(box)
 	for _, o := range p.Operands {
 		stage := o.feed
 		if b.Err != nil {
@@ -112,8 +114,7 @@ func (p *Product) Fetch(b *nest.Builder, f Fetching, step int) {
 			continue
 		}
 		how := f
-		if f.Swizzled && p.Exchanges(o) {
-			how.Vector = 1
+		if how.Vector = p.atOnce(o, box, f, ranges); f.Swizzled && p.Exchanges(o) {
 			p.alongLines(b, stage, o)
 		}
 		Together(b, stage, how)

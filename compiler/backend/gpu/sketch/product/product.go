@@ -44,6 +44,31 @@ type Operand struct {
 // New is the product of a unit with a reduction, g; nil where no operand is read by several results, so that there is
 // nothing to share.
 func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) *Product {
+	return along(s, g, u, gpu, func(p *Product) int { return p.Rows })
+}
+
+// OfPositions is the product whose rows are the positions of an image where there are as many of them as images, or
+// more; in all others it is that of New. Windows of neighbouring positions overlap, those of images do not.
+func OfPositions(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) *Product {
+	return along(s, g, u, gpu, func(p *Product) int {
+		last := p.Columns - 1
+		for last > p.Rows && p.Extents[last] < 2 {
+			last--
+		}
+		if last <= p.Rows || last < 1 || p.Extents[last]*p.Extents[last-1] < p.Extents[p.Rows] {
+			return p.Rows
+		}
+		for _, l := range expr.Loads(g.Body) {
+			if expr.Uses(l, p.Axes[last]) != expr.Uses(l, p.Axes[last-1]) {
+				return p.Rows
+			}
+		}
+		return last
+	})
+}
+
+// along is a product whose rows lie along an axis that is chosen where the longest one is known.
+func along(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, choose func(*Product) int) *Product {
 	if g.Combiner == expr.None || len(g.Axes) < 2 || len(g.Reduce) == 0 {
 		return nil
 	}
@@ -61,6 +86,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU) 
 	if p.Rows < 0 {
 		return nil
 	}
+	p.Rows = choose(p)
 	for k, r := range g.Reduce {
 		if r.Extent >= g.Reduce[p.Step].Extent {
 			p.Step = k
@@ -142,7 +168,7 @@ func (p *Product) MostStages(vector int64) int64 {
 			return 1
 		}
 	}
-	return 5
+	return 8
 }
 
 // OwnRegisters is what a thread keeps besides results and operands: addresses and counters.
@@ -254,22 +280,27 @@ func (p *Product) FetchedBytes(b Box) (bytes int64) {
 	return bytes
 }
 
-// AtOnce is how many neighbours a thread can fetch at once: one where rows are not whole vectors.
-func (p *Product) AtOnce(b Box, f Fetching) int64 {
-	ranges := p.ranges(b)
-	for _, o := range p.Operands {
-		if p.atOnce(o, b, f, ranges) == 1 {
-			return 1
-		}
-	}
-	return f.Vector
-}
+// copyBytes is the most that a thread copies at once.
+const copyBytes = 16
 
+// atOnce is how many neighbours of an operand a thread can fetch at once: so many that rows are whole vectors.
 func (p *Product) atOnce(o Operand, b Box, f Fetching, ranges map[*expr.Var]int64) int64 {
-	if _, row := o.elements(b, ranges); row%f.Vector != 0 || f.Swizzled && p.Exchanges(o) {
+	if f.Swizzled && p.Exchanges(o) {
 		return 1
 	}
-	return f.Vector
+	n := min(f.Vector, copyBytes/o.Load.Tensor.DType.Bytes())
+	for _, row := o.elements(b, ranges); row%n != 0; {
+		n /= 2
+	}
+	return n
+}
+
+// AllCopies is how many copies of threads bring all operands of a step.
+func (p *Product) AllCopies(b Box, f Fetching) (n int64) {
+	for _, o := range p.Operands {
+		n += p.Copies(o, b, f)
+	}
+	return n
 }
 
 // Copies is how many copies of threads bring an operand of a step.

@@ -169,7 +169,10 @@ func (p *Product) Launch(w Walk, b Box, stages, resident int64) Launch {
 	l.Together = float64(resident)
 	l.Rounds = float64(whole) + float64(nest.CeilDiv(rest*steps, blocks))/float64(steps)
 	l.Begun = math.Ceil(l.Rounds) + 1
-	bytes := float64(2 * (blocks + rest) * b.Rows * b.Columns * p.Bytes)
-	l.After = machine.Launch + bytes/machine.GlobalBytes/float64(processors)
+	// All blocks leave parts of tiles; to add them up, each tile whose sums are cut has a block.
+	tile := float64(b.Rows * b.Columns * p.Bytes)
+	parts := float64(blocks + rest)
+	adding := float64(nest.CeilDiv(rest, processors)) * tile * parts / float64(rest)
+	l.After = machine.Launch + tile*parts/machine.GlobalBytes/float64(processors) + adding/machine.OneReads + machine.Latency
 	return l
 }

@@ -29,8 +29,7 @@ func (p *tile) Cost(q parameters) float64 {
 	}
 	tensor := warps * perWarp * products * bits / machine.MatrixBits
 	fragments := warps * float64(terms) * float64(q.rows*ir.MatrixRows+q.columns*ir.MatrixColumns)
-	fetched := float64(p.FetchedBytes(box))
-	copies := fetched / float64(p.Operands[0].Load.Tensor.DType.Bytes()*p.AtOnce(box, p.fetching(q)))
+	copies := float64(p.AllCopies(box, p.fetching(q)))
 	shared := fragments / machine.SharedWords
 	issued := (fragments*loadOperations*products + copies*copyOperations) / machine.Lanes
 	l := p.Launch(q.walk, box, q.stages, p.resident(q))

@@ -71,7 +71,7 @@ func New(s *schedule.Schedule, g *schedule.Stage, u nest.Unit, gpu *target.GPU, 
 	if !ok || g.Combiner != expr.Sum {
 		return nil
 	}
-	p := product.New(s, g, u, gpu)
+	p := product.OfPositions(s, g, u, gpu)
 	if p == nil || len(p.Operands) != 2 || p.Extents[p.Columns] < ir.MatrixColumns/2 || !apart(p) {
 		return nil
 	}
@@ -196,7 +196,7 @@ func open(p *product.Product, terms int64) []space.Parameter[parameters] {
 		nest.Knob("rows", func(p *q) *int64 { return &p.rows }, nest.AtMost(rows, 1, 2, 4, 8)...),
 		nest.Knob("columns", func(p *q) *int64 { return &p.columns }, nest.AtMost(columns, 1, 2, 4, 8, 16, 32)...),
 		nest.Knob("depth", func(p *q) *int64 { return &p.depth }, nest.AtMost(steps, 1, 2, 4, 8)...),
-		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5)...),
+		nest.Knob("stages", func(p *q) *int64 { return &p.stages }, nest.AtMost(p.MostStages(vectorElements), 1, 2, 3, 4, 5, 6, 8)...),
 		nest.Knob("joint", func(p *q) *int64 { return &p.joint }, joinable(p)...),
 		nest.Knob("parts", func(p *q) *int64 { return &p.parts }, p.Divisions(4*terms)...),
 	}
@@ -211,8 +211,8 @@ func joinable(p *product.Product) []int64 {
 	return []int64{0, 1}
 }
 
-// vectorElements is how many neighbours a thread fetches at once.
-const vectorElements = 4
+// vectorElements is how many neighbours a thread fetches at once, where they take no more than a copy does.
+const vectorElements = 8
 
 // box is what a block computes.
 func (p *tile) box(q parameters) product.Box {

@@ -18,9 +18,8 @@ func (p *tile) Cost(q parameters) float64 {
 	steps, terms := p.Steps(box)
 	// A tile at the end of an axis has less to do.
 	perStep := float64(terms*nest.Product(p.Extents)*q.parts) / float64(blocks)
-	fetched := float64(p.FetchedBytes(box))
 	loop := 1 + 1/float64(max(1, q.unroll))/float64(q.rows*q.columns)
-	copies := fetched / float64(p.Bytes*p.AtOnce(box, f))
+	copies := float64(p.AllCopies(box, f))
 	arithmetic := (perStep*loop*p.idle(q) + copies*copyOperations) / machine.Lanes
 	work := max(arithmetic, p.shared(q, perStep), p.Traffic(q.walk, box, l))
 	// A warp alone does not keep a multiprocessor busy: an instruction waits for the one before.

@@ -1,0 +1,42 @@
+package codegen
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/ctext"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// mostStored is what a thread stores at once, in bytes.
+const mostStored = 16
+
+// neighbours prints a loop that stores neighbours in global memory as a store of all of them at once; false where it
+// is none. Stores one by one move as many sectors of memory for each element as for all.
+func (p *printer) neighbours(n *ir.For) bool {
+	if n.Kind != ir.Unrolled && n.Kind != ir.Vector || n.Range != nil || len(n.Body) != 1 {
+		return false
+	}
+	st, ok := n.Body[0].(*ir.Store)
+	if !ok || !p.aligned[st.Buffer.Tensor] || slices.ContainsFunc(expr.Loads(st.Value), func(l *expr.Load) bool { return l.Tensor == st.Buffer.Tensor }) {
+		return false
+	}
+	bytes := n.Extent * st.Buffer.Tensor.DType.Bytes()
+	first, ok := expr.Neighbours(st.Index, n.Var, n.Extent)
+	if !ok || n.Extent < 2 || bytes > mostStored || bytes&(bytes-1) != 0 {
+		return false
+	}
+	scalar := ctext.TypeOf(st.Buffer.Tensor.DType).Scalar
+	all := p.fresh("v")
+	p.line("{")
+	p.indent++
+	p.line("V(%s, %d) %s;", scalar, n.Extent, all)
+	for k := range n.Extent {
+		lane := expr.Simplify(expr.Substitute(st.Value, map[*expr.Var]expr.Expr{n.Var: expr.I(k)}))
+		p.line("%s[%d] = %s;", all, k, p.scalars.Text(lane))
+	}
+	p.line("STOREV(%s, %d, %s, %s, %s);", scalar, n.Extent, p.buffers[st.Buffer.Tensor], p.index(first), all)
+	p.indent--
+	p.line("}")
+	return true
+}
