@@ -9,4 +9,15 @@ type Storage struct {
 	Constants bool
 	// WeightBits is 4 or 8 where weights of products are kept in integers of so many bits; 0 where they are not.
 	WeightBits int64
+	// RowBytes is what rows of constant factors are to be multiples of, where one order of their axes makes them so; 0
+	// where it does not matter.
+	RowBytes int64
+}
+
+// ElementBytes is the size of an element of what is stored so.
+func (s Storage) ElementBytes() int64 {
+	if s.Type == Invalid {
+		return Float32.Bytes()
+	}
+	return s.Type.Bytes()
 }

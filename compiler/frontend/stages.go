@@ -19,6 +19,9 @@ func (o Options) passes() []graph.Pass {
 	if o.Storage.WeightBits > 0 {
 		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.QuantiseWeights(o.Storage.WeightBits, o.Quantised))
 	}
+	if o.Storage.RowBytes > 0 {
+		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.AlignRows(o.Storage.RowBytes, o.Storage.ElementBytes()))
+	}
 	if o.Storage.Type != array.Invalid {
 		list = append(slices.Clone(list), placement.Narrow(o.Storage))
 	}

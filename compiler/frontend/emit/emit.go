@@ -139,6 +139,9 @@ func (e *emitter) lower(kernel *graph.Kernel) (*expr.Workload, []int, error) {
 				in[k] = o
 			case v.Const != nil:
 				in[k] = l.Constant(v.ID, v.Const)
+				if v.Layout != nil {
+					in[k].Layout = v.Layout
+				}
 			default:
 				in[k] = l.Input(v.ID, v.Name, op.Type{DType: v.InMemory(), Shape: v.Shape}, v.Layout)
 				in[k].Tensor.Strides = placement.ArgumentStrides(v)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -18,18 +19,19 @@ func Begin(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks && !ahead(n.Body) {
-			st = n.With(within(n.Body).begun(n.Body))
+			st = n.With(allocated(n.Body).settled(n.Body))
 		}
 		body[k] = st
 	}
 	return f.With(body)
 }
 
-// own has the tensors that a launch allocates, in shared memory and in registers.
-type own map[*expr.Tensor]bool
+// tensors is a set of them: those that a launch allocates, in shared memory and in registers, or those with copies
+// under way.
+type tensors map[*expr.Tensor]bool
 
-func within(b ir.Block) own {
-	o := own{}
+func allocated(b ir.Block) tensors {
+	o := tensors{}
 	ir.Visit(b, func(st ir.Stmt) {
 		if a, ok := st.(*ir.Alloc); ok {
 			o[a.Buffer.Tensor] = true
@@ -49,38 +51,80 @@ func ahead(b ir.Block) (found bool) {
 	return found
 }
 
-// begun is a block in which runs of statements that only copy begin their copies, and are followed by a wait.
-func (o own) begun(b ir.Block) (out ir.Block) {
-	open := false
-	wait := func() {
-		if open {
-			out, open = append(out, &ir.Commit{}, &ir.Wait{}), false
-		}
-	}
+// begun is a block whose copies are begun, and waited for before the first statement that uses them; around has the
+// tensors with copies under way where the block begins, left those where it ends.
+func (o tensors) begun(b ir.Block, around tensors) (out ir.Block, left tensors) {
+	left = around
 	for _, st := range b {
-		fills, copies := o.copies(st)
-		if _, allocates := st.(*ir.Alloc); !fills && !allocates {
-			wait()
+		if fills, copies := o.copies(st); fills {
+			if n, ok := st.(*ir.For); ok && copies {
+				left, st = left.with(n), n.With(o.asynchronous(n.Body))
+			}
+			out = append(out, st)
+			continue
+		}
+		n, isLoop := st.(*ir.For)
+		within := isLoop && n.Kind != ir.Threads && n.Kind != ir.Walk && n.Range == nil // it waits itself, in its first iteration
+		if !within && left.usedBy(st) {
+			out, left = append(out, &ir.Commit{}, &ir.Wait{}), tensors{}
 		}
 		switch n := st.(type) {
 		case *ir.For:
-			if copies {
-				st, open = n.With(o.asynchronous(n.Body)), true
-			} else if n.Kind != ir.Threads {
-				st = n.With(o.begun(n.Body))
+			if n.Kind == ir.Threads {
+				break
+			}
+			before := left
+			if !within || !left.usedBy(st) {
+				before = tensors{}
+			}
+			body, after := o.begun(n.Body, before)
+			if len(after) > 0 {
+				body, after = append(body, &ir.Commit{}, &ir.Wait{}), tensors{}
+			}
+			if st = n.With(body); len(before) > 0 {
+				left = after
 			}
 		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: o.begun(n.Then), Else: o.begun(n.Else)}
+			st = &ir.If{Cond: n.Cond, Then: o.settled(n.Then), Else: o.settled(n.Else)}
 		}
 		out = append(out, st)
 	}
-	wait()
+	return out, left
+}
+
+// settled is a block of its own, behind which nothing is under way.
+func (o tensors) settled(b ir.Block) ir.Block {
+	out, left := o.begun(b, tensors{})
+	if len(left) > 0 {
+		out = append(out, &ir.Commit{}, &ir.Wait{})
+	}
 	return out
+}
+
+// with adds what a statement writes.
+func (o tensors) with(st ir.Stmt) tensors {
+	sum := maps.Clone(o)
+	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
+		if w := ir.Written(st); w != nil {
+			sum[w.Tensor] = true
+		}
+	})
+	return sum
+}
+
+// usedBy reports whether a statement reads or writes any of the tensors.
+func (o tensors) usedBy(st ir.Stmt) bool {
+	for t := range o {
+		if ir.Uses(ir.Block{st}, t) {
+			return true
+		}
+	}
+	return false
 }
 
 // copies reports whether a loop on threads, or one around such, does nothing but fill shared memory, and whether some
 // of it can be copied asynchronously.
-func (o own) copies(st ir.Stmt) (fills, asynchronously bool) {
+func (o tensors) copies(st ir.Stmt) (fills, asynchronously bool) {
 	n, ok := st.(*ir.For)
 	if !ok || n.Kind == ir.Walk || n.Range != nil {
 		return false, false
@@ -103,7 +147,7 @@ func (o own) copies(st ir.Stmt) (fills, asynchronously bool) {
 }
 
 // copied is the asynchronous copy in place of a statement; ok is false where there is none.
-func (o own) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
+func (o tensors) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
 	switch n := st.(type) {
 	case *ir.Copy:
 		c = &ir.CopyAsync{Copy: *n}
@@ -120,7 +164,7 @@ func (o own) copied(st ir.Stmt) (c *ir.CopyAsync, ok bool) {
 }
 
 // fills reports whether a statement writes to shared memory what does not come from there, nor from registers.
-func (o own) fills(st ir.Stmt) bool {
+func (o tensors) fills(st ir.Stmt) bool {
 	switch n := st.(type) {
 	case *ir.Copy:
 		return true
@@ -130,7 +174,7 @@ func (o own) fills(st ir.Stmt) bool {
 	return false
 }
 
-func (o own) asynchronous(b ir.Block) ir.Block {
+func (o tensors) asynchronous(b ir.Block) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
 		switch n := st.(type) {

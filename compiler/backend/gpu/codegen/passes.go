@@ -6,6 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/barrier"
 	"github.com/tilth-dev/tilth/compiler/pass/guard"
 	"github.com/tilth-dev/tilth/compiler/pass/pipeline"
+	"github.com/tilth-dev/tilth/compiler/pass/preload"
 	"github.com/tilth-dev/tilth/compiler/pass/products"
 	"github.com/tilth-dev/tilth/compiler/pass/shuffle"
 	"github.com/tilth-dev/tilth/compiler/pass/sink"
@@ -42,6 +43,7 @@ func passes(g *target.GPU) []pass {
 		{"products", func(f *ir.Func) (*ir.Func, error) { return products.Run(f), nil }},
 		{"sink", func(f *ir.Func) (*ir.Func, error) { return sink.Run(f), nil }},
 		{"guard", func(f *ir.Func) (*ir.Func, error) { return guard.Run(f), nil }},
+		{"preload", func(f *ir.Func) (*ir.Func, error) { return preload.Run(f), nil }},
 		{"barrier", func(f *ir.Func) (*ir.Func, error) { return barrier.Run(f), nil }},
 		{"limits", func(f *ir.Func) (*ir.Func, error) { return f, checkLimits(f, g) }},
 	}

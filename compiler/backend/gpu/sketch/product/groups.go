@@ -42,7 +42,10 @@ func values(e expr.Expr, ranges map[*expr.Var]int64) int64 {
 	if v, ok := e.(*expr.Var); ok {
 		return ranges[v]
 	}
-	axis, by, _ := divided(e)
+	axis, by, ok := divided(e)
+	if !ok { // of a part of a sum, whose terms begin anywhere: no vectors of them are known to be whole
+		return 1
+	}
 	n := ranges[axis]
 	switch {
 	case n%by == 0:
