@@ -1,0 +1,118 @@
+package importer_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// detections are a random NonMaxSuppression. Coordinates are small integers and scores few, so that shares are exact
+// and many scores are equal; some scores are NaN.
+type detections struct {
+	batch, classes, count int64
+	centres               int64
+	most                  int64
+	overlap, least        float32
+	boxes, scores         []float32
+}
+
+func randomDetections(rng *rand.Rand) detections {
+	d := detections{
+		batch: 1 + rng.Int64N(3), classes: 1 + rng.Int64N(4), count: 1 + rng.Int64N(40), centres: rng.Int64N(2),
+		most: rng.Int64N(12), overlap: float32(rng.IntN(5)) / 4, least: float32(rng.IntN(7)-1) / 4,
+	}
+	side := 1 + rng.IntN(8) // boxes in a small square overlap
+	for range 4 * d.batch * d.count {
+		d.boxes = append(d.boxes, float32(rng.IntN(side+1)))
+	}
+	for range d.batch * d.classes * d.count {
+		score := float32(rng.IntN(5)) / 4
+		if rng.IntN(20) == 0 {
+			score = float32(math.NaN())
+		}
+		d.scores = append(d.scores, score)
+	}
+	return d
+}
+
+// corners are the lower and the upper ends of a box on both axes.
+func (d detections) corners(batch, box int64) (low, high [2]float32) {
+	b := d.boxes[4*(batch*d.count+box):][:4]
+	for k := range low {
+		low[k], high[k] = min(b[k], b[k+2]), max(b[k], b[k+2])
+		if d.centres != 0 {
+			low[k], high[k] = b[k]-b[k+2]/2, b[k]+b[k+2]/2
+		}
+	}
+	return low, high
+}
+
+func (d detections) overlaps(batch, a, b int64) bool {
+	lowA, highA := d.corners(batch, a)
+	lowB, highB := d.corners(batch, b)
+	both, areaA, areaB := float32(1), float32(1), float32(1)
+	for k := range lowA {
+		both *= max(0, min(highA[k], highB[k])-max(lowA[k], lowB[k]))
+		areaA *= highA[k] - lowA[k]
+		areaB *= highB[k] - lowB[k]
+	}
+	return both > 0 && both/(areaA+areaB-both) > d.overlap
+}
+
+// selected are the rows of the result, as ONNX defines them: in each class the best box that overlaps none that was
+// selected before, the first of equal ones, until there are enough or none is left.
+func (d detections) selected() []int64 {
+	rows := []int64{}
+	for row := range d.batch * d.classes {
+		batch, class := row/d.classes, row%d.classes
+		scores := d.scores[row*d.count:][:d.count]
+		out := make([]bool, d.count)
+		for range d.most {
+			best := int64(-1)
+			for k, score := range scores {
+				if !out[k] && score > d.least && (best < 0 || score > scores[best]) {
+					best = int64(k)
+				}
+			}
+			if best < 0 {
+				break
+			}
+			rows = append(rows, batch, class, best)
+			for k := range d.count {
+				out[k] = out[k] || k == best || d.overlaps(batch, best, k)
+			}
+		}
+	}
+	return rows
+}
+
+// TestRandomBoxesAreSuppressed as a plain loop does it, whether the number of boxes is known or computed.
+func TestRandomBoxesAreSuppressed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for k := range 200 {
+		d := randomDetections(rng)
+		m := sketch.New().Input("boxes", d.batch, d.count, 4).Input("scores", d.batch, d.classes, d.count).
+			Input("overlap", 1).Input("least", 1)
+		inputs := map[string]*array.Array{
+			"boxes": array.FromFloat32(d.boxes, d.batch, d.count, 4), "scores": array.FromFloat32(d.scores, d.batch, d.classes, d.count),
+			"overlap": floats(d.overlap), "least": floats(d.least),
+		}
+		if k%2 == 0 {
+			m = m.Known("most", array.FromInt64([]int64{d.most}, 1))
+		} else {
+			m = m.Input("n", 1).Node("most = Cast n", sketch.Int("to", 7))
+			inputs["n"] = floats(float32(d.most))
+		}
+		model := m.Node("rows = NonMaxSuppression boxes scores most overlap least", sketch.Int("center_point_box", d.centres)).Output("rows")
+		t.Run(fmt.Sprint(k), func(t *testing.T) {
+			outs := results(t, model, inputs)
+			want := d.selected()
+			wantShape(t, outs["rows"], int64(len(want)/3), 3)
+			wantInts(t, outs["rows"], want...)
+		})
+	}
+}
