@@ -22,7 +22,12 @@ func openSandbox(mode sandbox.Mode, b *base) (*sandbox.Sandbox, error) {
 		b.cfg.Logger.Warn("the sandbox lacks a layer", "layer", missing)
 	}
 	for _, s := range box.States() {
-		b.spec.Sandbox = append(b.spec.Sandbox, &tilthv1.SandboxLayer{Name: string(s.Layer), How: s.How, Missing: s.Missing, Substitute: s.Substitute})
+		how := s.How
+		if s.Except != "" {
+			b.cfg.Logger.Warn("the sandbox lacks a layer around some programs", "layer", s.Layer, "except", s.Except)
+			how += ", except around " + s.Except
+		}
+		b.spec.Sandbox = append(b.spec.Sandbox, &tilthv1.SandboxLayer{Name: string(s.Layer), How: how, Missing: s.Missing, Substitute: s.Substitute})
 	}
 	return box, nil
 }

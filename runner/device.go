@@ -31,9 +31,9 @@ func (p Plan) deviceArguments() []string {
 }
 
 // openForDevice leaves out the layers that drivers of devices do not bear: they open files of the system and of the
-// device, read and write, start threads, and ask of files what the processor's kernels have no use for. The reference,
-// which runs on the processor, has run by then. A driver that compiles gets a folder, which is gone when the function
-// that comes back is called.
+// device, read and write, start threads, and ask of files what the processor's kernels have no use for. The layer of
+// processes goes with a /proc of its own, or is left out, too. The reference, which runs on the processor, has run by
+// then. A driver that compiles gets a folder, which is gone when the function that comes back is called.
 func (p *Plan) openForDevice() (closed func(), err error) {
 	if p.Device == nil {
 		return func() {}, nil

@@ -29,6 +29,8 @@ type State struct {
 	Layer Layer
 	// How it is had, e.g. "user 65000"; empty when it is missing.
 	How string
+	// Except says around which programs it is left out where it is had, and why; empty when around none.
+	Except string
 	// Missing is why it is not had, with the remedy.
 	Missing string
 	// Substitute says that something else does the job where the layer is missing.

@@ -30,7 +30,7 @@ type root struct {
 // newRoot mounts an empty tree on a folder. The child has mounts of its own; others do not see its tree.
 func (s *script) newRoot(dir string) *root {
 	s.layer = Files
-	s.mount("keep mounts to itself", "", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	s.ownMounts()
 	s.mount("mount a root", "tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", rootBytes, rootFiles))
 	return &root{s, dir, map[string]bool{"/": true}}
 }
@@ -104,8 +104,7 @@ func (r *root) showAll(files []string) error {
 // without.
 func (r *root) processes() {
 	r.folder("/proc")
-	r.mount("show processes", "proc", r.dir+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-	r.calls[len(r.calls)-1].optional = true
+	r.mountProc(r.dir + "/proc").optional = true
 }
 
 // enter makes all of the tree read-only, and the child's root.

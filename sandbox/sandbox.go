@@ -45,7 +45,9 @@ type Sandbox struct {
 	// pivots says that Files is a root of its own; otherwise landlock is the version that does it.
 	pivots   bool
 	landlock int
-	groups   *groups
+	// ownProc says that /proc can be mounted for a namespace of processes.
+	ownProc bool
+	groups  *groups
 }
 
 // flags are the clone flags of layers that are namespaces.
@@ -83,6 +85,7 @@ func (s *Sandbox) Close() error {
 }
 
 // Only is a sandbox with no other layers than those given, as far as this one has them. It lasts as long as this one.
+// Without Files it has no Processes where programs could not have a /proc of their own.
 func (s *Sandbox) Only(layers ...Layer) *Sandbox {
 	if s == nil {
 		return nil
@@ -99,7 +102,20 @@ func (s *Sandbox) Only(layers ...Layer) *Sandbox {
 		one.groups = nil
 	}
 	one.states = slices.DeleteFunc(slices.Clone(s.states), func(state State) bool { return !slices.Contains(layers, state.Layer) })
+	if one.has[Processes] && !one.has[Files] && !one.ownProc {
+		one.leaveOut(Processes)
+	}
 	return &one
+}
+
+// leaveOut does without a layer around programs that its state excepts.
+func (s *Sandbox) leaveOut(layer Layer) {
+	delete(s.has, layer)
+	for k, state := range s.states {
+		if state.Layer == layer {
+			s.states[k] = State{Layer: layer, Missing: state.Except}
+		}
+	}
 }
 
 // States says of each layer whether it is in force, in a fixed order; empty when the sandbox is off.
@@ -125,6 +141,9 @@ func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 	if s.has[Hostname] {
 		c.layer = Hostname
 		c.add("forget the host's name", unix.SYS_SETHOSTNAME, c.text("sandbox"), uintptr(len("sandbox")))
+	}
+	if s.mountsProc() {
+		c.newProc()
 	}
 	if s.has[Files] && s.pivots {
 		r := c.newRoot(s.rootDir)
@@ -165,7 +184,7 @@ func (s *Sandbox) cloneFlags() uintptr {
 	if s.namespace {
 		all |= unix.CLONE_NEWUSER
 	}
-	if s.has[Files] && s.pivots {
+	if s.mountsProc() || s.has[Files] && s.pivots {
 		all |= unix.CLONE_NEWNS
 	}
 	return all

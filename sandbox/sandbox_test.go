@@ -33,7 +33,7 @@ func open(t testing.TB) *Sandbox {
 		}
 	})
 	for _, state := range s.States() {
-		t.Logf("%s: %s%s", state.Layer, state.How, state.Missing)
+		t.Logf("%s: %s%s%s", state.Layer, state.How, state.Missing, state.Except)
 	}
 	return s
 }
@@ -74,8 +74,14 @@ func only(s *Sandbox, layer Layer) *Sandbox {
 // hostile compiles testdata/hostile.c.
 func hostile(t testing.TB) string {
 	t.Helper()
-	program := filepath.Join(reachable(t), "hostile")
-	if text, err := exec.CommandContext(t.Context(), compiler(t), "-O1", "-w", "-pthread", "-o", program, "testdata/hostile.c").CombinedOutput(); err != nil {
+	return program(t, "hostile")
+}
+
+// program compiles one of testdata.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	program := filepath.Join(reachable(t), name)
+	if text, err := exec.CommandContext(t.Context(), compiler(t), "-O1", "-w", "-pthread", "-o", program, "testdata/"+name+".c").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
 	return program
@@ -200,7 +206,7 @@ func TestHostileProgramsReachTheirVictimsWithoutASandbox(t *testing.T) {
 		more, _ := output(t, nil, v.command(program, string(layer)))
 		did += more
 	}
-	for _, way := range []string{"reads_shadow", "reads_keys", "reads_others_environment", "signals_others", "calls_by_tcp", "calls_by_udp",
+	for _, way := range []string{"reads_shadow", "reads_keys", "reads_others_environment", "sees_others", "signals_others", "calls_by_tcp", "calls_by_udp",
 		"calls_by_abstract_socket", "finds_shared_memory", "tells_the_host", "forks", "makes_sockets"} {
 		if !slices.Contains(strings.Fields(did), way) {
 			t.Errorf("without a sandbox, %s fails", way)
@@ -221,7 +227,7 @@ func TestEachLayerHoldsAlone(t *testing.T) {
 	v := newVictims(t, program)
 	for _, layer := range []Layer{User, Files, Processes, Network, IPC, Hostname, Privileges, Calls} {
 		t.Run(string(layer), func(t *testing.T) {
-			need(t, s, layer)
+			need(t, only(s, layer), layer)
 			check(t, only(s, layer), v.command(program, string(layer)))
 			if layer == Files {
 				check(t, only(s, layer), v.command(program, "writing"))

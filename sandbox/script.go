@@ -99,8 +99,8 @@ func (s *script) write(path, value string) {
 	s.add("write "+path, unix.SYS_WRITE, 0, s.text(value), uintptr(len(value))).chained = true
 }
 
-func (s *script) mount(what, source, target, kind string, flags uintptr, data string) {
-	s.add(what, unix.SYS_MOUNT, s.text(source), s.text(target), s.text(kind), flags, s.text(data))
+func (s *script) mount(what, source, target, kind string, flags uintptr, data string) *call {
+	return s.add(what, unix.SYS_MOUNT, s.text(source), s.text(target), s.text(kind), flags, s.text(data))
 }
 
 func (s *script) limit(what string, resource int, value uint64) {

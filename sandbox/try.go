@@ -12,7 +12,8 @@ import (
 // others without rights of one's own.
 func (s *Sandbox) try() error {
 	s.tryUser()
-	for _, layer := range []Layer{Processes, Network, IPC, Hostname} {
+	s.tryProcesses()
+	for _, layer := range []Layer{Network, IPC, Hostname} {
 		s.attempt(layer, "a namespace", func() {})
 	}
 	s.attempt(Privileges, "none, for good", func() {}) // without which nobody but root may use Landlock and filters
@@ -96,6 +97,20 @@ func (s *Sandbox) tryUser() {
 	}
 	s.id = id
 	s.attempt(User, fmt.Sprintf("user %d", id), func() { s.id = 0 })
+}
+
+// tryProcesses takes a namespace, with a /proc of its own if that can be had.
+func (s *Sandbox) tryProcesses() {
+	const how = "a namespace"
+	s.ownProc = true
+	if s.attempt(Processes, how, func() { s.ownProc = false }) {
+		return
+	}
+	with := s.states[len(s.states)-1]
+	s.states = s.states[:len(s.states)-1]
+	if s.attempt(Processes, how, func() {}) {
+		s.states[len(s.states)-1].Except = "programs that see the machine's files, such as a device's driver: " + with.Missing
+	}
 }
 
 // tryFiles takes a root of its own, else Landlock.

@@ -67,6 +67,11 @@ static int changes_itself(void) { return opens("/proc/self/exe", O_WRONLY) || tr
 static int opens_devices(void) { return opens("/dev/mem", O_RDONLY) || opens("/dev/kmsg", O_RDONLY) || opens("/dev/vda", O_RDONLY); }
 
 /* processes */
+static int sees_others(void) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d", given.victim);
+  return access(path, F_OK) == 0;
+}
 static int signals_others(void) { return kill(given.victim, 0) == 0; }
 static int traces_others(void) { return ptrace(PTRACE_SEIZE, given.victim, 0, 0) == 0; }
 static int reads_others_memory(void) {
@@ -150,7 +155,7 @@ static const struct {
     {"files", "reads_others_environment", reads_others_environment}, {"writing", "writes_here", writes_here}, {"writing", "writes_there", writes_there},
     {"writing", "makes_folders", makes_folders}, {"writing", "makes_links", makes_links}, {"writing", "changes_itself", changes_itself},
     {"files", "opens_devices", opens_devices},
-    {"processes", "signals_others", signals_others}, {"processes", "traces_others", traces_others}, {"processes", "reads_others_memory", reads_others_memory},
+    {"processes", "sees_others", sees_others}, {"processes", "signals_others", signals_others}, {"processes", "traces_others", traces_others}, {"processes", "reads_others_memory", reads_others_memory},
     {"network", "calls_by_tcp", calls_by_tcp}, {"network", "calls_by_udp", calls_by_udp}, {"network", "calls_by_abstract_socket", calls_by_abstract_socket},
     {"ipc", "finds_shared_memory", finds_shared_memory}, {"hostname", "tells_the_host", tells_the_host},
     {"user", "becomes_root", becomes_root},
