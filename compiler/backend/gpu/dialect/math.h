@@ -8,6 +8,11 @@
 #define TILTH_INFINITY __builtin_inf()
 #define TILTH_NAN __builtin_nan("")
 
+/* A quotient of numbers that are neither tiny nor huge, for which a device may have something quicker than C's. */
+#ifndef TILTH_RATIO
+#define TILTH_RATIO(p, q) ((p) / (q))
+#endif
+
 TILTH_MATH uint32_t tilth_bitsf(float x) {
   union { float f; uint32_t u; } v = {x};
   return v.u;
@@ -362,7 +367,7 @@ TILTH_MATH float tilth_tanhf(float x) {
   float p = (w * -0x1.4d0812p-23f + (z * -0x1.77cf38p-15f - 0x1.e830c4p-11f)) * w;
   p += z * 0x1.4d0d0cp-4f + 0x1.2a0f64p+0f;
   float q = (w * 0x1.216ad8p-20f + (z * 0x1.ddeb64p-12f + 0x1.262472p-5f)) * w + (z * 0x1.4be872p-1f + 0x1.6341fcp+0f);
-  float y = (p / q + 0x1.49bc0ap-3f) * c;
+  float y = (TILTH_RATIO(p, q) + 0x1.49bc0ap-3f) * c;
   return y < -1 ? -1 : y > 1 ? 1 : y;
 }
 
@@ -372,7 +377,7 @@ TILTH_MATH float tilth_erff(float x) {
   float q = (z * 0x1.1bac8cp-14f + 0x1.0e8d1ep-9f) * w + (z * 0x1.b37664p-6f + 0x1.9eef94p-3f);
   p = p * w + (z * 0x1.8fb13ap-5f + 0x1.6d638ap+0f);
   q = q * w + (z * 0x1.c86cc4p-1f + 0x1.c68966p+0f);
-  float y = (p / q + 0x1.4c4be6p-2f) * c;
+  float y = (TILTH_RATIO(p, q) + 0x1.4c4be6p-2f) * c;
   return y < -1 ? -1 : y > 1 ? 1 : y;
 }
 
