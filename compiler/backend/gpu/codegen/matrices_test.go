@@ -37,6 +37,19 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 	}
 }
 
+// TestOperandsOf16BitsAreLoadedAsMatrices, four at a time: rows of terms as they are, rows of columns turned.
+func TestOperandsOf16BitsAreLoadedAsMatrices(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	for algorithm, d := range map[string]array.DType{"BF16": array.BFloat16, "F16": array.Float16} {
+		s := by(t, b.Space(exprtest.ProductOf(t, d, 512, 512, 512), on, schedule.Fast), algorithm)
+		k := printPoint(t, s, s.Default(), on)
+		made := k.ptx(t)
+		k.has(t, made, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16")
+		k.lacks(t, made, "ld.shared")
+	}
+}
+
 // TestMatricesNeedNotBeWhole: tiles go beyond the ends of rows and of columns, where they have zeros.
 func TestMatricesNeedNotBeWhole(t *testing.T) {
 	b := gpusim.Backend{}
