@@ -38,7 +38,7 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 	if b.Err == nil {
 		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
-	p.Fetch(b, p.fetching(q), p.sums(b, q))
+	p.Fetch(b, p.box(q), p.fetching(q), p.sums(b, q))
 	p.Walk(b, q.walk)
 }
 

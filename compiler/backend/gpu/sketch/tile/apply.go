@@ -35,7 +35,7 @@ func (p *tile) nests(b *nest.Builder, q parameters) {
 		b.Do(s.SetScope(p.Unit.Acc, schedule.Registers))
 	}
 	step := p.sums(b, q)
-	p.Fetch(b, q.fetching(), step)
+	p.Fetch(b, q.box(), q.fetching(), step)
 	p.Walk(b, q.walk)
 }
 
