@@ -144,9 +144,9 @@ type Pack struct {
 }
 
 // Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
-// *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *MultiplyMatrices, *MultiplyShared, *FenceRegisters,
-// *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect, *WaitPhase, *TileZero,
-// *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.
+// *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *LoadMatrices, *MultiplyMatrices, *MultiplyShared,
+// *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect,
+// *WaitPhase, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.
 type Stmt interface{ stmt() }
 
 // Block is a sequence of statements.

@@ -19,12 +19,49 @@ type MultiplyMatrices struct {
 	Sum         *Buffer
 	SumIndex    expr.Expr
 	RowElements int64
-	// A has 4 registers of a thread at AIndex, B has 2 at BIndex, each made by a Fragment.
+	// A has 4 registers of a thread at AIndex, B has 2 at BIndex, each made by a Fragment or by LoadMatrices.
 	A, B           *Buffer
 	AIndex, BIndex expr.Expr
 }
 
 func (*MultiplyMatrices) stmt() {}
+
+// LoadMatrices loads matrices of 8 rows of 16 bytes from shared memory to the registers of a warp's threads. Each
+// thread has a register of each matrix. All threads of the warp do it together.
+type LoadMatrices struct {
+	// To has Count registers of a thread at ToIndex: of the first matrix, and those behind it.
+	To      *Buffer
+	ToIndex expr.Expr
+	// From has the rows. FromIndex is where the one begins that a thread names, at a multiple of 16 bytes: thread
+	// 8k + n of the warp names row n of matrix k. Those without a matrix name one that there is.
+	From      *Buffer
+	FromIndex expr.Expr
+	// Count is 1, 2 or 4.
+	Count int64
+	// Turned is set where a register has neighbours of a column, which have 16 bits, instead of neighbours of a row.
+	Turned bool
+}
+
+func (*LoadMatrices) stmt() {}
+
+// MatrixRowBytes is the length of a row that LoadMatrices loads.
+const MatrixRowBytes = 16
+
+// RowElements is the number of elements of such a row.
+func (n *LoadMatrices) RowElements() int64 { return MatrixRowBytes / n.From.Tensor.DType.Bytes() }
+
+// valid reports whether the registers are threads' own, and the rows are in shared memory as they are told.
+func (n *LoadMatrices) valid() bool {
+	return n.To.Space == Private && n.From.Space == Shared && n.From.Row == 0 && (!n.Turned || n.From.Tensor.DType.Bytes() == 2)
+}
+
+func (t *texter) loadMatrices(n *LoadMatrices) {
+	turned := ""
+	if n.Turned {
+		turned = " turned"
+	}
+	t.line("%s[%s] = %d matrices%s from %s[%s]", n.To.Tensor.Name, t.expr(n.ToIndex), n.Count, turned, n.From.Tensor.Name, t.expr(n.FromIndex))
+}
 
 // The extents of the matrix of sums.
 const (

@@ -71,6 +71,10 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		return &InitPhases{b}
 	case *EndPhases:
 		return &EndPhases{b}
+	case *LoadMatrices:
+		c := *n
+		c.To = b
+		return &c
 	case *MultiplyMatrices:
 		c := *n
 		c.Sum = b

@@ -149,6 +149,8 @@ func (t *texter) block(b Block) {
 			t.line("commit")
 		case *Wait:
 			t.line("wait for all but %d", n.Groups)
+		case *LoadMatrices:
+			t.loadMatrices(n)
 		case *MultiplyMatrices:
 			t.line("%s[%s] = it + %v product of %s[%s] and %s[%s], rows %d apart", n.Sum.Tensor.Name, t.expr(n.SumIndex), n.Format,
 				n.A.Tensor.Name, t.expr(n.AIndex), n.B.Tensor.Name, t.expr(n.BIndex), n.RowElements)

@@ -129,6 +129,10 @@ func (v *verifier) stmt(st Stmt) error {
 		if !v.threads || n.Sum.Space != Private || n.A.Space != Shared || n.B.Space != Shared || n.A.Row == 0 || n.B.Row == 0 {
 			return errors.New("a warpgroup multiplies matrices that are not swizzled in shared memory, or its sums are not spread over registers")
 		}
+	case *LoadMatrices:
+		if !v.threads || !n.valid() {
+			return errors.New("matrices are loaded that do not lie in shared memory, or not to registers of threads")
+		}
 	case *MultiplyMatrices:
 		if !v.threads || n.Sum.Space != Private || n.A.Space != Private || n.B.Space != Private {
 			return errors.New("matrices are multiplied that are not spread over the registers of threads")

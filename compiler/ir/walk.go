@@ -45,6 +45,9 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 		case *WaitPhase:
 			f(n.Phases.At(n.Phase))
 			f(n.Parity)
+		case *LoadMatrices:
+			f(n.To.Tensor.At(n.ToIndex))
+			f(n.From.Tensor.At(n.FromIndex))
 		case *MultiplyMatrices:
 			f(n.Sum.Tensor.At(n.SumIndex))
 			f(n.A.Tensor.At(n.AIndex))
@@ -163,6 +166,8 @@ func Written(st Stmt) *Buffer {
 		return n.Phases
 	case *EndPhases:
 		return n.Phases
+	case *LoadMatrices:
+		return n.To
 	case *MultiplyMatrices:
 		return n.Sum
 	case *MultiplyShared:

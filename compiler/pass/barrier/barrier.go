@@ -209,10 +209,14 @@ func (p *placer) uses(st ir.Stmt) pending {
 		thread = loop.Var
 	}
 	ir.Visit(ir.Block{st}, func(st ir.Stmt) {
-		if n, ok := st.(*ir.MultiplyShared); ok {
+		switch n := st.(type) {
+		case *ir.MultiplyShared:
 			for _, b := range []*ir.Buffer{n.A, n.B} {
 				used.add(use{tensor: b.Tensor, alone: alone, underway: multiplying}, extent{read: all})
 			}
+			return
+		case *ir.LoadMatrices: // a thread reads for others what it names
+			used.add(use{tensor: n.From.Tensor, alone: alone}, extent{read: within(n.FromIndex, n.RowElements(), nil)})
 			return
 		}
 		direct(st, func(e expr.Expr) { p.read(used, e, alone, thread) })

@@ -52,6 +52,18 @@ func TestWhatProductsReadIsFenced(t *testing.T) {
 	irtest.Golden(t, "warpgroup", barrier.Run(products.Run(tensorize.Run(f))))
 }
 
+// TestMatricesAreLoadedBehindABarrier: a thread names rows that others have stored.
+func TestMatricesAreLoadedBehindABarrier(t *testing.T) {
+	f, err := threads.Run(irtest.Replayed(t, irtest.NarrowProduct, irtest.WarpMatrices))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = spread.Run(f); err != nil {
+		t.Fatal(err)
+	}
+	irtest.Golden(t, "matrices", barrier.Run(tensorize.Run(f)))
+}
+
 // TestTilesThatABlockWalksOver share memory, so that threads wait before the next one, but need nothing that another
 // one stored.
 func TestTilesThatABlockWalksOver(t *testing.T) {

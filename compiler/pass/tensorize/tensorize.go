@@ -23,10 +23,10 @@ func Run(f *ir.Func) *ir.Func {
 	return f.With(body)
 }
 
-// launch has the tensors that threads keep to themselves, and the buffers of matrices in shared memory.
+// launch has the tensors that threads keep to themselves, and the buffers in shared memory.
 type launch struct {
-	private  map[*expr.Tensor]bool
-	swizzled map[*expr.Tensor]*ir.Buffer
+	private map[*expr.Tensor]bool
+	shared  map[*expr.Tensor]*ir.Buffer
 }
 
 func launchOf(b ir.Block) launch {
@@ -36,8 +36,8 @@ func launchOf(b ir.Block) launch {
 		switch {
 		case ok && a.Buffer.Space == ir.Private:
 			l.private[a.Buffer.Tensor] = true
-		case ok && a.Buffer.Space == ir.Shared && a.Buffer.Row > 0:
-			l.swizzled[a.Buffer.Tensor] = a.Buffer
+		case ok && a.Buffer.Space == ir.Shared:
+			l.shared[a.Buffer.Tensor] = a.Buffer
 		}
 	})
 	return l
@@ -63,12 +63,9 @@ func (l launch) block(b ir.Block) ir.Block {
 
 // threads rewrites what threads do. The names that instructions' layouts need stand before it.
 func (l launch) threads(n *ir.For) *ir.For {
-	w := &warp{launch: l, loop: n}
+	w := newWarp(l, n)
 	body := w.block(n.Body, true)
-	if w.used {
-		body = append(w.names(), body...)
-	}
-	return n.With(body)
+	return n.With(append(w.names(body), body...))
 }
 
 // warpThreads is how many threads hold the matrices of an instruction.
@@ -78,23 +75,46 @@ const warpThreads = 32
 type warp struct {
 	launch
 	loop *ir.For
-	used bool
 	// quad is a thread's number among the four that have a row of the sums; turned is the thread whose columns are
 	// those that the thread at hand fetches, and side which of the two.
 	quad, turned, side *expr.Var
+	// number is that of the warp. A group of eight threads, octet, names the rows of a matrix; row is the one that the
+	// thread at hand names.
+	number, octet, row *expr.Var
 }
 
-// names are the values of quad, turned and side.
-func (w *warp) names() ir.Block {
-	t := w.loop.Var
-	div := func(e expr.Expr, by int64) expr.Expr { return expr.Bin(expr.FloorDiv, e, expr.I(by)) }
-	mod := func(e expr.Expr, by int64) expr.Expr { return expr.Bin(expr.FloorMod, e, expr.I(by)) }
-	first := expr.MulE(div(t, warpThreads), expr.I(warpThreads))
-	return ir.Block{
-		&ir.Let{Var: w.quad, Value: mod(t, 4)},
-		&ir.Let{Var: w.turned, Value: expr.AddE(first, div(mod(t, warpThreads), 8))},
-		&ir.Let{Var: w.side, Value: mod(div(t, 4), 2)},
+func newWarp(l launch, n *ir.For) *warp {
+	return &warp{
+		launch: l, loop: n,
+		quad:   &expr.Var{Name: "quad", Extent: 4},
+		turned: &expr.Var{Name: "turned", Extent: n.Extent},
+		side:   &expr.Var{Name: "side", Extent: 2},
+		number: &expr.Var{Name: "warp", Extent: (n.Extent + warpThreads - 1) / warpThreads},
+		octet:  &expr.Var{Name: "octet", Extent: warpThreads / matrixRows},
+		row:    &expr.Var{Name: "row", Extent: matrixRows},
 	}
+}
+
+// names are the values of those variables of the warp that a block uses.
+func (w *warp) names(b ir.Block) (names ir.Block) {
+	t := w.loop.Var
+	lane := remainder(t, warpThreads)
+	first := expr.MulE(quotient(t, warpThreads), expr.I(warpThreads))
+	for _, n := range []*ir.Let{
+		{Var: w.quad, Value: remainder(t, 4)},
+		{Var: w.turned, Value: expr.AddE(first, quotient(lane, 8))},
+		{Var: w.side, Value: remainder(quotient(t, 4), 2)},
+		{Var: w.number, Value: quotient(t, warpThreads)},
+		{Var: w.octet, Value: quotient(lane, matrixRows)},
+		{Var: w.row, Value: remainder(t, matrixRows)},
+	} {
+		used := false
+		ir.VisitExprs(b, func(e expr.Expr) { used = used || expr.Uses(e, n.Var) })
+		if used {
+			names = append(names, n)
+		}
+	}
+	return names
 }
 
 // block rewrites what all threads of a warp do together, or what they may not.
@@ -251,12 +271,6 @@ const (
 
 // run is the loop over the terms that instructions take, with those.
 func (p *product) run() ir.Block {
-	if !p.used {
-		p.used = true
-		p.quad = &expr.Var{Name: "quad", Extent: 4}
-		p.turned = &expr.Var{Name: "turned", Extent: p.loop.Extent}
-		p.side = &expr.Var{Name: "side", Extent: 2}
-	}
 	steps := p.terms.Extent / p.terms.Format.Terms()
 	step := &expr.Var{Name: p.terms.Var.Name, Extent: steps}
 	first := expr.MulE(step, expr.I(p.terms.Format.Terms()))
@@ -307,13 +321,17 @@ func around(loops []*ir.For, b ir.Block) ir.Block {
 	return b
 }
 
-// substituted replaces variables in stores and products.
+// substituted replaces variables in loads, stores and products.
 func substituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 	out := make(ir.Block, len(b))
 	for k, st := range b {
 		switch n := st.(type) {
 		case *ir.Store:
 			st = &ir.Store{Buffer: n.Buffer, Index: expr.Substitute(n.Index, by), Value: expr.Substitute(n.Value, by)}
+		case *ir.LoadMatrices:
+			c := *n
+			c.ToIndex, c.FromIndex = expr.Substitute(n.ToIndex, by), expr.Substitute(n.FromIndex, by)
+			st = &c
 		case *ir.MultiplyMatrices:
 			c := *n
 			c.SumIndex, c.AIndex, c.BIndex = expr.Substitute(n.SumIndex, by), expr.Substitute(n.AIndex, by), expr.Substitute(n.BIndex, by)
@@ -328,8 +346,12 @@ func substituted(b ir.Block, by map[*expr.Var]expr.Expr) ir.Block {
 	return out
 }
 
-// fetch loads an operand's registers, for the terms from first on.
+// fetch loads an operand's registers, for the terms from first on: as whole matrices where they lie so, or element by
+// element.
 func (p *product) fetch(o operand, to *ir.Buffer, registers int64, first expr.Expr) ir.Block {
+	if loads := p.loadMatrices(o, to, registers, first); loads != nil {
+		return loads
+	}
 	packed := p.terms.Format.Packed()
 	var stores ir.Block
 	for part := range p.parts() {

@@ -19,30 +19,6 @@ sum t2 f32[32,16] over 16 = (mul [t0 i0 r0] [t1 r0 i1])
 output t2
 `
 
-// warp has two by two matrices of results in the registers of 32 threads: threads 4k to 4k + 3 have rows k and k + 8
-// of each, two neighbouring columns each.
-const warp = `cache-write 0
-split 0 0 32 0
-split 0 3 16 0
-split 0 5 8 0
-split 0 1 8 0
-split 0 9 2 0
-reorder 0 2 7 10 4 6 8 11
-fuse 0 7 10
-bind 0 2 0
-bind 0 12 1
-compute-at 1 0 2
-scope 1 2
-split 1 0 16 0
-split 1 4 8 0
-split 1 1 8 0
-split 1 8 2 0
-reorder 1 6 9 2 3 5 7 10
-fuse 1 6 9
-tensorize 1 2 0
-bind 1 11 1
-`
-
 // spreadOver is the program of a trace before the pass.
 func spreadOver(t *testing.T, trace string) *ir.Func {
 	t.Helper()
@@ -57,14 +33,14 @@ func spreadOver(t *testing.T, trace string) *ir.Func {
 }
 
 func TestMatricesAreMultiplied(t *testing.T) {
-	before := spreadOver(t, warp)
+	before := spreadOver(t, irtest.WarpTile)
 	irtest.Golden(t, "before", before)
 	irtest.Golden(t, "after", tensorize.Run(before))
 }
 
 // TestErrorsOfRoundingAreMultiplied, too, where the format says so: three products instead of one.
 func TestErrorsOfRoundingAreMultiplied(t *testing.T) {
-	irtest.Golden(t, "compensated", tensorize.Run(spreadOver(t, strings.Replace(warp, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
+	irtest.Golden(t, "compensated", tensorize.Run(spreadOver(t, strings.Replace(irtest.WarpTile, "tensorize 1 2 0", "tensorize 1 2 1", 1))))
 }
 
 // warpgroupBefore is the program of a trace for a warpgroup before the pass.
@@ -105,7 +81,7 @@ func TestOtherLoopsStayAsTheyAre(t *testing.T) {
 		"columns that are no neighbours":   {"split 0 9 2 0", "split 0 9 4 0"},
 		"terms that are no whole matrices": {"tensorize 1 2 0", "split 1 2 4 0\ntensorize 1 13 0"},
 	} {
-		trace := strings.Replace(warp, change[0], change[1], 1)
+		trace := strings.Replace(irtest.WarpTile, change[0], change[1], 1)
 		switch { // the sums are spread like the results
 		case strings.Contains(trace, "fuse 0 10 7"):
 			trace = strings.Replace(trace, "reorder 1 6 9 2", "reorder 1 9 6 2", 1)

@@ -58,8 +58,8 @@ func (w *warp) matchGroup(n *ir.For) (*groupProduct, bool) {
 
 // matrix is the shared buffer that an operand is read from. Only elements of 16 bits may be turned.
 func (p *product) matrix(load *expr.Load) (m matrix, ok bool) {
-	m.Buffer = p.swizzled[load.Tensor]
-	if m.Buffer == nil {
+	m.Buffer = p.shared[load.Tensor]
+	if m.Buffer == nil || m.Row == 0 {
 		return m, false
 	}
 	coef, linear := expr.Linearize(load.Index[0]).Coef(p.terms.Var)

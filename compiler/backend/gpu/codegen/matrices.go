@@ -21,6 +21,15 @@ var signs = map[[2]array.DType]string{
 	{array.Int8, array.Int8}: "S8", {array.Uint8, array.Uint8}: "U8", {array.Int8, array.Uint8}: "S8_U8", {array.Uint8, array.Int8}: "U8_S8",
 }
 
+func (p *printer) loadMatrices(n *ir.LoadMatrices) {
+	turned := ""
+	if n.Turned {
+		turned = "_TRANS"
+	}
+	to := p.element(n.To.Tensor, n.ToIndex, "")
+	p.line("LDMATRIX_X%d%s(&%s, %s, %s);", n.Count, turned, to, p.buffers[n.From.Tensor], p.index(n.FromIndex))
+}
+
 func (p *printer) multiply(n *ir.MultiplyMatrices) {
 	at := func(t *expr.Tensor, index expr.Expr) string {
 		return fmt.Sprintf("&%s[%s]", p.buffers[t], p.index(index))

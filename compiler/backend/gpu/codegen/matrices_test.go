@@ -1,6 +1,8 @@
 package codegen_test
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +36,28 @@ func TestMatricesAreMultipliedByInstructions(t *testing.T) {
 		s = restricted(t, s, map[string]int64{"stages": stages})
 		k := printPoint(t, s, s.Default(), on)
 		k.has(t, k.ptx(t), c.instruction, "cp.async.wait_group 1")
+	}
+}
+
+// rowsOfMatrices finds how many elements apart the rows are that a warp loads as matrices.
+var rowsOfMatrices = regexp.MustCompile(`LDMATRIX_.* row_\d+ \* (\d+)`)
+
+// TestOperandsOf16BitsAreLoadedAsMatrices, four at a time: rows of terms as they are, rows of columns turned. They are
+// an odd multiple of 16 bytes apart, so that eight of them use different banks.
+func TestOperandsOf16BitsAreLoadedAsMatrices(t *testing.T) {
+	b := gpusim.Backend{}
+	on := card(t, b)
+	for algorithm, d := range map[string]array.DType{"BF16": array.BFloat16, "F16": array.Float16} {
+		s := by(t, b.Space(exprtest.ProductOf(t, d, 512, 512, 512), on, schedule.Fast), algorithm)
+		k := printPoint(t, s, s.Default(), on)
+		made := k.ptx(t)
+		k.has(t, made, "ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16")
+		k.lacks(t, made, "ld.shared")
+		for _, m := range rowsOfMatrices.FindAllStringSubmatch(k.text(), -1) {
+			if elements, err := strconv.Atoi(m[1]); err != nil || elements%8 != 0 || elements/8%2 != 1 {
+				t.Errorf("rows of matrices are %s elements apart:\n%s", m[1], k.text())
+			}
+		}
 	}
 }
 

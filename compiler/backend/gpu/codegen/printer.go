@@ -112,6 +112,8 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.loop(n)
 	case *ir.Store:
 		p.store(n)
+	case *ir.LoadMatrices:
+		p.loadMatrices(n)
 	case *ir.MultiplyMatrices:
 		p.multiply(n)
 	case *ir.MultiplyShared:

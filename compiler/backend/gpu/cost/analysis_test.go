@@ -58,6 +58,24 @@ func TestAProductIsCounted(t *testing.T) {
 	}
 }
 
+// TestMatricesAreLoadedAtOnce: of operands with 32 lines and with 16 columns of 16 terms, whose rows use different
+// banks, a warp loads 8 and 4 matrices, four at a time. Threads store 16 elements each before.
+func TestMatricesAreLoadedAtOnce(t *testing.T) {
+	const stores = 16 + 16
+	trace := irtest.WarpMatrices + "unroll 1 3\nunroll 1 5\nunroll 1 7\nunroll 1 10\n"
+	l := analysed(t, irtest.NarrowProduct, trace).Launches[0]
+	if l.Local.Requests != stores+3 || l.Local.Bytes != (32*16+16*16)*2+12*8*16 {
+		t.Errorf("a block has %v accesses of shared memory, with %v bytes", l.Local.Requests, l.Local.Bytes)
+	}
+	if l.Operations.Casts != 0 {
+		t.Errorf("%v factors are cast, which instructions take as they are", l.Operations.Casts)
+	}
+	near := analysed(t, irtest.NarrowProduct, strings.Replace(trace, "skew 3 8\n", "skew 3 16\n", 1)).Launches[0]
+	if near.Local.Units <= l.Local.Units {
+		t.Errorf("rows that share banks take %v turns, others %v", near.Local.Units, l.Local.Units)
+	}
+}
+
 // TestABoxIsOneCopy, which brings as much as those of all threads: of two operands in four steps.
 func TestABoxIsOneCopy(t *testing.T) {
 	each := analysed(t, irtest.WarpgroupProduct, irtest.WarpgroupTile).Launches[0]

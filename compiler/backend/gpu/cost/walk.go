@@ -246,7 +246,9 @@ func (w walker) value(e expr.Expr) {
 		w.to.Operations.unary(n, w.each(e))
 		w.value(n.A)
 	case *expr.Cast:
-		w.to.Operations.Casts += w.each(e)
+		if !w.holds(n.A.DType()) {
+			w.to.Operations.Casts += w.each(e)
+		}
 		w.value(n.A)
 	case expr.Node: // such as what another thread has
 		w.to.Operations.Integers += w.each(e)
@@ -285,6 +287,10 @@ func (w walker) access(t *expr.Tensor, index expr.Expr, bytes int64, stored bool
 	}
 	w.address(index)
 	times := w.once(index)
+	if m, ok := w.loaded(t, index); ok && own && space == ir.Shared && !stored {
+		w.to.Local.add(m.traffic(times, w.warps()))
+		return
+	}
 	if w.matrices != nil && !stored {
 		// Each thread loads a part of what its sums take, and registers hold several elements.
 		times /= float64(fragmentThreads * w.matrices.Format.Packed())

@@ -116,7 +116,7 @@ func (n *nests) mixed() {
 	batch, row := n.along(n.Dims[n.Mixed])
 	n.tile(n.Mixed, append([]int{n.piece}, batch...), row, n.Dims[n.Mixed][n.Column], n.columns(), n.terms(n.Mixed, axes+1, n.q.piece))
 	n.inPiece(n.online.Value, schedule.Shared)
-	n.fetched(n.online.Value, columnsGap, n.q.stages)
+	n.fetched(n.online.Value, n.gapOf(n.columns()), n.q.stages)
 }
 
 func (n *nests) scope(stage int, scope schedule.Scope) {
@@ -192,7 +192,7 @@ func (n *nests) exponentials(row int) {
 
 // gap leaves a gap of some words behind the rows of a stage.
 func (n *nests) gap(stage int, words int64) {
-	if n.Err == nil {
+	if n.Err == nil && words > 0 {
 		n.Do(n.S.StorageAlign(stage, words*4/n.S.Stages[stage].Tensor.DType.Bytes()))
 	}
 }
@@ -267,11 +267,14 @@ func (n *nests) operands() {
 		if n.Err != nil {
 			return
 		}
-		words := int64(columnsGap)
-		if expr.Uses(l.Index[perm[len(perm)-1]], term) {
+		ofRows, words := expr.Uses(l, rowAxis), n.gapOf(n.q.keys())
+		switch {
+		case expr.Uses(l.Index[perm[len(perm)-1]], term):
 			words = termsGap
+		case ofRows:
+			words = n.gapOf(n.q.tile())
 		}
-		if !expr.Uses(l, rowAxis) {
+		if !ofRows {
 			n.inPiece(id, schedule.Shared)
 			n.fetched(id, words, n.q.stages)
 			continue

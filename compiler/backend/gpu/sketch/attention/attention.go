@@ -148,11 +148,22 @@ const (
 	columnsGap = 8
 )
 
+// gapOf is the gap behind rows of so many columns.
+func (a *attention) gapOf(columns int64) int64 {
+	if a.loads() {
+		return product.OddGap(columns, a.bytes) * a.bytes / 4
+	}
+	return columnsGap
+}
+
+// loads reports whether fragments of queries, keys and values are loaded as matrices.
+func (a *attention) loads() bool { return a.matrices && a.bytes == 2 && a.format.Packed() == 2 }
+
 // sharedBytes is the shared memory of a block.
 func (a *attention) sharedBytes(q parameters) int64 {
 	gap := func(words int64) int64 { return words * 4 / a.bytes }
 	queries := q.tile() * (a.D + gap(termsGap))
-	fetched := q.keys()*(a.D+gap(termsGap)) + q.keys()*(a.columns()+gap(columnsGap))
+	fetched := q.keys()*(a.D+gap(termsGap)) + q.keys()*(a.columns()+gap(a.gapOf(a.columns())))
 	rows := 2*q.tile()*(q.keys()+termsGap) + q.tile()*(2*a.pieces(q)+8)
 	return (queries+q.stages*fetched)*a.bytes + rows*a.wide
 }

@@ -18,8 +18,8 @@ const (
 	// elementOperations the instructions for it.
 	passes, elementOperations = 6.0, 30.0
 	// copyOperations is the instructions of a thread for each copy of 16 bytes, loadOperations those for each element
-	// of a fragment.
-	copyOperations, loadOperations = 6.0, 2.0
+	// of a fragment, matrixOperations those for each element of four matrices that a warp loads by one instruction.
+	copyOperations, loadOperations, matrixOperations = 6.0, 2.0, 1.0 / 8
 )
 
 // Cost implements space.Structure: for each piece the longest of multiplying, other instructions, shared and global
@@ -29,8 +29,8 @@ func (a *attention) Cost(q parameters) float64 {
 	keys, columns, tile := float64(q.keys()), float64(a.columns()), float64(q.tile())
 	terms := float64(a.D)
 	products := tile * keys * (terms + columns)
-	perWarp := float64(q.rows*ir.MatrixRows)*(terms+keys) + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys
-	loads := warps * perWarp
+	weights := warps * float64(q.rows*ir.MatrixRows) * keys
+	operands := warps * (float64(q.rows*ir.MatrixRows)*terms + keys/float64(q.wide)*terms + columns/float64(q.wide)*keys)
 	multiply, parts := products/machine.Lanes, 1.0
 	if a.matrices {
 		if a.format == schedule.TF32Compensated {
@@ -38,11 +38,16 @@ func (a *attention) Cost(q parameters) float64 {
 		}
 		multiply = products * parts * 32 / float64(a.format.Packed()) / machine.MatrixBits
 	} else {
-		loads *= ir.MatrixColumns / 2 // each thread reads what it multiplies
+		weights *= ir.MatrixColumns / 2 // each thread reads what it multiplies
+		operands *= ir.MatrixColumns / 2
+	}
+	words, loads := weights+operands, (weights+operands)*loadOperations*parts
+	if a.loads() {
+		words, loads = weights+operands/2, weights*loadOperations+operands*matrixOperations
 	}
 	fetched := keys * (terms + columns) * float64(a.bytes)
-	shared := (loads + passes*tile*keys) / machine.SharedWords
-	issued := (loads*loadOperations*parts + tile*keys*elementOperations + fetched/16*copyOperations) / machine.Lanes
+	shared := (words + passes*tile*keys) / machine.SharedWords
+	issued := (loads + tile*keys*elementOperations + fetched/16*copyOperations) / machine.Lanes
 	work := max(multiply, shared, issued, fetched/machine.GlobalBytes)
 	blocks := a.Batches * nest.CeilDiv(a.M, q.tile())
 	resident := a.resident(q)

@@ -56,8 +56,8 @@ func (p *Product) strides(b Box, f Fetching, o Operand) (rows, columns, groups i
 			extent += coef * (values(t.Atom, ranges) - 1)
 		}
 		extent = b.within(o.Load.Tensor.Shape[d], extent)
-		if f.Skewed && d == len(o.Load.Index)-1 {
-			extent += p.gap(o)
+		if d == len(o.Load.Index)-1 {
+			extent += p.gap(o, f, extent)
 		}
 		stride *= extent
 	}

@@ -19,6 +19,8 @@ type Fetching struct {
 	Stages int64
 	// Skewed leaves gaps between rows, so that fragments of matrices are read from different banks.
 	Skewed bool
+	// Matrices has warps load fragments of elements of 8 or 16 bits as matrices, where rows allow that.
+	Matrices bool
 	// Swizzled lays operands out for the instructions of warpgroups, with terms side by side where Exchanges says so.
 	Swizzled bool
 	// Bulk has one thread begin copies of boxes of those operands that are Boxed.
@@ -64,18 +66,52 @@ func (p *Product) terms(o Operand) int {
 	})
 }
 
-// gap is how many elements lie behind a row of an operand where rows are skewed. Threads that have a fragment together
-// are eight along rows or columns, four along terms: with rows of terms, of which each is a multiple of 16 bytes long,
-// 16 bytes between them make the eight use different banks, and with rows of others 32 bytes the four.
-func (p *Product) gap(o Operand) int64 {
-	if last := o.Load.Index[len(o.Load.Index)-1]; nest.UsesAny(last, p.Reduce) {
-		return 16 / o.Load.Tensor.DType.Bytes()
+// gap is how many elements lie behind a row of so many of an operand, where rows are skewed. Threads that have a
+// fragment together are eight along rows or columns, four along terms: with rows of terms, of which each is a multiple
+// of 16 bytes long, 16 bytes between them make the eight use different banks, and with rows of others 32 bytes the
+// four. The eight rows of a matrix use different banks where they are an odd multiple of 16 bytes apart.
+func (p *Product) gap(o Operand, f Fetching, row int64) int64 {
+	bytes := o.Load.Tensor.DType.Bytes()
+	switch {
+	case !f.Skewed:
+		return 0
+	case p.loads(o, f, row):
+		return OddGap(row, bytes)
+	case p.termsLast(o):
+		return 16 / bytes
 	}
-	return 32 / o.Load.Tensor.DType.Bytes()
+	return 32 / bytes
 }
 
-// Fetch brings the operands of a step into shared memory, by all threads together. What else the reduction alone reads
-// is computed on its own.
+// termsLast reports whether an operand has rows of terms.
+func (p *Product) termsLast(o Operand) bool {
+	return nest.UsesAny(o.Load.Index[len(o.Load.Index)-1], p.Reduce)
+}
+
+// OddGap is how many elements lie behind a row so that rows are an odd multiple of 16 bytes apart. Its length is a
+// multiple of 16 bytes.
+func OddGap(row, bytes int64) int64 {
+	if row*bytes/ir.MatrixRowBytes%2 == 1 {
+		return 0
+	}
+	return ir.MatrixRowBytes / bytes
+}
+
+// loads reports whether fragments of an operand with rows of so many elements are loaded as matrices: those of bytes
+// cannot be turned.
+func (p *Product) loads(o Operand, f Fetching, row int64) bool {
+	bytes := o.Load.DType().Bytes()
+	return f.Matrices && (bytes == 2 || bytes == 1 && p.termsLast(o)) && row*bytes%ir.MatrixRowBytes == 0
+}
+
+// Loads reports whether fragments of an operand are loaded as matrices.
+func (p *Product) Loads(o Operand, b Box, f Fetching) bool {
+	_, row := o.elements(b, p.ranges(b))
+	return p.loads(o, f, row)
+}
+
+// Fetch brings the operands of a step of a box into shared memory, by all threads together. What else the reduction
+// alone reads is computed on its own.
 func (p *Product) Fetch(b *nest.Builder, box Box, f Fetching, step int) {
 	p.others(b)
 	ranges := p.ranges(box)
@@ -102,8 +138,9 @@ func (p *Product) Fetch(b *nest.Builder, box Box, f Fetching, step int) {
 			return
 		}
 		b.Do(b.S.SetScope(stage, schedule.Shared))
-		if f.Skewed {
-			b.Do(b.S.StorageAlign(stage, p.gap(o)))
+		_, row := o.elements(box, ranges)
+		if gap := p.gap(o, f, row); gap > 0 {
+			b.Do(b.S.StorageAlign(stage, gap))
 		}
 		if f.Swizzled {
 			b.Do(b.S.Swizzle(stage))

@@ -37,7 +37,7 @@ func (p *Product) findGroup() {
 }
 
 // values is how many values a part of an index takes while its variables take so many, of which blocks have equal
-// parts.
+// parts. Of what is neither a variable nor a quotient of one, as the blocks of terms in a part of a sum, it is one.
 func values(e expr.Expr, ranges map[*expr.Var]int64) int64 {
 	if v, ok := e.(*expr.Var); ok {
 		return ranges[v]

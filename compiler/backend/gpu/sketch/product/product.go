@@ -316,9 +316,7 @@ func (p *Product) SharedBytes(b Box, f Fetching) (bytes int64) {
 	ranges := p.ranges(b)
 	for _, o := range p.Operands {
 		n, row := o.elements(b, ranges)
-		if f.Skewed {
-			n += n / row * p.gap(o)
-		}
+		n += n / row * p.gap(o, f, row)
 		align := int64(16)
 		if f.Swizzled {
 			align = 1024

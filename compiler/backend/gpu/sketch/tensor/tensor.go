@@ -225,6 +225,7 @@ func (p *tile) box(q parameters) product.Box {
 // fetching is how a block fetches.
 func (p *tile) fetching(q parameters) product.Fetching {
 	f := product.Fetching{Threads: q.tall * q.wide * p.unit().threads, Vector: vectorElements, Stages: q.stages, Skewed: true}
+	f.Matrices = p.format.Packed() > 1
 	if p.format.Warpgroup() {
 		f.Vector, f.Skewed, f.Swizzled, f.Bulk = 16/p.Operands[0].Load.DType().Bytes(), false, true, q.bulk == 1
 	}
