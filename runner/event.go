@@ -47,13 +47,18 @@ var errGarbled = errors.New("writes to the harness's report")
 // eventReader reads the report of one harness process.
 type eventReader struct {
 	lines *bufio.Reader
+	limit *io.LimitedReader
 	// word begins each line that the harness wrote.
 	word []byte
 }
 
 func newEventReader(r io.Reader, word string) *eventReader {
-	return &eventReader{bufio.NewReaderSize(io.LimitReader(r, maxReportBytes), maxEventBytes), []byte(word)}
+	limit := &io.LimitedReader{R: r, N: maxReportBytes}
+	return &eventReader{bufio.NewReaderSize(limit, maxEventBytes), limit, []byte(word)}
 }
+
+// refill has the process report as much once more.
+func (r *eventReader) refill() { r.limit.N = maxReportBytes }
 
 // next returns io.EOF at the end, errGarbled for what is no event, and the pipe's errors as they are.
 func (r *eventReader) next() (event, error) {

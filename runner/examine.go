@@ -132,14 +132,14 @@ type exam struct {
 func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
 	x.outputs = make([]byte, x.results.SlotBytes()*int64(x.results.Group))
 	args := append(x.plan.common(), "--examine", "1", "--kernel", x.plan.Kernels[0], x.plan.Reference, x.plan.Candidates[0])
-	proc, judge, err := x.plan.harness(ctx, x.results, x.results.Exams, x.plan.sandboxed(args))
+	w, judge, err := x.plan.worker(ctx, x.results, x.results.Exams, x.plan.sandboxed(args))
 	if err != nil {
 		return 0, nil, err
 	}
-	defer judge.close()
 	x.judge = judge
-	seconds, wrong, err := x.follow(proc)
-	ending := proc.kill()
+	seconds, wrong, err := x.follow(w.process)
+	well := err == nil && wrong == "" && w.pool != nil && w.run(word{op: enough}, becomeReady) == nil
+	ending := w.release(ctx, well)
 	switch {
 	case ctx.Err() != nil:
 		return 0, nil, fmt.Errorf("measuring: %w", context.Cause(ctx))

@@ -37,6 +37,8 @@ type measurement struct {
 	reported []bool
 	// clean is the first calibration's time of the process, in seconds; 0 while there was none.
 	clean float64
+	// failed says that a candidate was wrong in the process, or wrote where it should not.
+	failed bool
 	// before is the last calibration's time in seconds; 0 when there was none.
 	before float64
 	// patience is what the process has left of it, in seconds.
@@ -58,14 +60,13 @@ func (m *measurement) run(ctx context.Context) error {
 func (m *measurement) process(ctx context.Context) (bool, error) {
 	begin, patience := time.Now(), m.plan.patience()
 	m.patience = patience
-	proc, judge, err := m.plan.harness(ctx, m.results, 1, m.plan.command(m.outcomes, patience))
+	w, judge, err := m.plan.worker(ctx, m.results, 1, m.plan.command(m.outcomes, patience))
 	if err != nil {
 		return false, err
 	}
-	defer judge.close()
-	m.loading, m.judge, m.clean = -1, judge, 0
-	err = m.follow(ctx, proc)
-	ending := proc.kill()
+	m.loading, m.judge, m.clean, m.failed = -1, judge, 0, false
+	err = m.follow(ctx, w.process)
+	ending := w.release(ctx, errors.Is(err, errDone) && !m.failed)
 	if !m.plan.Finalists {
 		m.plan.Calibration.account(time.Since(begin).Seconds(), patience-m.patience)
 	}
@@ -98,7 +99,6 @@ var errDone = errors.New("done")
 // follow reads events until the process is done (errDone) or something goes wrong.
 func (m *measurement) follow(ctx context.Context, proc *process) error {
 	limit := m.plan.Limits.Reference
-	m.plan.Spares.settle(ctx)
 	if err := m.judge.begin(proc, limit); err != nil {
 		return err
 	}
@@ -233,6 +233,7 @@ func (m *measurement) outcome(e event) error {
 	if !ok || !fits || none != (len(e.Samples) > 0) || slices.ContainsFunc(e.Samples, func(s float64) bool { return s <= 0 }) {
 		return errGarbled
 	}
+	m.failed = m.failed || !none
 	m.finish(Outcome{Error: class, Message: cmp.Or(verdict.wrong, e.Message), Samples: e.Samples, RelativeError: verdict.relative,
 		RunSeconds: e.RunSeconds})
 	return nil

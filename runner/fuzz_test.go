@@ -66,11 +66,15 @@ func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: answer.Workload{
 		Args: []answer.Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: answer.Output, Tolerance: 1e-3}}}}, free: func() error { return nil }}
 	r.slots = make([]byte, r.SlotBytes()*(practiceSets+1))
-	j, err := newJudge(r, 1)
+	memory, err := answer.NewMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.close()
+	defer memory.Close()
+	j, err := newJudge(r, memory, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plan := Plan{Candidates: []string{"a.so"}, Alike: true, Finalists: finalists, Calibration: &Calibration{},
 		Limits: Limits{Load: time.Minute, Candidate: time.Minute, Reference: time.Minute}}
 	m := &measurement{plan: plan, results: r, judge: j, current: -1, loading: -1, report: func(Outcome) {}}

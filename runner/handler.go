@@ -54,11 +54,11 @@ type Handler struct {
 	mu sync.Mutex
 	// calibrations are those of each device class offered, by who made the harness that says them.
 	calibrations map[string]*Calibration
-	spares       Spares
+	pool         Pool
 }
 
 // Close ends the processes that wait for the next batch.
-func (h *Handler) Close() { h.spares.Close() }
+func (h *Handler) Close() { h.pool.Close() }
 
 // NewHandler returns a handler over the parts in config.
 func NewHandler(config Config) *Handler {
@@ -130,7 +130,8 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	plan := Plan{Device: h.Reach, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
 		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
-		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits, Spares: &h.spares}
+		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits,
+		Pool: &h.pool, BuiltBy: batch.GetBuiltBy()}
 	for _, c := range batch.GetCandidates() {
 		plan.Kernels = append(plan.Kernels, c.GetDigest())
 	}

@@ -28,28 +28,13 @@ type verdict struct {
 	growth float64
 }
 
-// newJudge has memory for so many executions' outputs.
-func newJudge(r *results, slots int) (*judge, error) {
-	memory, err := answer.NewMemory()
-	if err != nil {
-		return nil, err
-	}
-	j, err := judgeWith(r, memory, slots)
-	if err != nil {
-		_ = memory.Close() // there is another error already
-	}
-	return j, err
-}
-
-// judgeWith gives memory that has no size yet room for so many executions' outputs.
-func judgeWith(r *results, memory *answer.Memory, slots int) (*judge, error) {
-	if err := memory.Resize(r.SlotBytes() * int64(slots)); err != nil {
+// newJudge gives memory that a process shares room for so many executions' outputs.
+func newJudge(r *results, memory *answer.Memory, slots int) (*judge, error) {
+	if err := memory.Grow(r.SlotBytes() * int64(slots)); err != nil {
 		return nil, err
 	}
 	return &judge{results: r, memory: memory, verdicts: map[int]*verdict{}}, nil
 }
-
-func (j *judge) close() { _ = j.memory.Close() }
 
 // begin lets a process that has told what it takes the workload for go on.
 func (j *judge) begin(proc *process, limit time.Duration) error {

@@ -216,7 +216,7 @@ func (r *results) compute(proc *process, p Plan, memory *answer.Memory) error {
 	if size*int64(practiceSets+most) > mostResultsBytes {
 		return &infraError{fmt.Sprintf("the workload's outputs have %d bytes, %d sets of them are too many", size, practiceSets+most)}
 	}
-	if err := memory.Resize(size * int64(practiceSets+most)); err != nil {
+	if err := memory.Grow(size * int64(practiceSets+most)); err != nil {
 		return err
 	}
 	if err := proc.say(word{op: goOn, seed: r.seed(0)}); err != nil {

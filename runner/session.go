@@ -43,8 +43,10 @@ type Plan struct {
 	BestSamples []float64
 	// Calibration remembers the device's calibrations between plans; nil = each plan for itself.
 	Calibration *Calibration
-	// Spares are processes for a device that is no processor; nil = none wait.
-	Spares *Spares
+	// Pool has processes for a device that is no processor; nil = the plan has its own.
+	Pool *Pool
+	// BuiltBy is whose builder sent the files. What ran the code of one's serves no other's plans.
+	BuiltBy string
 	// Sandbox is what the harness runs in; nil = limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
@@ -93,8 +95,7 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 		return err
 	}
 	defer closed()
-	p.Spares.begin(p)
-	defer p.Spares.rest()
+	defer p.Pool.rest()
 	return (&objects{plan: p, results: results, report: report}).measure(ctx)
 }
 

@@ -22,7 +22,8 @@ const (
 	fillSets = 'f'
 	runSets  = 'r'
 	loadOne  = 'l'
-	// arguments are followed by n bytes: the command line of a spare process.
+	enough   = 'e'
+	// arguments are followed by n bytes: what a process of a pool is to do, as a command line.
 	arguments = 'a'
 )
 

@@ -1,6 +1,8 @@
 package answer
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -156,22 +158,26 @@ func TestAWorkloadIsCheckedBeforeMemoryIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestMemoryKeepsItsSize: who shares it cannot take away what is read here.
-func TestMemoryKeepsItsSize(t *testing.T) {
+// TestMemoryBecomesNoSmaller: who shares it cannot take away what is read here.
+func TestMemoryBecomesNoSmaller(t *testing.T) {
 	m, err := NewMemory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Resize(4096); err != nil {
+	if err := m.Grow(4096); err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []int64{0, 8192} {
-		if err := m.File.Truncate(size); !errors.Is(err, unix.EPERM) {
-			t.Errorf("its size became %d: %v", size, err)
-		}
+	if err := m.File.Truncate(0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("its size became 0: %v", err)
 	}
 	if _, err := m.File.WriteAt([]byte("answer"), 64); err != nil || string(m.Slot(1, 64)[:6]) != "answer" {
 		t.Errorf("got %q, %v", m.Slot(1, 64)[:6], err)
+	}
+	if err := cmp.Or(m.Grow(8192), m.Grow(64)); err != nil || len(m.Bytes()) != 8192 || string(m.Slot(1, 64)[:6]) != "answer" {
+		t.Errorf("%v, %d bytes, %q", err, len(m.Bytes()), m.Slot(1, 64)[:6])
+	}
+	if err := m.Clear(); err != nil || !bytes.Equal(m.Bytes(), make([]byte, 8192)) {
+		t.Errorf("%v, or something is left", err)
 	}
 	if err := m.Close(); err != nil {
 		t.Error(err)

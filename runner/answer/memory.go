@@ -22,22 +22,36 @@ func NewMemory() (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory for answers: %w", err)
 	}
-	return &Memory{File: os.NewFile(uintptr(fd), "answers")}, nil
+	m := &Memory{File: os.NewFile(uintptr(fd), "answers")}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL); err != nil {
+		return nil, errors.Join(fmt.Errorf("memory for answers: %w", err), m.Close())
+	}
+	return m, nil
 }
 
-// Resize gives the memory its size, once and for all: a process that made it smaller would take what is read here
-// away.
-func (m *Memory) Resize(size int64) error {
+// Grow gives the memory a size, unless it is as large already. It never becomes smaller: a process that made it so
+// would take what is read here away.
+func (m *Memory) Grow(size int64) error {
+	if size <= int64(len(m.bytes)) {
+		return nil
+	}
 	if err := m.File.Truncate(size); err != nil {
 		return fmt.Errorf("memory for answers: %d bytes: %w", size, err)
 	}
-	fd := int(m.File.Fd())
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
-	if err == nil {
-		m.bytes, err = unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	}
+	all, err := unix.Mmap(int(m.File.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("memory for answers: %w", err)
+	}
+	err = m.unmap()
+	m.bytes = all
+	return err
+}
+
+// Clear makes all of it zero, which takes no memory.
+func (m *Memory) Clear() error {
+	err := unix.Fallocate(int(m.File.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(m.bytes)))
+	if err != nil {
+		return fmt.Errorf("clearing the memory for answers: %w", err)
 	}
 	return nil
 }
@@ -51,11 +65,13 @@ func (m *Memory) Slot(k int, slotBytes int64) []byte {
 func (m *Memory) Bytes() []byte { return m.bytes }
 
 // Close gives the memory back.
-func (m *Memory) Close() error {
-	var err error
-	if m.bytes != nil {
-		err = unix.Munmap(m.bytes)
-		m.bytes = nil
+func (m *Memory) Close() error { return errors.Join(m.unmap(), m.File.Close()) }
+
+func (m *Memory) unmap() error {
+	if m.bytes == nil {
+		return nil
 	}
-	return errors.Join(err, m.File.Close())
+	all := m.bytes
+	m.bytes = nil
+	return unix.Munmap(all)
 }

@@ -73,6 +73,15 @@ func (d *Driver) Copy(dir string) (*Driver, error) {
 	return other, os.WriteFile(other.Library(), library, 0o700) // a library
 }
 
+// PlayAlso has the driver play what another one was given to play.
+func (d *Driver) PlayAlso(other *Driver) error {
+	players, err := filepath.Glob(filepath.Join(other.dir, "*.so"))
+	for _, player := range players {
+		err = errors.Join(err, os.Link(player, filepath.Join(d.dir, filepath.Base(player))))
+	}
+	return err
+}
+
 // Library is the path of the library.
 func (d *Driver) Library() string { return filepath.Join(d.dir, "libcuda.so.1") }
 

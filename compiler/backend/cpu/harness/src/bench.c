@@ -53,6 +53,14 @@ int bench_open(struct bench *b, const struct options *o, const struct tilth_runt
   return 0;
 }
 
+void bench_close(struct bench *b) {
+  for (int32_t k = 0; k < b->n_args; k++) {
+    buffer_close(&b->buffers[k]);
+    free((void *)b->args[k].name);
+  }
+  memset(b, 0, sizeof *b);
+}
+
 /* Elements of an argument that are filled. */
 struct filling {
   const struct tilth_arg *arg;
@@ -166,6 +174,7 @@ static int prepare_all(struct bench *b, struct loaded *l, const struct tilth_ker
 
 int bench_reserve(const struct bench *b, struct buffer *scratch, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit) {
   int64_t most = 0;
+  if (device_is_open()) return 0;
   for (int32_t k = 0; k < n; k++) {
     int64_t bytes = bench_workspace(b, kernels[k]);
     if (bytes > most && bytes <= limit) most = bytes;
@@ -194,14 +203,17 @@ void bench_unload(struct loaded *l) {
 
 int bench_load(struct bench *b, struct loaded *l, const struct tilth_kernel *kernel, struct buffer *scratch) {
   int64_t bytes = bench_workspace(b, kernel);
+  if (device_is_open()) {
+    l->kernel = kernel;
+    return device_load(b, l);
+  }
   if (bytes < 0 || bytes > scratch->bytes) {
     buffer_close(scratch);
     if (open_own(scratch, "workspace", bytes)) return -1;
   }
   l->workspace = buffer_tail(scratch, bytes);
   buffer_poison(&l->workspace);
-  if (prepare_all(b, l, kernel)) return -1;
-  return device_is_open() ? device_load(b, l) : 0;
+  return prepare_all(b, l, kernel);
 }
 
 /* A constant larger than this is not read by a kernel that has packed ones: it was packed. */

@@ -43,6 +43,9 @@ struct loaded {
 /* Allocates the arguments and fills constants. These and the inputs are read-only from then on. */
 int bench_open(struct bench *b, const struct options *o, const struct tilth_runtime *rt, const struct tilth_module *reference);
 
+/* Gives back what bench_open took. `b` is all zero afterwards. */
+void bench_close(struct bench *b);
+
 /* Checks that a module takes the same arguments. */
 int bench_matches(const struct bench *b, const struct tilth_module *module);
 
@@ -64,7 +67,7 @@ int bench_disturbed(const struct bench *b);
 int64_t bench_workspace(const struct bench *b, const struct tilth_kernel *kernel);
 
 /* Opens the scratch memory that kernels share, as large as the largest of those wants it that want no more than `limit` bytes. They
- * share it as in a model: how fast a kernel is depends by up to a quarter on which pages of memory it was given. */
+ * share it as in a model: how fast a kernel is depends by up to a quarter on which pages of memory it was given. A device has its own. */
 int bench_reserve(const struct bench *b, struct buffer *scratch, const struct tilth_kernel *const *kernels, int32_t n, int64_t limit);
 
 /* Makes the rooms for packed constants as large as the largest of those of the kernels, but for what is larger than `limit` bytes. */

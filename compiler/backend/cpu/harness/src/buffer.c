@@ -79,5 +79,5 @@ struct buffer buffer_tail(const struct buffer *b, int64_t bytes) {
 
 void buffer_close(struct buffer *b) {
   if (b->pages) munmap(b->pages - GUARD_BYTES, GUARD_BYTES + b->pages_bytes + b->behind);
-  b->pages = NULL;
+  *b = (struct buffer){0};
 }

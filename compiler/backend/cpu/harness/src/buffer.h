@@ -50,6 +50,7 @@ int buffer_holds(const struct buffer *b, const void *address, int64_t *offset);
  * these. Not to be closed. */
 struct buffer buffer_tail(const struct buffer *b, int64_t bytes);
 
+/* Gives the memory back. The buffer is all zero afterwards. */
 void buffer_close(struct buffer *b);
 
 #endif

@@ -7,7 +7,7 @@
 
 struct calm {
   const struct tilth_runtime *runtime;
-  float *data;       /* the buffers of all workers */
+  float *data;       /* the buffers of all workers; NULL for a device */
   double reference;  /* least seconds of a calibration known; 0 = none */
   double patience;   /* seconds that may still be spent on waiting and on measuring again; below 0 when more was */
 };

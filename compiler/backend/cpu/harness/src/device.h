@@ -11,8 +11,8 @@ const struct tilth_module *device_module(const char *path);
 /* Whether candidates run elsewhere. The functions below are called only then. */
 int device_is_open(void);
 
-/* Gets a device ready before there is a workload, which takes most of the time that opening it takes. 0 on success; otherwise a message was
- * reported. It need not be called. */
+/* Gets a device ready before there is a workload, which takes most of the time that opening it takes, unless it is. 0 on success; otherwise a
+ * message was reported. It need not be called. */
 int device_ready(const struct options *o);
 
 /* Opens the device, if there is one, and gives it the constants and the inputs. 0 on success; otherwise a message was reported. */
@@ -36,5 +36,9 @@ int device_overrun(const struct bench *b, const struct loaded *l, char *message,
 
 /* Seconds of a kernel that is always the same work. */
 double device_calibrate(void);
+
+/* Gives back what the workload and its candidates took, and leaves none of their data behind. The device stays ready for the next one. Called
+ * only in processes that serve several. */
+void device_close(const struct bench *b);
 
 #endif

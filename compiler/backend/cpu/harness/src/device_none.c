@@ -1,9 +1,11 @@
 /* Candidates that run in this process. */
 #include "device.h"
 
+#include <stddef.h>
+
 #include "module.h"
 
-const struct tilth_module *device_module(const char *path) { return module_load(path); }
+const struct tilth_module *device_module(const char *path) { return module_load(path, NULL); }
 
 int device_is_open(void) { return 0; }
 
@@ -26,3 +28,5 @@ int device_overrun(const struct bench *b, const struct loaded *l, char *message,
 }
 
 double device_calibrate(void) { return 0; }
+
+void device_close(const struct bench *b) { (void)b; }

@@ -6,11 +6,11 @@
 #include "judge.h"
 #include "measure.h"
 
-/* Examines until the judge ends the process, or, while there is no kernel, until it wants one. */
+/* Examines until the judge has seen enough, or, while there is no kernel, until it wants one. */
 static int examine(struct bench *b, const struct loaded *l) {
   for (;;) {
     struct judge_word w = judge_wait(b);
-    if (w.op == JUDGE_LOAD && !l) return 0;
+    if (w.op == JUDGE_ENOUGH || (w.op == JUDGE_LOAD && !l)) return 0;
     if (judge_examine(b, w.op == JUDGE_FILL ? NULL : l, &w)) return -1;
     report_done();
   }
@@ -38,5 +38,9 @@ int examine_candidate(struct bench *b, const struct tilth_kernel *kernel, int32_
     report_outcome(index, kernel->id, &s.outcome);
     return 0;
   }
-  return examine(b, &l);
+  if (examine(b, &l)) return -1;
+  fault_watch(-1, NULL);
+  bench_unload(&l);
+  buffer_close(&scratch);
+  return 0;
 }

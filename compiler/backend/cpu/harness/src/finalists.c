@@ -137,5 +137,7 @@ int finalists_race(struct bench *b, struct calm *c, const struct tilth_kernel *c
   }
   report_calibration(calm_measure(c), c->patience);
   judge_wait(b);
+  fault_watch(-1, NULL);
+  buffer_close(&field.scratch);
   return 0;
 }

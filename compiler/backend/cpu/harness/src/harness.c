@@ -1,7 +1,7 @@
 /* Runs the candidate kernels of one workload on this machine: loads them, runs each on seeded data, hands its outputs to the judge, which
  * compares them with the reference's, times those that are right, and reports one line a kernel as soon as it is known. Candidates run in
  * this very process, which is why it does not judge. One that crashes or hangs ends it, and the runner starts another for those after it
- * (--first). With --compute 1 it runs the reference instead, and loads no candidate; with --examine 1 it runs one candidate by the judge's
+ * (--first). With --serve 1 it waits for the next workload after one that ended well. With --compute 1 it runs the reference instead, and loads no candidate; with --examine 1 it runs one candidate by the judge's
  * clock. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,6 +62,7 @@ static int gather_module(const struct options *o, const struct bench *b, int32_t
 
 /* Loads all modules and gathers those of their kernels that are to be measured. */
 static int gather(const struct options *o, const struct bench *b, struct kernels *kernels) {
+  kernels->n = 0;
   for (int32_t m = 0; m < o->n_modules; m++)
     if (gather_module(o, b, m, kernels)) return -1;
   return 0;
@@ -80,8 +81,10 @@ static void in_chosen_order(const struct options *o, struct kernels *kernels) {
       }
 }
 
-/* Behind this there is no way back. */
+/* Behind this there is no way back, and a process that serves is there already. */
 static void close_sandbox(const struct options *o) {
+  static int closed;
+  if (closed++) return;
   sandbox_close(!device_is_open() ? SANDBOX_ALONE : o->scratch ? SANDBOX_COMPILING_DRIVER : SANDBOX_DRIVER);
 }
 
@@ -115,10 +118,12 @@ static int compute(struct bench *bench, const struct tilth_module *reference) {
   return examine_reference(bench, reference->kernels);
 }
 
+/* Carries out a command line. What it took of memory is given back where another one follows. */
 static int run(const struct options *o, const struct tilth_runtime *rt) {
   static struct bench bench;
+  void *object;
   report_start(-1);
-  const struct tilth_module *reference = module_load(o->reference);
+  const struct tilth_module *reference = module_load(o->reference, &object);
   if (!reference || bench_open(&bench, o, rt, reference)) return -1;
   fault_watch(-1, NULL);
   fault_catch(&bench);
@@ -127,6 +132,12 @@ static int run(const struct options *o, const struct tilth_runtime *rt) {
   if (judge_share(&bench)) return -1;
   if (o->compute ? compute(&bench, reference) : o->examine ? examine_one(&bench, o) : measure_candidates(&bench, o, rt)) return -1;
   report_done();
+  if (o->serve) {
+    device_close(&bench);
+    bench_close(&bench);
+    judge_unshare();
+    module_unload(object);
+  }
   return 0;
 }
 
@@ -137,16 +148,25 @@ static int parse(struct options *o, int argc, char **argv) {
   return -1;
 }
 
-/* A spare process has its device ready before it hears what to do. */
-static int wait_as_spare(struct options *o) {
+/* A process that serves has its device ready before it hears what to do. */
+static int wait_for_plan(struct options *o) {
   int argc;
   char **argv;
   int32_t threads = o->threads;
   if (device_ready(o)) return -1;
   report_ready();
   if (judge_arguments(&argc, &argv) || parse(o, argc, argv)) return -1;
-  if (o->threads == threads && !o->spare) return 0;
-  report_error("the spare process has %d threads, and %d are wanted", threads, o->threads);
+  if (o->threads != threads || o->serve) {
+    report_error("the process has %d threads, and %d are wanted", threads, o->threads);
+    return -1;
+  }
+  o->serve = 1;
+  return 0;
+}
+
+/* Carries out one command line after the other, until one goes wrong or nobody has any more. */
+static int serve(struct options *o, const struct tilth_runtime *rt) {
+  while (wait_for_plan(o) == 0 && run(o, rt) == 0) continue;
   return -1;
 }
 
@@ -164,6 +184,6 @@ int main(int argc, char **argv) {
     report_error("starting %d threads: %s", o.threads, strerror(errno));
     return 1;
   }
-  if (o.spare && wait_as_spare(&o)) _exit(1);
-  _exit(run(&o, tilth_pool_runtime(pool)) ? 1 : 0); /* nothing that candidates left to be run at the end */
+  const struct tilth_runtime *rt = tilth_pool_runtime(pool);
+  _exit((o.serve ? serve(&o, rt) : run(&o, rt)) ? 1 : 0); /* nothing that candidates left to be run at the end */
 }

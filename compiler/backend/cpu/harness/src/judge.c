@@ -16,7 +16,7 @@ enum { SLOT_ALIGN = 64, JUDGE_FD = 100, MOST_WORDS = 1 << 14, MOST_ARGUMENTS = 1
 static struct {
   int fd;
   unsigned char *slots;
-  uint64_t n, slot_bytes;
+  uint64_t n, slot_bytes, bytes;
 } judge = {.fd = -1};
 
 int judge_open(void) {
@@ -28,21 +28,25 @@ static uint64_t slot_aligned(int64_t bytes) { return ((uint64_t)bytes + SLOT_ALI
 
 int judge_share(struct bench *b) {
   struct stat file;
+  judge.slot_bytes = 0;
   for (int32_t k = 0; k < b->n_args; k++)
     if (b->args[k].role == TILTH_OUTPUT) judge.slot_bytes += slot_aligned(b->args[k].bytes);
   if (fstat(b->options->answers_fd, &file) || judge.slot_bytes == 0) {
     report_error("the workload has no outputs, or the answers no file");
     return -1;
   }
-  judge.n = (uint64_t)file.st_size / judge.slot_bytes;
-  judge.slots = mmap(NULL, file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, b->options->answers_fd, 0);
+  judge.bytes = (uint64_t)file.st_size;
+  judge.n = judge.bytes / judge.slot_bytes;
+  judge.slots = mmap(NULL, judge.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, b->options->answers_fd, 0);
   if (judge.slots == MAP_FAILED) {
     report_error("sharing %lld bytes with the judge: %s", (long long)file.st_size, strerror(errno));
     return -1;
   }
-  close(b->options->answers_fd);
+  if (!b->options->serve) close(b->options->answers_fd);
   return 0;
 }
+
+void judge_unshare(void) { munmap(judge.slots, judge.bytes); }
 
 /* Ends the process when nobody judges any more. */
 static void hear(void *text, size_t bytes) {
@@ -55,10 +59,11 @@ static void hear(void *text, size_t bytes) {
 }
 
 int judge_arguments(int *argc, char ***argv) {
-  static char *words[MOST_WORDS] = {"harness"};
+  static char *words[MOST_WORDS] = {"harness"}, *text;
   struct judge_word w;
   hear(&w, sizeof w);
-  char *text = w.op == JUDGE_ARGUMENTS && w.n < MOST_ARGUMENTS ? calloc(1, w.n + 1) : NULL;
+  free(text);
+  text = w.op == JUDGE_ARGUMENTS && w.n < MOST_ARGUMENTS ? calloc(1, w.n + 1) : NULL;
   if (!text) {
     report_error("a command line of %llu bytes, or another word", (unsigned long long)w.n);
     return -1;

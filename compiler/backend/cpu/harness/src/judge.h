@@ -5,12 +5,13 @@
 #include "bench.h"
 
 enum judge_op {
-  JUDGE_ARGUMENTS = 'a', /* to a spare process: its command line follows, n bytes, with a zero behind each word */
+  JUDGE_ARGUMENTS = 'a', /* to a process that serves: its command line follows, n bytes, with a zero behind each word */
   JUDGE_GO_ON = 'o', /* what was handed in is right, or is not looked at */
   JUDGE_WRONG = 'w',
   JUDGE_FILL = 'f', /* as JUDGE_RUN, but without running anything: what the rest takes */
   JUDGE_RUN = 'r',  /* fill the inputs with set after set, run, and hand the outputs in, each to a slot of its own */
   JUDGE_LOAD = 'l', /* load the candidate */
+  JUDGE_ENOUGH = 'e', /* the candidate is examined */
 };
 
 /* What the judge says: 32 bytes. */
@@ -24,12 +25,15 @@ struct judge_word {
 /* Keeps standard input for the judge's words. 0 on success, else errno. */
 int judge_open(void);
 
-/* Waits for the command line of a spare process. 0 on success; otherwise a message was reported. */
+/* Waits for the next command line of a process that serves, which stands until the one after it. 0 on success; otherwise a message was reported. */
 int judge_arguments(int *argc, char ***argv);
 
 /* Maps the memory that both share, which has the size that the judge wants when it has heard of the workload. 0 on success; otherwise a
  * message was reported. */
 int judge_share(struct bench *b);
+
+/* Takes that back, in a process that serves. */
+void judge_unshare(void);
 
 /* Waits for a word, and fills the inputs with data that it names. Ends the process when nobody judges any more. */
 struct judge_word judge_wait(struct bench *b);

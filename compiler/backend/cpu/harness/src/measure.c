@@ -119,29 +119,37 @@ static int measure_some(struct bench *b, struct state *state, const struct tilth
   return 0;
 }
 
-int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
-  static struct state state;
-  if (!b->options->alike)
-    state.best = (struct incumbent){b->options->incumbent_median, b->options->incumbent_seconds, b->options->incumbent_spread};
-  if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
-  bench_expect(&state.loaded, kernels, n, MOST_SHARED);
-  struct incumbent before = state.best;
+static int measure_in_turn(struct bench *b, struct calm *c, struct state *state, const struct tilth_kernel *const *kernels, int32_t n) {
+  struct incumbent before = state->best;
   double started = seconds_now();
   for (int32_t begin = b->options->first, end = begin; end < n;) {
-    if (measure_kernel(b, &state, kernels[end], end)) return -1;
+    if (measure_kernel(b, state, kernels[end], end)) return -1;
     if (++end < n && seconds_now() - started < SEGMENT_SECONDS) continue;
     double seconds = calm_measure(c);
     while (calm_disturbed(c, seconds) && c->patience > 0) {
       calm_wait(c, seconds);
-      state.best = before; /* a kernel does not race with what the disturbance made of it */
+      state->best = before; /* a kernel does not race with what the disturbance made of it */
       double again = seconds_now();
-      if (measure_some(b, &state, kernels, begin, end)) return -1;
+      if (measure_some(b, state, kernels, begin, end)) return -1;
       calm_spend(c, again);
       seconds = calm_measure(c);
     }
     report_calibration(seconds, c->patience);
     judge_wait(b); /* until what was measured is judged */
-    begin = end, before = state.best, started = seconds_now();
+    begin = end, before = state->best, started = seconds_now();
   }
+  return 0;
+}
+
+int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n) {
+  static struct state state;
+  const struct options *o = b->options;
+  state.best = o->alike ? (struct incumbent){0} : (struct incumbent){o->incumbent_median, o->incumbent_seconds, o->incumbent_spread};
+  if (bench_reserve(b, &state.scratch, kernels, n, MOST_SHARED)) return -1;
+  bench_expect(&state.loaded, kernels, n, MOST_SHARED);
+  if (measure_in_turn(b, c, &state, kernels, n)) return -1;
+  fault_watch(-1, NULL);
+  bench_unload(&state.loaded);
+  buffer_close(&state.scratch);
   return 0;
 }

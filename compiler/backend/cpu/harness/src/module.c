@@ -6,15 +6,18 @@
 
 #include "report.h"
 
-const struct tilth_module *module_load(const char *path) {
-  void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!object) {
+const struct tilth_module *module_load(const char *path, void **object) {
+  void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (object) *object = loaded;
+  if (!loaded) {
     report_error("loading kernels: %s", dlerror());
     return NULL;
   }
-  const struct tilth_module *module = dlsym(object, "tilth_module");
+  const struct tilth_module *module = dlsym(loaded, "tilth_module");
   if (module && module->abi == TILTH_ABI) return module;
   if (module) report_error("%s has kernel ABI %d; this harness knows %d", path, module->abi, TILTH_ABI);
   else report_error("%s exports no tilth_module", path);
   return NULL;
 }
+
+void module_unload(void *object) { dlclose(object); }

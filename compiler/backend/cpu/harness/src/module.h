@@ -3,7 +3,10 @@
 #define TILTH_MODULE_H
 #include "tilth_kernel.h"
 
-/* Loads an object, which may run code of it. NULL after an error, with a message. */
-const struct tilth_module *module_load(const char *path);
+/* Loads an object, which may run code of it. *object, unless it is NULL, becomes what unloads it. NULL after an error, with a message. */
+const struct tilth_module *module_load(const char *path, void **object);
+
+/* Unloads an object. */
+void module_unload(void *object);
 
 #endif

@@ -20,7 +20,7 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--finalists")) o->finalists = number != 0;
   else if (!strcmp(name, "--without")) o->without |= number < 64 ? UINT64_C(1) << (int)number : 0;
   else if (!strcmp(name, "--alike")) o->alike = number != 0;
-  else if (!strcmp(name, "--spare")) o->spare = number != 0;
+  else if (!strcmp(name, "--serve")) o->serve = number != 0;
   else if (!strcmp(name, "--compute")) o->compute = number != 0;
   else if (!strcmp(name, "--examine")) o->examine = number != 0;
   else if (!strcmp(name, "--device")) o->device = (int32_t)number;
@@ -43,7 +43,7 @@ int options_parse(struct options *o, int argc, char **argv, const char **wrong) 
   int k = 1;
   for (; k + 1 < argc && !strncmp(argv[k], "--", 2); k += 2)
     if (set(o, argv[k], argv[k + 1])) return *wrong = argv[k], -1;
-  if (o->spare ? argc > k : argc - k < 2 - o->compute) return *wrong = "REFERENCE.so CANDIDATES.so...", -1;
+  if (o->serve ? argc > k : argc - k < 2 - o->compute) return *wrong = "REFERENCE.so CANDIDATES.so...", -1;
   if (o->answers_fd < 0) return *wrong = "--answers-fd", -1;
   o->reference = argv[k], o->modules = argv + k + 1, o->n_modules = argc - k - 1;
   if (o->threads < 1 || o->threads > MOST_THREADS) return *wrong = "--threads", -1;

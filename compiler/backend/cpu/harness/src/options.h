@@ -1,5 +1,6 @@
-/* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so...; with --compute 1 there are no candidates. With --spare 1
- * there is nothing but what reaches the device: the process gets it ready, and hears its command line from the judge when it is needed. */
+/* The harness's command line: harness [--name value]... REFERENCE.so CANDIDATES.so...; with --compute 1 there are no candidates. With --serve 1
+ * there is nothing but what reaches the device: the process gets it ready, and hears what to do from the judge, one command line after the
+ * other. */
 #ifndef TILTH_OPTIONS_H
 #define TILTH_OPTIONS_H
 #include <stdint.h>
@@ -18,7 +19,7 @@ struct options {
   int32_t alike;                /* whether kernels get as many samples as the budget allows, none in a race with another */
   int32_t finalists;            /* whether kernels take turns */
   uint64_t without;             /* of finalists: bit k is set where kernel k is left out */
-  int32_t spare;                /* whether what is to be done is heard later */
+  int32_t serve;                /* whether what is to be done is heard later, again and again */
   int32_t compute;              /* whether the reference is run, and nothing else */
   int32_t examine;              /* whether one kernel is run by itself as the judge asks */
   int32_t device;               /* which of the devices of a kind, from 0 */

@@ -1,8 +1,10 @@
 /* A driver without a GPU, for tests. Code that it is asked to load is looked up by its digest in the folder of this
  * library: NAME.so plays it. What goes wrong is told by files of that folder, each of which has a number: `devices`,
- * how many there are; `slices`, of how many parts the first one consists (MIG), if it is cut; `memory`, MiB of each;
- * `used`, those that other programs have; `modules`, how many a process may have loaded; `refuse`, 1 if no cubin is
- * taken; `capability`, what it is, 90 for that of sm_90: code for other chips is refused as drivers do; `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. A name
+ * how many there are; `begin`, milliseconds that a process takes to begin with the driver; `slices`, of how many parts
+ * the first one consists (MIG), if it is cut; `memory`, MiB of each; `used`, those that other programs have;
+ * `modules`, how many a process may have loaded; `clean`, 1 if memory is not to be freed with data in it; `refuse`, 1
+ * if no cubin is taken; `capability`, what it is, 90 for that of sm_90: code for other chips is refused as drivers do;
+ * `illegal`, `hang` and `vanish`, the launch from which on that happens, counted in this process from 1. A name
  * with a point and the number of a card behind it is of that card alone: `vanish.1`. As with the driver, an error of a
  * launch is found by the next call that waits for it, and stays. A card that has vanished leaves a file, `vanished.1`,
  * while which is there no other process finds that card. A file `begun` has a byte for each process that began with
@@ -175,6 +177,7 @@ EXPORT CUresult cuInit(unsigned flags) {
   CUresult result = start_thread();
   if (result != CUDA_SUCCESS) return result;
   count_process();
+  usleep((useconds_t)(1000 * told("begin", 0)));
   show_cards();
   return flags ? INVALID_VALUE : shown.n > 0 ? CUDA_SUCCESS : NO_DEVICE;
 }
@@ -444,10 +447,14 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t bytes) {
   return OUT_OF_MEMORY;
 }
 
+/* Whether memory holds anything but one value. */
+static int has_data(const char *at, size_t bytes) { return bytes > 1 && memcmp(at, at + 1, bytes - 1) != 0; }
+
 EXPORT CUresult cuMemFree_v2(CUdeviceptr memory) {
   WITH_CONTEXT
   for (int k = 0; k < MOST_ALLOCATIONS; k++)
     if (fake.all[k].at && fake.all[k].at == (char *)memory) {
+      if (told("clean", 0) && has_data(fake.all[k].at, fake.all[k].bytes)) return INVALID_VALUE;
       fake.allocated -= (int64_t)fake.all[k].bytes;
       free(fake.all[k].at);
       fake.all[k].at = NULL;

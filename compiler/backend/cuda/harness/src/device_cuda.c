@@ -1,4 +1,5 @@
-/* Candidates that run on an NVIDIA GPU. Errors of a device stay until its process ends, so the first one ends it. */
+/* Candidates that run on an NVIDIA GPU. Errors of a device stay until its process ends, so the first one ends it. What does not belong to a
+ * workload stays for the next one. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static struct {
 #define UNUSED_PART 16
 #define MIB(bytes) ((long long)((bytes) >> 20))
 
-/* Bytes of the card's memory: what a process may have of it, what was unused when this one began, and what it has taken since then. */
+/* Bytes of the card's memory: what a process may have of it, what others left to this one when its workload began, and what it has taken. */
 static struct {
   int64_t most, left, taken;
 } room;
@@ -93,9 +94,9 @@ static int open_calibration(void) {
 static int open_room(void) {
   size_t unused = 0, total = 0;
   if (fails(gpu.api.cuMemGetInfo_v2(&unused, &total), "asking for the GPU's memory")) return -1;
-  int64_t spared = (int64_t)(total / UNUSED_PART);
+  int64_t spared = (int64_t)(total / UNUSED_PART), left = (int64_t)unused + room.taken;
   room.most = (int64_t)total - spared;
-  room.left = (int64_t)unused > spared ? (int64_t)unused - spared : 0;
+  room.left = left > spared ? left - spared : 0;
   return 0;
 }
 
@@ -118,17 +119,19 @@ static int open_context(const struct options *o) {
   return 0;
 }
 
-static int open_rest(const struct bench *b) {
+/* Opens what is the same for all workloads. */
+static int open_common(void) {
   room.taken += gpu.flush_bytes;
   return fails(gpu.api.cuStreamCreate(&gpu.stream, 0), "making a stream") || fails(gpu.api.cuEventCreate(&gpu.begin, 0), "making an event") ||
                  fails(gpu.api.cuEventCreate(&gpu.end, 0), "making an event") ||
-                 fails(gpu.api.cuMemAlloc_v2(&gpu.flush, gpu.flush_bytes), "allocating memory to flush the cache") || open_calibration() || open_args(b)
+                 fails(gpu.api.cuMemAlloc_v2(&gpu.flush, gpu.flush_bytes), "allocating memory to flush the cache") || open_calibration()
              ? -1
              : 0;
 }
 
 int device_ready(const struct options *o) {
   char message[512];
+  if (gpu.ready) return 0;
   const char *library = o->driver ? o->driver : DRIVER;
   setenv("CUDA_CACHE_DISABLE", "1", 1); /* it writes files */
   if (o->visible) setenv("CUDA_VISIBLE_DEVICES", o->visible, 1);
@@ -136,14 +139,14 @@ int device_ready(const struct options *o) {
     report_error("%s", message);
     return -1;
   }
-  if (open_context(o)) return -1;
+  if (open_context(o) || open_common()) return -1;
+  device_calibrate(); /* the first time takes longer */
   gpu.ready = 1;
   return 0;
 }
 
 int device_open(const struct bench *b) {
-  if (!gpu.ready && device_ready(b->options)) return -1;
-  if (open_room() || open_rest(b)) return -1;
+  if (device_ready(b->options) || open_room() || open_args(b)) return -1;
   gpu.open = 1;
   return 0;
 }
@@ -168,12 +171,13 @@ const struct tilth_module *device_module(const char *path) {
     report_error("loading kernels: %s", i ? "there are too many files" : message);
     return NULL;
   }
-  CUmodule module;
+  CUmodule module = NULL;
   CUresult result = driver_load(&gpu.api, &module, i->assembled, i->code, log, sizeof log);
   if (result != CUDA_SUCCESS) {
     snprintf(message, sizeof message, "the driver refuses its code: %s. %.400s", driver_error(&gpu.api, result), log);
     fault_report(message);
   }
+  i->loaded = module;
   find_functions(i, module);
   return &i->module;
 }
@@ -190,13 +194,20 @@ void device_take(const struct bench *b, int32_t arg, int64_t at, int64_t bytes) 
   check_run(gpu.api.cuMemcpyDtoH_v2((char *)b->pointers[arg] + at, gpu.args[arg] + at, bytes), "copying from the GPU");
 }
 
+/* Gives memory back with nothing in it: what is allocated next in this process may be the same memory. */
+static void give_back(CUdeviceptr *memory, int64_t bytes) {
+  check_run(gpu.api.cuMemsetD8Async(*memory, POISON, bytes + FENCE, gpu.stream), "overwriting memory of the GPU");
+  check_run(gpu.api.cuStreamSynchronize(gpu.stream), "overwriting memory of the GPU");
+  check_run(gpu.api.cuMemFree_v2(*memory), "freeing memory of the GPU");
+  room.taken -= bytes + FENCE;
+  *memory = 0;
+}
+
 int device_load(const struct bench *b, const struct loaded *l) {
   int64_t bytes = l->kernel->workspace_bytes;
   (void)b;
   if (bytes > gpu.workspace_bytes || !gpu.workspace) {
-    if (gpu.workspace && fails(gpu.api.cuMemFree_v2(gpu.workspace), "freeing the workspace")) return -1;
-    if (gpu.workspace) room.taken -= gpu.workspace_bytes + FENCE;
-    gpu.workspace = 0;
+    if (gpu.workspace) give_back(&gpu.workspace, gpu.workspace_bytes);
     if (bytes + FENCE > room.left - room.taken) {
       report_error("its scratch takes %lld MiB of the GPU's memory, of which %lld MiB are left", MIB(bytes), MIB(room.left - room.taken));
       return -1;
@@ -271,4 +282,11 @@ double device_calibrate(void) {
             "launching the calibration");
   check_run(gpu.api.cuEventRecord(gpu.end, gpu.stream), "timing the calibration");
   return elapsed();
+}
+
+void device_close(const struct bench *b) {
+  for (int32_t k = 0; k < b->n_args; k++) give_back(&gpu.args[k], b->args[k].bytes);
+  if (gpu.workspace) give_back(&gpu.workspace, gpu.workspace_bytes);
+  for (struct image *i; (i = image_take()); image_close(i)) check_run(gpu.api.cuModuleUnload(i->loaded), "unloading candidates");
+  gpu.workspace_bytes = 0, gpu.open = 0;
 }

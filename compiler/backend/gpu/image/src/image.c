@@ -221,6 +221,25 @@ int image_keep(struct image *i) {
   return 0;
 }
 
+struct image *image_take(void) { return kept.n > 0 ? kept.all[--kept.n] : NULL; }
+
+static void close_kernel(struct image_kernel *k) {
+  for (int32_t n = 0; n < k->n_launches; n++) {
+    struct image_launch *l = &k->launches[n];
+    for (int32_t p = 0; p < l->n_parameters; p++) free(l->parameters[p].boxes), free(l->parameters[p].map);
+    free(l->parameters);
+  }
+  free(k->launches);
+  free((void *)k->kernel.id);
+}
+
+void image_close(struct image *i) {
+  for (int32_t k = 0; k < i->module.n_kernels; k++) close_kernel(&i->kernels[k]);
+  for (int32_t k = 0; k < i->module.n_args; k++) free((void *)i->module.args[k].name);
+  free(i->kernels), free((void *)i->module.kernels), free((void *)i->module.args);
+  free(i->code), free(i->assembled), free(i);
+}
+
 const struct image_kernel *image_kernel_of(const struct tilth_kernel *kernel) {
   for (int n = 0; n < kept.n; n++) {
     const struct image *i = kept.all[n];

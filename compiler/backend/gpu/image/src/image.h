@@ -27,7 +27,7 @@ struct image_parameter {
   int32_t arg;
   int64_t offset;
   struct tilth_boxes *boxes; /* NULL for a pointer */
-  void *map;                 /* the driver's */
+  void *map;                 /* the driver's, allocated */
 };
 
 struct image_launch {
@@ -47,6 +47,7 @@ struct image_kernel {
 struct image {
   struct tilth_module module;
   struct image_kernel *kernels; /* in the order of the module's */
+  void *loaded;                 /* the driver's */
   char *code;                   /* ends with a zero */
   void *assembled;              /* NULL where there is none */
   int64_t code_bytes, assembled_bytes;
@@ -57,6 +58,12 @@ struct image *image_read(const char *path, char *message, int message_bytes);
 
 /* Keeps what was read. -1 when there is too much. */
 int image_keep(struct image *i);
+
+/* One of the images that are kept, and no longer is: whoever takes it closes it. NULL when there is none. */
+struct image *image_take(void);
+
+/* Gives its memory back, but for what is the driver's. */
+void image_close(struct image *i);
 
 /* The launches of a kernel by the description that its module has of it, among the images that are kept. */
 const struct image_kernel *image_kernel_of(const struct tilth_kernel *kernel);
