@@ -37,7 +37,7 @@ const (
 	trials = 200
 	// referenceRuns is how often the reference runs on the processor, at referenceRate operations a second or more.
 	referenceRuns = 7
-	referenceRate = 80e9
+	referenceRate = 20e9
 	// peersTake is the time for compiling and comparing products, and comparedRate how many operations a second are
 	// compared beyond that.
 	peersTake    = 25 * time.Second

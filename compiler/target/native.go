@@ -8,11 +8,22 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/klauspost/cpuid/v2"
 )
 
 // Native describes this machine. Zero threads means one a physical core.
 func Native(threads int) (*Target, error) {
-	return native(os.DirFS("/"), runtime.GOARCH, Processors(), threads)
+	return native(os.DirFS("/"), runtime.GOARCH, Processors(), threads, unlisted()...)
+}
+
+// unlisted are flags of /proc/cpuinfo that some kernels leave out although the processor tells programs of the
+// instructions.
+func unlisted() []string {
+	if cpuid.CPU.Has(cpuid.LZCNT) {
+		return []string{"abm"}
+	}
+	return nil
 }
 
 // Processors is how many logical processors this process may keep busy: those it may run on, less what a container's
@@ -25,9 +36,9 @@ func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.CPU.Arch }
 // goArches are the names of the architectures in Go.
 var goArches = map[string]string{"amd64": X86, "arm64": ARM, "riscv64": RISCV}
 
-// native describes the machine whose /proc and /sys are under root and on which a process may use that many
-// logical processors.
-func native(root fs.FS, goarch string, logical, threads int) (*Target, error) {
+// native describes the machine whose /proc and /sys are under root, on which a process may use that many logical
+// processors, and whose processor has more than the kernel lists.
+func native(root fs.FS, goarch string, logical, threads int, more ...string) (*Target, error) {
 	name, ok := goArches[goarch]
 	if !ok {
 		return nil, fmt.Errorf("target: this machine's architecture %s is not supported; name another target", goarch)
@@ -36,7 +47,7 @@ func native(root fs.FS, goarch string, logical, threads int) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &CPU{Arch: name, Features: arches[name].fromFlags(info.flags(name)), Model: info.model(name)}
+	c := &CPU{Arch: name, Features: arches[name].fromFlags(append(info.flags(name), more...)), Model: info.model(name)}
 	c.Cores = min(physicalCores(root, logical), logical)
 	if threads > logical {
 		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors; ask for at most that many", threads, logical)

@@ -144,7 +144,7 @@ func count(loops []*ir.For) int64 {
 
 // place is the number of an iteration.
 func place(loops []*ir.For) expr.Expr {
-	at := expr.Expr(expr.I(0))
+	at := expr.I(0)
 	for _, l := range loops {
 		at = expr.AddE(expr.MulE(at, expr.I(l.Extent)), l.Var)
 	}

@@ -9,7 +9,9 @@
 #define TILTH_NAN __builtin_nan("")
 
 /* A quotient of numbers that are neither tiny nor huge, for which a device may have something quicker than C's. */
-#ifndef TILTH_RATIO
+#ifdef NVPTX_RATIO
+#define TILTH_RATIO(p, q) NVPTX_RATIO(p, q)
+#else
 #define TILTH_RATIO(p, q) ((p) / (q))
 #endif
 

@@ -138,7 +138,7 @@ NVPTX_INLINE float nvptx_ratio(float p, float q) {
   __asm__("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(p), "f"(q));
   return r;
 }
-#define TILTH_RATIO(p, q) nvptx_ratio((p), (q))
+#define NVPTX_RATIO(p, q) nvptx_ratio((p), (q))
 
 NVPTX_INLINE uint32_t nvptx_tf32(float x) {
   uint32_t r;
