@@ -50,3 +50,34 @@ func mapBlocks(b Block, change func(Block, Allocated) Block, around Allocated) B
 	}
 	return change(out, in)
 }
+
+// MapLoops is a program with each loop replaced by what change makes of it, inner loops first.
+func MapLoops(f *Func, change func(*For) Stmt) *Func { return f.With(mapLoops(f.Body, change)) }
+
+func mapLoops(b Block, change func(*For) Stmt) Block {
+	out := make(Block, len(b))
+	for k, st := range b {
+		switch n := st.(type) {
+		case *For:
+			st = change(n.With(mapLoops(n.Body, change)))
+		case *If:
+			st = &If{Cond: n.Cond, Then: mapLoops(n.Then, change), Else: mapLoops(n.Else, change)}
+		}
+		out[k] = st
+	}
+	return out
+}
+
+// Changed are the tensors that a block allocates or writes.
+func Changed(b Block) map[*expr.Tensor]bool {
+	changed := map[*expr.Tensor]bool{}
+	Visit(b, func(st Stmt) {
+		if a, ok := st.(*Alloc); ok {
+			changed[a.Buffer.Tensor] = true
+		}
+		if w := Written(st); w != nil {
+			changed[w.Tensor] = true
+		}
+	})
+	return changed
+}

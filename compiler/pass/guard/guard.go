@@ -8,21 +8,7 @@ import (
 // Run puts a condition that is the same in all iterations of a loop around the loop, where the loop does nothing else.
 // What a thread loads and stores in its iterations has no branches between it then: all loads can be begun before the
 // first one is waited for.
-func Run(f *ir.Func) *ir.Func { return f.With(block(f.Body)) }
-
-func block(b ir.Block) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			st = loop(n.With(block(n.Body)))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)}
-		}
-		out[k] = st
-	}
-	return out
-}
+func Run(f *ir.Func) *ir.Func { return ir.MapLoops(f, loop) }
 
 // loop is a loop with the condition that is all of its body around it. Loops on blocks and threads stay where they
 // are: they are the launch.

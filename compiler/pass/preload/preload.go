@@ -22,16 +22,7 @@ func Run(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			l := launch{changed: map[*expr.Tensor]bool{}}
-			ir.Visit(n.Body, func(st ir.Stmt) {
-				if a, ok := st.(*ir.Alloc); ok {
-					l.changed[a.Buffer.Tensor] = true
-				}
-				if w := ir.Written(st); w != nil {
-					l.changed[w.Tensor] = true
-				}
-			})
-			st = n.With(l.block(n.Body))
+			st = n.With(launch{ir.Changed(n.Body)}.block(n.Body))
 		}
 		body[k] = st
 	}

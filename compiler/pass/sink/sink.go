@@ -9,24 +9,10 @@ import (
 
 // Run exchanges a loop around a loop on threads with it, where no thread uses what another one writes in another
 // iteration: then none has to wait for the others between iterations.
-func Run(f *ir.Func) *ir.Func { return f.With(block(f.Body)) }
-
-func block(b ir.Block) ir.Block {
-	out := make(ir.Block, len(b))
-	for k, st := range b {
-		switch n := st.(type) {
-		case *ir.For:
-			st = loop(n.With(block(n.Body)))
-		case *ir.If:
-			st = &ir.If{Cond: n.Cond, Then: block(n.Then), Else: block(n.Else)}
-		}
-		out[k] = st
-	}
-	return out
-}
+func Run(f *ir.Func) *ir.Func { return ir.MapLoops(f, loop) }
 
 // loop exchanges a loop with the one on threads that is all of its body.
-func loop(n *ir.For) *ir.For {
+func loop(n *ir.For) ir.Stmt {
 	if n.Kind == ir.Threads || n.Kind == ir.Blocks || len(n.Body) != 1 {
 		return n
 	}

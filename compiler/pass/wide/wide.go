@@ -16,7 +16,7 @@ func Run(f *ir.Func) *ir.Func {
 	body := make(ir.Block, len(f.Body))
 	for k, st := range f.Body {
 		if n, ok := st.(*ir.For); ok && n.Kind == ir.Blocks {
-			st = n.With(launch{changed(n.Body)}.block(n.Body))
+			st = n.With(launch{ir.Changed(n.Body)}.block(n.Body))
 		}
 		body[k] = st
 	}
@@ -25,19 +25,6 @@ func Run(f *ir.Func) *ir.Func {
 
 // launch has the tensors that a launch allocates or writes.
 type launch struct{ changed map[*expr.Tensor]bool }
-
-func changed(b ir.Block) map[*expr.Tensor]bool {
-	changed := map[*expr.Tensor]bool{}
-	ir.Visit(b, func(st ir.Stmt) {
-		if a, ok := st.(*ir.Alloc); ok {
-			changed[a.Buffer.Tensor] = true
-		}
-		if w := ir.Written(st); w != nil {
-			changed[w.Tensor] = true
-		}
-	})
-	return changed
-}
 
 func (l launch) block(b ir.Block) ir.Block {
 	out := make(ir.Block, len(b))
