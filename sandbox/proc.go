@@ -1,6 +1,12 @@
 package sandbox
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // settings are files of /proc by which root changes the machine, even without capabilities. Containers have them
 // read-only; a /proc that is mounted anew would not.
@@ -19,8 +25,11 @@ func (s *script) newProc() {
 	s.ownMounts()
 	s.mountProc("/proc")
 	for _, path := range settings {
-		s.mount("mount "+path, path, path, "", unix.MS_BIND, "").optional = true // not every kernel has all of them
-		s.mount("protect "+path, "", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|procFlags, "").optional = true
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			continue // not every kernel has all of them
+		}
+		s.mount("mount "+path, path, path, "", unix.MS_BIND, "")
+		s.mount("protect "+path, "", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|procFlags, "")
 	}
 }
 
