@@ -60,6 +60,9 @@ func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, err
 	if len(p.Extents) > 0 && by.Device(o.Target) != nil {
 		return nil, fmt.Errorf("compiling %s: %s cannot stay open in a package for a GPU: fix it by --shape", p.Name, p.Extents[0].Name)
 	}
+	if by.Device(o.Target) != nil {
+		p = p.Unconditional() // all calls are queued at once, and what they compute does not lie in the host's memory
+	}
 	c := &compilation{program: p, options: o, backend: by, runtime: by.Runtime(o.Target)}
 	manifest, err := c.run(ctx)
 	if err != nil {

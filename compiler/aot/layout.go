@@ -22,6 +22,17 @@ type spot struct {
 // none marks an argument that a kernel does not read: a constant that it has packed.
 var none = spot{offset: -1}
 
+// String is the address in C.
+func (s spot) String() string {
+	switch {
+	case s == none:
+		return "0"
+	case s.inWeights:
+		return fmt.Sprintf("weights + %d", s.offset)
+	}
+	return fmt.Sprintf("arena + %d%s", s.offset, s.further)
+}
+
 // layout says where everything lies while a package runs.
 type layout struct {
 	program *program.Program

@@ -278,7 +278,8 @@ func (m *Model) TimeOnDevice(ctx context.Context, repeat int) ([]float64, error)
 	return seconds, nil
 }
 
-// Profile executes the model once and returns the seconds of each call of the manifest. Errors are those of Execute.
+// Profile executes the model once and returns the seconds of each call of the manifest, -1 for those that the
+// execution did not need. Errors are those of Execute.
 func (m *Model) Profile() ([]float64, error) {
 	seconds := make([]float64, len(m.manifest.Calls)+1) // never empty, so that it has an address
 	err := m.watched(func() { m.api.profile(m.handle, &seconds[0]) })

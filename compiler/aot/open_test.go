@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/testkit/sketch"
@@ -83,5 +84,47 @@ func TestShapesOfOutputsFromC(t *testing.T) {
 	}
 	if want := "places 2/2 4/12\nall 3/3 4/4\nvalues 4/12\nbeyond: refused\n"; string(out) != want {
 		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+// TestABranchThatIsNotChosenIsNotRun in a package, whose profile says so.
+func TestABranchThatIsNotChosenIsNotRun(t *testing.T) {
+	branch := func(name string, s sketch.Model, output string) *onnx.Attribute {
+		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
+	}
+	m := sketch.New().Input("x", 3, 4).Input("a", 1).Constant("w", 4, 4).Known("zero", array.FromFloat32([]float32{0}, 1)).
+		Node("positive = Greater a zero").
+		Node("y = If positive", branch("then_branch", sketch.New().Node("p = MatMul x w").Node("q = Neg p"), "q"),
+			branch("else_branch", sketch.New().Node("r = MatMul x w").Node("s = MatMul r w"), "s")).Output("y")
+	p, err := frontend.Import(m, frontend.Options{Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := opened(t, plain(t, p).Output)
+	for _, positive := range []bool{true, false} {
+		a := float32(-1)
+		if positive {
+			a = 1
+		}
+		runEvaluated(t, p, model, map[string]*array.Array{"x": sample(1, 3, 4), "a": array.FromFloat32([]float32{a}, 1)})
+		seconds, err := model.Profile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, left := 0, 0
+		for k, c := range p.Calls {
+			needed := len(c.If) == 0 || c.If[0].Is == positive
+			if needed != (seconds[k] >= 0) {
+				t.Errorf("call %q is needed: %v, and took %g s", c.Name, needed, seconds[k])
+			}
+			if needed {
+				made++
+			} else {
+				left++
+			}
+		}
+		if made == 0 || left == 0 {
+			t.Errorf("%d calls are needed and %d are not: want some of both", made, left)
+		}
 	}
 }

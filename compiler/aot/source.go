@@ -53,6 +53,9 @@ func (l *layout) runFunction() string {
 	b.WriteString("\nstatic void run(const struct tilth_runtime *rt, char *arena, char *weights, double *seconds) {\n")
 	b.WriteString("  double begin = seconds ? tilth_now() : 0;\n  (void)begin, (void)arena, (void)weights, (void)rt;\n")
 	for k, c := range l.program.Calls {
+		if len(c.If) > 0 {
+			fmt.Fprintf(&b, "  if (seconds) seconds[%d] = -1;\n  if (%s) {\n", k, l.holds(c.If))
+		}
 		b.WriteString("  ")
 		for _, v := range c.Variants {
 			fmt.Fprintf(&b, "if (%s) {\n", l.within(v))
@@ -63,6 +66,9 @@ func (l *layout) runFunction() string {
 		l.run(&b, k, c.Task)
 		b.WriteString("  }\n")
 		fmt.Fprintf(&b, "  if (seconds) { double end = tilth_now(); seconds[%d] = end - begin; begin = end; }\n", k)
+		if len(c.If) > 0 {
+			b.WriteString("  }\n")
+		}
 	}
 	b.WriteString("}\n\n")
 	return b.String()
@@ -74,6 +80,19 @@ func (l *layout) run(b *strings.Builder, call, task int) {
 	fmt.Fprintf(b, "    void *const args[] = {%s};\n", pointers(args))
 	fmt.Fprintf(b, "    void *const prepared[] = {%s};\n", pointers(prepared))
 	fmt.Fprintf(b, "    %s.run(rt, args, prepared, arena + %d);\n", kernelSymbol(task), l.workspace[call])
+}
+
+// holds is the condition that an execution needs a call.
+func (l *layout) holds(conditions []program.Condition) string {
+	list := make([]string, len(conditions))
+	for k, c := range conditions {
+		not := "!"
+		if c.Is {
+			not = ""
+		}
+		list[k] = fmt.Sprintf("%s*(const uint8_t *)(%s)", not, l.value(c.Value))
+	}
+	return strings.Join(list, " && ")
 }
 
 // within is the condition that the extents of an execution are within the caps of a variant.
@@ -91,14 +110,7 @@ func pointers(spots []spot) string {
 	}
 	list := make([]string, len(spots))
 	for k, s := range spots {
-		switch {
-		case s == none:
-			list[k] = "0"
-		case s.inWeights:
-			list[k] = fmt.Sprintf("weights + %d", s.offset)
-		default:
-			list[k] = fmt.Sprintf("arena + %d%s", s.offset, s.further)
-		}
+		list[k] = s.String()
 	}
 	return strings.Join(list, ", ")
 }

@@ -103,6 +103,11 @@ const maxListed = 1 << 16
 // Has reports whether operand k was given.
 func (n *Node) Has(k int) bool { return k < len(n.In) && n.In[k].Present() }
 
+// IsChoice reports whether the result is one of two operands, as one bool says that is computed.
+func (n *Node) IsChoice() bool {
+	return n.Is(Where) && array.Elements(n.In[0].Shape) == 1 && n.In[0].Const == nil
+}
+
 // KnownInts reads operand k, which must be known, as a list of integers; what names it in the message.
 func (n *Node) KnownInts(k int, what string) []int64 {
 	a := n.In[k].Const

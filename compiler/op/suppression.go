@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -14,12 +15,15 @@ const (
 	// Corners are those of boxes (batch, boxes, 4), which are any two opposite corners or, where "center_point_box" is
 	// set, centres and sizes.
 	Corners = "corners"
-	// BestBox is for each class the box with the highest score, the first of equal ones; -1 where all are out.
+	// BestBox is for each class the box with the highest score, the first of equal ones; -1 where all are out. Operand
+	// 1 has the numbers of boxes, of the scores' shape, where they are not 0, 1, 2 ...
 	BestBox = "bestbox"
-	// BoxCorners are the corners, operand 0, of the box that BestBox found, operand 1: (batch, classes, 4).
+	// BoxCorners are the corners, operand 0, of boxes by their numbers, operand 1, (batch, classes) or (batch,
+	// classes, boxes): (batch, classes, 4) or (batch, classes, 4, boxes).
 	BoxCorners = "boxcorners"
 	// Suppress takes out of the scores the box that BestBox found and those that overlap it: whose intersection is
-	// more than a share of their union. Operands are scores, corners, the box, its corners, and the share, a scalar.
+	// more than a share of their union. Operands are scores, corners, the box, its corners, the share, a scalar, and
+	// the numbers of boxes. Where these are given, corners are each class's own, (batch, classes, 4, boxes).
 	Suppress = "suppress"
 )
 
@@ -34,16 +38,19 @@ var suppressionDefs = []Def{
 		Lower: lowerCorners,
 	},
 	{
-		Name: BestBox, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "best", Layout: rowMajorResult,
+		Name: BestBox, Internal: true, Kind: Reduction, MinIn: 1, MaxIn: 2, Label: "best", Layout: rowMajorResult,
 		Infer: inferBestBox, Lower: lowerBestBox, Work: func(n *Node) float64 { return 2 * firstOperandWork(n) },
 	},
 	{
 		Name: BoxCorners, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "box", Layout: rowMajorResult,
-		Infer: func(n *Node) (Type, error) { return Type{n.In[0].DType, append(n.In[1].Shape[:2:2], 4)}, nil },
+		Infer: func(n *Node) (Type, error) {
+			boxes := n.In[1].Shape
+			return Type{n.In[0].DType, slices.Concat(boxes[:2], []int64{4}, boxes[2:])}, nil
+		},
 		Lower: lowerBoxCorners,
 	},
 	{
-		Name: Suppress, Internal: true, Kind: Reduction, MinIn: 5, MaxIn: 5, Label: "suppress", Layout: rowMajorResult,
+		Name: Suppress, Internal: true, Kind: Reduction, MinIn: 5, MaxIn: 6, Label: "suppress", Layout: rowMajorResult,
 		Infer: inferSuppress, Lower: lowerSuppress, Work: func(n *Node) float64 { return 20 * firstOperandWork(n) },
 	},
 }
@@ -64,34 +71,45 @@ func lowerCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 
 func lowerBoxCorners(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	corners, best := l.Readable(in[0]), l.Readable(in[1])
-	return l.Map("box", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
-		return corners.At(i[0], i[2], position(best.At(i[0], i[1]), corners.Shape[2]))
+	return l.Map("box", n.Out.Shape, RowMajor(len(n.Out.Shape)), func(i []expr.Expr) expr.Expr {
+		return corners.At(i[0], i[2], position(best.At(slices.Concat(i[:2], i[3:])...), corners.Shape[2]))
 	}), nil
 }
 
 func inferBestBox(n *Node) (Type, error) {
-	if x := n.In[0]; len(x.Shape) != 3 || x.Shape[2] >= 1<<31 {
+	x := n.In[0]
+	if len(x.Shape) != 3 || x.Shape[2] >= 1<<31 {
 		return Type{}, fmt.Errorf("scores %v have not three axes, or too many boxes", x.Type)
+	}
+	if n.Has(1) && !sameShape(n.In[1].Shape, x.Shape) {
+		return Type{}, fmt.Errorf("numbers %v do not fit scores %v", n.In[1].Type, x.Type)
 	}
 	return Type{array.Int32, n.In[0].Shape[:2]}, nil
 }
 
 func inferSuppress(n *Node) (Type, error) {
 	scores, corners, best := n.In[0].Shape, n.In[1].Shape, n.In[2].Shape
-	if !sameShape(corners, []int64{scores[0], 4, scores[2]}) || !sameShape(best, scores[:2]) {
+	want := []int64{scores[0], 4, scores[2]}
+	if n.Has(5) {
+		want = []int64{scores[0], scores[1], 4, scores[2]}
+	}
+	if !sameShape(corners, want) || !sameShape(best, scores[:2]) || n.Has(5) && !sameShape(n.In[5].Shape, scores) {
 		return Type{}, fmt.Errorf("boxes %v and %v do not fit scores %v", corners, best, scores)
 	}
 	return n.In[0].Type, nil
 }
 
 func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
-	scores := l.Readable(in[0])
+	scores, number, last := l.Readable(in[0]), boxNumbers(l, n, in, 1), int64(math.MaxInt32)
 	boxes := scores.Shape[2]
+	if !n.Has(1) {
+		last = boxes - 1
+	}
 	highest := l.Reduce("highest", expr.Maximum, n.Out.Shape, RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
 		return scores.At(i[0], i[1], r[0])
 	})
 	place := l.Reduce("place", expr.Minimum, n.Out.Shape, RowMajor(2), []int64{boxes}, func(i, r []expr.Expr) expr.Expr {
-		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), expr.To(array.Int32, r[0]), i32(boxes-1))
+		return expr.Sel(expr.Bin(expr.Eq, scores.At(i[0], i[1], r[0]), highest.At(i...)), number(i[0], i[1], r[0]), i32(last))
 	})
 	return l.Lazy(n.Out, RowMajor(2), func(i []expr.Expr) expr.Expr {
 		out := expr.Bin(expr.Eq, highest.At(i...), expr.F(scores.DType, math.Inf(-1)))
@@ -99,12 +117,26 @@ func lowerBestBox(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	}), nil
 }
 
+// boxNumbers are operand k as 32 bits, or 0, 1, 2 ... where it was left out.
+func boxNumbers(l *Lowering, n *Node, in []Operand, k int) func(i ...expr.Expr) expr.Expr {
+	if !n.Has(k) {
+		return func(i ...expr.Expr) expr.Expr { return expr.To(array.Int32, i[2]) }
+	}
+	numbers := l.Readable(in[k])
+	return func(i ...expr.Expr) expr.Expr { return expr.To(array.Int32, numbers.At(i...)) }
+}
+
 // lowerSuppress leaves boxes without an area alone, which overlap nothing.
 func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 	scores, corners, best := l.Readable(in[0]), l.Readable(in[1]), l.Readable(in[2])
-	chosen, limit := l.Readable(in[3]), l.Readable(in[4])
+	chosen, limit, number := l.Readable(in[3]), l.Readable(in[4]), boxNumbers(l, n, in, 5)
 	return l.Map("suppress", n.Out.Shape, RowMajor(3), func(i []expr.Expr) expr.Expr {
-		own := func(k int64) expr.Expr { return corners.At(i[0], expr.I(k), i[2]) }
+		own := func(k int64) expr.Expr {
+			if n.Has(5) {
+				return corners.At(i[0], i[1], expr.I(k), i[2])
+			}
+			return corners.At(i[0], expr.I(k), i[2])
+		}
 		other := func(k int64) expr.Expr { return chosen.At(i[0], i[1], expr.I(k)) }
 		shared := func(axis int64) expr.Expr {
 			begin, end := expr.MaxE(own(axis), other(axis)), expr.MinE(own(axis+2), other(axis+2))
@@ -114,7 +146,7 @@ func lowerSuppress(l *Lowering, n *Node, in []Operand) (Operand, error) {
 		union := expr.SubE(expr.AddE(boxArea(own), boxArea(other)), both)
 		overlaps := expr.Bin(expr.And, expr.Bin(expr.Lt, expr.Zero(scores.DType), both),
 			expr.Bin(expr.Lt, limit.At(zeros(len(limit.Shape))...), expr.DivE(both, union)))
-		itself := expr.Bin(expr.Eq, expr.To(array.Int32, i[2]), best.At(i[0], i[1]))
+		itself := expr.Bin(expr.Eq, number(i...), best.At(i[0], i[1]))
 		return expr.Sel(expr.Bin(expr.Or, itself, overlaps), expr.F(scores.DType, math.Inf(-1)), scores.At(i...))
 	}), nil
 }

@@ -14,8 +14,8 @@ func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Ar
 	return p.EvaluateCalls(inputs, func(Call, []*array.Array, []*array.Array) {})
 }
 
-// EvaluateCalls evaluates the program and shows each call with its arguments, dense in the shapes of its workload, and
-// its results.
+// EvaluateCalls evaluates the program and shows each call that is needed with its arguments, dense in the shapes of its
+// workload, and its results.
 func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
 	extents, err := p.ExtentsOf(inputs)
@@ -47,6 +47,9 @@ func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 		}
 	}
 	for _, c := range p.Calls {
+		if !m.hold(c.If) {
+			continue
+		}
 		args, results, err := m.call(c)
 		if err != nil {
 			return nil, fmt.Errorf("evaluate %q: call %q: %w", p.Name, c.Name, err)
@@ -69,6 +72,16 @@ type memory struct {
 	program *Program
 	roots   [][]byte
 	extents []int64
+}
+
+// hold reports whether all conditions do.
+func (m memory) hold(conditions []Condition) bool {
+	for _, c := range conditions {
+		if (m.read(c.Value, nil).Int(0) != 0) != c.Is {
+			return false
+		}
+	}
+	return true
 }
 
 func (m memory) call(c Call) (args, results []*array.Array, err error) {

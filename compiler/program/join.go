@@ -1,6 +1,9 @@
 package program
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Join makes one program of several that share nothing but tasks of equal workloads. Input or output NAME of
 // programs[k] is called JoinedName(k, NAME).
@@ -67,6 +70,10 @@ func (j *joiner) add(k int, p *Program) {
 			}
 		}
 		c.Variants = variants
+		c.If = slices.Clone(c.If)
+		for i := range c.If {
+			c.If[i].Value += first
+		}
 		j.joined.Calls = append(j.joined.Calls, c)
 	}
 }

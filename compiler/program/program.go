@@ -91,6 +91,9 @@ type Call struct {
 	// Variants are tasks that do the same for smaller extents, in ascending order: the first one that suffices stands
 	// in for Task.
 	Variants []Variant
+	// If are the conditions under which an execution needs what the call computes: all must hold. Each can be asked
+	// where those before it hold.
+	If []Condition
 }
 
 // Variant is a task for extents that are within caps.

@@ -22,7 +22,9 @@ type Profile struct {
 	Peak    aot.Peak `json:"peak"`
 	// Calls are the kernel calls, slowest first.
 	Calls []Call `json:"calls"`
-	Total Total  `json:"total"`
+	// Skipped is how many calls the executions did not need, because of what conditions of the model's were.
+	Skipped int   `json:"skipped,omitempty"`
+	Total   Total `json:"total"`
 	// Device is there where the model runs on one that is not the processor.
 	Device *Device `json:"device,omitempty"`
 }
@@ -156,6 +158,10 @@ func summarize(manifest *aot.Manifest, extents map[string]int64, seconds []float
 	p := &Profile{Threads: manifest.Target.Threads(), Peak: peak, Calls: []Call{}}
 	tasks := manifest.Executed(extents)
 	for i, c := range manifest.Calls {
+		if seconds[i] < 0 {
+			p.Skipped++
+			continue
+		}
 		task := tasks[i]
 		call := Call{Call: c.Name, Task: task.Name, Origin: task.Origin, Algorithms: task.Algorithms, Seconds: seconds[i], number: i,
 			task: taskID{task.Name, task.Workload, task.Trace}}

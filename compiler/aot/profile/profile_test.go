@@ -70,6 +70,17 @@ func TestProfileForPeople(t *testing.T) {
 	}
 }
 
+// TestCallsThatWereNotNeededAreCounted and are in no sum.
+func TestCallsThatWereNotNeededAreCounted(t *testing.T) {
+	var out strings.Builder
+	if err := summarize(manifest, nil, []float64{0.001, -1, 0.002, -1}, peak).Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "total 3.00 ms in 2 calls (2 more were not needed): 0.667 GFLOP/s"; !strings.Contains(out.String(), want) {
+		t.Errorf("got\n%s\nwant %s", out.String(), want)
+	}
+}
+
 // TestSumsOfIntegersHaveAPeakOfTheirOwn: a quantised product of 4 G operations with a float behind each of a million.
 func TestSumsOfIntegersHaveAPeakOfTheirOwn(t *testing.T) {
 	quantised := &aot.Manifest{

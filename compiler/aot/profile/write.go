@@ -22,11 +22,19 @@ func (p *Profile) Write(w io.Writer) error {
 		return err
 	}
 	t := p.Total
-	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls: %s %s, %s; at the machine's %s %s\n"+
+	_, err := fmt.Fprintf(w, "\ntotal %s in %d calls%s: %s %s, %s; at the machine's %s %s\n"+
 		"machine, on %d of its threads: %s GFLOP/s of fused multiply-adds%s, %s GB/s from memory\n",
-		show.Seconds(t.Seconds), len(p.Calls), show.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.ofThePeak(), t.limits(), show.Seconds(t.LimitSeconds),
+		show.Seconds(t.Seconds), len(p.Calls), p.skipped(), show.GFLOPS(t.Flop+t.IntegerOps, t.Seconds), p.unit(), t.ofThePeak(), t.limits(), show.Seconds(t.LimitSeconds),
 		p.Threads, show.GFLOPS(p.Peak.FlopsPerSecond, 1), p.integers(), show.GFLOPS(p.Peak.BytesPerSecond, 1))
 	return err
+}
+
+// skipped says how many calls were not needed.
+func (p *Profile) skipped() string {
+	if p.Skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d more were not needed)", p.Skipped)
 }
 
 // unit is that of the rate of operations.

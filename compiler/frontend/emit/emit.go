@@ -37,6 +37,7 @@ func Program(g *graph.Graph, kernels []*graph.Kernel) (*program.Program, error) 
 		e.program.Outputs = append(e.program.Outputs, e.value(v))
 	}
 	e.open(g)
+	e.program.FindConditions()
 	return e.program, nil
 }
 

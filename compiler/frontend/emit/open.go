@@ -57,6 +57,7 @@ func Open(extents []program.Extent, samples []Sample) (*program.Program, error) 
 	if err := o.values(); err != nil {
 		return nil, err
 	}
+	e.program.FindConditions()
 	return e.program, nil
 }
 

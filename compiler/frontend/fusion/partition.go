@@ -89,7 +89,7 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 		if n == nil || n.Kernel != nil || n.Def().Kind != op.ElementWise || !slices.Equal(n.Out.Shape, v.Shape) {
 			return nil
 		}
-		if p.yields(n, inside) {
+		if p.chooses(n) || p.yields(n, inside) {
 			return nil
 		}
 		region = append(region, n)
@@ -102,6 +102,14 @@ func (p *partitioner) region(v *graph.Value) []*graph.Node {
 		inside[n.Result] = true
 	}
 	return nil
+}
+
+// chooses reports whether n is a choice, by one computed bool, of something that is computed for it alone. It has a
+// kernel of its own, so that executions can leave out all of what they do not choose.
+func (p *partitioner) chooses(n *graph.Node) bool {
+	return n.IsChoice() && slices.ContainsFunc(n.Operands[1:], func(v *graph.Value) bool {
+		return v.Producer != nil && len(p.readers[v]) == 1 && !p.IsOutput(v)
+	})
 }
 
 // yields reports whether n is better left to the kernel of its first operand: where two reductions meet, as at the end

@@ -25,7 +25,7 @@ func (p *partitioner) also(kernel *graph.Kernel) []*graph.Node {
 		if n.Is(op.Dequantize) { // its readers make floats of the integers that are stored anyway
 			continue
 		}
-		if p.yields(n, map[*graph.Value]bool{tail.Result: true}) {
+		if p.chooses(n) || p.yields(n, map[*graph.Value]bool{tail.Result: true}) {
 			continue
 		}
 		if isReady(kernel, []*graph.Node{n}, tail.Order) {

@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
@@ -66,6 +67,21 @@ func TestIfChoosesByDataBetweenResultsOfOneType(t *testing.T) {
 	for cond, want := range []float32{-2, 4} {
 		outs := results(t, m, map[string]*array.Array{"x": array.FromFloat32([]float32{2}, 1), "c": truth(int64(cond))})
 		wantFloats(t, outs["y"], want)
+	}
+}
+
+// TestABranchThatIsNotChosenIsNotComputed, whatever ends it.
+func TestABranchThatIsNotChosenIsNotComputed(t *testing.T) {
+	s := scalarInput(sketch.New().Input("x", 2, 8), "c", array.Bool).Constant("v", 8, 8).Constant("w", 8, 8).Known("axis", array.FromInt64([]int64{1})).
+		Node("y = If c", inner("then_branch", sketch.New().Node("a = MatMul x v").Node("b = CumSum a axis").Node("d = MatMul b w"), "d"),
+			inner("else_branch", sketch.New().Node("e = MatMul x w").Node("f = Relu e"), "f"))
+	p := sketch.Import(t, s.Output("y"))
+	condition, want := p.Calls[len(p.Calls)-1].Args[0], []bool{true, true, true, false}
+	for k, c := range p.Calls {
+		choice := k == len(want)
+		if len(p.Calls) != len(want)+1 || choice != (len(c.If) == 0) || !choice && c.If[0] != (program.Condition{Value: condition, Is: want[k]}) {
+			t.Errorf("call %d of %d, %s, is made if %v", k, len(p.Calls), c.Name, c.If)
+		}
 	}
 }
 

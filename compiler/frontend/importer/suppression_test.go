@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/testkit/sketch"
 )
 
@@ -90,29 +92,76 @@ func (d detections) selected() []int64 {
 	return rows
 }
 
+// model is the operator, with the number of boxes known or computed, and its inputs.
+func (d detections) model(known bool) (*onnx.Model, map[string]*array.Array) {
+	m := sketch.New().Input("boxes", d.batch, d.count, 4).Input("scores", d.batch, d.classes, d.count).
+		Input("overlap", 1).Input("least", 1)
+	inputs := map[string]*array.Array{
+		"boxes": array.FromFloat32(d.boxes, d.batch, d.count, 4), "scores": array.FromFloat32(d.scores, d.batch, d.classes, d.count),
+		"overlap": floats(d.overlap), "least": floats(d.least),
+	}
+	if known {
+		m = m.Known("most", array.FromInt64([]int64{d.most}, 1))
+	} else {
+		m = m.Input("n", 1).Node("most = Cast n", sketch.Int("to", 7))
+		inputs["n"] = floats(float32(d.most))
+	}
+	return m.Node("rows = NonMaxSuppression boxes scores most overlap least", sketch.Int("center_point_box", d.centres)).Output("rows"), inputs
+}
+
+// want checks the rows of a result.
+func (d detections) want(t *testing.T, rows *array.Array) {
+	t.Helper()
+	want := d.selected()
+	wantShape(t, rows, int64(len(want)/3), 3)
+	wantInts(t, rows, want...)
+}
+
 // TestRandomBoxesAreSuppressed as a plain loop does it, whether the number of boxes is known or computed.
 func TestRandomBoxesAreSuppressed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for k := range 200 {
 		d := randomDetections(rng)
-		m := sketch.New().Input("boxes", d.batch, d.count, 4).Input("scores", d.batch, d.classes, d.count).
-			Input("overlap", 1).Input("least", 1)
-		inputs := map[string]*array.Array{
-			"boxes": array.FromFloat32(d.boxes, d.batch, d.count, 4), "scores": array.FromFloat32(d.scores, d.batch, d.classes, d.count),
-			"overlap": floats(d.overlap), "least": floats(d.least),
+		model, inputs := d.model(k%2 == 0)
+		t.Run(fmt.Sprint(k), func(t *testing.T) { d.want(t, results(t, model, inputs)["rows"]) })
+	}
+}
+
+// TestAFewOfManyBoxesAreTakenFromAPool, and from all where it does not have enough: where many boxes that are better
+// than the rest overlap one another.
+func TestAFewOfManyBoxesAreTakenFromAPool(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	made := map[bool]int{} // by whether all boxes were looked at
+	for k := range 24 {
+		d := detections{batch: 1, classes: 1 + rng.Int64N(2), count: 1024 + rng.Int64N(100), most: 2 + rng.Int64N(7), overlap: 0.25, least: 0.1}
+		better, alike := rng.Int64N(d.count), float32(2+rng.IntN(1000))
+		for box := range d.count {
+			x, y := float32(rng.IntN(30)), float32(rng.IntN(30))
+			if box < better && k%2 == 0 {
+				x, y = 0, 0
+			}
+			d.boxes = append(d.boxes, x, y, x+1+float32(rng.IntN(2)), y+1+float32(rng.IntN(2)))
 		}
-		if k%2 == 0 {
-			m = m.Known("most", array.FromInt64([]int64{d.most}, 1))
-		} else {
-			m = m.Input("n", 1).Node("most = Cast n", sketch.Int("to", 7))
-			inputs["n"] = floats(float32(d.most))
+		for range d.classes {
+			for box := range d.count {
+				score := float32(math.Floor(rng.Float64()*float64(alike))) / alike // some are equal
+				if box < better {
+					score++
+				}
+				d.scores = append(d.scores, score)
+			}
 		}
-		model := m.Node("rows = NonMaxSuppression boxes scores most overlap least", sketch.Int("center_point_box", d.centres)).Output("rows")
-		t.Run(fmt.Sprint(k), func(t *testing.T) {
-			outs := results(t, model, inputs)
-			want := d.selected()
-			wantShape(t, outs["rows"], int64(len(want)/3), 3)
-			wantInts(t, outs["rows"], want...)
-		})
+		model, inputs := d.model(true)
+		p := sketch.Import(t, model)
+		all := false
+		outs, err := p.EvaluateCalls(inputs, func(c program.Call, _, _ []*array.Array) { all = all || len(c.If) > 0 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[all]++
+		t.Run(fmt.Sprint(k), func(t *testing.T) { d.want(t, outs["rows"]) })
+	}
+	if made[true] < 3 || made[false] < 3 {
+		t.Errorf("all boxes were looked at in %d cases, and the pool alone in %d: want some of both", made[true], made[false])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/op"
 )
 
@@ -74,21 +75,81 @@ func (e *expansion) corners(boxes *op.Value) *op.Value {
 	return e.op(op.Corners, attributes{intOf("center_point_box", format)}, boxes)
 }
 
-// suppressed are the boxes that each round selects, (batch, classes, rounds); -1 where none is left.
+// candidates are boxes that may be selected, of each class: their scores, -inf for those that are out, their corners,
+// and their numbers where they are not 0, 1, 2 ...
+type candidates struct{ scores, corners, numbers *op.Value }
+
+// suppressed are the boxes that each round selects, (batch, classes, rounds); -1 where none is left. Few of many boxes
+// are selected from a pool of those with the best scores, and from all only where a pool did not have enough.
 func (e *expansion) suppressed(corners, scores *op.Value, rounds int64) *op.Value {
 	limit := e.parameter(3, scores.DType, 0)
-	out := e.scalar(scores.DType, math.Inf(-1))
 	least := e.parameter(4, scores.DType, math.Inf(-1))
-	left := e.op(op.Where, nil, e.op(op.Greater, nil, scores, least), scores, out)
+	left := e.op(op.Where, nil, e.op(op.Greater, nil, scores, least), scores, e.scalar(scores.DType, math.Inf(-1)))
+	all := func() *op.Value { return e.rounds(candidates{left, corners, nil}, corners, limit, rounds) }
+	if e.failed() || !pools(scores.Shape[2], rounds) {
+		return all()
+	}
+	pool, cut := e.pool(left, corners)
+	some := e.rounds(pool, corners, limit, rounds)
+	none := e.op(op.Less, nil, e.slice(some, 2, rounds-1, rounds), e.scalar(array.Int64, 0))
+	short := e.op(op.And, nil, none, e.op(op.Greater, nil, cut, e.scalar(scores.DType, math.Inf(-1))))
+	again := e.op(op.Greater, nil, e.trues(e.reshape(short, -1)), e.scalar(array.Int64, 0))
+	return e.op(op.Where, nil, again, all(), some) // the condition first, so that it is known before what it decides
+}
+
+// rounds select one box of each class after the other, and take out those that overlap it.
+func (e *expansion) rounds(c candidates, corners, limit *op.Value, rounds int64) *op.Value {
 	chosen := make([]*op.Value, rounds)
 	for k := range chosen {
-		best := e.op(op.BestBox, nil, left)
+		best := e.op(op.BestBox, nil, c.scores, c.numbers)
 		chosen[k] = e.op(op.Unsqueeze, nil, best, e.ints(2))
 		if k+1 < len(chosen) {
-			left = e.op(op.Suppress, nil, left, corners, best, e.op(op.BoxCorners, nil, corners, best), limit)
+			c.scores = e.op(op.Suppress, nil, c.scores, c.corners, best, e.op(op.BoxCorners, nil, corners, best), limit, c.numbers)
 		}
 	}
 	return e.cast(array.Int64, e.op(op.Concat, attributes{intOf("axis", 2)}, chosen...))
+}
+
+// A pool has the best poolBest of each poolGroup boxes. Ranks among few take few comparisons.
+const poolGroup, poolBest = 16, 4
+
+// pools reports whether a pool is worth its while: there are many boxes beside it, and it is likely to have enough.
+func pools(boxes, rounds int64) bool {
+	return boxes >= 1024 && 4*rounds <= poolBest*boxes/poolGroup
+}
+
+// pool has the boxes of each class with scores above a cut, the highest score of those that are not in it, (batch,
+// classes, 1). Neighbours, whose scores are alike, are in different groups: those that are a multiple of some number
+// apart are one.
+func (e *expansion) pool(scores, corners *op.Value) (candidates, *op.Value) {
+	s, out := scores.Shape, e.scalar(scores.DType, math.Inf(-1))
+	groups := (s[2] + poolGroup - 1) / poolGroup
+	if more := poolGroup*groups - s[2]; more > 0 {
+		scores = e.op(op.Concat, attributes{intOf("axis", 2)}, scores, e.op(op.Expand, nil, out, e.ints(s[0], s[1], more)))
+	}
+	grouped := e.reshape(scores, s[0], s[1], poolGroup, groups)
+	best, at := e.best(grouped, 2, poolBest+1)
+	flat := func(v *op.Value, ranks int64) *op.Value { return e.reshape(v, s[0], s[1], ranks*groups) }
+	cut := e.op(op.ReduceMax, nil, flat(e.slice(best, 2, poolBest, poolBest+1), 1), e.ints(2))
+	best = flat(e.slice(best, 2, 0, poolBest), poolBest)
+	place := e.op(op.Mul, nil, e.slice(at, 2, 0, poolBest), e.scalar(array.Int64, float64(groups)))
+	numbers := e.cast(array.Int32, flat(e.op(op.Add, nil, place, e.counted(groups)), poolBest))
+	return candidates{
+		scores:  e.op(op.Where, nil, e.op(op.Greater, nil, best, cut), best, out),
+		corners: e.op(op.BoxCorners, nil, corners, numbers), numbers: numbers,
+	}, cut
+}
+
+// best are the largest elements along an axis, the largest first, and where they are.
+func (e *expansion) best(v *op.Value, axis, count int64) (values, places *op.Value) {
+	if e.failed() {
+		return nil, nil
+	}
+	n := op.Node{Name: e.node.Name, Op: op.TopK, Opset: expandedOpset, Attrs: map[string]*onnx.Attribute{"axis": intOf("axis", axis)}, Outputs: 2}
+	in := []*op.Value{v, e.ints(count)}
+	values = e.add(n, in)
+	n.Output = 1
+	return values, e.add(n, in)
 }
 
 // selectedBoxes are the rows of the result that positions in what was chosen stand for.

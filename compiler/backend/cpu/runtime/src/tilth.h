@@ -83,7 +83,7 @@ void tilth_run(struct tilth_model *model);
 int tilth_prefill(struct tilth_model *model, int64_t n);
 int tilth_decode(struct tilth_model *model, int64_t n);
 
-/* Runs once and stores the seconds that each kernel call took, tilth_call_count() of them. */
+/* Runs once and stores the seconds that each kernel call took, tilth_call_count() of them; -1 for calls that the run did not need. */
 void tilth_profile(struct tilth_model *model, double *seconds);
 int32_t tilth_call_count(void);
 

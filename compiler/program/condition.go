@@ -1,0 +1,163 @@
+package program
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// Condition is what a value, a scalar of type bool, must be.
+type Condition struct {
+	// Value is an index in Values.
+	Value int
+	Is    bool
+}
+
+// need is whether anything reads a value, and under which conditions: those of a choice within another one come behind
+// the other's. Whoever reads it without a condition, or under two that differ, needs it always.
+type need struct {
+	is   bool
+	when []Condition
+}
+
+var always = need{is: true}
+
+// or is what two readers need.
+func (n need) or(other need) need {
+	switch {
+	case !n.is:
+		return other
+	case !other.is:
+		return n
+	}
+	alike := 0
+	for alike < min(len(n.when), len(other.when)) && n.when[alike] == other.when[alike] {
+		alike++
+	}
+	return need{true, n.when[:alike:alike]}
+}
+
+// and is the need of one that is needed under further conditions.
+func (n need) and(further ...Condition) need {
+	n.when = slices.Clone(n.when)
+	for _, c := range further {
+		if !slices.Contains(n.when, c) {
+			n.when = append(n.when, c)
+		}
+	}
+	return n
+}
+
+// FindConditions notes of each call under which conditions an execution needs it. A choice by one bool reads only one
+// of two values, and what is computed for the other alone is not needed. A call may still read what was not computed,
+// for a result that nobody reads then: kernels are defined for whatever lies in memory.
+func (p *Program) FindConditions() {
+	writers, needs, reads := map[int]int{}, map[int]need{}, make([][]need, len(p.Tasks))
+	for k, c := range p.Calls {
+		for _, v := range p.results(c) {
+			writers[p.Root(v)] = k
+		}
+	}
+	for k, t := range p.Tasks {
+		reads[k] = readsOf(t.Workload)
+	}
+	for _, v := range p.Results() {
+		needs[p.Root(v)] = always
+	}
+	for k, c := range slices.Backward(p.Calls) {
+		var n need
+		for _, v := range p.results(c) {
+			n = n.or(needs[p.Root(v)])
+		}
+		// What is not known before the call cannot be asked, and what follows it may be computed only where it holds.
+		unknown := slices.IndexFunc(n.when, func(c Condition) bool {
+			at, computed := writers[p.Root(c.Value)]
+			return computed && at >= k
+		})
+		if unknown >= 0 {
+			n.when = n.when[:unknown]
+		}
+		n.is = true // a result that nobody reads is computed nevertheless
+		p.Calls[k].If = n.when
+		for i, r := range reads[c.Task] {
+			when := make([]Condition, len(r.when))
+			for j, of := range r.when {
+				when[j] = Condition{c.Args[of.Value], of.Is}
+			}
+			root := p.Root(c.Args[i])
+			needs[root] = needs[root].or(need{r.is, n.and(when...).when})
+		}
+	}
+}
+
+// Unconditional is the program with calls that are made in every execution.
+func (p *Program) Unconditional() *Program {
+	q := *p
+	q.Calls = slices.Clone(p.Calls)
+	for k := range q.Calls {
+		q.Calls[k].If = nil
+	}
+	return &q
+}
+
+// results are the values that a call computes.
+func (p *Program) results(c Call) []int {
+	return c.Args[len(c.Args)-len(p.Tasks[c.Task].Workload.Outputs):]
+}
+
+// readsOf is how a kernel needs each of its arguments, its results not among them. Conditions are by argument.
+func readsOf(w *expr.Workload) []need {
+	r := reader{args: map[*expr.Tensor]int{}, needs: map[*expr.Tensor]need{}}
+	for i, t := range w.Inputs {
+		r.args[t] = i
+	}
+	for _, t := range w.Outputs {
+		r.needs[t] = always
+	}
+	for _, t := range slices.Backward(w.Stages) {
+		for _, v := range slices.Concat(t.Axes, t.Reduce) {
+			if v.Limit != nil {
+				r.read(v.Limit, always)
+			}
+		}
+		r.read(t.Body, r.needs[t])
+	}
+	list := make([]need, len(w.Inputs)+len(w.Constants))
+	for i, t := range slices.Concat(w.Inputs, w.Constants) {
+		list[i] = r.needs[t]
+	}
+	return list
+}
+
+// reader finds how a kernel needs its tensors.
+type reader struct {
+	args  map[*expr.Tensor]int
+	needs map[*expr.Tensor]need
+}
+
+// read notes what an expression reads whose value is needed as n says.
+func (r reader) read(e expr.Expr, n need) {
+	switch x := e.(type) {
+	case *expr.Load:
+		r.needs[x.Tensor] = r.needs[x.Tensor].or(n)
+	case *expr.Select:
+		if arg, ok := r.scalar(x.Cond); ok {
+			r.read(x.Cond, n)
+			r.read(x.A, n.and(Condition{arg, true}))
+			r.read(x.B, n.and(Condition{arg, false}))
+			return
+		}
+	}
+	expr.Children(e, func(x expr.Expr) { r.read(x, n) })
+}
+
+// scalar is the number of the argument of which a condition reads the only element.
+func (r reader) scalar(cond expr.Expr) (arg int, ok bool) {
+	l, isLoad := cond.(*expr.Load)
+	if !isLoad || l.Tensor.DType != array.Bool || array.Elements(l.Tensor.Shape) != 1 {
+		return 0, false
+	}
+	arg, ok = r.args[l.Tensor]
+	return arg, ok
+}
