@@ -14,8 +14,8 @@ func (p *Program) Evaluate(inputs map[string]*array.Array) (map[string]*array.Ar
 	return p.EvaluateCalls(inputs, func(Call, []*array.Array, []*array.Array) {})
 }
 
-// EvaluateCalls evaluates the program and shows each call that is needed with its arguments, dense in the shapes of its
-// workload, and its results.
+// EvaluateCalls evaluates the program and shows each call that is needed with its arguments, dense in the shapes of
+// its workload, and its results.
 func (p *Program) EvaluateCalls(inputs map[string]*array.Array,
 	visit func(c Call, args, results []*array.Array)) (map[string]*array.Array, error) {
 	extents, err := p.ExtentsOf(inputs)
