@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/tilth-dev/tilth/compiler/target"
+import (
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
 
 // What a core does at a time. Cores of servers and laptops since Haswell and Zen 2 are within a fifth of it, as their
 // vendors' tables of instructions say; fitted as a whole to times of convolutions and products with AVX2 on Zen 4, and
@@ -87,7 +91,12 @@ func Picking(t *target.Target, vectors float64) float64 {
 // picked, and shifted. Estimated from vendors' tables.
 func Casting(t *target.Target, vectors float64) float64 { return Picking(t, vectors) + vectors/2 }
 
-// MultipliesPairs reports whether it multiplies pairs of bfloat16, at the rate of multiply-adds in float32.
+// MultipliesPairs reports whether it multiplies pairs of bfloat16, at the rate of multiply-adds in float32. Intel's
+// cores with AVX512-FP16, Sapphire Rapids and later, do so at a quarter of it: measured on Emerald Rapids.
 func MultipliesPairs(t *target.Target) bool {
-	return t.CPU.Has("avx512bf16") || t.CPU.Arch == target.ARM && t.CPU.Has("bf16")
+	if t.CPU.Arch == target.ARM {
+		return t.CPU.Has("bf16")
+	}
+	slow := strings.HasPrefix(t.CPU.Model, "Intel") && t.CPU.Has("avx512fp16")
+	return t.CPU.Has("avx512bf16") && !slow
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -73,5 +74,26 @@ func TestAccumulatorsThatFitCostNothing(t *testing.T) {
 	}
 	if Spilled(on, 8) != 0 || Spilled(on, 20) <= 0 {
 		t.Errorf("windows of 8 and 20 accumulators spill %v and %v loads", Spilled(on, 8), Spilled(on, 20))
+	}
+}
+
+// TestPairsAreMultipliedWhereTheyPay: cores of Intel's with AVX512-FP16 have half the rate of float32 with them.
+func TestPairsAreMultipliedWhereTheyPay(t *testing.T) {
+	for _, c := range []struct {
+		preset, model string
+		features      []string
+		want          bool
+	}{
+		{"x86-64-v4", "generic", []string{"avx512bf16"}, true},
+		{"x86-64-v4", "AMD EPYC 26.2.1", []string{"avx512bf16"}, true},
+		{"x86-64-v4", "AMD EPYC 26.2.1", nil, false},
+		{"x86-64-v4", "Intel Xeon Processor 6.207.2", []string{"avx512bf16", "avx512fp16"}, false},
+		{"arm64", "generic", []string{"bf16"}, true},
+	} {
+		on := parse(t, c.preset, 1).Clone()
+		on.CPU.Model, on.CPU.Features = c.model, slices.Sorted(slices.Values(append(on.CPU.Features, c.features...)))
+		if got := MultipliesPairs(on); got != c.want {
+			t.Errorf("%s %s with %v: %v", c.preset, c.model, c.features, got)
+		}
 	}
 }
