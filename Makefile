@@ -76,6 +76,8 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 	@$(MAKE) --no-print-directory build
 	@bench/run.sh
 	@bench/run.sh decoding
+	@bench/run.sh fast
+	@bench/run.sh quantised
 
 OPERATORS ?= -set library,blocks -batch 1
 bench-operators: ## single operators against the machine's limits, and in turns with oneDNN and ggml; OPERATORS='-set ansor'

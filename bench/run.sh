@@ -1,8 +1,10 @@
 #!/bin/bash
 # Compares models on this machine with ONNX Runtime in interleaved runs, and prints a table in Markdown.
 #
-# usage: bench/run.sh [decoding] [FLAGS] [MODEL[:INPUTS.npz] ...]
+# usage: bench/run.sh [decoding|fast|quantised] [FLAGS] [MODEL[:INPUTS.npz] ...]
 #   decoding          one token of decoders, with weights of 32, 16, 8 and 4 bits, without tuning
+#   fast              packages with fast numerics, beside those with default ones, without tuning
+#   quantised         models in bytes, beside their twins in floats, without tuning
 #   MODEL is a name that 'tilth model' knows, or an .onnx file; all built-in models when none is named
 #   --untuned         default schedules only, without tuning
 #   --again           compare also what was compared before with this version of the tree
@@ -21,8 +23,10 @@ scripts/peers.sh
 go build -o "$work/bench" ./bench/models
 read -ra models <<<"${BENCH_MODELS:-}"
 form=()
-if [[ ${1:-} == decoding ]]; then
-  form=(decoding)
-  shift
-fi
+case ${1:-} in
+  decoding | fast | quantised)
+    form=("$1")
+    shift
+    ;;
+esac
 exec "$work/bench" "${form[@]}" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

@@ -105,6 +105,44 @@ func TestResultsGoOnWhereTheyEnded(t *testing.T) {
 	}
 }
 
+func TestPackagesOfTwoKindsStandBesideOneAnother(t *testing.T) {
+	row := func(model, kind, version string, seconds, ratio float64) result {
+		return result{Model: model, Threads: 1, Schedules: kind, Version: version, measurement: measurement{Seconds: seconds, PeerSeconds: seconds * ratio, Ratio: ratio}}
+	}
+	var out strings.Builder
+	besides("Fast numerics", "default", "fast")(&out, "epyc", []result{
+		row("a", "default", "1", 0.004, 1), row("a", "fast", "1", 0.002, 2), row("b", "default", "1", 0.003, 1), row("b", "fast", "2", 0.001, 8),
+	})
+	for _, want := range []string{
+		"### Fast numerics on epyc\n\n1 thread\n", "| a | 2 | 4 | **2.00** (0.00–0.00) | - | 4 | 2.00 |", "| b | 1 | 8 | **8.00** (0.00–0.00) | - | - | - |",
+		"Geometric means: 4.00 × ONNX Runtime, the least 2.00; 2.00 × default.",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestATwinInFloatsIsFoundByItsName(t *testing.T) {
+	f, _ := formOf("quantised")
+	s := &suite{form: f, dir: t.TempDir()}
+	floats := f.kinds[0]
+	for _, name := range []string{"m.onnx", "m_int8.onnx", "alone_int8.onnx"} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := s.entries([]string{"resnet-18", filepath.Join(s.dir, "m_int8.onnx"), filepath.Join(s.dir, "alone_int8.onnx"), filepath.Join(s.dir, "m.onnx")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []string{"resnet-18.onnx", "m.onnx", "", ""} {
+		if e := entries[k]; s.has(e, floats) != (want != "") || want != "" && s.path(e, floats) != filepath.Join(s.dir, want) {
+			t.Errorf("%s: its twin is %v, %s; want %s", e.path, s.has(e, floats), s.path(e, floats), want)
+		}
+	}
+}
+
 func TestProcessorTimeOfThisProcess(t *testing.T) {
 	if used, err := processorTime(os.Getpid()); err != nil || len(strings.Fields(used)) != 2 {
 		t.Errorf("got %q, %v", used, err)

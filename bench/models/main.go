@@ -24,8 +24,6 @@ func run(ctx context.Context, args []string) error {
 	switch form {
 	case "compare":
 		return runComparison(ctx, rest, os.Stdout)
-	case "decoding":
-		return runDecoding(ctx, rest, os.Stdout)
 	case "serve":
 		return runServer(ctx, rest, os.Stdin, os.Stdout)
 	case "trials":
@@ -36,5 +34,8 @@ func run(ctx context.Context, args []string) error {
 	case "table":
 		return runTable(rest, os.Stdout)
 	}
-	return runSuite(ctx, args, os.Stdout)
+	if f, ok := formOf(form); ok {
+		return runSuite(ctx, f, rest, os.Stdout)
+	}
+	return runSuite(ctx, forms[0], args, os.Stdout)
 }

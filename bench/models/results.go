@@ -36,9 +36,6 @@ func (r result) Same(o result) bool {
 	return r.Model == o.Model && r.Threads == o.Threads && r.Schedules == o.Schedules
 }
 
-// resultsName is the file's name.
-const resultsName = "models"
-
 // have reports whether there are results of a version for all kinds of packages.
 func have(rows []result, model string, threads int, version string, kinds []kind) bool {
 	for _, k := range kinds {

@@ -23,15 +23,10 @@ import (
 // suite tunes, compiles and compares models one after another.
 type suite struct {
 	comparison
+	form
 	tilth   string
 	dir     string
 	threads []string
-	// file is the name of the results' file.
-	file string
-	// kinds are the packages of each model, write what models are written with, and extents what packages are executed
-	// with.
-	kinds          []kind
-	write, extents []string
 	// budget is the tuning time of a model for each number of threads.
 	budget  string
 	again   bool
@@ -42,14 +37,6 @@ type suite struct {
 	results *results.File[result]
 }
 
-// kind is a way in which models are compiled.
-type kind struct {
-	// schedules is its name in results; tuned ones are tuned for before.
-	schedules string
-	arguments []string
-	tuned     bool
-}
-
 // entry is a model to compare.
 type entry struct {
 	name   string
@@ -57,23 +44,23 @@ type entry struct {
 	inputs string // .npz; empty = made up
 }
 
-// runSuite goes through models: those named, or all built-in ones. What was compared before with the same version of
-// the tree is left as it is.
-func runSuite(ctx context.Context, args []string, w io.Writer) error {
-	s := &suite{file: resultsName, kinds: []kind{{schedules: untunedSchedules, arguments: []string{"--untuned"}}, {schedules: tunedSchedules, tuned: true}}}
-	names, err := s.parse("bench", args)
+// runSuite goes through models in a form: those named, or all that the form is for. What was compared before with the
+// same version of the tree is left as it is.
+func runSuite(ctx context.Context, f form, args []string, w io.Writer) error {
+	s := &suite{form: f}
+	names, err := s.parse(args)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		names = model.Names()
+		names = s.models
 	}
 	return s.run(ctx, names, w)
 }
 
 // parse reads the flags of a suite, and returns the models that are named.
-func (s *suite) parse(form string, args []string) (names []string, err error) {
-	flags := flag.NewFlagSet(form, flag.ContinueOnError)
+func (s *suite) parse(args []string) (names []string, err error) {
+	flags := flag.NewFlagSet(s.file, flag.ContinueOnError)
 	s.addFlags(flags)
 	flags.StringVar(&s.tilth, "tilth", "bin/tilth", "the program to compare")
 	flags.StringVar(&s.dir, "dir", ".tools/bench", "folder for models, records and packages")
@@ -114,7 +101,7 @@ func (s *suite) entries(names []string) (list []entry, err error) {
 		path, inputs, _ := strings.Cut(n, ":")
 		e := entry{name: strings.TrimSuffix(filepath.Base(path), ".onnx"), path: path, inputs: inputs}
 		if !strings.HasSuffix(path, ".onnx") {
-			e.path = filepath.Join(s.dir, strings.Join(append([]string{path}, s.write...), "")+".onnx")
+			e.path = s.written(path, s.write)
 			if err := model.Check(path, model.Options{}); err != nil {
 				return nil, err
 			}
@@ -122,6 +109,11 @@ func (s *suite) entries(names []string) (list []entry, err error) {
 		list = append(list, e)
 	}
 	return list, nil
+}
+
+// written is the file of a built-in model that is written with some flags.
+func (s *suite) written(name string, flags []string) string {
+	return filepath.Join(s.dir, strings.Join(append([]string{name}, flags...), "")+".onnx")
 }
 
 // all goes on after a model that cannot be compared; the error names them all.
@@ -138,7 +130,7 @@ func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 		}
 	}
 	var out strings.Builder
-	writerOf(s.file)(&out, s.machine, s.results.Rows)
+	s.table(&out, s.machine, s.results.Rows)
 	_, err := io.WriteString(w, out.String())
 	return errors.Join(err, failed)
 }
@@ -148,18 +140,18 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 	if err != nil {
 		return fmt.Errorf("-threads: %w", err)
 	}
-	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, s.kinds) {
+	kinds := slices.DeleteFunc(slices.Clone(s.kinds), func(k kind) bool { return !s.has(e, k) })
+	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, kinds) {
 		return nil
 	}
-	if _, err := os.Stat(e.path); err != nil {
-		if _, err := s.ask(ctx, append([]string{"model", e.name, "-o", e.path}, s.write...)...); err != nil {
+	var rows []result
+	for _, k := range kinds {
+		of, err := s.source(ctx, e, k)
+		if err != nil {
 			return err
 		}
-	}
-	var rows []result
-	for _, k := range s.kinds {
 		fmt.Fprintf(w, "%s, %s, %s\n", e.name, plural(n), k.schedules)
-		r, err := s.compiled(ctx, e, n, k)
+		r, err := s.compiled(ctx, of, n, k)
 		if err != nil {
 			return err
 		}
@@ -169,6 +161,43 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 		return err
 	}
 	return s.results.Add(rows)
+}
+
+// path is the file of the model that packages of a kind are made of: of what is compared, or of its twin in floats.
+func (s *suite) path(e entry, k kind) string {
+	switch {
+	case !k.floats:
+		return e.path
+	case s.isBuiltIn(e):
+		return s.written(e.name, nil)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(e.path, ".onnx"), quantisedSuffix) + ".onnx"
+}
+
+func (s *suite) isBuiltIn(e entry) bool { return e.path == s.written(e.name, s.write) }
+
+// has reports whether there is a model for packages of a kind.
+func (s *suite) has(e entry, k kind) bool {
+	if !k.floats || s.isBuiltIn(e) {
+		return true
+	}
+	path := s.path(e, k)
+	_, err := os.Stat(path)
+	return err == nil && path != e.path
+}
+
+// source is the model that packages of a kind are made of. Built-in ones are written when they are first needed.
+func (s *suite) source(ctx context.Context, e entry, k kind) (entry, error) {
+	flags := s.write
+	if k.floats {
+		flags = nil
+	}
+	e.path = s.path(e, k)
+	if _, err := os.Stat(e.path); err == nil {
+		return e, nil
+	}
+	_, err := s.ask(ctx, append([]string{"model", e.name, "-o", e.path}, flags...)...)
+	return e, err
 }
 
 // compiled makes a package, with tuned schedules after tuning.
@@ -209,7 +238,7 @@ func (s *suite) compare(ctx context.Context, e entry, threads string, rows []res
 	}
 	command := append(s.under, self, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
 		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-onednn", s.onednn, "-script", s.script)
-	command = append(command, s.extents...)
+	command = append(command, s.compared...)
 	for _, r := range rows {
 		command = append(command, r.Compiled.Package)
 	}

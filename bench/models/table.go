@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// documentPart is the part of a document that the table replaces, layersPart that of the kernels of some models.
-const documentPart, layersPart = "bench table", "bench layers"
+// layersPart is the part of a document that has the kernels of some models.
+const layersPart = "bench layers"
 
 // runTable prints the tables of all machines' results.
 func runTable(args []string, w io.Writer) error {
@@ -22,28 +22,28 @@ func runTable(args []string, w io.Writer) error {
 	folder := flags.String("results", results.Folder, "folder with the results of all machines")
 	kernels := flags.Int("kernels", 0, "so many kernels that take longest, for each result")
 	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
-	ofDecoders := flags.Bool("decoding", false, "the tables of decoders")
+	of := flags.String("of", "", "the tables of decoding, fast or quantised")
 	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
 	layers := flags.String("layers", "", "only the kernels, untuned on one thread, of these models, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	name, part := resultsName, documentPart
+	f, known := formOf(*of)
 	switch {
-	case *ofDecoders && *layers != "":
-		return errors.New("-decoding and -layers are two tables: give one of them")
-	case *ofDecoders:
-		name, part = decodingName, decodingPart
+	case !known:
+		return fmt.Errorf("-of %s: there are no results of that name", *of)
+	case *of != "" && *layers != "":
+		return errors.New("-of and -layers are two tables: give one of them")
 	case *layers != "":
-		part = layersPart
+		f.part = layersPart
 	}
-	machines, err := results.Machines(*folder, name)
+	machines, err := results.Machines(*folder, f.file)
 	if err != nil {
 		return err
 	}
 	var out strings.Builder
 	for _, machine := range machines {
-		r, err := results.Open[result](*folder, machine, name)
+		r, err := results.Open[result](*folder, machine, f.file)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func runTable(args []string, w io.Writer) error {
 			writeLayers(&out, machine, r.Rows, strings.Split(*layers, ","))
 			continue
 		}
-		writerOf(name)(&out, machine, r.Rows)
+		f.table(&out, machine, r.Rows)
 		for _, row := range sorted(r.Rows) {
 			if row.Ratio < *below && *kernels > 0 && len(row.Kernels) > 0 {
 				row.writeKernels(&out, *kernels)
@@ -59,18 +59,10 @@ func runTable(args []string, w io.Writer) error {
 		}
 	}
 	if *into != "" {
-		return document.Splice(*into, part, out.String())
+		return document.Splice(*into, f.part, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err
-}
-
-// writerOf is what writes the tables of a file of results.
-func writerOf(file string) func(out *strings.Builder, machine string, rows []result) {
-	if file == decodingName {
-		return writeDecoding
-	}
-	return writeTables
 }
 
 // writeTables writes a machine's results as tables in Markdown, those of the same number of threads and schedules

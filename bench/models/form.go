@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/model"
+)
+
+// form is a way to go through models.
+type form struct {
+	// name is what it is called on the command line, file the name of the file with its results, and part the part of
+	// a document that has their table.
+	name, file, part string
+	// models are compared when none is named.
+	models []string
+	// write are the flags that built-in models are written with, kinds the packages of each, and compared those that
+	// their comparison has besides.
+	write, compared []string
+	kinds           []kind
+	// table writes a machine's results as tables in Markdown.
+	table func(out *strings.Builder, machine string, rows []result)
+}
+
+// kind is a way in which models are compiled.
+type kind struct {
+	// schedules is its name in results; tuned ones are tuned for before.
+	schedules string
+	arguments []string
+	tuned     bool
+	// floats is set where the package is of the model as it was before its quantisation.
+	floats bool
+}
+
+// resultsName is the file's name of the results that the first form keeps.
+const resultsName = "models"
+
+// The forms, the first of which needs no name.
+var forms = []form{
+	{
+		file: resultsName, part: "bench table", models: model.Names(), table: writeTables,
+		kinds: []kind{{schedules: untunedSchedules, arguments: []string{"--untuned"}}, {schedules: tunedSchedules, tuned: true}},
+	},
+	{
+		name: "decoding", file: "decoding", part: "bench decoding", models: []string{"gpt-small", "llama-small"}, table: writeDecoding,
+		write: []string{"--past", "--last"}, kinds: decodingKinds(),
+		compared: []string{"-shape", "sequence=1", "-shape", fmt.Sprintf("%s=%d", pastExtent, tokensBefore)},
+	},
+	{
+		name: "fast", file: "fast", part: "bench fast", table: besides("Fast numerics", "default", "fast"),
+		models: []string{"resnet-50", "mobilenet-v2", "vgg-16", "bert-base", "bert-small", "vit-b-16", "gpt-small", "llama-small", "lstm"},
+		kinds: []kind{
+			{schedules: "default", arguments: []string{"--untuned"}},
+			{schedules: "fast", arguments: []string{"--untuned", "--numerics", "fast"}},
+		},
+	},
+	{
+		name: "quantised", file: "quantised", part: "bench quantised", table: besides("Models in bytes", "float32", "int8"), write: []string{"--quantise"},
+		models: []string{
+			"resnet-18", "resnet-50", "resnet-50-v2", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3", "efficientnet-b0", "squeezenet-v1.1", "shufflenet-v2",
+			"densenet-121", "inception-v3", "vgg-16", "regnet-y-400mf", "resnext-50-32x4d",
+		},
+		kinds: []kind{{schedules: "float32", arguments: []string{"--untuned"}, floats: true}, {schedules: "int8", arguments: []string{"--untuned"}}},
+	},
+}
+
+// formOf finds a form by its name.
+func formOf(name string) (form, bool) {
+	k := slices.IndexFunc(forms, func(f form) bool { return f.name == name })
+	if k < 0 {
+		return form{}, false
+	}
+	return forms[k], true
+}
+
+// quantisedSuffix ends the names of files with quantised models, as those of their twins in floats do not.
+const quantisedSuffix = "_int8"
+
+// tokensBefore is how many tokens are before the one that a decoder is timed with.
+const tokensBefore = 128
+
+// decodingKinds are the forms in which a decoder's weights are kept.
+func decodingKinds() []kind {
+	shape := []string{"--untuned", "--shape", fmt.Sprintf("batch=1,sequence=1..32:1,%s=0..%d", pastExtent, tokensBefore)}
+	return []kind{
+		{schedules: "32 bits", arguments: shape},
+		{schedules: "16 bits", arguments: append(slices.Clone(shape), "--numerics", "fast")},
+		{schedules: "8 bits", arguments: append(slices.Clone(shape), "--numerics", "fast", "--weights", "int8")},
+		{schedules: "4 bits", arguments: append(slices.Clone(shape), "--numerics", "fast", "--weights", "int4")},
+	}
+}
