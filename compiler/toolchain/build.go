@@ -88,9 +88,9 @@ var keepOrder = []string{"-mllvm", "-enable-misched=false"}
 // time that a kernel compiles.
 var noReduction = []string{"-mllvm", "-disable-lsr"}
 
-// alignedStack has kernels align their stack to the vectors that they keep there. Clang learns that too late otherwise,
-// when it has no register left to restore the stack by, and a vector may lie across two lines, or two pages: a tile of
-// 7x4 vectors of AVX-512, one register too many, took three times as long, depending on its callers' stack.
+// alignedStack has kernels align their stack to the vectors that they keep there. Clang learns of these too late
+// otherwise, when it has no register left to restore the stack by, and a vector may lie across two lines, or two
+// pages: a tile of 7x4 vectors of AVX-512, one register too many, took three times as long with some callers' stacks.
 const alignedStack = "-mstackrealign"
 
 // noLifetimes leaves out the marks where the life of each local variable begins and ends. A kernel has hundreds, all
