@@ -88,7 +88,7 @@ var parts = []column{
 	{"sum_wait_tlb_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[2]) }},
 	{"sum_wait_l3_loss", func(a *candidate) float64 { return a.loss(a.Total.Cycles.Waits[3]) }},
 	{"sum_cold_loss", func(a *candidate) float64 {
-		return a.loss(a.Constants.Bytes / float64(machine.Line(a.Target)) * machine.ColdLine)
+		return a.loss(a.Constants.Bytes / float64(machine.Line(a.Target)) * machine.ColdLine(a.Target))
 	}},
 	{"sum_elapsed_loss", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.ideal()) }},
 	{"sum_elapsed_cost", func(a *candidate) float64 { return features.Ratio(a.Total.Elapsed, a.cycles) }},

@@ -97,6 +97,10 @@ func MultipliesPairs(t *target.Target) bool {
 	if t.CPU.Arch == target.ARM {
 		return t.CPU.Has("bf16")
 	}
-	slow := strings.HasPrefix(t.CPU.Model, "Intel") && t.CPU.Has("avx512fp16")
-	return t.CPU.Has("avx512bf16") && !slow
+	return t.CPU.Has("avx512bf16") && !isMesh(t)
+}
+
+// isMesh reports whether it is one of Intel's servers since Sapphire Rapids, whose many cores are on a mesh.
+func isMesh(t *target.Target) bool {
+	return strings.HasPrefix(t.CPU.Model, "Intel") && t.CPU.Has("avx512fp16")
 }

@@ -92,9 +92,9 @@ func (x *variant) waiting(z sizes) float64 {
 	lines := (codes + bytes) / float64(machine.Line(x.target))
 	switch {
 	case z.prefetch >= farAhead && z.vectors > 1:
-		return lines * machine.PrefetchedLine * farther
+		return lines * machine.PrefetchedLine(x.target) * farther
 	case z.prefetch > 0 && z.rows*z.vectors > 4:
-		return lines * machine.PrefetchedLine
+		return lines * machine.PrefetchedLine(x.target)
 	}
-	return lines * machine.ColdLine
+	return lines * machine.ColdLine(x.target)
 }

@@ -154,9 +154,9 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 	}
 	lines := bytes / float64(machine.Line(t))
 	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
-		return lines * (machine.PrefetchedLine + math.Abs(math.Log2(float64(z.pf)/1024))/10)
+		return lines * (machine.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/1024))/10)
 	}
-	return lines * machine.ColdLine
+	return lines * machine.ColdLine(t)
 }
 
 // innermost is how many steps the innermost loop of the reduction has, unrolled ones included.

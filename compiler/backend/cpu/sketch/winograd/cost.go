@@ -174,9 +174,9 @@ const (
 func (x *tile) weightCycles(t *target.Target, z sizes, prefetch int64, product, blocks, workers float64) float64 {
 	bytes := float64(x.filtering.Products*x.ic/x.terms()*x.oc) * float64(t.CPU.VectorBytes) / float64(x.lanes)
 	lines := bytes / float64(machine.Line(t))
-	first := 0.8 * machine.ColdLine * lines // the products hide the rest
+	first := 0.8 * machine.ColdLine(t) * lines // the products hide the rest
 	if prefetch > 0 {
-		first = max(neverHidden*machine.ColdLine*lines, first-hiddenBehind*product)
+		first = max(neverHidden*machine.ColdLine(t)*lines, first-hiddenBehind*product)
 		first += perOctave * math.Abs(math.Log2(float64(prefetch)/farAhead)) * lines
 	}
 	if !z.blocked() {
