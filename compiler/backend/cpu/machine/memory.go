@@ -34,13 +34,17 @@ const (
 )
 
 // ColdLine is what a line of a constant takes from memory.
-func ColdLine(t *target.Target) float64 { return distance(t) * coldLine }
+func ColdLine(t *target.Target) float64 { return Distance(t) * coldLine }
 
 // PrefetchedLine is what is left of it where a prefetch hides a part behind arithmetic.
-func PrefetchedLine(t *target.Target) float64 { return distance(t) * prefetchedLine }
+func PrefetchedLine(t *target.Target) float64 { return Distance(t) * prefetchedLine }
 
-// distance is by how much memory is farther from a core than from most.
-func distance(t *target.Target) float64 {
+// FetchedAhead is how many bytes ahead of their use lines of constants are best fetched. The farther memory is, the
+// earlier: by twice as much, five models are 1.00 to 1.02 times as fast on Emerald Rapids.
+func FetchedAhead(t *target.Target) float64 { return Distance(t) * 1024 }
+
+// Distance is by how much the last cache and memory are farther from a core than from most.
+func Distance(t *target.Target) float64 {
 	if isMesh(t) {
 		return farther
 	}

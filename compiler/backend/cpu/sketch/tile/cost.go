@@ -154,7 +154,7 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 	}
 	lines := bytes / float64(machine.Line(t))
 	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {
-		return lines * (machine.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/1024))/10)
+		return lines * (machine.PrefetchedLine(t) + math.Abs(math.Log2(float64(z.pf)/machine.FetchedAhead(t)))/10)
 	}
 	return lines * machine.ColdLine(t)
 }
