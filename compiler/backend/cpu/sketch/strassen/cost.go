@@ -73,8 +73,8 @@ const (
 	// of 4 x 2 8.1 ms.
 	plenty      = 12
 	lostForEach = 0.025
-	// handedFar is the part more that it takes where the last cache is far, through which its sums go. On Emerald Rapids
-	// vit-b-16 is 1.14 times as fast without it on one thread; ResNet-50, BERT and GPT-2 do not care.
+	// handedFar is the part more that it takes where the last cache is far, through which its sums go. On Emerald
+	// Rapids vit-b-16 is 1.14 times as fast without it on one thread; ResNet-50, BERT and GPT-2 do not care.
 	handedFar = 0.1
 	// nearestAhead bytes of prefetching are best; each factor of two more costs lostAhead.
 	nearestAhead = 512
