@@ -43,7 +43,8 @@ schedule. It is used only if its outputs are right and it is not clearly slower.
 
 With --weights int8 or int4, weights of a model in floats are kept in integers: a quarter
 or a seventh of the bytes, for which a model that makes one token at a time waits. It is
-printed how many of the weights were, and --check tells what accuracy that costs.
+printed how many of the weights were, and --check tells what accuracy that costs. Weights
+of convolutions by more than single elements have 8 bits with int4, too.
 
 With --check, the package runs once on the inputs of a file before it is written. Its
 outputs are compared with those of the same model with strict numerics on this processor;

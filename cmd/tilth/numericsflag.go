@@ -42,7 +42,7 @@ func (f *storageFlag) add(c *cobra.Command) {
 // addWeights adds the flag of commands that may keep weights in integers.
 func (f *storageFlag) addWeights(c *cobra.Command) {
 	c.Flags().StringVar(&f.weights, "weights", "float",
-		"what weights of products and tables of embeddings are kept as: float, int8 (a scale for each channel) or int4 (a scale for each 32 weights); they are dequantised in registers, or, with --numerics fast, multiplied with data in 8 bits")
+		"what weights of products and convolutions and tables of embeddings are kept as: float, int8 (a scale for each channel) or int4 (matrices with a scale for each 32 weights, others as int8); they are dequantised in registers, or, with --numerics fast, those of matrices multiplied with data in 8 bits")
 }
 
 // weightBits are the values of --weights, as array.Storage has them.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/accuracy"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -52,6 +53,34 @@ func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 		}
 		if constants < codes || constants > codes+2048 {
 			t.Errorf("model %d: constants take %d bytes, codes are %d of them", k, constants, codes)
+		}
+	}
+}
+
+// TestKernelsInIntegersAreRightInPackages: convolutions by direct sums and by Winograd's algorithm are as the
+// evaluator has them.
+func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
+	tc, machine := toolchaintest.Native(t, 1)
+	model := sketch.New().Input("x", 1, 3, 25, 21).Known("k", sketch.Wave(0, 1, 32, 3, 7, 7)).Constant("b", 32).
+		Known("w", sketch.Wave(0, 1, 32, 32, 3, 3)).Known("v", sketch.Wave(0, 1, 48, 32, 3, 3)).Known("g", sketch.Wave(0, 1, 64, 12, 3, 3)).
+		Node("stem = Conv x k b", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 3, 3, 3, 3)).Node("r = Relu stem").
+		Node("c = Conv r w b", sketch.Same3x3).Node("s = Add c r").Node("z = Relu s").
+		Node("d = Conv z v", sketch.Same3x3, sketch.Ints("strides", 2, 2)).
+		Node("y = Conv d g", sketch.Ints("pads", 2, 2, 2, 2), sketch.Ints("dilations", 2, 2), sketch.Int("group", 4)).Output("y")
+	inputs := map[string]*array.Array{"x": sketch.Wave(0, 1, 1, 3, 25, 21)}
+	p := quantisedProgram(t, model, 8)
+	evaluated, err := p.Evaluate(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, level := range []schedule.Numerics{schedule.Strict, schedule.Default} {
+		o := Options{Target: machine, Toolchain: tc, Parallel: 2}
+		outputs, err := RunOnce(t.Context(), []*program.Program{p}, []map[string]*array.Array{inputs}, o, Defaults(machine, level))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := accuracy.Relative(outputs[0]["y"], evaluated["y"]); !(off <= 1e-5) {
+			t.Errorf("%v: outputs are off by %g of their largest", level, off)
 		}
 	}
 }

@@ -7,8 +7,12 @@ type Storage struct {
 	// Constants is set where only what is known when the model is compiled is stored so, as its weights: activations
 	// stay in float32.
 	Constants bool
-	// WeightBits is 4 or 8 where weights of products are kept in integers of so many bits; 0 where they are not.
+	// WeightBits is 4 or 8 where weights of products are kept in integers of so many bits; 0 where they are not. Those
+	// of convolutions have 8 unless they are matrices.
 	WeightBits int64
+	// FloatKernels is set where weights of convolutions stay floats that are no matrices: instructions multiply these
+	// faster than integers that are cast.
+	FloatKernels bool
 	// RowBytes is what rows of constant factors are to be multiples of, where one order of their axes makes them so; 0
 	// where it does not matter.
 	RowBytes int64

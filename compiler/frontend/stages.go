@@ -17,7 +17,7 @@ var passes = slices.Concat(rewrite.Passes, placement.Passes)
 func (o Options) passes() []graph.Pass {
 	list := passes
 	if o.Storage.WeightBits > 0 {
-		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.QuantiseWeights(o.Storage.WeightBits, o.Quantised))
+		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.QuantiseWeights(o.Storage, o.Quantised))
 	}
 	if o.Storage.RowBytes > 0 {
 		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.AlignRows(o.Storage.RowBytes, o.Storage.ElementBytes()))

@@ -9,6 +9,6 @@ var Lowered = slices.Concat(
 	reshapeDefs, moveDefs, sliceDefs, gatherDefs, knownDefs,
 	argDefs, cumulativeDefs, einsumDefs, triluDefs, oneHotDefs, reverseDefs, resizeDefs, gatherNDDefs, scatterDefs, topKDefs,
 	dataShapeDefs, signalWindowDefs, dftDefs, gridSampleDefs, maxUnpoolDefs, roiDefs, lpPoolDefs, col2ImDefs, detDefs, deformConvDefs,
-	recurrentDefs, quantizeDefs, blockMatMulDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
+	recurrentDefs, quantizeDefs, blockMatMulDefs, scaledConvDefs, hardmaxDefs, lrnDefs, attentionDefs, cacheDefs,
 	openDefs, stepsDefs, selectionDefs, uniqueDefs, suppressionDefs,
 )

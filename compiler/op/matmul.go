@@ -91,7 +91,7 @@ func factor(n *Node, e expr.Expr) expr.Expr {
 	if e.DType().IsFloat() {
 		return wide(e)
 	}
-	return expr.To(n.Out.DType, e)
+	return expr.To(wideType(n.Out.DType), e)
 }
 
 // matrix makes an operand of a product readable: even one element stays in memory, so that the product has two loads.

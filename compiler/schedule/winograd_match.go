@@ -110,11 +110,11 @@ func (s *Schedule) matchConv(g *Stage) (*conv, error) {
 // matchLoads takes the product apart. Small integers and elements of 16 bits are cast to the type of the sum.
 func (s *Schedule) matchLoads(g *Stage, c *conv) error {
 	a, b, ok := Factors(g.Body)
-	if !ok || !c.multiplies(a.DType()) || !c.multiplies(b.DType()) {
-		return fmt.Errorf("is not a sum of products of two loads of floats or of integers")
-	}
-	if a.Tensor.Role == expr.Constant {
+	if ok && a.Tensor.Role == expr.Constant {
 		a, b = b, a
+	}
+	if !ok || !c.multiplies(a.DType()) || !c.multiplies(b.DType()) && b.DType() != array.Int8 {
+		return fmt.Errorf("is not a sum of products of two loads of floats or of integers")
 	}
 	if c.integers && (a.DType().Bytes() > 1 || b.DType().Bytes() > 2) {
 		return fmt.Errorf("multiplies integers whose sums have more digits than floats")

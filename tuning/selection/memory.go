@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
 // What algorithms add to a package's weights may take this part of them, and as much as is spent without asking:
@@ -16,6 +18,9 @@ const (
 	freeBytes     = 84 << 20
 	sumsPart      = 1.0 / 6
 	freeSumsBytes = 48 << 20
+	// addedToIntegers is the part of integers where convolutions have them for weights, which were asked for because
+	// they are small: all together is less than floats would take. Nothing is free then.
+	addedToIntegers = 2.0
 )
 
 // size is what algorithms add to the weights, in bytes: Strassen's sums, and everything.
@@ -25,13 +30,32 @@ func (s size) within(limit size) bool { return s.sums <= limit.sums && s.all <= 
 
 // limitOf is what may be added to the weights of a program.
 func limitOf(p *program.Program) size {
-	weights := 0.0
+	floats, integers, convolves := 0.0, 0.0, false
 	for _, task := range p.Tasks {
+		convolves = convolves || slices.ContainsFunc(task.Workload.Stages, castsIntegers)
 		for _, c := range task.Workload.Constants {
-			weights += float64(array.Elements(c.Shape)*c.DType.Bytes()) * float64(task.Count)
+			bytes := float64(array.Elements(c.Shape)*c.DType.Bytes()) * float64(task.Count)
+			if c.DType.IsInt() {
+				integers += bytes
+			} else {
+				floats += bytes
+			}
 		}
 	}
-	return size{sums: int64(max(sumsPart*weights, freeSumsBytes)), all: int64(addedPart*weights) + freeBytes}
+	sums := int64(max(sumsPart*(floats+integers), freeSumsBytes))
+	if convolves {
+		return size{sums: sums, all: int64(addedPart*floats + addedToIntegers*integers)}
+	}
+	return size{sums: sums, all: int64(addedPart*(floats+integers)) + freeBytes}
+}
+
+// castsIntegers reports whether a stage is a sum of floats by weights in integers, whose transforms are floats.
+func castsIntegers(t *expr.Tensor) bool {
+	a, b, ok := schedule.Factors(t.Body)
+	if !ok || t.Combiner != expr.Sum || !t.DType.IsFloat() {
+		return false
+	}
+	return slices.ContainsFunc([]*expr.Load{a, b}, func(l *expr.Load) bool { return l.Tensor.Role == expr.Constant && l.DType().IsInt() })
 }
 
 // fastest is what the first alternatives of all tasks add.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
@@ -100,6 +101,46 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 	}
 	if limit := limitOf(p); added.all == 0 || !added.within(limit) {
 		t.Errorf("%d bytes beside the weights, at most %d are allowed", added.all, limit.all)
+	}
+}
+
+// TestIntegersStaySmall: transformed weights are floats, so convolutions of many channels, whose are the most, are
+// computed directly where weights are in integers, and all take less than floats do. Those of few channels, which gain
+// most, are not.
+func TestIntegersStaySmall(t *testing.T) {
+	machine, err := target.Parse("x86-64-v3", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Build("resnet-18", model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{WeightBits: 8}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	choices, err := Choose(t.Context(), p, machine, schedule.Default, Sources{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elements, added := int64(0), int64(0)
+	for k, task := range p.Tasks {
+		s, err := schedule.Replay(task.Workload, choices[k].Trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, all := s.AddedBytes()
+		added += all * int64(task.Count)
+		for _, c := range task.Workload.Constants {
+			elements += array.Elements(c.Shape) * int64(task.Count)
+		}
+		if strings.Contains(task.Name, "56x56x64 k3x3 in 8 bits") && len(s.Algorithms()) == 0 {
+			t.Errorf("%s is computed directly", task.Name)
+		}
+	}
+	if added == 0 || elements+added > 3*elements {
+		t.Errorf("%d bytes beside %d weights in integers", added, elements)
 	}
 }
 

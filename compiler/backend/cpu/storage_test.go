@@ -23,11 +23,11 @@ func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
 		{"x86-64-v4", "", bf16, array.Storage{Type: bf16, Constants: true}},
 		{"arm64", "", array.Invalid, array.Storage{Type: bf16, Constants: true}},
 		{"riscv64", "", array.Invalid, array.Storage{}},
-		{"x86-64-v4", "avx512bf16", array.Invalid, array.Storage{Type: bf16}},
+		{"x86-64-v4", "avx512bf16", array.Invalid, array.Storage{Type: bf16, FloatKernels: true}},
 		{"x86-64-v4", "avx512bf16", f16, array.Storage{Type: f16, Constants: true}},
-		{"arm64", "bf16", array.Invalid, array.Storage{Type: bf16}},
+		{"arm64", "bf16", array.Invalid, array.Storage{Type: bf16, FloatKernels: true}},
 		{"sapphire-rapids", "", f16, array.Storage{Type: f16, Constants: true}},
-		{"granite-rapids", "", f16, array.Storage{Type: f16}},
+		{"granite-rapids", "", f16, array.Storage{Type: f16, FloatKernels: true}},
 	} {
 		on, err := target.Parse(c.name, 1)
 		if err != nil {

@@ -6,13 +6,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, with or
-// without what follows it.
+// DrawConv draws a convolution that Winograd computes: any size, kernel, strides, batch, padding and channels, weights
+// of the data's type or in integers, with or without what follows it.
 func DrawConv(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64, array.Uint8, array.Int8}).Draw(t, "dtype")
 	kernel := d
-	if d.IsInt() {
+	if d.IsInt() || rapid.IntRange(0, 3).Draw(t, "integers") == 0 {
 		kernel = array.Int8
 	}
 	n, ic, oc := g.int("batch", 1, 3), g.int("in", 1, 20), g.int("out", 1, 37)
@@ -37,7 +37,7 @@ func DrawConv(t *rapid.T) *expr.Workload {
 		if d.IsInt() {
 			return expr.MulE(expr.To(array.Int32, a), expr.To(array.Int32, b))
 		}
-		return expr.MulE(a, b)
+		return expr.MulE(a, expr.To(d, b))
 	})
 	out := conv
 	if epilogue := rapid.Bool().Draw(t, "epilogue"); epilogue && d.IsInt() {

@@ -7,14 +7,14 @@ import (
 )
 
 // DrawNarrowProduct draws a convolution or a matrix product in float32 of elements of which at least one operand is
-// stored in 16 bits, as programs for fast numerics have them: padded or not, with what is after it, and stored as any
-// type.
+// stored in 16 bits, as programs for fast numerics have them, or by weights in integers: padded or not, with what is
+// after it, and stored as any type.
 func DrawNarrowProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	const f = array.Float32
 	types := rapid.SampledFrom([][2]array.DType{
 		{array.BFloat16, array.BFloat16}, {array.BFloat16, array.BFloat16}, {array.Float16, array.Float16}, {f, array.BFloat16},
-		{f, array.Float16}, {array.BFloat16, f}, {array.Float16, array.BFloat16},
+		{f, array.Float16}, {array.BFloat16, f}, {array.Float16, array.BFloat16}, {f, array.Int8}, {array.Float16, array.Int8},
 	}).Draw(t, "types")
 	size, kernel, stride := g.int("size", 3, 9), g.int("kernel", 1, 3), g.int("stride", 1, 2)
 	in, out := g.int("in", 1, 3)*rapid.SampledFrom([]int64{1, 2, 4, 8}).Draw(t, "channels"), g.int("out", 1, 70)

@@ -16,13 +16,15 @@ import (
 //
 //   - the matrix that rows of data, or the positions of an image, are multiplied with, which becomes the weights of an
 //     op.BlockMatMul;
+//   - the kernels of other convolutions, which become the weights of an op.ScaledConv, in 8 bits always, unless the
+//     storage has them stay floats;
 //   - the table that a Gather takes rows of, with a scale for each row, in 8 bits always: few rows are read.
 //
 // Weights that are small, whose channels are short or, in 4 bits, no multiple of 32, or that have elements which are
 // not finite, stay as they are. The function told, unless nil, is told of how many weights how many are quantised.
-func QuantiseWeights(bits int64, told func(quantised, all int)) graph.Pass {
-	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", bits), Run: func(g *graph.Graph) error {
-		q := &weightQuantiser{Graph: g, bits: bits, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
+func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass {
+	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: func(g *graph.Graph) error {
+		q := &weightQuantiser{Graph: g, bits: as.WeightBits, floatKernels: as.FloatKernels, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
 		var nodes []*graph.Node
 		replaced := map[*graph.Value]*graph.Value{}
 		for _, n := range g.Nodes {
@@ -53,11 +55,22 @@ const (
 	leastNeighbours = 32
 )
 
-// weightsUse is a constant as it is used: as a matrix (K, N), transposed or not, or as a table.
+// weightsUse is a constant as it is used.
 type weightsUse struct {
 	*graph.Value
-	table, transposed bool
+	form weightsForm
 }
+
+type weightsForm uint8
+
+const (
+	// asMatrix is (K, N), and asTransposed (N, K).
+	asMatrix weightsForm = iota
+	asTransposed
+	// asKernels is (channels out, channels in of a group, window).
+	asKernels
+	asTable
+)
 
 // quantisedWeights are integers with their scales and, unless it is zero, their zero point.
 type quantisedWeights struct{ integers, scales, zero *graph.Value }
@@ -65,6 +78,8 @@ type quantisedWeights struct{ integers, scales, zero *graph.Value }
 type weightQuantiser struct {
 	*graph.Graph
 	bits int64
+	// floatKernels leaves kernels of convolutions as they are.
+	floatKernels bool
 	// made has nil for weights that stay.
 	made map[weightsUse]*quantisedWeights
 	all  map[*graph.Value]bool
@@ -90,19 +105,24 @@ func (q *weightQuantiser) count() int {
 // node is what a node becomes that has weights in integers; nil for others.
 func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 	switch _, isProduct := n.Product(); {
-	case isProduct && n.Is(op.Conv):
-		use := weightsUse{Value: n.Operands[1], transposed: true}
-		if w := q.weights(n, use, isPointwise(n)); w != nil {
+	case isProduct && n.Is(op.Conv) && isPointwise(n):
+		if w := q.weights(n, weightsUse{n.Operands[1], asTransposed}, true); w != nil {
 			return q.pointwise(n, w)
 		}
+	case isProduct && n.Is(op.Conv):
+		if w := q.weights(n, weightsUse{n.Operands[1], asKernels}, !q.floatKernels); w != nil {
+			return q.convolution(n, w)
+		}
 	case isProduct:
-		use := weightsUse{Value: n.Operands[1], transposed: n.Is(op.Gemm) && n.Int("transB", 0) != 0}
+		use := weightsUse{Value: n.Operands[1]}
+		if n.Is(op.Gemm) && n.Int("transB", 0) != 0 {
+			use.form = asTransposed
+		}
 		if w := q.weights(n, use, isPlainProduct(n)); w != nil {
 			return q.product(n, n.Operands[0], w, n.Result.Name)
 		}
 	case n.Is(op.Gather) && len(n.Operands[0].Shape) == 2:
-		use := weightsUse{Value: n.Operands[0], table: true}
-		if w := q.weights(n, use, n.Operands[1].Const == nil && n.Int("axis", 0) == 0); w != nil {
+		if w := q.weights(n, weightsUse{n.Operands[0], asTable}, n.Operands[1].Const == nil && n.Int("axis", 0) == 0); w != nil {
 			return q.lookup(n, w)
 		}
 	}
@@ -140,9 +160,12 @@ func (q *weightQuantiser) weights(n *graph.Node, use weightsUse, plainly bool) *
 	if !known {
 		q.Budget.For(n.Name, n.Op)
 		q.Budget.Bytes(2 * use.Const.Len() * array.Float32.Bytes())
-		if use.table {
+		switch use.form {
+		case asTable:
 			w = q.tableOf(use)
-		} else {
+		case asKernels:
+			w = q.kernelsOf(use)
+		default:
 			w = q.matrixOf(use)
 		}
 		q.made[use] = w
@@ -162,13 +185,30 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 	return &quantisedWeights{integers: q.Constant(use.Name, integers), scales: q.Constant(use.Name+".scales", scales)}
 }
 
+// kernelsOf has a scale for each output channel, whose elements are a row. Those of single channels, as depthwise
+// convolutions have them, are small.
+func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
+	channels := use.Shape[0]
+	terms := use.Const.Len() / channels
+	if terms < leastNeighbours || channels < 2 || use.Shape[1] == 1 {
+		return nil
+	}
+	rows := &array.Array{DType: use.DType, Shape: []int64{channels, terms}, Data: use.Const.Data}
+	integers, scales := array.Quantise(rows, 1, terms, -127, 127)
+	if !areFinite(scales) {
+		return nil
+	}
+	integers.Shape, scales.Shape = use.Shape, use.Shape[:1]
+	return &quantisedWeights{integers: q.Constant(use.Name, integers), scales: q.Constant(use.Name+".scales", scales)}
+}
+
 // matrixOf has codes as op.BlockMatMul has them: without a sign in 4 bits.
 func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	matrix := use.Const
 	if len(matrix.Shape) > 2 { // of a convolution by single elements
 		matrix = &array.Array{DType: matrix.DType, Shape: matrix.Shape[:2], Data: matrix.Data}
 	}
-	if use.transposed {
+	if use.form == asTransposed {
 		matrix = op.Arrange(matrix, []int{1, 0})
 	}
 	depth := matrix.Shape[0]

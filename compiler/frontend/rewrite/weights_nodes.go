@@ -47,6 +47,17 @@ func (q *weightQuantiser) pointwise(n *graph.Node, w *quantisedWeights) ([]*grap
 	return append(append([]*graph.Node{rows}, product...), result), err
 }
 
+// convolution is one by kernels in integers.
+func (q *weightQuantiser) convolution(n *graph.Node, w *quantisedWeights) ([]*graph.Node, error) {
+	var bias *graph.Value
+	if len(n.Operands) > 2 {
+		bias = n.Operands[2]
+	}
+	conv := op.Node{Name: n.Name, Op: op.ScaledConv, Opset: n.Opset, Attrs: n.Attrs}
+	made, err := q.Apply(conv, n.Result.Name, n.Operands[0], w.integers, bias, w.scales)
+	return []*graph.Node{made}, err
+}
+
 func (q *weightQuantiser) transposed(n *graph.Node, v *graph.Value, perm []int64, name string) (*graph.Node, error) {
 	attrs := map[string]*onnx.Attribute{"perm": {Name: "perm", Type: onnx.AttrInts, Ints: perm}}
 	return q.Apply(op.Node{Name: n.Name, Op: op.Transpose, Opset: 13, Attrs: attrs}, name, v)

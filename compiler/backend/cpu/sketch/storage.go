@@ -16,10 +16,14 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 		return array.Storage{}
 	}
 	if as == array.Float16 {
-		return array.Storage{Type: as, Constants: !feature.Tiles(t, as)}
+		return stored(as, feature.Tiles(t, as))
 	}
-	multiplies := feature.Tiles(t, array.BFloat16) || machine.MultipliesPairs(t)
-	return array.Storage{Type: array.BFloat16, Constants: !multiplies}
+	return stored(array.BFloat16, feature.Tiles(t, array.BFloat16) || machine.MultipliesPairs(t))
+}
+
+// stored is the storage of a processor that multiplies the type, or only casts it.
+func stored(as array.DType, multiplies bool) array.Storage {
+	return array.Storage{Type: as, Constants: !multiplies, FloatKernels: multiplies}
 }
 
 // casts reports whether a processor has vectors in which elements of a type are cast to float32.

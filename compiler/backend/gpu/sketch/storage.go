@@ -17,10 +17,10 @@ func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array
 		return array.Storage{}
 	}
 	if numerics < schedule.Fast {
-		return array.Storage{RowBytes: rowBytes}
+		return array.Storage{RowBytes: rowBytes, FloatKernels: true}
 	}
 	if as == array.Invalid {
 		as = array.BFloat16
 	}
-	return array.Storage{Type: as, RowBytes: rowBytes}
+	return array.Storage{Type: as, RowBytes: rowBytes, FloatKernels: true}
 }

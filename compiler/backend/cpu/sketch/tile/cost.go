@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -150,7 +151,7 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 	}
 	bytes := float64(nest.Product(x.steps)*nest.CeilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
 	if x.narrow.castsWeights() {
-		bytes /= 2
+		bytes *= float64(x.accesses[x.narrow.weights].ElementBytes) / float64(array.Float32.Bytes())
 	}
 	lines := bytes / float64(machine.Line(t))
 	if work := float64(z.th*z.tw) / 2 * float64(t.CPU.CacheLineBytes) / float64(max(1, t.CPU.VectorBytes)); z.pf > 0 && work >= machine.StreamedWork {

@@ -11,7 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
 
-// narrow are the operands of a product that are stored in 16 bits and that no instruction multiplies as they are.
+// narrow are the operands of a product that are stored in 16 bits, or weights in 8, and that no instruction multiplies
+// as they are.
 type narrow struct {
 	// weights is the load of the packed constant, data that of what all lanes share, which is cast where it is read or
 	// in a copy. -1 for none.
@@ -35,11 +36,11 @@ func (x *Tile) findNarrow(s *schedule.Schedule, acc *schedule.Stage) {
 		return
 	}
 	for k, l := range []*expr.Load{a, b} {
-		switch half := l.DType() == array.Float16 || l.DType() == array.BFloat16; {
-		case !half:
-		case l.Tensor == s.Workload.Constants[x.packs[0].constant]:
+		half := l.DType() == array.Float16 || l.DType() == array.BFloat16
+		switch isWeights := l.Tensor == s.Workload.Constants[x.packs[0].constant]; {
+		case isWeights && (half || l.DType() == array.Int8):
 			x.narrow.weights = k
-		case !expr.Uses(l, acc.Axes[x.vec]):
+		case half && !expr.Uses(l, acc.Axes[x.vec]):
 			x.narrow.data = k
 			x.accesses[k].ElementBytes = array.Float32.Bytes()
 			x.fed, x.feedOps = &x.accesses[k], 1
@@ -47,12 +48,13 @@ func (x *Tile) findNarrow(s *schedule.Schedule, acc *schedule.Stage) {
 	}
 }
 
-// widen makes the sketch with weights that are cast when the model is compiled.
+// widen makes the sketch with weights that are cast when the model is compiled. Integers are there for their size, and
+// stay.
 func (x *Tile) widen() {
 	if x.joined != nil {
 		x.joined.widen()
 	}
-	if x.narrow.weights < 0 {
+	if x.narrow.weights < 0 || x.accesses[x.narrow.weights].ElementBytes == 1 {
 		return
 	}
 	y := *x

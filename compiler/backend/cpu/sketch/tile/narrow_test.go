@@ -40,15 +40,32 @@ func TestWeightsAreCastWhereItCostsLess(t *testing.T) {
 	}
 }
 
-// TestHalfTheBytesOfWeightsCostLess: a product that waits for its weights waits half as long.
-func TestHalfTheBytesOfWeightsCostLess(t *testing.T) {
+// TestIntegersAreCastInTheKernel, however often each is multiplied: they are there for their size.
+func TestIntegersAreCastInTheKernel(t *testing.T) {
+	s := sketch.New(castProduct(t, 512, array.Float32, array.Int8), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
+	for _, p := range s.Defaults() {
+		applied, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, added := applied.AddedBytes(); added > 0 {
+			t.Errorf("weights take %d bytes more:\n%s", added, applied.Trace())
+		}
+	}
+}
+
+// TestFewerBytesOfWeightsCostLess: a product that waits for its weights waits half as long, or less.
+func TestFewerBytesOfWeightsCostLess(t *testing.T) {
 	costs := map[array.DType]float64{}
-	for _, d := range []array.DType{array.Float32, array.BFloat16} {
+	for _, d := range []array.DType{array.Float32, array.BFloat16, array.Int8} {
 		s := sketch.New(castProduct(t, 1, array.Float32, d), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
 		costs[d] = s.Cost(s.Default())
 	}
 	if costs[array.BFloat16] > 0.7*costs[array.Float32] {
 		t.Errorf("weights in bfloat16 cost %.0f, in float32 %.0f", costs[array.BFloat16], costs[array.Float32])
+	}
+	if costs[array.Int8] > 0.7*costs[array.BFloat16] {
+		t.Errorf("weights in integers cost %.0f, in bfloat16 %.0f", costs[array.Int8], costs[array.BFloat16])
 	}
 }
 

@@ -1,0 +1,58 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// TestKernelsInIntegersMeanTheirRoundedFloats: those of all convolutions, in 8 bits whatever is asked for.
+func TestKernelsInIntegersMeanTheirRoundedFloats(t *testing.T) {
+	image := func(channels int64) sketch.Model { return sketch.New().Input("x", 2, channels, 9, 8) }
+	for _, c := range []struct {
+		name  string
+		model sketch.Model
+		w     *array.Array
+	}{
+		{"3x3", image(16).Node("y = Conv x w", sketch.Same3x3), signed(32, 16, 3, 3)},
+		{"3x3 with a bias and a residual", image(32).Constant("b", 32).Node("c = Conv x w b", sketch.Same3x3).Node("s = Add c x").Node("y = Relu s"), signed(32, 32, 3, 3)},
+		{"3x3 with stride 2", image(16).Node("y = Conv x w", sketch.Same3x3, sketch.Ints("strides", 2, 2)), signed(40, 16, 3, 3)},
+		{"7x7 with stride 2", image(3).Constant("b", 30).Node("y = Conv x w b", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 3, 3, 3, 3)), signed(30, 3, 7, 7)},
+		{"dilated", image(16).Node("y = Conv x w", sketch.Ints("dilations", 2, 2), sketch.Ints("pads", 2, 2, 2, 2)), signed(32, 16, 3, 3)},
+		{"grouped", image(32).Node("y = Conv x w", sketch.Same3x3, sketch.Int("group", 4)), signed(64, 8, 3, 3)},
+		{"in groups of four", image(64).Node("y = Conv x w", sketch.Same3x3, sketch.Int("group", 16)), signed(128, 4, 3, 3)},
+		{"single elements in groups", image(128).Node("y = Conv x w", sketch.Int("group", 2)), signed(128, 64, 1, 1)},
+		{"single elements with padding", image(64).Node("y = Conv x w", sketch.Ints("pads", 1, 1, 1, 1)), signed(64, 64, 1, 1)},
+		{"single elements with strides", image(64).Node("y = Conv x w", sketch.Ints("strides", 2, 2)), signed(64, 64, 1, 1)},
+		{"of sequences", sketch.New().Input("x", 2, 32, 11).Node("y = Conv x w", sketch.Ints("pads", 2, 2)), signed(32, 32, 5)},
+		{"of volumes", sketch.New().Input("x", 1, 8, 4, 5, 6).Node("y = Conv x w"), signed(24, 8, 3, 3, 3)},
+	} {
+		for _, bits := range []int64{8, 4} {
+			t.Run(fmt.Sprintf("%s, int%d", c.name, bits), func(t *testing.T) {
+				floats := c.model.Known("w", c.w).Output("y")
+				p, counts := inIntegers(t, floats, bits)
+				if counts != [2]int{1, 1} {
+					t.Fatalf("%d of %d weights are in integers", counts[0], counts[1])
+				}
+				for _, v := range p.Values {
+					if v.Data != nil && v.Data.Len() == c.w.Len() && v.DType != array.Int8 {
+						t.Errorf("%s is %v%v", v.Name, v.DType, v.Shape)
+					}
+				}
+				w, _, _ := rounded(c.w, 1, c.w.Len()/c.w.Shape[0], 8)
+				checkNear(t, sketch.Run(t, p)["y"], sketch.Run(t, sketch.Import(t, replaced(floats, "w", w)))["y"])
+			})
+		}
+	}
+}
+
+// TestKernelsStayFloats where the storage says so; matrices do not.
+func TestKernelsStayFloats(t *testing.T) {
+	m := sketch.New().Input("x", 1, 64, 5, 5).Constant("k", 64, 64, 3, 3).Constant("w", 64, 64, 1, 1).
+		Node("c = Conv x k", sketch.Same3x3).Node("y = Conv c w").Output("y")
+	if _, counts := importedAs(t, m, array.Storage{WeightBits: 8, FloatKernels: true}); counts != [2]int{1, 2} {
+		t.Errorf("%d of %d weights are in integers, want the matrix alone", counts[0], counts[1])
+	}
+}

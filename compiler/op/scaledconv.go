@@ -1,0 +1,55 @@
+package op
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+)
+
+// ScaledConv is a convolution of floats by weights in i8 with a scale for each output channel, [channels out]; it
+// stands in no model. Operands are those of Conv, the bias optional, and then the scales. Sums are of floats times
+// integers, and are scaled once.
+const ScaledConv = "scaled_conv"
+
+var scaledConvDefs = []Def{{
+	Name: ScaledConv, Internal: true, Kind: Reduction, MinIn: 2, MaxIn: 4, Label: "conv",
+	Infer: inferScaledConv, Lower: lowerScaledConv, Layout: channelsLastResult, Work: convWork, Detail: scaledConvDetail,
+	Spatial: true, ChannelsOut: true,
+	Traits: Traits{Product: scaledConvProduct, ZeroPads: true, Tiled: true},
+}}
+
+// scaledConvProduct: what could go into the weights of a convolution does not go into integers.
+func scaledConvProduct(n *Node) Product {
+	p := convProduct(n)
+	p.Mergeable, p.Scalable = false, false
+	return p
+}
+
+func scaledConvDetail(n *Node) string { return convDetail(n) + " in 8 bits" }
+
+func inferScaledConv(n *Node) (Type, error) {
+	if !n.Has(3) {
+		return Type{}, fmt.Errorf("scales are missing")
+	}
+	x, w, scale := n.In[0], n.In[1], n.In[3]
+	if !x.DType.IsFloat() || w.DType != array.Int8 || !scale.DType.IsFloat() {
+		return Type{}, fmt.Errorf("input %v, weights %v and scales %v have other types than are due", x.Type, w.Type, scale.Type)
+	}
+	if len(w.Shape) == 0 || !sameShape(scale.Shape, w.Shape[:1]) || n.Has(2) && (n.In[2].DType != x.DType || !sameShape(n.In[2].Shape, w.Shape[:1])) {
+		return Type{}, fmt.Errorf("scales %v or bias do not fit weights %v", scale.Type, w.Type)
+	}
+	return inferWindows(n, x.DType)
+}
+
+func lowerScaledConv(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	sum, err := lowerConvSum(l, n, in[0], in[1], expr.Zero(in[0].DType))
+	if err != nil {
+		return Operand{}, err
+	}
+	scale := l.Readable(in[3])
+	scaled := l.Lazy(sum.Type, sum.Layout, func(i []expr.Expr) expr.Expr {
+		return expr.MulE(sum.At(i...), expr.To(sum.DType, scale.At(i[1])))
+	})
+	return addBias(l, n, scaled, in, 2), nil
+}
