@@ -61,8 +61,8 @@ func TestWeightsInIntegersAreRightInPackages(t *testing.T) {
 // evaluator has them.
 func TestKernelsInIntegersAreRightInPackages(t *testing.T) {
 	tc, machine := toolchaintest.Native(t, 1)
-	model := sketch.New().Input("x", 1, 3, 25, 21).Known("k", sketch.Wave(0, 1, 32, 3, 7, 7)).Constant("b", 32).
-		Known("w", sketch.Wave(0, 1, 32, 32, 3, 3)).Known("v", sketch.Wave(0, 1, 48, 32, 3, 3)).Known("g", sketch.Wave(0, 1, 64, 12, 3, 3)).
+	model := sketch.New().Input("x", 1, 3, 25, 21).Known("k", sketch.Wave(0, 1, 112, 3, 7, 7)).Constant("b", 112).
+		Known("w", sketch.Wave(0, 1, 112, 112, 3, 3)).Known("v", sketch.Wave(0, 1, 48, 112, 3, 3)).Known("g", sketch.Wave(0, 1, 160, 12, 3, 3)).
 		Node("stem = Conv x k b", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 3, 3, 3, 3)).Node("r = Relu stem").
 		Node("c = Conv r w b", sketch.Same3x3).Node("s = Add c r").Node("z = Relu s").
 		Node("d = Conv z v", sketch.Same3x3, sketch.Ints("strides", 2, 2)).

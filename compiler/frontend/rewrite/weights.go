@@ -51,6 +51,8 @@ func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass
 const (
 	// leastQuantised is how many elements are worth a scale for each channel.
 	leastQuantised = 1 << 12
+	// leastKernels is the same for kernels of convolutions, each of which is cast for many positions.
+	leastKernels = 1 << 14
 	// leastNeighbours is how many neighbours have one scale at least, and how many have one in 4 bits.
 	leastNeighbours = 32
 )
@@ -190,7 +192,7 @@ func (q *weightQuantiser) tableOf(use weightsUse) *quantisedWeights {
 func (q *weightQuantiser) kernelsOf(use weightsUse) *quantisedWeights {
 	channels := use.Shape[0]
 	terms := use.Const.Len() / channels
-	if terms < leastNeighbours || channels < 2 || use.Shape[1] == 1 {
+	if use.Const.Len() < leastKernels || terms < leastNeighbours || channels < 2 || use.Shape[1] == 1 {
 		return nil
 	}
 	rows := &array.Array{DType: use.DType, Shape: []int64{channels, terms}, Data: use.Const.Data}

@@ -16,18 +16,18 @@ func TestKernelsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 		model sketch.Model
 		w     *array.Array
 	}{
-		{"3x3", image(16).Node("y = Conv x w", sketch.Same3x3), signed(32, 16, 3, 3)},
-		{"3x3 with a bias and a residual", image(32).Constant("b", 32).Node("c = Conv x w b", sketch.Same3x3).Node("s = Add c x").Node("y = Relu s"), signed(32, 32, 3, 3)},
-		{"3x3 with stride 2", image(16).Node("y = Conv x w", sketch.Same3x3, sketch.Ints("strides", 2, 2)), signed(40, 16, 3, 3)},
-		{"7x7 with stride 2", image(3).Constant("b", 30).Node("y = Conv x w b", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 3, 3, 3, 3)), signed(30, 3, 7, 7)},
-		{"dilated", image(16).Node("y = Conv x w", sketch.Ints("dilations", 2, 2), sketch.Ints("pads", 2, 2, 2, 2)), signed(32, 16, 3, 3)},
-		{"grouped", image(32).Node("y = Conv x w", sketch.Same3x3, sketch.Int("group", 4)), signed(64, 8, 3, 3)},
-		{"in groups of four", image(64).Node("y = Conv x w", sketch.Same3x3, sketch.Int("group", 16)), signed(128, 4, 3, 3)},
-		{"single elements in groups", image(128).Node("y = Conv x w", sketch.Int("group", 2)), signed(128, 64, 1, 1)},
-		{"single elements with padding", image(64).Node("y = Conv x w", sketch.Ints("pads", 1, 1, 1, 1)), signed(64, 64, 1, 1)},
-		{"single elements with strides", image(64).Node("y = Conv x w", sketch.Ints("strides", 2, 2)), signed(64, 64, 1, 1)},
-		{"of sequences", sketch.New().Input("x", 2, 32, 11).Node("y = Conv x w", sketch.Ints("pads", 2, 2)), signed(32, 32, 5)},
-		{"of volumes", sketch.New().Input("x", 1, 8, 4, 5, 6).Node("y = Conv x w"), signed(24, 8, 3, 3, 3)},
+		{"3x3", image(32).Node("y = Conv x w", sketch.Same3x3), signed(64, 32, 3, 3)},
+		{"3x3 with a bias and a residual", image(48).Constant("b", 48).Node("c = Conv x w b", sketch.Same3x3).Node("s = Add c x").Node("y = Relu s"), signed(48, 48, 3, 3)},
+		{"3x3 with stride 2", image(16).Node("y = Conv x w", sketch.Same3x3, sketch.Ints("strides", 2, 2)), signed(120, 16, 3, 3)},
+		{"7x7 with stride 2", image(3).Constant("b", 115).Node("y = Conv x w b", sketch.Ints("strides", 2, 2), sketch.Ints("pads", 3, 3, 3, 3)), signed(115, 3, 7, 7)},
+		{"dilated", image(16).Node("y = Conv x w", sketch.Ints("dilations", 2, 2), sketch.Ints("pads", 2, 2, 2, 2)), signed(116, 16, 3, 3)},
+		{"grouped", image(64).Node("y = Conv x w", sketch.Same3x3, sketch.Int("group", 4)), signed(128, 16, 3, 3)},
+		{"in groups of four", image(64).Node("y = Conv x w", sketch.Same3x3, sketch.Int("group", 16)), signed(464, 4, 3, 3)},
+		{"single elements in groups", image(128).Node("y = Conv x w", sketch.Int("group", 2)), signed(256, 64, 1, 1)},
+		{"single elements with padding", image(64).Node("y = Conv x w", sketch.Ints("pads", 1, 1, 1, 1)), signed(256, 64, 1, 1)},
+		{"single elements with strides", image(64).Node("y = Conv x w", sketch.Ints("strides", 2, 2)), signed(256, 64, 1, 1)},
+		{"of sequences", sketch.New().Input("x", 2, 32, 11).Node("y = Conv x w", sketch.Ints("pads", 2, 2)), signed(104, 32, 5)},
+		{"of volumes", sketch.New().Input("x", 1, 8, 4, 5, 6).Node("y = Conv x w"), signed(80, 8, 3, 3, 3)},
 	} {
 		for _, bits := range []int64{8, 4} {
 			t.Run(fmt.Sprintf("%s, int%d", c.name, bits), func(t *testing.T) {
