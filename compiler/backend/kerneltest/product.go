@@ -7,7 +7,7 @@ import (
 )
 
 // DrawProduct draws a product of matrices that Strassen's algorithm computes: any extents, either operand transposed,
-// with or without what is before and after it, stored on the way or not.
+// weights of the data's type or in integers, with or without what is before and after it, stored on the way or not.
 func DrawProduct(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	d := rapid.SampledFrom([]array.DType{array.Float32, array.Float32, array.Float64}).Draw(t, "dtype")
@@ -17,16 +17,20 @@ func DrawProduct(t *rapid.T) *expr.Workload {
 	if transposed {
 		shape = []int64{n, k}
 	}
-	x, weights := g.source(d, false, m, k), g.source(d, true, shape...)
+	constant := d
+	if rapid.IntRange(0, 3).Draw(t, "integers") == 0 {
+		constant = array.Int8
+	}
+	x, weights := g.source(d, false, m, k), g.source(constant, true, shape...)
 	if rapid.Bool().Draw(t, "prologue") {
 		read := x
 		x = expr.Compute("before", x.Shape, func(i []expr.Expr) expr.Expr { return expr.MaxE(read.At(i...), expr.Zero(d)) })
 	}
 	product := expr.ReduceOver("product", expr.Sum, []int64{m, n}, []int64{k}, func(i, r []expr.Expr) expr.Expr {
 		if transposed {
-			return expr.MulE(x.At(i[0], r[0]), weights.At(i[1], r[0]))
+			return expr.MulE(x.At(i[0], r[0]), expr.To(d, weights.At(i[1], r[0])))
 		}
-		return expr.MulE(x.At(i[0], r[0]), weights.At(r[0], i[1]))
+		return expr.MulE(x.At(i[0], r[0]), expr.To(d, weights.At(r[0], i[1])))
 	})
 	outs := []*expr.Tensor{product}
 	if rapid.Bool().Draw(t, "epilogue") {

@@ -14,8 +14,8 @@ import (
 // channel, or of 4 bits with a scale in float16 for each 32 neighbours of a channel. Kernels dequantise them in
 // registers, so that what lies in memory, and is read from there, is a quarter or a seventh. These are kept so:
 //
-//   - the matrix that rows of data, or the positions of an image, are multiplied with, which becomes the weights of an
-//     op.BlockMatMul;
+//   - the matrix that rows of data are multiplied with, which becomes the weights of an op.BlockMatMul; and so do the
+//     kernels of convolutions by single elements in 4 bits, or where numerics round data to 8;
 //   - the kernels of other convolutions, which become the weights of an op.ScaledConv, in 8 bits always, unless the
 //     storage has them stay floats;
 //   - the table that a Gather takes rows of, with a scale for each row, in 8 bits always: few rows are read.
@@ -24,7 +24,7 @@ import (
 // not finite, stay as they are. The function told, unless nil, is told of how many weights how many are quantised.
 func QuantiseWeights(as array.Storage, told func(quantised, all int)) graph.Pass {
 	return graph.Pass{Name: fmt.Sprintf("quantise-to-int%d", as.WeightBits), Run: func(g *graph.Graph) error {
-		q := &weightQuantiser{Graph: g, bits: as.WeightBits, floatKernels: as.FloatKernels, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
+		q := &weightQuantiser{Graph: g, as: as, made: map[weightsUse]*quantisedWeights{}, all: map[*graph.Value]bool{}}
 		var nodes []*graph.Node
 		replaced := map[*graph.Value]*graph.Value{}
 		for _, n := range g.Nodes {
@@ -79,9 +79,7 @@ type quantisedWeights struct{ integers, scales, zero *graph.Value }
 
 type weightQuantiser struct {
 	*graph.Graph
-	bits int64
-	// floatKernels leaves kernels of convolutions as they are.
-	floatKernels bool
+	as array.Storage
 	// made has nil for weights that stay.
 	made map[weightsUse]*quantisedWeights
 	all  map[*graph.Value]bool
@@ -107,12 +105,12 @@ func (q *weightQuantiser) count() int {
 // node is what a node becomes that has weights in integers; nil for others.
 func (q *weightQuantiser) node(n *graph.Node) ([]*graph.Node, error) {
 	switch _, isProduct := n.Product(); {
-	case isProduct && n.Is(op.Conv) && isPointwise(n):
+	case isProduct && n.Is(op.Conv) && q.multipliesRows(n):
 		if w := q.weights(n, weightsUse{n.Operands[1], asTransposed}, true); w != nil {
 			return q.pointwise(n, w)
 		}
 	case isProduct && n.Is(op.Conv):
-		if w := q.weights(n, weightsUse{n.Operands[1], asKernels}, !q.floatKernels); w != nil {
+		if w := q.weights(n, weightsUse{n.Operands[1], asKernels}, !q.as.FloatKernels); w != nil {
 			return q.convolution(n, w)
 		}
 	case isProduct:
@@ -138,6 +136,13 @@ func isPlainProduct(n *graph.Node) bool {
 		return false
 	}
 	return n.Is(op.MatMul) || n.Is(op.Gemm) && n.Int("transA", 0) == 0 && n.Float("alpha", 1) == 1 && n.Float("beta", 1) == 1
+}
+
+// multipliesRows reports whether a convolution becomes a product of rows, as those in 4 bits do, and those with fast
+// numerics, which have another type for storage and round data to 8 bits. In floats that takes longer: nothing before
+// the product is computed in its kernel, and Strassen's algorithm is not offered.
+func (q *weightQuantiser) multipliesRows(n *graph.Node) bool {
+	return isPointwise(n) && (q.as.WeightBits == 4 || q.as.FloatKernels || q.as.Type != array.Invalid)
 }
 
 // isPointwise reports whether a convolution multiplies each position by itself with a matrix.
@@ -215,7 +220,7 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	}
 	depth := matrix.Shape[0]
 	block, least, most := depth, int64(-127), int64(127)
-	if q.bits == 4 {
+	if q.as.WeightBits == 4 {
 		block, least, most = leastNeighbours, -8, 7
 	}
 	if depth < leastNeighbours || depth%block != 0 || matrix.Shape[1] < 2 {
@@ -225,11 +230,11 @@ func (q *weightQuantiser) matrixOf(use weightsUse) *quantisedWeights {
 	if !areFinite(scales) {
 		return nil
 	}
-	if q.bits == 4 && isNormal(scales) {
+	if q.as.WeightBits == 4 && isNormal(scales) {
 		scales = scales.As(array.Float16)
 	}
 	w := &quantisedWeights{scales: q.Constant(use.Name+".scales", scales)}
-	if q.bits == 4 {
+	if q.as.WeightBits == 4 {
 		const middle = 8
 		for k, code := range codes.Data {
 			codes.Data[k] = code + middle

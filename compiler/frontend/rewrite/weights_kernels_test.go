@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -55,4 +56,17 @@ func TestKernelsStayFloats(t *testing.T) {
 	if _, counts := importedAs(t, m, array.Storage{WeightBits: 8, FloatKernels: true}); counts != [2]int{1, 2} {
 		t.Errorf("%d of %d weights are in integers, want the matrix alone", counts[0], counts[1])
 	}
+}
+
+// TestSingleElementsMultiplyRowsOfRoundedData: with fast numerics a convolution by them is a product of rows, whose
+// weights are in integers.
+func TestSingleElementsMultiplyRowsOfRoundedData(t *testing.T) {
+	w := signed(72, 64, 1, 1)
+	m := sketch.New().Input("x", 2, 64, 3, 5).Known("w", w).Node("y = Conv x w").Output("y")
+	p, counts := importedAs(t, m, array.Storage{WeightBits: 8, Type: array.BFloat16, Constants: true})
+	if names := fmt.Sprint(sketch.TaskNames(p)); counts != [2]int{1, 1} || !strings.Contains(names, "matmul") {
+		t.Errorf("%d weights are in integers, tasks are %s", counts[0], names)
+	}
+	rows, _, _ := rounded(w, 1, 64, 8)
+	checkNear(t, sketch.Run(t, p)["y"], sketch.Run(t, sketch.Import(t, replaced(m, "w", rows)))["y"])
 }

@@ -9,7 +9,7 @@ import (
 // product is the product of x by the matrix of a node in integers, plus the node's bias, as a value of a name.
 func (q *weightQuantiser) product(n *graph.Node, x *graph.Value, w *quantisedWeights, name string) ([]*graph.Node, error) {
 	attrs := map[string]*onnx.Attribute{
-		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.bits},
+		"bits":       {Name: "bits", Type: onnx.AttrInt, Int: q.as.WeightBits},
 		"block_size": {Name: "block_size", Type: onnx.AttrInt, Int: x.Shape[len(x.Shape)-1] / w.scales.Shape[0]},
 	}
 	operands := []*graph.Value{x, w.integers, w.scales}

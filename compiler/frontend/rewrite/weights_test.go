@@ -79,9 +79,9 @@ func TestWeightsInIntegersMeanTheirRoundedFloats(t *testing.T) {
 		{"a product", rows().Node("y = MatMul x w"), signed(64, 72), 0, 1},
 		{"a dense layer", rows().Constant("b", 72).Node("y = Gemm x w b"), signed(64, 72), 0, 1},
 		{"a dense layer that transposes", rows().Constant("b", 72).Node("y = Gemm x w b", sketch.Int("transB", 1)), signed(72, 64), 1, 1},
-		{"a convolution by single elements", sketch.New().Input("x", 2, 64, 3, 5).Constant("b", 72).Node("r = Relu x").Node("c = Conv r w b").Node("y = Relu c"),
-			signed(72, 64, 1, 1), 1, 1},
-		{"such a convolution of sequences", sketch.New().Input("x", 2, 64, 7).Node("y = Conv x w"), signed(72, 64, 1), 1, 1},
+		{"a convolution by single elements", sketch.New().Input("x", 2, 64, 3, 5).Constant("b", 256).Node("r = Relu x").Node("c = Conv r w b").Node("y = Relu c"),
+			signed(256, 64, 1, 1), 1, 1},
+		{"such a convolution of sequences", sketch.New().Input("x", 2, 64, 7).Node("y = Conv x w"), signed(256, 64, 1), 1, 1},
 		{"a table", places().Node("y = Gather w at"), signed(72, 64), 1, 1},
 		{"a product twice", rows().Node("h = MatMul x w").Node("r = Relu h").Node("y = MatMul r w"), signed(64, 64), 0, 1},
 		{"a table that scores, too", places().Node("e = Gather w at").Node("m = ReduceMean e", sketch.Ints("axes", 1), sketch.Int("keepdims", 0)).
