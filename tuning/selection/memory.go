@@ -42,11 +42,11 @@ func limitOf(p *program.Program) size {
 			}
 		}
 	}
-	sums := int64(max(sumsPart*(floats+integers), freeSumsBytes))
+	sums := sumsPart * (floats + integers)
 	if convolves {
-		return size{sums: sums, all: int64(addedPart*floats + addedToIntegers*integers)}
+		return size{sums: int64(sums), all: int64(addedPart*floats + addedToIntegers*integers)}
 	}
-	return size{sums: sums, all: int64(addedPart*(floats+integers)) + freeBytes}
+	return size{sums: int64(max(sums, freeSumsBytes)), all: int64(addedPart*(floats+integers)) + freeBytes}
 }
 
 // castsIntegers reports whether a stage is a sum of floats by weights in integers, whose transforms are floats.
