@@ -23,6 +23,9 @@ type need struct {
 
 var always = need{is: true}
 
+// maxConditions bounds the conditions of a call: what is within more choices is computed more often than it is needed.
+const maxConditions = 8
+
 // or is what two readers need.
 func (n need) or(other need) need {
 	switch {
@@ -42,7 +45,7 @@ func (n need) or(other need) need {
 func (n need) and(further ...Condition) need {
 	n.when = slices.Clone(n.when)
 	for _, c := range further {
-		if !slices.Contains(n.when, c) {
+		if len(n.when) < maxConditions && !slices.Contains(n.when, c) {
 			n.when = append(n.when, c)
 		}
 	}

@@ -91,6 +91,21 @@ func TestAChoiceWithinTheSameOneAddsNoCondition(t *testing.T) {
 	m.want([]int{m.call(chosen, c, y, x)}, "0=true ", "0=true ", "")
 }
 
+// TestAChainOfChoicesHasBoundedConditions, so that a model of many costs no square of them.
+func TestAChainOfChoicesHasBoundedConditions(t *testing.T) {
+	m := &maker{t: t}
+	x := m.input(array.Float32, 4)
+	y := m.call(negated, x)
+	for range 20 {
+		y = m.call(chosen, m.input(array.Bool), y, x)
+	}
+	m.Outputs = []int{y}
+	m.FindConditions()
+	if first := m.Calls[0].If; len(first) != 8 || first[0].Value != m.Inputs[20] {
+		t.Errorf("the innermost call has the conditions %v, want those of the outer 8 choices", first)
+	}
+}
+
 func TestWhatOthersReadIsNeeded(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool), m.input(array.Float32, 4)
