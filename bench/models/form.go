@@ -61,7 +61,8 @@ var forms = []form{
 			"resnet-18", "resnet-50", "resnet-50-v2", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3", "efficientnet-b0", "squeezenet-v1.1", "shufflenet-v2",
 			"densenet-121", "inception-v3", "vgg-16", "regnet-y-400mf", "resnext-50-32x4d",
 		},
-		kinds: []kind{{schedules: "float32", arguments: []string{"--untuned"}, floats: true}, {schedules: "int8", arguments: []string{"--untuned"}}},
+		kinds:    []kind{{schedules: "float32", arguments: []string{"--untuned"}, floats: true}, {schedules: "int8", arguments: []string{"--untuned"}}},
+		compared: []string{"-onednn", "none"}, // by which ONNX Runtime takes seconds for an execution
 	},
 }
 
