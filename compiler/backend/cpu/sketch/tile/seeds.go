@@ -15,8 +15,17 @@ func (x *Tile) seeds() (list []space.Candidate[Parameters]) {
 	for _, t := range tiles {
 		for _, p := range rest {
 			p.Rows, p.Columns, p.Vectors = t.rows, t.columns, t.vectors
-			list = append(list, space.Candidate[Parameters]{By: space.Direct, Parameters: p})
-			p.Joint = 1
+			list = append(list, x.ways(p)...)
+		}
+	}
+	return list
+}
+
+// ways are parameters with positions along one axis and along both, and with weights that are cast where they are read
+// and once before: no step downhill leads from a tile that suits one to a tile that suits the other.
+func (x *Tile) ways(p Parameters) (list []space.Candidate[Parameters]) {
+	for p.Wide = 0; p.Wide == 0 || p.Wide == 1 && x.narrow.widened != nil; p.Wide++ {
+		for p.Joint = 0; p.Joint <= 1; p.Joint++ {
 			list = append(list, space.Candidate[Parameters]{By: space.Direct, Parameters: p})
 		}
 	}
