@@ -1,6 +1,7 @@
 package program
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -25,6 +26,9 @@ var always = need{is: true}
 
 // maxConditions bounds the conditions of a call: what is within more choices is computed more often than it is needed.
 const maxConditions = 8
+
+// holds is how often a condition does, of which nothing is known.
+const holds = 0.5
 
 // or is what two readers need.
 func (n need) or(other need) need {
@@ -83,6 +87,10 @@ func (p *Program) FindConditions() {
 		}
 		n.is = true // a result that nobody reads is computed nevertheless
 		p.Calls[k].If = n.when
+		if len(n.when) > 0 && len(p.Extents) == 0 {
+			t := &p.Tasks[c.Task]
+			t.Executions = t.Runs() - 1 + math.Pow(holds, float64(len(n.when)))
+		}
 		for i, r := range reads[c.Task] {
 			when := make([]Condition, len(r.when))
 			for j, of := range r.when {

@@ -84,6 +84,23 @@ func TestAChoiceWithinAChoiceHasBothConditions(t *testing.T) {
 	m.want([]int{m.call(chosen, c, inner, x)}, "0=true ", "0=true 1=true ", "0=true 1=false ", "0=true ", "")
 }
 
+// TestWhatIsChosenIsRunHalfTheTime, as far as is known: a search has its time for what is run more often.
+func TestWhatIsChosenIsRunHalfTheTime(t *testing.T) {
+	m := &maker{t: t}
+	c, d, x := m.input(array.Bool), m.input(array.Bool), m.input(array.Float32, 4)
+	inner := m.call(chosen, d, m.call(negated, x), x)
+	m.want([]int{m.call(chosen, c, inner, x)}, "0=true 1=true ", "0=true ", "")
+	for k, want := range []float64{0.25, 0.5, 1} {
+		if got := m.Tasks[k].Runs(); got != want {
+			t.Errorf("task %d is run %g times, want %g", k, got, want)
+		}
+	}
+	joined := program.Join("twice", []*program.Program{&m.Program, &m.Program})
+	if got := joined.Tasks[0].Runs(); got != 0.5 || joined.Tasks[0].Count != 2 {
+		t.Errorf("two programs run a task %g times in %d calls, want 0.5 in 2", got, joined.Tasks[0].Count)
+	}
+}
+
 func TestAChoiceWithinTheSameOneAddsNoCondition(t *testing.T) {
 	m := &maker{t: t}
 	c, x := m.input(array.Bool), m.input(array.Float32, 4)

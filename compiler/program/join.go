@@ -87,7 +87,10 @@ func (j *joiner) task(t Task) int {
 		j.joined.Tasks = append(j.joined.Tasks, t)
 		return k
 	}
-	j.joined.Tasks[k].Executions += t.Executions
-	j.joined.Tasks[k].Count += t.Count
+	made := &j.joined.Tasks[k]
+	if made.Executions != 0 || t.Executions != 0 {
+		made.Executions = made.Runs() + t.Runs()
+	}
+	made.Count += t.Count
 	return k
 }

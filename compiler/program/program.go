@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -74,11 +75,14 @@ type Task struct {
 	// Count is how often the program calls it.
 	Count int
 	// Executions is how often the program runs it on average, where calls choose among tasks by the extents of an
-	// execution; 0 = Count.
+	// execution, or have conditions; 0 = Count.
 	Executions float64
 	// Flop is the floating point operations of one call.
 	Flop float64
 }
+
+// Runs is how often the program runs a task on average.
+func (t Task) Runs() float64 { return cmp.Or(t.Executions, float64(t.Count)) }
 
 // Call is one execution of a kernel.
 type Call struct {

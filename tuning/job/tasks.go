@@ -1,8 +1,6 @@
 package job
 
 import (
-	"cmp"
-
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -31,7 +29,7 @@ func Join(models ...Model) []Task {
 	for _, m := range models {
 		for _, t := range m.Tasks {
 			digest := t.Workload.Digest()
-			weight := m.Weight * cmp.Or(t.Executions, float64(t.Count))
+			weight := m.Weight * t.Runs()
 			if i, known := at[digest]; known {
 				tasks[i].Weight += weight
 				tasks[i].Count += t.Count

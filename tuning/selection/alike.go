@@ -66,7 +66,7 @@ func (c *chooser) fit(limit size, chosen []alternative, instead map[int]alternat
 }
 
 // share is how often a call of a task runs it, of all executions.
-func share(t program.Task) float64 { return t.Executions / float64(t.Count) }
+func share(t program.Task) float64 { return t.Runs() / float64(t.Count) }
 
 // withLayouts is what is best for a task among what lays out weights in a way; ok is false where nothing does.
 func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alternative, layouts string, numerics schedule.Numerics) (a alternative, ok bool, err error) {
