@@ -110,9 +110,9 @@ func (e *expansion) rounds(c candidates, corners, limit *op.Value, rounds int64)
 	return e.cast(array.Int64, e.op(op.Concat, attributes{intOf("axis", 2)}, chosen...))
 }
 
-// A pool has the best poolBest of each poolGroup boxes. Ranks among few take few comparisons. Of 3234 boxes of SSD with
-// random weights, up to 159 are looked at until 100 are selected. In the class with the fewest, 290 are above the cut,
-// and would be 65 with the best 4.
+// A pool has the best poolBest of each poolGroup boxes. Ranks among few take few comparisons. Of 3234 boxes of SSD
+// with random weights, up to 159 are looked at until 100 are selected. In the class with the fewest, 290 are above the
+// cut, and would be 65 with the best 4.
 const poolGroup, poolBest = 16, 6
 
 // pools reports whether a pool is worth its while: there are many boxes beside it, and it is likely to have enough.
