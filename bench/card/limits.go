@@ -2,11 +2,11 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
 )
 
 // limit is what a card is meant to reach with Tilth.
@@ -95,22 +95,20 @@ type figures struct {
 
 // measured sums up what is known of a limit.
 func (l limit) measured(of func(step string) *result) (f figures) {
-	logs := 0.0
+	var values []float64
 	for _, step := range l.steps {
 		r := of(step)
 		if r == nil || l.value(r) <= 0 {
 			continue
 		}
 		v := l.value(r)
-		logs += math.Log(v)
+		values = append(values, v)
 		if f.count == 0 || l.most == (v > f.worst) {
 			f.worst = v
 		}
 		f.count++
 	}
-	if f.count > 0 {
-		f.geomean = math.Exp(logs / float64(f.count))
-	}
+	f.geomean = stat.GeometricMean(values)
 	return f
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
 )
 
 // versus tells of a row's libraries in a message.
@@ -76,18 +77,19 @@ func writeVersus(out *strings.Builder, list []row) {
 
 // writeMean writes the line of an operator's rows and a library, if that computes any of them.
 func writeMean(out *strings.Builder, library string, list []row) {
-	count, logs, least, of := 0, 0.0, math.Inf(1), ""
+	var ratios []float64
+	least, of := math.Inf(1), ""
 	for _, r := range list {
 		a, ok := r.with(library)
 		if !ok {
 			continue
 		}
-		count, logs = count+1, logs+math.Log(a.Ratio)
+		ratios = append(ratios, a.Ratio)
 		if a.Ratio < least {
 			least, of = a.Ratio, r.Shape
 		}
 	}
-	if count > 0 {
-		fmt.Fprintf(out, "| %s | %s | %d | %.2f | %.2f | %s |\n", list[0].Operator, library, count, math.Exp(logs/float64(count)), least, of)
+	if len(ratios) > 0 {
+		fmt.Fprintf(out, "| %s | %s | %d | %.2f | %.2f | %s |\n", list[0].Operator, library, len(ratios), stat.GeometricMean(ratios), least, of)
 	}
 }

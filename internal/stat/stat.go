@@ -34,6 +34,18 @@ func Of(samples []float64) Summary {
 	return s
 }
 
+// GeometricMean is that of ratios, all of them above zero; zero when there are none.
+func GeometricMean(ratios []float64) float64 {
+	if len(ratios) == 0 {
+		return 0
+	}
+	logs := 0.0
+	for _, r := range ratios {
+		logs += math.Log(r)
+	}
+	return math.Exp(logs / float64(len(ratios)))
+}
+
 // Quartiles are the values that a quarter, a half and three quarters of the samples are not above, interpolated
 // between samples; zero when there are none.
 func Quartiles(samples []float64) (low, median, high float64) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
@@ -68,18 +69,18 @@ func TestSumsDoNotOutgrowTheWeights(t *testing.T) {
 	}
 }
 
-// TestTransformedWeightsHaveALimit: ResNet-34 by F(4x4) alone would take four times the memory of its weights. Instead
-// of going back to direct sums, convolutions of small images use algorithms whose weights are smaller.
-func TestTransformedWeightsHaveALimit(t *testing.T) {
+// defaults are what is chosen for a built-in model that nobody tuned for.
+func defaults(t *testing.T, name string, o frontend.Options) (*program.Program, []aot.Choice) {
+	t.Helper()
 	machine, err := target.Parse("x86-64-v3", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Build("resnet-34", model.Options{})
+	m, err := model.Build(name, model.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := frontend.Import(m, frontend.Options{})
+	p, err := frontend.Import(m, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +88,13 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, choices
+}
+
+// TestTransformedWeightsHaveALimit: ResNet-34 by F(4x4) alone would take four times the memory of its weights. Instead
+// of going back to direct sums, convolutions of small images use algorithms whose weights are smaller.
+func TestTransformedWeightsHaveALimit(t *testing.T) {
+	p, choices := defaults(t, "resnet-34", frontend.Options{})
 	added := size{}
 	for k, task := range p.Tasks {
 		s, err := schedule.Replay(task.Workload, choices[k].Trace)
@@ -108,22 +116,7 @@ func TestTransformedWeightsHaveALimit(t *testing.T) {
 // computed directly where weights are in integers, and all take less than floats do. Those of few channels, which gain
 // most, are not.
 func TestIntegersStaySmall(t *testing.T) {
-	machine, err := target.Parse("x86-64-v3", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.Build("resnet-18", model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := frontend.Import(m, frontend.Options{Storage: array.Storage{WeightBits: 8}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	choices, err := Choose(t.Context(), p, machine, schedule.Default, Sources{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, choices := defaults(t, "resnet-18", frontend.Options{Storage: array.Storage{WeightBits: 8}})
 	elements, added := int64(0), int64(0)
 	for k, task := range p.Tasks {
 		s, err := schedule.Replay(task.Workload, choices[k].Trace)
