@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Picked is, in a vector loop, a value whose lanes are picked from one or two vectors of elements that lie side by
-// side, as those of a few groups of channels.
+// Picked is, in a vector loop, a value whose lanes are picked from a few vectors of elements that lie side by side, as
+// those of a few groups of channels.
 type Picked struct {
 	Lane *expr.Var
 	// From are the first elements of the vectors, each of Width elements of one type.
 	From  []*expr.Load
 	Width int64
-	// Picks has for each lane the place of its element: those of the second vector come behind those of the first.
+	// Picks has for each lane the place of its element: those of each vector come behind those of the one before.
 	Picks []int64
 }
 
@@ -119,4 +119,22 @@ func vectors(elements, lanes int64) (width, count int64) {
 // floor is n rounded down to a multiple.
 func floor(n, multiple int64) int64 {
 	return n - ((n%multiple)+multiple)%multiple
+}
+
+// MostTurns is the most vectors that lanes are picked from.
+const MostTurns = 4
+
+// TakeTurns picks the first elements of so many vectors, which lie step elements apart, then their second ones, and so
+// on.
+func TakeTurns(lane *expr.Var, t *expr.Tensor, first expr.Linear, step, vectors int64) *Picked {
+	p := &Picked{Lane: lane, Width: lane.Extent / vectors, Picks: make([]int64, lane.Extent)}
+	for k := range vectors {
+		source := first
+		source.Const += k * step
+		p.From = append(p.From, t.At(source.Expr()).(*expr.Load))
+	}
+	for k := range p.Picks {
+		p.Picks[k] = int64(k)%vectors*p.Width + int64(k)/vectors
+	}
+	return p
 }

@@ -15,7 +15,8 @@ const maxExtended = 1 << 10
 // that take so many at once. Terms beyond those that there are have zeros as factors: the stage reads either operand
 // through a copy with zeros behind it. That of a constant is made when the model is compiled, others are new stages,
 // whose numbers are returned in the order of the operands, -1 for a constant. The axis must be the index of one
-// dimension in both. It comes before other primitives on the stage.
+// dimension in both, or, of integers, in one of them, while the other one's elements are those of a window: then terms
+// beyond have numbers as they come for the other factor. It comes before other primitives on the stage.
 func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error) {
 	g, err := s.stage(stageID)
 	if err != nil {
@@ -34,8 +35,12 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 	if anyLimited(g.Reduce[last]) {
 		return copies, fmt.Errorf("extend: the last reduction axis of stage %d is open", stageID)
 	}
-	for _, l := range []*expr.Load{a, b} {
-		if dimensionOf(l, g.Reduce[last]) < 0 {
+	terms := g.Reduce[last].Extent
+	axis := &expr.Var{Name: g.Reduce[last].Name, Extent: (terms + multiple - 1) / multiple * multiple}
+	var along [2]reach
+	for k, l := range []*expr.Load{a, b} {
+		along[k] = reachOf(l, g.Reduce[last], axis.Extent)
+		if along[k].dim < 0 || along[k].window && (along[1-k].window || g.Tensor.DType.IsFloat()) {
 			return copies, fmt.Errorf("extend: the last reduction axis of stage %d is no index of both operands", stageID)
 		}
 		if l.Tensor.Role == expr.Constant {
@@ -44,10 +49,8 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 			}
 		}
 	}
-	terms := g.Reduce[last].Extent
-	axis := &expr.Var{Name: g.Reduce[last].Name, Extent: (terms + multiple - 1) / multiple * multiple}
 	for k, l := range []*expr.Load{a, b} {
-		copies[k] = s.extendOperand(g, l.Tensor, dimensionOf(l, g.Reduce[last]), terms, axis.Extent)
+		copies[k] = s.extendOperand(g, l.Tensor, along[k])
 	}
 	g.Body = expr.Substitute(g.Body, map[*expr.Var]expr.Expr{g.Reduce[last]: axis})
 	g.Reduce = append(slices.Clone(g.Reduce[:last]), axis)
@@ -56,13 +59,40 @@ func (s *Schedule) Extend(stageID int, multiple int64) (copies [2]int, err error
 	return copies, nil
 }
 
+// reach is how far an operand is read along a dimension (-1 for none): it has so many elements, and with zeros behind
+// them so many as extent. window is set where other axes choose where in the dimension the terms begin.
+type reach struct {
+	dim              int
+	elements, extent int64
+	window           bool
+}
+
+// reachOf is that of a load whose axis gets so many terms.
+func reachOf(l *expr.Load, axis *expr.Var, terms int64) reach {
+	if dim := dimensionOf(l, axis); dim >= 0 {
+		return reach{dim: dim, elements: axis.Extent, extent: terms}
+	}
+	r := reach{dim: -1}
+	for d, x := range l.Index {
+		if !expr.Uses(x, axis) {
+			continue
+		}
+		step, linear := expr.Linearize(x).Coef(axis)
+		if r.dim >= 0 || !linear || step < 1 || step > maxExtended {
+			return reach{dim: -1}
+		}
+		r = reach{dim: d, elements: l.Tensor.Shape[d], extent: l.Tensor.Shape[d] + step*(terms-axis.Extent), window: true}
+	}
+	return r
+}
+
 // extendOperand lets a stage read a tensor through a copy with zeros, and returns its number; -1 for a constant.
-func (s *Schedule) extendOperand(g *Stage, t *expr.Tensor, dim int, elements, extent int64) int {
+func (s *Schedule) extendOperand(g *Stage, t *expr.Tensor, r reach) int {
 	if t.Role == expr.Constant {
-		s.extendConstant(g, t, dim, elements, extent)
+		s.extendConstant(g, t, r)
 		return -1
 	}
-	return s.readThrough(g, t, extended(t, dim, elements, extent))
+	return s.readThrough(g, t, extended(t, r))
 }
 
 // dimensionOf is the dimension that an axis is the index of, while no other depends on it; -1 for none.
@@ -80,25 +110,25 @@ func dimensionOf(l *expr.Load, axis *expr.Var) int {
 	return found
 }
 
-// extended is a copy of a tensor that has zeros behind so many elements of a dimension, up to an extent.
-func extended(t *expr.Tensor, dim int, elements, extent int64) *expr.Tensor {
+// extended is a copy of a tensor that has zeros behind its elements along a dimension.
+func extended(t *expr.Tensor, r reach) *expr.Tensor {
 	shape := slices.Clone(t.Shape)
-	shape[dim] = extent
+	shape[r.dim] = r.extent
 	return expr.Compute(t.Name+"_extended", shape, func(i []expr.Expr) expr.Expr {
-		return expr.Sel(expr.Bin(expr.Lt, i[dim], expr.I(elements)), t.At(i...), expr.Zero(t.DType))
+		return expr.Sel(expr.Bin(expr.Lt, i[r.dim], expr.I(r.elements)), t.At(i...), expr.Zero(t.DType))
 	})
 }
 
-// extendConstant lets a stage load a constant with zeros behind so many elements of a dimension.
-func (s *Schedule) extendConstant(g *Stage, t *expr.Tensor, dim int, elements, extent int64) {
+// extendConstant lets a stage load a constant with zeros behind its elements along a dimension.
+func (s *Schedule) extendConstant(g *Stage, t *expr.Tensor, r reach) {
 	source := expr.NewConstant(t.Name, t.DType, t.Shape...)
-	result := extended(source, dim, elements, extent)
+	result := extended(source, r)
 	s.transformed(g, t, &Transform{Source: source, Result: result, compute: func(a *array.Array) *array.Array {
 		out := array.New(t.DType, result.Shape...)
-		row := array.Elements(t.Shape[dim+1:]) * t.DType.Bytes()
-		from, to := t.Shape[dim]*row, extent*row
-		for k := range array.Elements(t.Shape[:dim]) {
-			copy(out.Data[k*to:], a.Data[k*from:k*from+elements*row])
+		row := array.Elements(t.Shape[r.dim+1:]) * t.DType.Bytes()
+		from, to := t.Shape[r.dim]*row, r.extent*row
+		for k := range array.Elements(t.Shape[:r.dim]) {
+			copy(out.Data[k*to:], a.Data[k*from:k*from+r.elements*row])
 		}
 		return out
 	}})

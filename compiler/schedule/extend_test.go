@@ -3,6 +3,8 @@ package schedule
 import (
 	"strings"
 	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // checkTraces replays traces on the test workload, of which each is refused with a reason, or legal where that is
@@ -36,4 +38,41 @@ func TestExtendIsForSumsOfProducts(t *testing.T) {
 			t.Errorf("there are %d terms and %d stages, want 12 and 5", g.Reduce[0].Extent, len(s.Stages))
 		}
 	})
+}
+
+// TestExtendGivesWindowsOfIntegersMoreColumns: weights of zero, and elements as they come beside the window, behind
+// the last of which are zeros. A sum in floats is refused: what comes may be no number.
+func TestExtendGivesWindowsOfIntegersMoreColumns(t *testing.T) {
+	const rows = `tilth-workload 1
+input t0 u8[21,5]
+constant t1 i8[3,5]
+sum t2 i32[9,5] over 3 = (mul (cast i32 [t0 (add (mul i0 2) (mul r0 2)) i1]) (cast i32 [t1 r0 i1]))
+output t2
+`
+	const floats = `tilth-workload 1
+input t0 f32[21,5]
+constant t1 f32[3,5]
+sum t2 f32[9,5] over 3 = (mul [t0 (add (mul i0 2) (mul r0 2)) i1] [t1 r0 i1])
+output t2
+`
+	extended := func(text string) (*Schedule, error) {
+		w, err := expr.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Replay(w, []byte("tilth-trace 1\nextend 0 4\n"))
+	}
+	s, err := extended(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := s.Stages[0]; g.Reduce[0].Extent != 4 || s.Stages[1].Tensor.Shape[0] != 23 || s.Transforms[0].Result.Shape[0] != 4 {
+		t.Errorf("there are %d terms of %v by %v", g.Reduce[0].Extent, s.Stages[1].Tensor.Shape, s.Transforms[0].Result.Shape)
+	}
+	if _, err := extended(floats); err == nil || !strings.Contains(err.Error(), "no index of both operands") {
+		t.Errorf("a sum in floats: %v", err)
+	}
+	if _, err := extended(strings.Replace(rows, "(mul r0 2)) i1", "(floordiv r0 2)) i1", 1)); err == nil || !strings.Contains(err.Error(), "no index of both operands") {
+		t.Errorf("columns that are no line: %v", err)
+	}
 }

@@ -17,6 +17,38 @@ func DrawIntegerProduct(t *rapid.T) *expr.Workload {
 	return w
 }
 
+// DrawByteWindows draws a depthwise convolution of bytes: any kernel, strides, dilation, padding and channels.
+func DrawByteWindows(t *rapid.T) *expr.Workload {
+	g := &dag{t: t}
+	channels, stride, dilation := g.int("channels", 1, 70), g.int("stride", 1, 2), g.int("dilation", 1, 2)
+	rows, columns, down, across := g.int("rows", 1, 7), g.int("columns", 1, 7), g.int("down", 1, 6), g.int("across", 1, 9)
+	pad := g.int("pad", 0, 2)
+	high, wide := (down-1)*stride+(rows-1)*dilation+1, (across-1)*stride+(columns-1)*dilation+1
+	x, w := g.source(array.Uint8, false, max(1, high-2*pad), max(1, wide-2*pad), channels), g.source(array.Int8, true, rows, columns, channels)
+	padded := x
+	if pad > 0 || high > x.Shape[0] || wide > x.Shape[1] {
+		padded = g.add(expr.Compute("pad", []int64{high, wide, channels}, func(i []expr.Expr) expr.Expr {
+			at := []expr.Expr{expr.SubE(i[0], expr.I(pad)), expr.SubE(i[1], expr.I(pad)), i[2]}
+			return expr.Sel(inside(at, x.Shape), x.At(at...), expr.F(array.Uint8, 3))
+		}))
+	}
+	sum := g.add(expr.ReduceOver("sum", expr.Sum, []int64{down, across, channels}, []int64{rows, columns}, func(i, r []expr.Expr) expr.Expr {
+		at := func(k int) expr.Expr {
+			return expr.AddE(expr.MulE(i[k], expr.I(stride)), expr.MulE(r[k], expr.I(dilation)))
+		}
+		return expr.MulE(expr.To(array.Int32, padded.At(at(0), at(1), i[2])), expr.To(array.Int32, w.At(r[0], r[1], i[2])))
+	}))
+	scale := g.source(array.Float32, true, channels)
+	g.add(expr.Compute("requantised", sum.Shape, func(i []expr.Expr) expr.Expr {
+		return requantised(sum.At(i...), scale.At(i[2]), array.Uint8, true)
+	}))
+	out, err := expr.NewWorkload(g.tensors[len(g.tensors)-1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // integerProduct is a convolution or a matrix product of small integers, requantised as quantised models do.
 func (g *dag) integerProduct() {
 	small := []array.DType{array.Uint8, array.Int8, array.Int8, array.Int16}

@@ -120,11 +120,12 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 		A: loadA.Buffer, B: loadB.Buffer, Few: types(a, b).Few}}
 }
 
-// elements are where an operand lies: the terms of a lane side by side, and those of each lane so many elements behind
-// those of the first.
+// elements are where an operand lies: the terms of a lane, step elements apart, and those of each lane so many
+// elements behind those of the first.
 type elements struct {
 	tensor  *expr.Tensor
 	first   expr.Linear
+	step    int64
 	offsets []int64
 }
 
@@ -139,10 +140,11 @@ func operand(e expr.Expr, added array.DType, lane *expr.Var, n *ir.For, in ir.Al
 		return elements{}, false
 	}
 	first, offsets := ir.Offsets(l.Index[0], lane)
-	if along, linear := first.Coef(n.Var); offsets == nil || !linear || along != 1 {
+	along, linear := first.Coef(n.Var)
+	if offsets == nil || !linear {
 		return elements{}, false
 	}
-	return elements{l.Tensor, first.Plus(expr.Linearize(n.Var), -1), offsets}, true
+	return elements{l.Tensor, first.Plus(expr.Linearize(n.Var), -along), along, offsets}, true
 }
 
 // load puts so many elements of each lane into a register; nil where they lie too far apart.
@@ -150,6 +152,12 @@ func (e elements) load(terms int64) *ir.Define {
 	lane := &expr.Var{Name: "k", Extent: terms * int64(len(e.offsets))}
 	define := &ir.Define{Buffer: ir.NewRegister("v", e.tensor.DType, lane.Extent), Lane: lane}
 	switch {
+	case e.step != 1:
+		turns := e.takeTurns(lane, terms)
+		if turns == nil {
+			return nil
+		}
+		define.Value = turns
 	case slices.Max(e.offsets) == 0 && slices.Min(e.offsets) == 0:
 		define.Value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr()}
 	case e.sideBySide(terms):
@@ -168,6 +176,15 @@ func (e elements) load(terms int64) *ir.Define {
 		define.Value = picked
 	}
 	return define
+}
+
+// takeTurns is the terms of lanes that are neighbours, each of which is in a vector of its own; nil where lanes are
+// not.
+func (e elements) takeTurns(lane *expr.Var, terms int64) expr.Expr {
+	if e.step == 0 || terms > ir.MostTurns || !e.sideBySide(1) {
+		return nil
+	}
+	return ir.TakeTurns(lane, e.tensor, e.first, e.step, terms)
 }
 
 // sideBySide reports whether the terms of each lane lie behind those of the lane before.

@@ -63,3 +63,15 @@ output t2
 	f := promote.Run(irtest.Unrolled(t, groups, fours))
 	irtest.Golden(t, "groups", dot.Run(f, func(dot.Types) int64 { return 4 }))
 }
+
+// TestTermsFarApartTakeTurns: each lane's terms are in vectors of their own, of which a register has the first
+// elements, then the second ones, and so on.
+func TestTermsFarApartTakeTurns(t *testing.T) {
+	const window = `input t0 u8[2,7,8]
+constant t1 i8[2,8,4]
+sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 r0 (add i0 r1) i1]) (cast i32 [t1 r0 i1 r1]))
+output t2
+`
+	f := promote.Run(irtest.Unrolled(t, window, fours))
+	irtest.Golden(t, "turns", dot.Run(f, func(dot.Types) int64 { return 4 }))
+}

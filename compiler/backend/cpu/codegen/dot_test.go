@@ -53,6 +53,19 @@ func TestProductsOfSmallIntegersAreExact(t *testing.T) {
 	})
 }
 
+// TestWindowsOfBytesAreExact: depthwise convolutions, whose terms take turns in registers where instructions multiply
+// bytes.
+func TestWindowsOfBytesAreExact(t *testing.T) {
+	vnni := []mode{
+		{name: "vnni of gcc", target: "x86-64-v4", features: []string{"avx512vnni", "avx512vbmi"}, compiler: "gcc", flags: []string{"-O1"}},
+		{name: "vnni without vbmi", target: "x86-64-v4", features: []string{"avx512vnni"}, compiler: "clang-19", flags: []string{"-O1"}},
+		{name: "avxvnni", target: "x86-64-v3", features: []string{"avxvnni"}, compiler: "clang-19", flags: []string{"-O1"}},
+	}
+	checkDrawn(t, slices.Concat(modes[1:2], dotModes, vnni), 10, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		return drawPointOf(t, kerneltest.DrawByteWindows, d, schedule.Strict)
+	})
+}
+
 // TestProductsOfNarrowFloatsKeepTheMeaning: in whatever types of 16 bits operands are stored, and whatever a machine
 // has for them, products are what the evaluator computes.
 func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {

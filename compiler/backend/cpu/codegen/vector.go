@@ -110,13 +110,14 @@ func (p *printer) picked(n *ir.Picked) string {
 	lane, lanes := p.lane, p.lanes
 	p.lane, p.lanes = &expr.Var{Name: "k", Extent: n.Width}, n.Width
 	defer func() { p.lane, p.lanes = lane, lanes }()
-	first := p.vectorLoad(n.Source(0, p.lane))
-	last := first
-	if len(n.From) > 1 {
-		last = p.vectorLoad(n.Source(1, p.lane))
+	vectors := make([]string, len(n.From))
+	for k := range n.From {
+		vectors[k] = p.vectorLoad(n.Source(k, p.lane))
 	}
-	picks := strings.ReplaceAll(strings.Trim(fmt.Sprint(n.Picks), "[]"), " ", ", ")
-	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", first, last, picks)
+	if len(vectors) > 2 {
+		return p.turns(n, vectors)
+	}
+	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", vectors[0], vectors[len(vectors)-1], listed(n.Picks))
 }
 
 // spread prints the neighbouring elements of 32 bits as one number, which goes to all lanes.

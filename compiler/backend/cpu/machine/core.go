@@ -87,6 +87,16 @@ func Picking(t *target.Target, vectors float64) float64 {
 	return 0.15 * vectors
 }
 
+// Turns is the cycles that the units which multiply lose to a register in which the elements of so many vectors take
+// turns: all but one are inserted, and permuted. Estimated from vendors' tables.
+func Turns(t *target.Target, vectors int64) float64 {
+	cycles := Picking(t, float64(vectors))
+	if t.CPU.VectorBytes >= 64 && !t.CPU.Has("avx512vbmi") {
+		cycles *= 2
+	}
+	return cycles
+}
+
 // Casting is the cycles that the units which multiply lose to casting so many vectors of 16 bits to 32: lanes are
 // picked, and shifted. Estimated from vendors' tables.
 func Casting(t *target.Target, vectors float64) float64 { return Picking(t, vectors) + vectors/2 }

@@ -98,6 +98,18 @@ func Levels(t *target.Target) []Level {
 	return list
 }
 
+// Kept is the cycles that a copy of so many bytes costs to be written and read once, for the caches that it and what
+// it is made of do not fit into.
+func Kept(t *target.Target, bytes float64) float64 {
+	lines, cycles := bytes/float64(Line(t)), 0.0
+	for _, l := range Levels(t) {
+		if !l.Pages && 2*lines > l.Capacity {
+			cycles += 2 * lines * l.Cycles
+		}
+	}
+	return cycles
+}
+
 // Line is the bytes of a cache line.
 func Line(t *target.Target) int64 { return int64(max(1, t.CPU.CacheLineBytes)) }
 

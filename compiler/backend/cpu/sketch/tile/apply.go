@@ -256,7 +256,7 @@ func (x *Tile) applyFeed(b *nest.Builder, u nest.Unit, l loops, id int, where in
 		return
 	}
 	lanes := max(1, x.lanes)
-	if x.matrices != nil {
+	if x.matrices != nil || x.turns() {
 		lanes = int64(x.target.CPU.VectorBytes) / g.Tensor.DType.Bytes()
 	}
 	_, lane := b.Split(id, rank-1, lanes, schedule.Peel)

@@ -131,6 +131,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		if latency > 0 {
 			latency += x.dot.late
 		}
+		if x.turns() { // each step makes its own
+			busy, operations = busy+acc*machine.Turns(t, x.dot.terms), operations+acc*float64(x.dot.terms)
+		}
 	}
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
@@ -244,7 +247,13 @@ func (x *Tile) feedCycles(t *target.Target, z sizes, p Parameters, n reuse.Nest)
 		elements *= float64(x.fed.Extent(d, extents))
 	}
 	lanes := float64(max(1, int64(t.CPU.VectorBytes)/x.fed.ElementBytes))
+	if x.turns() {
+		lanes = min(lanes, float64(extents[x.vec]))
+	}
 	cycles := times * elements / lanes * (1.5*machine.Wide(t) + 0.5*float64(x.feedOps))
+	if x.turns() {
+		cycles += times * machine.Kept(t, elements*float64(x.fed.ElementBytes))
+	}
 	if p.Feed == nest.Alone { // to the second cache and back, and a region of its own
 		return 2*cycles + machine.Region(t)
 	}

@@ -20,6 +20,8 @@ type dotting struct {
 	data, weights int
 	// adjoined is set where the last two reduction axes are made one.
 	adjoined bool
+	// window is set where the terms are those of a window's rows, and each lane has its own.
+	window *window
 }
 
 // instruction is what a machine has for such products.
@@ -171,10 +173,15 @@ func (x *Tile) applyWidening(b *nest.Builder, u nest.Unit, p Parameters) []int {
 	if x.dot == nil {
 		return x.applyNarrow(b, u, p)
 	}
-	if x.dot.adjoined && b.Err == nil {
+	switch {
+	case b.Err != nil:
+		return u.Feeds
+	case x.dot.adjoined:
 		return x.applyAdjoining(b, u)
+	case x.dot.window != nil:
+		return x.applyWindow(b, u)
 	}
-	if x.dot.wide == array.Invalid || b.Err != nil {
+	if x.dot.wide == array.Invalid {
 		return u.Feeds
 	}
 	_, err := b.S.Widen(u.Acc, x.dot.weights, x.dot.wide)

@@ -109,6 +109,9 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 			if y := adjoinTerms(s, acc, u, t); y != nil {
 				return y
 			}
+			if y := windowTerms(s, acc, u, t); y != nil {
+				return y
+			}
 		}
 		x.findNarrow(s, acc)
 		x.joinPositions()

@@ -20,11 +20,14 @@ const (
 // writtenOut reports whether a tile's reduction is a window written out whole. Positions that go on in the next row
 // have no window.
 func (x *Tile) writtenOut(z sizes) bool {
-	return x.loadsOwn && !x.crosses(z) && z.kb == 0 && nest.Product(x.reduce) <= z.ku
+	return x.loadsOwn && !x.crosses(z) && z.kb == 0 && nest.Product(x.steps) <= z.ku
 }
 
 // windowCycles is the cycles of one tile of tv vectors whose reduction is written out whole.
 func (x *Tile) windowCycles(t *target.Target, tv float64, z sizes) float64 {
+	if x.turns() {
+		return x.turnedCycles(t, tv, z)
+	}
 	acc, steps := tv*float64(z.th*z.tw), float64(nest.Product(x.reduce))
 	loads := x.windowLoads(t, tv, z) + steps*machine.Spilled(t, acc)
 	operations := acc*steps + loads + acc

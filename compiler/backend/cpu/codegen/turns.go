@@ -1,0 +1,54 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// turns prints the first elements of four vectors, then their second ones, and so on.
+func (p *printer) turns(n *ir.Picked, vectors []string) string {
+	return fmt.Sprintf("%s(%s)", p.unit.turnsHelper(n.DType(), n.Width, n.Picks), strings.Join(vectors, ", "))
+}
+
+// turnsHelper declares the function that picks from four vectors of so many elements. Of 16 bytes, one instruction
+// does so that permutes those of a vector: the empty assembly keeps compilers from making it one that permutes those
+// of two, which takes several times as long on some processors.
+func (u *Unit) turnsHelper(d array.DType, width int64, picks []int64) string {
+	name := fmt.Sprintf("tilth_turns_%v_x%d", d, width)
+	if u.declarations.Has(name) {
+		return name
+	}
+	one, two, four := u.vector(d, width), u.vector(d, 2*width), u.vector(d, 4*width)
+	both := make([]int64, 2*width)
+	for k := range both {
+		both[k] = int64(k)
+	}
+	body := fmt.Sprintf("  const %[1]s front = __builtin_shufflevector(a, b, %[2]s), back = __builtin_shufflevector(c, d, %[2]s);\n", two, listed(both))
+	if d.Bytes() == 1 && 4*width == 64 {
+		all := make([]int64, 4*width)
+		for k := range all {
+			all[k] = int64(k)
+		}
+		body += fmt.Sprintf(`#if defined(__clang__) && defined(__AVX512VBMI__)
+  typedef char bytes __attribute__((vector_size(64)));
+  bytes all = (bytes)__builtin_shufflevector(front, back, %s);
+  __asm__("" : "+v"(all));
+  return (%s)__builtin_ia32_permvarqi512(all, (bytes){%s});
+#else
+`, listed(all), four, listed(picks))
+	}
+	body += fmt.Sprintf("  return __builtin_shufflevector(front, back, %s);\n", listed(picks))
+	if strings.Contains(body, "#else") {
+		body += "#endif\n"
+	}
+	u.declarations.Declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%[3]s a, %[3]s b, %[3]s c, %[3]s d) {\n%[4]s}\n", four, name, one, body))
+	return name
+}
+
+// listed are numbers as C lists them.
+func listed(numbers []int64) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
+}
