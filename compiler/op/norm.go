@@ -12,7 +12,7 @@ var normDefs = []Def{
 		Name: BatchNormalization, Kind: ElementWise, MinIn: 5, MaxIn: 5, Infer: inferBatchNorm, Lower: lowerBatchNorm,
 	},
 	{
-		Name: LayerNormalization, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm",
+		Name: LayerNormalization, Kind: Reduction, MinIn: 2, MaxIn: 3, Label: "layernorm", Traits: Traits{Rowwise: true},
 		Infer: inferLayerNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			return lowerNorm(l, n, in, layerNormAxes(n), func(p Operand, i []expr.Expr) expr.Expr {
@@ -21,11 +21,11 @@ var normDefs = []Def{
 		},
 	},
 	{
-		Name: RMSNormalization, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "rmsnorm",
+		Name: RMSNormalization, Kind: Reduction, MinIn: 2, MaxIn: 2, Label: "rmsnorm", Traits: Traits{Rowwise: true},
 		Infer: inferLayerNorm, Lower: lowerRMSNorm, Work: func(n *Node) float64 { return 4 * firstOperandWork(n) },
 	},
 	{
-		Name: "InstanceNormalization", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "instancenorm",
+		Name: "InstanceNormalization", Kind: Reduction, MinIn: 3, MaxIn: 3, Label: "instancenorm", Traits: Traits{Rowwise: true},
 		Infer: inferInstanceNorm, Work: func(n *Node) float64 { return 6 * firstOperandWork(n) },
 		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) {
 			axes := make([]bool, len(n.In[0].Shape))

@@ -10,7 +10,7 @@ var softmaxDefs = []Def{softmaxDef(Softmax, false), softmaxDef(LogSoftmax, true)
 
 func softmaxDef(name string, logarithm bool) Def {
 	return Def{
-		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "softmax",
+		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: "softmax", Traits: Traits{Rowwise: true},
 		Infer: func(n *Node) (Type, error) {
 			d, err := floats(n)
 			softmaxAxes(n)

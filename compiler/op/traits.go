@@ -18,6 +18,9 @@ type Traits struct {
 	Tiled bool
 	// Once tells that each element of the first operand is read once.
 	Once bool
+	// Rowwise tells that each element of the first operand is read a few times, for the row that it is in and no
+	// other.
+	Rowwise bool
 	// Selects tells that each element of the result is one of the operand's, chosen by their order.
 	Selects bool
 	// Legacy is how operands were broadcast before the rules of numpy.

@@ -28,10 +28,11 @@ func (p *partitioner) absorbPrologues(kernels []*graph.Kernel) []*graph.Kernel {
 
 // takesPrologue reports whether a node is a product that reads each element of an operand for many results, at one
 // position: a convolution of one pixel, or a product with known weights. What reads each element once, as a global
-// pooling, takes a dequantisation.
+// pooling, or for its own row alone, as a softmax, takes a dequantisation.
 func takesPrologue(n *graph.Node, prologue *graph.Kernel) bool {
 	p, ok := n.Product()
-	return ok && p.Pointwise || n.Def().Once && len(prologue.Nodes) == 1 && prologue.Anchor.Is(op.Dequantize)
+	takesBytes := n.Def().Once || n.Def().Rowwise
+	return ok && p.Pointwise || takesBytes && len(prologue.Nodes) == 1 && prologue.Anchor.Is(op.Dequantize)
 }
 
 // prologue is the element-wise kernel that computes v for the kernel's anchor and nobody else; nil when v is anything

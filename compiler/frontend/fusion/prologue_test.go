@@ -32,6 +32,13 @@ func TestProductsComputeWhatFeedsThem(t *testing.T) {
 			[]string{"1 maxpool+quantize 1x4x5x5 k1x1 -> 4", "1 dequantize+globalavgpool 1x5x5x4 -> 4", "1 dequantize+relu+add+copy 1x5x5x4"},
 		},
 		{
+			"a dequantisation, of what is read for a row", dense().Known("s8", sketch.Wave(0.02, 0, 1)).Constant("g", 5).Node("k8 = QuantizeLinear p s8").
+				Node("e = DequantizeLinear k8 s8").Node("a = Softmax e").Node("k9 = QuantizeLinear q s8").Node("f = DequantizeLinear k9 s8").
+				Node("b = LayerNormalization f g").Node("y = Concat a b", sketch.Int("axis", 1)).Output("k8", "k9", "y"),
+			[]string{"1 maxpool+quantize 1x4x5x5 k1x1 -> 4", "1 dequantize+softmax 1x5x5x4 axes [3] -> 1x5x5x4", "1 avgpool+quantize 1x5x5x4 k1x1 -> 4",
+				"1 dequantize+layernorm 1x5x5x4 -> 1x5x5x4", "2 copy 1x5x5x4", "1 copy 1x5x5x8"},
+		},
+		{
 			"not what another reads", dense().Node("m = Mul x s").Node("d = Conv m w").Node("e = Conv m k", sketch.Same3x3).Node("h = Add d e").Node("y = GlobalMaxPool h").Output("y"),
 			[]string{"1 mul 1x4x5x5", "1 conv2d 1x4x5x5 k3x3 -> 6", "1 conv2d+add 1x4x5x5 k1x1 -> 6", "1 globalmaxpool 1x5x5x6 -> 6"},
 		},
