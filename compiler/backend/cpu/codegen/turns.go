@@ -22,30 +22,29 @@ func (u *Unit) turnsHelper(d array.DType, width int64, picks []int64) string {
 		return name
 	}
 	one, two, four := u.vector(d, width), u.vector(d, 2*width), u.vector(d, 4*width)
-	both := make([]int64, 2*width)
-	for k := range both {
-		both[k] = int64(k)
-	}
-	body := fmt.Sprintf("  const %[1]s front = __builtin_shufflevector(a, b, %[2]s), back = __builtin_shufflevector(c, d, %[2]s);\n", two, listed(both))
-	if d.Bytes() == 1 && 4*width == 64 {
-		all := make([]int64, 4*width)
-		for k := range all {
-			all[k] = int64(k)
-		}
-		body += fmt.Sprintf(`#if defined(__clang__) && defined(__AVX512VBMI__)
+	body := fmt.Sprintf("  const %[1]s front = __builtin_shufflevector(a, b, %[2]s), back = __builtin_shufflevector(c, d, %[2]s);\n", two, listed(upTo(2*width)))
+	plain := fmt.Sprintf("  return __builtin_shufflevector(front, back, %s);\n", listed(picks))
+	if d.Bytes() == 1 && width == 16 {
+		plain = fmt.Sprintf(`#if defined(__clang__) && defined(__AVX512VBMI__)
   typedef char bytes __attribute__((vector_size(64)));
   bytes all = (bytes)__builtin_shufflevector(front, back, %s);
   __asm__("" : "+v"(all));
   return (%s)__builtin_ia32_permvarqi512(all, (bytes){%s});
 #else
-`, listed(all), four, listed(picks))
+%s#endif
+`, listed(upTo(4*width)), four, listed(picks), plain)
 	}
-	body += fmt.Sprintf("  return __builtin_shufflevector(front, back, %s);\n", listed(picks))
-	if strings.Contains(body, "#else") {
-		body += "#endif\n"
-	}
-	u.declarations.Declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%[3]s a, %[3]s b, %[3]s c, %[3]s d) {\n%[4]s}\n", four, name, one, body))
+	u.declarations.Declare(name, fmt.Sprintf("static inline __attribute__((unused, always_inline)) %s %s(%[3]s a, %[3]s b, %[3]s c, %[3]s d) {\n%[4]s}\n", four, name, one, body+plain))
 	return name
+}
+
+// upTo are the numbers from zero up to n.
+func upTo(n int64) []int64 {
+	list := make([]int64, n)
+	for k := range list {
+		list[k] = int64(k)
+	}
+	return list
 }
 
 // listed are numbers as C lists them.

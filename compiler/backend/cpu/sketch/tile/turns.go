@@ -29,8 +29,8 @@ type window struct {
 	extended bool
 }
 
-// fewestRows are those of a window that a register of terms must serve: to make one takes as long as to multiply
-// without it.
+// fewestRows are those of a window that a register of terms must serve on average, which are fewer where sums are
+// several rows apart: to make one takes as long as to multiply without it.
 const fewestRows = 2
 
 // windowTerms is the tile of a sum whose terms are in the rows of a window, with vectors that take turns; nil where
@@ -44,12 +44,9 @@ func windowTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *targ
 	if s.Constant(a.Tensor) >= 0 {
 		data, weights = b, a
 	}
-	last, rows := acc.Reduce[len(acc.Reduce)-1], int64(1)
-	for _, r := range acc.Reduce[:len(acc.Reduce)-1] {
-		rows *= r.Extent
-	}
+	last := acc.Reduce[len(acc.Reduce)-1]
 	by := dotInstruction(t, data.Tensor.DType, weights.Tensor.DType)
-	if by.terms == 0 || by.wide != array.Invalid || rows < fewestRows || last.Extent < by.terms-1 || !isProductOfCasts(acc.Body, acc.Tensor.DType) {
+	if by.terms == 0 || by.wide != array.Invalid || last.Extent < by.terms-1 || !isProductOfCasts(acc.Body, acc.Tensor.DType) {
 		return nil
 	}
 	like, err := schedule.Replay(s.Workload, s.Trace()) // s itself stays as it is
@@ -76,10 +73,10 @@ func windowTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *targ
 // findWindow sets how terms are multiplied, if both operands have the lanes as neighbours, and the data those of a
 // window along the last reduction axis.
 func (x *Tile) findWindow(acc *schedule.Stage, by instruction, w *window) bool {
-	if x.lanes < 2 || x.group > 0 || len(x.packs) != 1 || len(x.panels) > 0 || x.packs[0].last < 0 || x.col < 0 {
+	if x.lanes < 2 || x.group > 0 || len(x.packs) != 1 || len(x.panels) > 0 || x.packs[0].last < 0 || x.row < 0 {
 		return false
 	}
-	last := len(acc.Reduce) - 1
+	last, apart := len(acc.Reduce)-1, int64(0)
 	for k, l := range expr.Loads(acc.Body) {
 		if x.accesses[k].Packed {
 			continue
@@ -92,9 +89,10 @@ func (x *Tile) findWindow(acc *schedule.Stage, by instruction, w *window) bool {
 			if step := dim[len(x.extents)+last]; step != 0 {
 				w.step, w.stride = step, dim[x.col]
 			}
+			apart = max(apart, dim[x.row])
 		}
 	}
-	if w.step == 0 || w.stride == 0 {
+	if w.step == 0 || w.stride == 0 || nest.Product(x.reduce[:last]) < fewestRows*apart {
 		return false
 	}
 	x.dot = &dotting{instruction: by, data: w.data, weights: 1 - w.data, window: w}

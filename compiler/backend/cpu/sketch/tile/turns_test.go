@@ -43,7 +43,8 @@ func TestTermsOfAWindowTakeTurns(t *testing.T) {
 		terms                 string // that a step multiplies; none where the sum is plain
 	}{
 		{"sapphire-rapids", "u8", "i8", 3, 3, 1, true, "4"},
-		{"sapphire-rapids", "u8", "i8", 3, 3, 2, true, "4"},
+		{"sapphire-rapids", "u8", "i8", 3, 3, 2, false, ""},
+		{"sapphire-rapids", "u8", "i8", 5, 5, 2, true, "4"},
 		{"sapphire-rapids", "u8", "i8", 4, 4, 1, false, "4"},
 		{"sapphire-rapids", "u8", "i8", 5, 5, 1, true, "4"},
 		{"sapphire-rapids", "i8", "i8", 3, 3, 1, false, ""},
