@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/dot"
 	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
 	"github.com/tilth-dev/tilth/compiler/pass/outline"
+	"github.com/tilth-dev/tilth/compiler/pass/padding"
 	"github.com/tilth-dev/tilth/compiler/pass/partition"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/pass/promote"
@@ -40,6 +41,7 @@ func (u *Unit) passes() []pass {
 		{"lookup", always(func(f *ir.Func) *ir.Func { return u.lookUp(f) })},
 		{"partition", always(partition.Run)},
 		{"unroll", func(f *ir.Func) (*ir.Func, error) { return unroll.Run(f, u.lanes) }},
+		{"padding", always(padding.Run)},
 		{"tiles", always(func(f *ir.Func) *ir.Func { return tiles.Run(f, u.hasTiles) })},
 		{"promote", always(promote.Run)},
 		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, room) })},
