@@ -8,10 +8,11 @@ import (
 )
 
 // Picked is, in a vector loop, a value whose lanes are picked from a few vectors of elements that lie side by side, as
-// those of a few groups of channels.
+// those of a few groups of channels, or from a few elements.
 type Picked struct {
 	Lane *expr.Var
-	// From are the first elements of the vectors, each of Width elements of one type.
+	// From are the first elements of the vectors, each of Width elements of one type; a width of 1 is that of elements
+	// that go to several lanes.
 	From  []*expr.Load
 	Width int64
 	// Picks has for each lane the place of its element: those of each vector come behind those of the one before.
@@ -68,28 +69,61 @@ func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int6
 	return first, offsets
 }
 
-// Pick picks for each lane the element of a tensor that lies so far behind the first; nil where two vectors of as many
-// elements as there are lanes do not have them all.
+// mostPicked is the most vectors that lanes are picked from.
+const mostPicked = 4
+
+// Pick picks for each lane the element of a tensor that lies so far behind the first: from two vectors of as many
+// elements as there are lanes, or as few elements as they are, or a few more vectors; nil where those do not have them
+// all.
 func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
+	p := pickVectors(lane, t, first, offsets)
+	if p == nil || len(p.From) > 2 {
+		if few := pickElements(lane, t, first, offsets); few != nil {
+			return few
+		}
+	}
+	return p
+}
+
+// pickVectors picks lanes from vectors; nil where that takes too many.
+func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	// Whole blocks of the tensor are loaded, so that what other steps pick from a block is in the same vectors.
 	block := blockOf(first, t.Shape[0], lane.Extent)
 	start, end := floor(first.Const+slices.Min(offsets), block), floor(first.Const+slices.Max(offsets), block)+block
 	width, count := vectors(end-start, lane.Extent)
-	if count > 2 {
+	if count > mostPicked {
 		return nil
 	}
 	p := &Picked{Lane: lane, Width: width, Picks: make([]int64, len(offsets))}
-	begins := []int64{start, end - width}[:count]
-	for _, at := range begins {
+	for k := range count {
 		source := first
-		source.Const = at
+		source.Const = min(start+k*width, end-width)
 		p.From = append(p.From, t.At(source.Expr()).(*expr.Load))
 	}
 	for k, offset := range offsets {
-		at := first.Const + offset
-		if p.Picks[k] = at - begins[0]; p.Picks[k] >= width {
-			p.Picks[k] = at - begins[1] + width
+		at := first.Const + offset - start
+		vector := min(at/width, count-1)
+		p.Picks[k] = vector*width + at - min(vector*width, end-start-width)
+	}
+	return p
+}
+
+// pickElements picks lanes from elements, each of which goes to two on average; nil where there are too many.
+func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
+	p := &Picked{Lane: lane, Width: 1, Picks: make([]int64, len(offsets))}
+	var distinct []int64
+	for k, offset := range offsets {
+		at := slices.Index(distinct, offset)
+		if at < 0 {
+			if at = len(distinct); at == min(mostPicked, len(offsets)/2) {
+				return nil
+			}
+			distinct = append(distinct, offset)
+			source := first
+			source.Const += offset
+			p.From = append(p.From, t.At(source.Expr()).(*expr.Load))
 		}
+		p.Picks[k] = int64(at)
 	}
 	return p
 }
@@ -121,8 +155,8 @@ func floor(n, multiple int64) int64 {
 	return n - ((n%multiple)+multiple)%multiple
 }
 
-// MostTurns is the most vectors that lanes are picked from.
-const MostTurns = 4
+// MostTurns is the most vectors that take turns.
+const MostTurns = mostPicked
 
 // TakeTurns picks the first elements of so many vectors, which lie step elements apart, then their second ones, and so
 // on.
@@ -137,4 +171,15 @@ func TakeTurns(lane *expr.Var, t *expr.Tensor, first expr.Linear, step, vectors 
 		p.Picks[k] = int64(k)%vectors*p.Width + int64(k)/vectors
 	}
 	return p
+}
+
+// Turns reports whether the vectors take turns.
+func (p *Picked) Turns() bool {
+	vectors := int64(len(p.From))
+	for k, pick := range p.Picks {
+		if pick != int64(k)%vectors*p.Width+int64(k)/vectors {
+			return false
+		}
+	}
+	return vectors > 2 && p.Width > 1 && vectors*p.Width == int64(len(p.Picks))
 }

@@ -185,6 +185,9 @@ func (c *eliminator) picked(n *ir.Picked) expr.Expr {
 	lane, kept := c.lane, *n
 	c.lane, kept.From = &expr.Var{Name: "k", Extent: n.Width}, slices.Clone(n.From)
 	for k := range n.From {
+		if n.Width == 1 { // one element, which instructions read from memory for all lanes
+			continue
+		}
 		source := c.load(n.Source(k, c.lane)).(*expr.Load)
 		kept.From[k] = &expr.Load{Tensor: source.Tensor, Index: []expr.Expr{expr.I(0)}}
 	}

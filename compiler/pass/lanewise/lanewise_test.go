@@ -56,14 +56,17 @@ func TestUniformTellsConditionsThatAllLanesAgreeOn(t *testing.T) {
 }
 
 // TestLanesOfGroupsArePicked: channels of groups read what their group has, from vectors that are loaded whole. What
-// lies in blocks of a vector is in one, wherever the loops are; elsewhere two have it.
+// lies in blocks of a vector is in one, wherever the loops are; elsewhere two have it, or four. Of groups that lie
+// farther apart the elements themselves are picked.
 func TestLanesOfGroupsArePicked(t *testing.T) {
 	for name, c := range map[string]struct{ workload, trace string }{
-		"groups-of-2": {"input t0 f32[3,8]\nmap t1 f32[3,8] = [t0 i0 (add (mul (floordiv i1 2) 2) 1)]\noutput t1\n", "vectorize 0 1\n"},
-		"groups-of-3": {"input t0 f32[3,9]\nmap t1 f32[3,8] = [t0 i0 (add (mul (floordiv i1 3) 3) 1)]\noutput t1\n", "vectorize 0 1\n"},
-		"every-other": {"input t0 f32[3,16]\nmap t1 f32[3,8] = [t0 i0 (add (mul i1 2) 1)]\noutput t1\n", "vectorize 0 1\n"},
-		"the-same":    {"input t0 f32[3,2]\nmap t1 f32[3,8] = [t0 i0 (floordiv i1 8)]\noutput t1\n", "vectorize 0 1\n"},
-		"far-apart":   {"input t0 f32[3,32]\nmap t1 f32[3,8] = [t0 i0 (mul i1 4)]\noutput t1\n", "vectorize 0 1\n"},
+		"groups-of-2":  {"input t0 f32[3,8]\nmap t1 f32[3,8] = [t0 i0 (add (mul (floordiv i1 2) 2) 1)]\noutput t1\n", "vectorize 0 1\n"},
+		"groups-of-3":  {"input t0 f32[3,9]\nmap t1 f32[3,8] = [t0 i0 (add (mul (floordiv i1 3) 3) 1)]\noutput t1\n", "vectorize 0 1\n"},
+		"every-other":  {"input t0 f32[3,16]\nmap t1 f32[3,8] = [t0 i0 (add (mul i1 2) 1)]\noutput t1\n", "vectorize 0 1\n"},
+		"the-same":     {"input t0 f32[3,2]\nmap t1 f32[3,8] = [t0 i0 (floordiv i1 8)]\noutput t1\n", "vectorize 0 1\n"},
+		"every-fourth": {"input t0 f32[3,32]\nmap t1 f32[3,8] = [t0 i0 (mul i1 4)]\noutput t1\n", "vectorize 0 1\n"},
+		"far-groups":   {"input t0 f32[3,99]\nmap t1 f32[3,8] = [t0 i0 (mul (floordiv i1 3) 40)]\noutput t1\n", "vectorize 0 1\n"},
+		"far-apart":    {"input t0 f32[3,48]\nmap t1 f32[3,8] = [t0 i0 (mul i1 6)]\noutput t1\n", "vectorize 0 1\n"},
 	} {
 		irtest.Golden(t, name, lanewise.Run(irtest.Unrolled(t, c.workload, c.trace), adds{}))
 	}

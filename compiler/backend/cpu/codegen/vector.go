@@ -105,19 +105,54 @@ func (p *printer) vectorLoad(n *expr.Load) string {
 	return fmt.Sprintf("*(const %s_mem *)&%s", t, p.element(n.Tensor, at))
 }
 
-// picked picks lanes from vectors that are loaded whole, or lie in registers.
+// picked picks lanes from vectors that are loaded whole, or lie in registers, or from elements that go to all lanes.
 func (p *printer) picked(n *ir.Picked) string {
-	lane, lanes := p.lane, p.lanes
-	p.lane, p.lanes = &expr.Var{Name: "k", Extent: n.Width}, n.Width
-	defer func() { p.lane, p.lanes = lane, lanes }()
-	vectors := make([]string, len(n.From))
-	for k := range n.From {
-		vectors[k] = p.vectorLoad(n.Source(k, p.lane))
+	vectors, width := make([]string, len(n.From)), n.Width
+	if width == 1 {
+		for k, l := range n.From {
+			vectors[k] = p.broadcast(l)
+		}
+		width = p.lanes
+	} else {
+		lane, lanes := p.lane, p.lanes
+		p.lane, p.lanes = &expr.Var{Name: "k", Extent: width}, width
+		for k := range n.From {
+			vectors[k] = p.vectorLoad(n.Source(k, p.lane))
+		}
+		p.lane, p.lanes = lane, lanes
 	}
-	if len(vectors) > 2 {
+	if n.Turns() {
 		return p.turns(n, vectors)
 	}
-	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", vectors[0], vectors[len(vectors)-1], listed(n.Picks))
+	return p.among(n, vectors, 0, width)
+}
+
+// among picks lanes from vectors of so many elements, those that come from the first of them and the ones behind it:
+// two at a time.
+func (p *printer) among(n *ir.Picked, vectors []string, first int64, width int64) string {
+	last := min(int64(len(vectors))-1, first+1)
+	picks := make([]int64, len(n.Picks))
+	for k, pick := range n.Picks {
+		switch vector, at := pick/n.Width-first, pick%n.Width; {
+		case vector < 0 || vector > 1: // another pair has it
+			picks[k] = -1
+		case n.Width == 1:
+			picks[k] = vector*width + int64(k)
+		default:
+			picks[k] = vector*width + at
+		}
+	}
+	code := fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", vectors[first], vectors[last], listed(picks))
+	if first+2 >= int64(len(vectors)) {
+		return code
+	}
+	both := make([]int64, len(n.Picks))
+	for k, pick := range n.Picks {
+		if both[k] = int64(k); pick/n.Width > first+1 {
+			both[k] += int64(len(n.Picks))
+		}
+	}
+	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", code, p.among(n, vectors, first+2, width), listed(both))
 }
 
 // spread prints the neighbouring elements of 32 bits as one number, which goes to all lanes.
