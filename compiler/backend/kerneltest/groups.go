@@ -11,7 +11,8 @@ func DrawGroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	a, b, sum := g.factors()
 	channels := []int64{2, 3, 4, 5, 8, 8, 9, 16, 16}
-	in, out := rapid.SampledFrom(channels).Draw(t, "in"), rapid.SampledFrom(channels).Draw(t, "out")
+	in := rapid.SampledFrom(channels).Draw(t, "in")
+	out := rapid.SampledFrom(append(channels, 1, 1, 12, 17, 20, 25, 40)).Draw(t, "out")
 	groups, n := g.int("groups", 2, 7), g.int("batch", 1, 2)
 	h, w := g.int("height", 1, 9), g.int("width", 1, 20)
 	ky, kx := g.int("ky", 1, 3), g.int("kx", 1, 3)

@@ -42,7 +42,7 @@ type agreement struct {
 var agreements = map[string]agreement{
 	"tiles":                       {0.45, 1.55, 0.92},
 	"tiles that are fed":          {0.45, 1.65, 0.83},
-	"tiles of joint positions":    {0.5, 2.4, 0.82},
+	"tiles of joint positions":    {0.5, 2.5, 0.82},
 	"tiles across rows":           {0.35, 4.4, 0.64},
 	"rows":                        {0.55, 1.6, 0.99},
 	"attention":                   {0.9, 1.5, 0.97},

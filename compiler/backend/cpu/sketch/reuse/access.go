@@ -19,6 +19,11 @@ type Access struct {
 	// Dims has, for each dimension, the coefficient of each axis (spatial ones, then those of the reduction). That of
 	// an axis in which an index is not affine is the dimension's extent, so that any range of it touches all.
 	Dims [][]int64
+	// Group is how many values of the axis Grouped read the same, and Groups how far one group is from the next along
+	// each dimension; 0 and nil where the axis moves what is read as Dims say.
+	Group   int64
+	Grouped int
+	Groups  []int64
 	// Joint are the axes that are flattened into the last of them, and Rows the extents of all axes before; nil when
 	// none are.
 	Joint []int
@@ -86,13 +91,21 @@ func coefficients(x expr.Expr, axes []*expr.Var, extent int64) []int64 {
 	return row
 }
 
+// mostApart is how many elements neighbours may read apart, so that few vectors have what those of a vector read.
+const mostApart = 4
+
 // GroupOf is the number of consecutive values of an axis for which a load reads the same, as the channels of a group
-// of a convolution read the same inputs: the load uses the axis only divided by it. 0 when the load uses it otherwise.
+// of a convolution read the same inputs: the load uses the axis only divided by it. 1 when neighbours read elements
+// that lie a few apart, as groups of one channel with several inputs do; 0 when the load uses the axis otherwise.
 func GroupOf(l *expr.Load, axis *expr.Var) int64 {
 	group := int64(0)
 	for _, x := range l.Index {
 		for _, t := range expr.Linearize(x).Terms {
 			if !expr.Uses(t.Atom, axis) {
+				continue
+			}
+			if t.Atom == expr.Expr(axis) && t.Coef > 1 && t.Coef <= mostApart && group <= 1 {
+				group = 1
 				continue
 			}
 			n, ok := t.Atom.(*expr.Binary)
@@ -109,12 +122,12 @@ func GroupOf(l *expr.Load, axis *expr.Var) int64 {
 	return group
 }
 
-// GroupStep is how many elements of a dimension one channel of a group of so many stands for: those between the first
-// elements of two groups, divided among its channels.
-func GroupStep(index expr.Expr, axis *expr.Var, group int64) int64 {
+// Between is how many elements of a dimension lie between the first ones of two groups of an axis; 0 where it does not
+// move the index.
+func Between(index expr.Expr, axis *expr.Var) int64 {
 	for _, t := range expr.Linearize(index).Terms {
 		if expr.Uses(t.Atom, axis) {
-			return max(1, (max(t.Coef, -t.Coef)+group-1)/group)
+			return max(t.Coef, -t.Coef)
 		}
 	}
 	return 0
@@ -164,6 +177,9 @@ func (a *Access) Extent(d int, extents []int64) int64 {
 	reach := int64(1)
 	for k, c := range a.Dims[d] {
 		reach += c * (a.Along(k, extents) - 1)
+	}
+	if a.Group > 0 {
+		reach += a.Groups[d] * ((extents[a.Grouped] - 1) / a.Group)
 	}
 	return min(reach, a.Shape[d])
 }

@@ -11,6 +11,8 @@ type Nest struct {
 	// Tile has the extents of all axes within a tile, Limits those of the workload.
 	Tile, Limits []int64
 	Loops        []Loop
+	// Mapped is set where nothing waits for pages to be looked up.
+	Mapped bool
 }
 
 // Loop is a loop that moves an axis so many times.
@@ -27,6 +29,9 @@ func (n Nest) Waiting(t *target.Target, list []Access) float64 {
 	fills := make([]float64, len(list))
 	inner, outer := make([]float64, len(list)), make([]float64, len(list))
 	for depth, l := range machine.Levels(t) {
+		if l.Pages && n.Mapped {
+			continue
+		}
 		extents := append([]int64{}, n.Tile...)
 		sum := touch(l.Pages, list, extents, line, inner)
 		copy(fills, inner)

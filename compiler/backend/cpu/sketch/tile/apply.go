@@ -79,7 +79,7 @@ func (x *Tile) outerNest(b *nest.Builder, out int, z sizes, p Parameters) loops 
 		rest, tileLoops = append(rest, tiles), append(tileLoops, inside)
 	}
 	if x.vec >= 0 {
-		tiles, inside := b.Split(out, x.vec, z.tv*x.lanes, peel)
+		tiles, inside := b.Split(out, x.vec, x.width(z.tv), peel)
 		var vecUnit int
 		vecUnit, lane = b.Split(out, inside, x.lanes, peel)
 		vecBlock, vecTile = b.Split(out, tiles, z.vecTiles, peel)
@@ -208,7 +208,7 @@ func (x *Tile) reductionNest(b *nest.Builder, acc int, z sizes) {
 
 // applyPacks lays each constant out in the order in which the tiles read it.
 func (x *Tile) applyPacks(b *nest.Builder, z sizes, ahead int64) {
-	width := z.tv * x.lanes
+	width := x.width(z.tv)
 	for _, p := range x.packs {
 		dims := []schedule.PackDim{{Dim: p.dim, Factor: width}}
 		for d, phases := range p.phases {

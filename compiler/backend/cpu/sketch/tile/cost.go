@@ -32,13 +32,19 @@ func (x *Tile) Cost(p Parameters) float64 {
 	if x.vec < 0 {
 		return float64(nest.Product(x.reduce))
 	}
-	n := x.nest(z, p)
+	n := x.nest(t, z, p)
 	list := x.accesses
 	if z.pack {
 		list = x.packed()
 	}
-	work := x.arithmetic(t, z, 0) + n.Waiting(t, slices.Concat(list, x.ends)) + x.cold(t, z)
-	work = max(work, x.arithmetic(t, z, machine.ResultLatency)) // sums are waited for while memory is, too
+	inside := x.multiplied(p, z)
+	work, waiting := inside*x.arithmetic(t, z, 0), n.Waiting(t, slices.Concat(list, x.ends))+x.cold(t, z)
+	if x.loadsOwn || x.group > 0 {
+		work = max(work, waiting) + machine.WindowWaits(t)*min(work, waiting)
+	} else {
+		work += waiting
+	}
+	work = max(work, inside*x.arithmetic(t, z, machine.ResultLatency)) // sums are waited for while memory is, too
 	work += x.feedCycles(t, z, p, n)
 	if z.pack {
 		work += x.copyCycles(t, n)
@@ -58,17 +64,22 @@ func (x *Tile) Cost(p Parameters) float64 {
 // arithmetic is the cycles of all tiles, were every load a hit in the first cache, and a sum could be added to again
 // after so many.
 func (x *Tile) arithmetic(t *target.Target, z sizes, latency float64) float64 {
-	width := z.tv * x.lanes
+	width := x.width(z.tv)
 	cycles := float64(x.extent(x.vec)/width) * x.tileCycles(t, float64(z.tv), z, latency)
 	if rest := x.extent(x.vec) % width; rest > 0 {
-		// A vector that is cut short is computed in parts of 4, 2 and 1 lanes.
-		parts := rest/x.lanes + int64(bits.OnesCount64(uint64(rest%x.lanes)))
+		cut := parts(rest, x.lanes)
 		if x.matrices != nil {
-			parts = nest.CeilDiv(rest, x.lanes)
+			cut = nest.CeilDiv(rest, x.lanes)
 		}
-		cycles += x.tileCycles(t, float64(parts), z, latency)
+		cycles += x.tileCycles(t, float64(cut), z, latency)
 	}
 	return x.places(z) * cycles
+}
+
+// parts is how many vectors so many channels are computed in: one that is cut short is in parts of 8, 4, 2 and 1
+// lanes.
+func parts(channels, lanes int64) int64 {
+	return channels/lanes + int64(bits.OnesCount64(uint64(channels%lanes)))
 }
 
 // places is how many tiles there are along the axes other than that of the vectors.
@@ -93,7 +104,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	}
 	positions := float64(z.th * z.tw)
 	acc := tv * positions
-	loads, least := 0.0, 0.0
+	loads, scalars, least := 0.0, 0.0, 0.0
 	if x.loadsShared {
 		loads += tv
 		if z.pf > 0 {
@@ -101,18 +112,20 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		}
 	}
 	if x.loadsScalar {
-		loads += positions
+		scalars += positions
 	}
 	picked := 0.0
 	switch {
 	case x.picks:
-		picked = x.pickedVectors(tv, z)
-		loads += picked + 2*max(0, acc+picked*float64(x.picksFor(z))+tv-float64(t.CPU.VectorRegisters))
+		crossing := x.crossing(tv)
+		picked = x.sharedVectors(crossing, z)
+		loads += x.pickLoads(z)*picked + max(0, acc+(positions+1)*crossing+tv+1-float64(t.CPU.VectorRegisters))
+		scalars += (tv - crossing) * positions
 	case x.loadsOwn:
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of
 		// which a tile uses only a part is loaded again for the others.
 		parts := min(1, tv*float64(t.CPU.VectorBytes)/float64(machine.Line(t)))
-		loads += acc*(1.5-0.5*parts) + machine.Spilled(t, acc)
+		loads += x.sharedVectors(tv, z)*(1.5-0.5*parts) + machine.Spilled(t, acc)
 		if x.crosses(z) {
 			loads += acc * crossingLoads
 		}
@@ -122,7 +135,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		reloads, least = machine.Crowded(t, acc, tv, z.ku)
 		loads += reloads
 	}
-	if spilled := positions - machine.AddressRegisters(t); len(x.joint) > 0 && spilled > 0 {
+	if spilled := positions - machine.AddressRegisters(t); x.crosses(z) && spilled > 0 {
 		loads += 2 * spilled // its address comes back from the stack
 	}
 	busy, operations := acc/2+machine.Picking(t, picked), acc+picked
@@ -137,8 +150,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	}
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
-	step := max(busy, loads*machine.LoadSlot, latency, least, (operations+loads+2/float64(z.ku))/machine.Issue)
-	step += machine.Hidden*min(busy, loads*machine.LoadSlot) + 0.5/float64(z.ku)
+	loading := machine.Loading(t, loads, scalars)
+	step := max(busy, loading, latency, least, (operations+loads+scalars+2/float64(z.ku))/machine.Issue)
+	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.ku)
 	steps := float64(nest.Product(x.steps))
 	exits := 0.0
 	if last := x.innermost(z); last > z.ku {
@@ -175,8 +189,9 @@ func (x *Tile) innermost(z sizes) int64 {
 	return last
 }
 
-func (x *Tile) nest(z sizes, p Parameters) reuse.Nest {
+func (x *Tile) nest(t *target.Target, z sizes, p Parameters) reuse.Nest {
 	n := reuse.Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...)}
+	n.Mapped = (x.loadsOwn || x.group > 0) && !x.writtenOut(z) && !machine.WindowLookups(t)
 	for range x.extents {
 		n.Tile = append(n.Tile, 1)
 	}
@@ -186,7 +201,7 @@ func (x *Tile) nest(z sizes, p Parameters) reuse.Nest {
 			n.Tile[axis] = min(size, n.Limits[axis])
 		}
 	}
-	within(x.vec, z.tv*x.lanes)
+	within(x.vec, x.width(z.tv))
 	within(x.col, z.tw)
 	within(x.row, z.th)
 	rowTiles, colTiles := z.rowTiles, nest.CeilDiv(x.extent(x.col), z.tw)
@@ -195,7 +210,7 @@ func (x *Tile) nest(z sizes, p Parameters) reuse.Nest {
 		rowTiles, rowBlocks, blocked = 1, colTiles/z.rowTiles, x.col
 		colTiles = z.rowTiles
 	}
-	vecBlocks := nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles
+	vecBlocks := nest.CeilDiv(x.extent(x.vec), x.width(z.tv)) / z.vecTiles
 	positions := []reuse.Loop{{Axis: x.col, Times: colTiles}, {Axis: x.row, Times: rowTiles}}
 	vectors := reuse.Loop{Axis: x.vec, Times: z.vecTiles}
 	if z.inner == 0 {
@@ -289,17 +304,19 @@ func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
 	}
 	loads := float64(nest.Product(x.extents)*nest.Product(x.reduce)) / float64(x.lanes)
 	if x.loadsScalar {
-		loads = float64(nest.Product(x.extents)/x.extent(x.vec)*nest.Product(x.reduce)) * float64(nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes))
+		loads = float64(nest.Product(x.extents)/x.extent(x.vec)*nest.Product(x.reduce)) * float64(nest.CeilDiv(x.extent(x.vec), x.width(z.tv)))
 	}
 	if x.picks {
-		loads = x.pickedVectors(1, z) * float64(nest.CeilDiv(x.extent(x.vec), x.lanes)*nest.Product(x.reduce)) * x.places(z)
+		loads = x.sharedVectors(1, z) * float64(nest.CeilDiv(x.extent(x.vec), x.lanes)*nest.Product(x.reduce)) * x.places(z)
 	}
-	checks := borderCheck * min(1, 2/float64(nest.CeilDiv(x.extent(x.row), z.th)))
-	switch {
+	checks := 0.0
+	switch tiles := nest.CeilDiv(x.extent(x.col), z.tw); {
 	case x.crosses(z):
 		checks = crossingCheck
 	case len(x.joint) > 0:
 		checks = borderCheck * min(1, 2*float64(x.rowOf())/float64(x.extent(x.col)))
+	case tiles > 1 && !x.columnsWrittenOut(z):
+		checks = borderCheck * 2 / float64(tiles*z.tw) // the outermost positions of the outermost tiles
 	}
 	return loads * (inlined*float64(x.feedOps) + checks)
 }

@@ -1,11 +1,13 @@
 package tile
 
 import (
-	"slices"
-
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
+// Groups that are wider than a vector, and no multiple of one, are computed in one of two ways: a tile is a group,
+// with its last vectors cut short, or vectors go on from one group to the next.
+//
 // Vectors that are no part of a group pick their lanes from what several groups read: in each step of the reduction
 // the elements of one channel of each group. What is picked for a position serves all steps that read the same
 // position and channel, so the axes of the window are innermost.
@@ -36,24 +38,29 @@ func (x *Tile) loopOrder() []int {
 	return order
 }
 
-// picksFor is how many steps, one after the other, use what is picked for them: those that are written out and differ
-// only in where in the window they are.
-func (x *Tile) picksFor(z sizes) int64 {
-	steps := int64(1)
-	for _, k := range slices.Backward(x.order) {
-		if k == len(x.reduce)-1 || steps*x.reduce[k] > z.ku {
-			break
-		}
-		steps *= x.reduce[k]
+// sharedFor is how many steps, one after the other, use what is loaded or picked for them: those that are written out
+// and differ only in where in the window they are.
+func (x *Tile) sharedFor(z sizes) int64 {
+	axis := x.shared()
+	if axis != x.order[len(x.order)-1] || z.kb > 0 || x.crosses(z) {
+		return 1
 	}
-	return steps
+	return min(x.steps[axis], z.ku)
 }
 
-// pickedVectors is how many vectors a tile of tv vectors picks lanes for in one step.
-func (x *Tile) pickedVectors(tv float64, z sizes) float64 {
-	extents, steps, total := x.tileExtents(z), x.picksFor(z), 0.0
+// shared is the axis of the reduction along which steps use what others do: that of a window's columns.
+func (x *Tile) shared() int {
+	if x.picks {
+		return max(0, len(x.reduce)-2)
+	}
+	return len(x.reduce) - 1
+}
+
+// sharedVectors is how many vectors a tile of tv vectors loads, or picks lanes for, in one step.
+func (x *Tile) sharedVectors(tv float64, z sizes) float64 {
+	extents, steps, total := x.tileExtents(z), x.sharedFor(z), 0.0
 	if steps > 1 {
-		extents[len(x.extents)+len(x.reduce)-2] = steps
+		extents[len(x.extents)+x.shared()] = steps
 	}
 	for _, a := range x.accesses[:len(x.accesses)-1] {
 		if a.MovesWith(x.vec) && (x.row >= 0 && a.MovesWith(x.row) || x.col >= 0 && a.MovesWith(x.col)) {
@@ -61,4 +68,50 @@ func (x *Tile) pickedVectors(tv float64, z sizes) float64 {
 		}
 	}
 	return total / float64(steps)
+}
+
+// crossing is how many of the vectors of a tile pick lanes: those that are not within one group.
+func (x *Tile) crossing(tv float64) float64 {
+	count := 0.0
+	for first := int64(0); first < int64(tv)*x.lanes; first += x.lanes {
+		if first/x.group != (first+x.lanes-1)/x.group {
+			count++
+		}
+	}
+	return count
+}
+
+// pickLoads is how many loads a vector takes whose lanes are picked: two where it lies across lines, since the
+// channels of its groups are not all written out, or where it is of two groups.
+func (x *Tile) pickLoads(z sizes) float64 {
+	if x.group < x.lanes/2 && z.ku >= x.reduce[len(x.reduce)-1]*x.sharedFor(z) {
+		return 1
+	}
+	return 2
+}
+
+// mostRagged are the vectors that a tile may have which is a group.
+const mostRagged = 8
+
+// fewerParts reports whether a tile that is a group has fewer instructions for a channel than one whose vectors go on
+// in the next group, each of which picks lanes once for all columns of a window.
+func (x *Tile) fewerParts(lanes int64, acc *schedule.Stage) bool {
+	if x.group < lanes || parts(x.group, lanes) > mostRagged {
+		return false
+	}
+	tiles, columns := x.pickedTiles(lanes), 1.0
+	if len(tiles) == 0 {
+		return true
+	}
+	if last := len(acc.Reduce) - 1; last > 0 {
+		columns = float64(acc.Reduce[last-1].Extent)
+	}
+	channels := min(tiles[0]*lanes, x.extent(x.vec))
+	instructions := float64(parts(channels, lanes))
+	for first := int64(0); first < channels; first += lanes {
+		if last := min(first+lanes, channels) - 1; first/x.group != last/x.group {
+			instructions += 1 / columns
+		}
+	}
+	return float64(parts(x.group, lanes)*channels) <= instructions*float64(x.group)
 }

@@ -27,7 +27,7 @@ func (x *Tile) stream(s *schedule.Schedule, out *schedule.Stage) {
 
 // wholeLines refuses tiles that store a part of a line past the caches, which makes memory write it in parts.
 func (x *Tile) wholeLines(z sizes, p Parameters) error {
-	if line := machine.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%(z.tv*x.lanes) != 0) {
+	if line := machine.Line(x.target); p.Stream == 1 && (z.tv*int64(x.target.CPU.VectorBytes)%line != 0 || x.extent(x.vec)%x.width(z.tv) != 0) {
 		return fmt.Errorf("space: a tile of %d vectors stores parts of lines past the caches", z.tv)
 	}
 	return nil

@@ -72,9 +72,10 @@ type Tile struct {
 	ends   []reuse.Access
 	panels []panel
 	// group is how many channels next to one another read the same of some operand; 0 when there is no such operand.
-	// picks is set where vectors are no part of a group, so that their lanes are picked from what several groups read.
-	group int64
-	picks bool
+	// picks is set where vectors are no part of a group, so that their lanes are picked from what several groups read;
+	// ragged where a tile is a group instead, whose last vectors are cut short.
+	group         int64
+	picks, ragged bool
 	// vectors are the numbers of vectors that a tile may have.
 	vectors []int64
 	// mustPack is set when vectors can only be loaded from panels.
@@ -83,6 +84,8 @@ type Tile struct {
 	// elements.
 	fed     *reuse.Access
 	feedOps int
+	// inside is the part of the reduction's products whose data lies inside of an image, and not in its padding.
+	inside float64
 	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
 	// axes that it is made of; col is the last of them, which has all the positions.
 	joined  *Tile
@@ -154,10 +157,13 @@ func newTile(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 		x.lanes = max(1, int64(t.CPU.VectorBytes)/acc.Tensor.DType.Bytes())
 		x.mustPack = slices.ContainsFunc(x.panels, func(p panel) bool { return p.strided })
 	} else {
-		x.panels, x.picks = nil, false
+		x.panels, x.picks, x.ragged = nil, false, false
 	}
 	x.vectors = nest.AtMost(nest.CeilDiv(x.extent(x.vec), x.lanes), 1, 2, 3, 4, 6, 8)
-	if x.picks {
+	switch {
+	case x.ragged:
+		x.vectors = []int64{parts(x.group, x.lanes)}
+	case x.picks:
 		x.vectors, x.order = x.pickedTiles(x.lanes), x.loopOrder()
 	}
 	x.classifyLoads()
@@ -170,25 +176,45 @@ func (x *Tile) findGroups(acc *schedule.Stage, lanes int64) {
 	axis := acc.Axes[x.vec]
 	for k, l := range expr.Loads(acc.Body) {
 		g := reuse.GroupOf(l, axis)
-		if g == 0 || lanes < 2 || x.group != 0 && x.group != g {
+		if g == 0 || lanes < 2 || x.group != 0 && x.group != g || g == 1 && !movesAround(l, acc, x.vec) {
 			continue
 		}
-		if x.group, x.picks = g, g%lanes != 0; x.picks && len(x.pickedTiles(lanes)) == 0 {
-			x.group, x.picks = 0, false
+		if x.group, x.picks = g, g%lanes != 0; x.picks {
+			x.ragged = x.fewerParts(lanes, acc)
+			x.picks = !x.ragged && len(x.pickedTiles(lanes)) > 0
+		}
+		if g%lanes != 0 && !x.picks && !x.ragged {
+			x.group = 0
 			continue
 		}
-		for d, row := range x.accesses[k].Dims {
-			if row[x.vec] = 0; x.picks {
-				row[x.vec] = reuse.GroupStep(l.Index[d], axis, g)
-			}
+		x.setGroups(&x.accesses[k], l, axis)
+	}
+}
+
+// setGroups notes how far groups are apart in what a load reads. Where lanes are picked, each channel moves what is
+// read by its part of that.
+func (x *Tile) setGroups(a *reuse.Access, l *expr.Load, axis *expr.Var) {
+	for d, row := range a.Dims {
+		row[x.vec] = 0
+		between := reuse.Between(l.Index[d], axis)
+		if a.Groups = append(a.Groups, between); x.picks && between > 0 {
+			row[x.vec] = nest.CeilDiv(between, x.group)
 		}
 	}
+	if !x.picks {
+		a.Group, a.Grouped = x.group, x.vec
+	}
+}
+
+// movesAround reports whether a load reads data that some axis moves beside that of the vectors.
+func movesAround(l *expr.Load, acc *schedule.Stage, vec int) bool {
+	return l.Tensor.Role != expr.Constant && slices.ContainsFunc(acc.Axes, func(v *expr.Var) bool { return v != acc.Axes[vec] && expr.Uses(l, v) })
 }
 
 // fitsGroups reports whether a tile of so many channels lies within a group, or begins where one begins, so that the
 // lanes of its vectors are in groups that are known when it is compiled.
 func (x *Tile) fitsGroups(channels int64) bool {
-	return x.group == 0 || x.group%channels == 0 || x.picks && (channels%x.group == 0 || channels >= x.extent(x.vec))
+	return x.group == 0 || x.ragged || x.group%channels == 0 || x.picks && (channels%x.group == 0 || channels >= x.extent(x.vec))
 }
 
 // choosePositions chooses the axes that a tile has its positions along: the last two that leave some operand of the
@@ -299,6 +325,7 @@ func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 			if s.Stages[f].Tensor == l.Tensor {
 				x.fed = &x.accesses[k]
 				x.feedOps += operations(s.Stages[f].Body)
+				x.inside = x.insideOf(s.Stages[f])
 			}
 		}
 	}
@@ -409,7 +436,7 @@ func (x *Tile) sizes(p Parameters) sizes {
 		blocked = nest.CeilDiv(x.extent(x.col), z.tw)
 	}
 	z.rowTiles = nest.DivisorAtMost(blocked, max(1, p.RowTiles))
-	z.vecTiles = nest.DivisorAtMost(nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes), max(1, p.VectorTiles))
+	z.vecTiles = nest.DivisorAtMost(nest.CeilDiv(x.extent(x.vec), x.width(z.tv)), max(1, p.VectorTiles))
 	return z
 }
 
@@ -438,12 +465,20 @@ func (x *Tile) Legal(p Parameters) error {
 	return x.wholeLines(z, p)
 }
 
+// width is how many channels a tile of so many vectors has.
+func (x *Tile) width(vectors int64) int64 {
+	if x.ragged {
+		return x.group
+	}
+	return vectors * x.lanes
+}
+
 func (x *Tile) chunks(z sizes) int64 {
 	blocked, col := nest.CeilDiv(x.extent(x.row), z.th), nest.CeilDiv(x.extent(x.col), z.tw)
 	if x.row < 0 {
 		blocked = col
 	}
-	n := blocked / z.rowTiles * (nest.CeilDiv(x.extent(x.vec), z.tv*x.lanes) / z.vecTiles)
+	n := blocked / z.rowTiles * (nest.CeilDiv(x.extent(x.vec), x.width(z.tv)) / z.vecTiles)
 	for k, e := range x.extents {
 		if k != x.vec && k != x.col && k != x.row {
 			n *= e

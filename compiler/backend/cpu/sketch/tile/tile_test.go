@@ -127,3 +127,33 @@ func TestAProductOfOneRowDoesNotPrefetch(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsOfAnyWidthAreComputedInVectors: those wider than a vector are tiles of their own where vectors that go on
+// in the next group would pick more often; those of one channel with a few inputs are picked from vectors.
+func TestGroupsOfAnyWidthAreComputedInVectors(t *testing.T) {
+	for _, c := range []struct{ in, out, groups, width int64 }{{17, 68, 4, 68}, {80, 20, 3, 20}, {4, 1, 32, 16}, {8, 12, 8, 48}} {
+		const size = 14
+		x, w := expr.NewInput("x", array.Float32, size, size, c.groups*c.in), expr.NewConstant("w", array.Float32, c.in, c.groups*c.out)
+		conv := expr.ReduceOver("conv", expr.Sum, []int64{size, size, c.groups * c.out}, []int64{c.in}, func(i, r []expr.Expr) expr.Expr {
+			group := expr.Bin(expr.FloorDiv, i[2], expr.I(c.out))
+			if c.out == 1 {
+				group = i[2]
+			}
+			return expr.MulE(x.At(i[0], i[1], expr.AddE(expr.MulE(group, expr.I(c.in)), r[0])), w.At(r[0], i[2]))
+		})
+		s := sketch.New(sketchtest.WorkloadOf(t, conv), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		p, ok := s.Parse("tv=1 tw=2 th=1")
+		if !ok {
+			t.Errorf("%d groups of %d channels: %v", c.groups, c.out, s.Legal(p))
+			continue
+		}
+		applied, err := s.Apply(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace := string(applied.Trace())
+		if !strings.Contains(trace, "\nsplit 1 2 16 ") || !strings.Contains(trace, fmt.Sprintf("\nsplit 0 2 %d ", c.width)) {
+			t.Errorf("%d groups of %d channels are not computed in vectors of 16, %d channels at a time:\n%s", c.groups, c.out, c.width, trace)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package tile
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
+
+// Padding that is computed where it is read adds nothing to a sum: where a tile knows that all its data is padding,
+// it does not multiply it by a constant.
+
+// insideOf is the part of the reduction's products whose data is not what a stage pads with; 1 where that is not
+// known.
+func (x *Tile) insideOf(pad *schedule.Stage) float64 {
+	n, ok := pad.Body.(*expr.Select)
+	if !ok || x.feedOps > 0 || len(x.packs) == 0 {
+		return 1
+	}
+	part := 1.0
+	for d, v := range pad.Axes {
+		if expr.Uses(n.Cond, v) {
+			part *= x.insideAlong(x.fed.Dims[d], isInside(n.Cond, pad.Axes, d))
+		}
+	}
+	return part
+}
+
+// isInside says for each value of one axis whether a condition holds in the middle of all others.
+func isInside(cond expr.Expr, axes []*expr.Var, along int) []bool {
+	at := expr.Simplifier{Values: map[*expr.Var]expr.Expr{}}
+	for _, v := range axes {
+		at.Values[v] = expr.I(v.Extent / 2)
+	}
+	list := make([]bool, axes[along].Extent)
+	for k := range list {
+		at.Values[axes[along]] = expr.I(int64(k))
+		holds, known := at.Simplify(cond).(*expr.Int)
+		list[k] = !known || holds.Value != 0
+	}
+	return list
+}
+
+// insideAlong is the part of the products that read inside along a dimension, of which one axis of the results and
+// one of the reduction are the index with the given coefficients.
+func (x *Tile) insideAlong(coefficients []int64, inside []bool) float64 {
+	steps, windows := coefficients[:len(x.extents)], coefficients[len(x.extents):]
+	moves := func(c int64) bool { return c != 0 }
+	s, w := slices.IndexFunc(steps, moves), slices.IndexFunc(windows, moves)
+	if s < 0 || w < 0 {
+		return 1
+	}
+	count := 0
+	for i := range x.extents[s] {
+		for r := range x.reduce[w] {
+			if at := i*steps[s] + r*windows[w]; at < int64(len(inside)) && inside[at] {
+				count++
+			}
+		}
+	}
+	return float64(count) / float64(nest.Product([]int64{x.extents[s], x.reduce[w]}))
+}
+
+// multiplied is the part of the products that tiles multiply, where padding is computed where it is read: those whose
+// window has its columns written out know it of each position.
+func (x *Tile) multiplied(p Parameters, z sizes) float64 {
+	if x.inside == 0 || p.Feed != nest.Inline || len(x.joint) > 0 || !x.columnsWrittenOut(z) {
+		return 1
+	}
+	return x.inside
+}
+
+// columnsWrittenOut reports whether steps along the columns of a window are written out, so that each tells which of
+// its positions are padding.
+func (x *Tile) columnsWrittenOut(z sizes) bool {
+	axis := x.shared()
+	return (x.picks || x.loadsOwn) && x.sharedFor(z) == x.steps[axis]
+}
