@@ -72,17 +72,18 @@ func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int6
 // mostPicked is the most vectors that lanes are picked from.
 const mostPicked = 4
 
-// Pick picks for each lane the element of a tensor that lies so far behind the first: from two vectors of as many
-// elements as there are lanes, or as few elements as they are, or a few more vectors; nil where those do not have them
-// all.
+// Pick picks for each lane the element of a tensor that lies so far behind the first: from two elements, whose loads
+// need no register for what other steps pick, from two vectors of as many elements as there are lanes, from as few
+// elements as they are, or from a few more vectors; nil where those do not have them all.
 func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
-	p := pickVectors(lane, t, first, offsets)
-	if p == nil || len(p.From) > 2 {
-		if few := pickElements(lane, t, first, offsets); few != nil {
-			return few
-		}
+	few := pickElements(lane, t, first, offsets)
+	if few != nil && len(few.From) <= 2 {
+		return few
 	}
-	return p
+	if p := pickVectors(lane, t, first, offsets); few == nil || p != nil && len(p.From) <= 2 {
+		return p
+	}
+	return few
 }
 
 // pickVectors picks lanes from vectors; nil where that takes too many.

@@ -119,7 +119,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	case x.picks:
 		crossing := x.crossing(tv)
 		picked = x.sharedVectors(crossing, z)
-		loads += x.pickLoads(z)*picked + max(0, acc+(positions+1)*crossing+tv+1-float64(t.CPU.VectorRegisters))
+		loads += x.pickLoads(z)*picked + max(0, acc+(positions+1)*crossing+x.pickedFrom(picked, z)+tv+1-float64(t.CPU.VectorRegisters))
 		scalars += (tv - crossing) * positions
 	case x.loadsOwn:
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of

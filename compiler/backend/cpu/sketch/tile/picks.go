@@ -90,6 +90,15 @@ func (x *Tile) pickLoads(z sizes) float64 {
 	return 2
 }
 
+// pickedFrom is how many registers have vectors that steps of other channels pick lanes from, too. Two groups have
+// none: each lane is that of one of two elements.
+func (x *Tile) pickedFrom(picked float64, z sizes) float64 {
+	if steps := x.sharedFor(z); x.group < x.lanes/2 && z.ku >= 2*steps {
+		return picked * float64(steps)
+	}
+	return 0
+}
+
 // mostRagged are the vectors that a tile may have which is a group.
 const mostRagged = 8
 

@@ -12,6 +12,9 @@ func (x *Tile) seeds() (list []space.Candidate[Parameters]) {
 	if x.loadsOwn {
 		tiles, rest = append(tiles, windowTiles()...), append(windowBlockings(), rest...)
 	}
+	if x.picks {
+		rest = append(pickBlockings(), rest...)
+	}
 	for _, t := range tiles {
 		for _, p := range rest {
 			p.Rows, p.Columns, p.Vectors = t.rows, t.columns, t.vectors
@@ -79,5 +82,12 @@ func windowBlockings() []Parameters {
 		{RowTiles: 1024, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: nest.Inline},
 		{RowTiles: 7, VectorTiles: 8, Unroll: 1024, Feed: nest.Inline},
 		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 1024, Feed: nest.Inline},
+	}
+}
+
+// pickBlockings are parameters with which the columns of a window and a few channels of groups are written out.
+func pickBlockings() []Parameters {
+	return []Parameters{
+		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 16, Feed: nest.Inline},
 	}
 }
