@@ -70,10 +70,11 @@ func Loading(t *target.Target, vectors, numbers float64) float64 {
 // throughMemory is the cycles until a vector that was stored, loaded and added to can be stored again.
 func throughMemory(t *target.Target) float64 { return 12 + float64(t.CPU.VectorBytes)/16 }
 
-// Spilled is how many loads a step of a window has because accumulators leave few registers. Fitted to depthwise
-// convolutions on Cascade Lake.
+// Spilled is how many loads a step of a window has because accumulators leave few registers: as many hold what the
+// next step reads again, and an eighth of all is for what both are made of. Fitted to depthwise convolutions on Zen 4,
+// with AVX2 and AVX-512.
 func Spilled(t *target.Target, accumulators float64) float64 {
-	return 0.8 * max(0, 2*accumulators-float64(t.CPU.VectorRegisters))
+	return 1.2 * max(0, 2*accumulators-7./8*float64(t.CPU.VectorRegisters))
 }
 
 // AddressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/tilth-dev/tilth/compiler/target"
+import (
+	"math"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
 
 // What memory costs, in cycles of one core. Fills overlap with one another and with arithmetic, so they cost less than
 // their latency.
@@ -74,6 +78,24 @@ func (l Level) Growth(touched, inner, outer, times float64) float64 {
 	return times
 }
 
+// Together is how many lines that lie so many bytes apart, or a multiple of it, the first cache has at the same time,
+// with a way left for all else. On x86 it finds a line's set by the bits of an address within a page, so that its ways
+// are as large as a page; elsewhere it is taken to have four.
+func Together(t *target.Target, apart int64) float64 {
+	line, way := Line(t), int64(4096)
+	if t.CPU.Arch != target.X86 {
+		way = t.CPU.L1DataBytes / 4
+	}
+	if way < line || t.CPU.L1DataBytes < way {
+		return math.Inf(1)
+	}
+	sets := int64(1)
+	for sets*apart%way != 0 && sets < way/line {
+		sets *= 2
+	}
+	return float64(sets * (t.CPU.L1DataBytes/way - 1))
+}
+
 // The parts of caches that what a loop reads may fill, leaving room for all else. Fitted.
 const (
 	firstPart  = 0.8
@@ -111,10 +133,6 @@ func WindowWaits(t *target.Target) float64 {
 	}
 	return 1
 }
-
-// WindowLookups reports whether such sums wait for pages to be looked up. Intel's mesh has cores with four units for
-// it: there, the points of those convolutions are ordered best without.
-func WindowLookups(t *target.Target) bool { return !isMesh(t) }
 
 // Kept is the cycles that a copy of so many bytes costs to be written and read once, for the caches that it and what
 // it is made of do not fit into.

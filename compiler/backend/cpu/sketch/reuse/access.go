@@ -143,6 +143,16 @@ func (a *Access) MovesWith(axis int) bool {
 	return false
 }
 
+// Step is how many bytes lie between what neighbours along an axis read of a tensor of the given shape.
+func (a *Access) Step(axis int, shape []int64) int64 {
+	step, stride := int64(0), a.ElementBytes
+	for d := len(shape) - 1; d >= 0; d-- {
+		step += a.Dims[d][axis] * stride
+		stride *= shape[d]
+	}
+	return step
+}
+
 // Touched is how many cache lines and pages the ranges of the axes touch.
 func (a *Access) Touched(extents []int64, lineBytes int64) (lines, pages float64) {
 	var few [8]int64 // ranks are small: no allocation

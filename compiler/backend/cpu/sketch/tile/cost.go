@@ -39,6 +39,7 @@ func (x *Tile) Cost(p Parameters) float64 {
 	}
 	inside := x.multiplied(p, z)
 	work, waiting := inside*x.arithmetic(t, z, 0), n.Waiting(t, slices.Concat(list, x.ends))+x.cold(t, z)
+	waiting += x.conflicts(t, z, p, n)
 	if x.loadsOwn || x.group > 0 {
 		work = max(work, waiting) + machine.WindowWaits(t)*min(work, waiting)
 	} else {
@@ -191,7 +192,7 @@ func (x *Tile) innermost(z sizes) int64 {
 
 func (x *Tile) nest(t *target.Target, z sizes, p Parameters) reuse.Nest {
 	n := reuse.Nest{Limits: append(append([]int64{}, x.extents...), x.reduce...)}
-	n.Mapped = (x.loadsOwn || x.group > 0) && !x.writtenOut(z) && !machine.WindowLookups(t)
+	n.Mapped = x.loadsOwn || x.group > 0
 	for range x.extents {
 		n.Tile = append(n.Tile, 1)
 	}
@@ -244,12 +245,9 @@ func (x *Tile) feedCycles(t *target.Target, z sizes, p Parameters, n reuse.Nest)
 	case nest.Alone:
 		copy(extents, n.Limits)
 	case nest.InBlock:
-		for k, loop := range n.Loops {
-			if loop.Axis >= 0 && k < 3 {
-				extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
-			} else {
-				times *= float64(loop.Times)
-			}
+		n.Block(extents)
+		for _, loop := range n.Loops[3:] {
+			times *= float64(loop.Times)
 		}
 	case nest.InTile:
 		x.wholeRows(extents, z)

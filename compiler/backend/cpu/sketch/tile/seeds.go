@@ -13,7 +13,7 @@ func (x *Tile) seeds() (list []space.Candidate[Parameters]) {
 		tiles, rest = append(tiles, windowTiles()...), append(windowBlockings(), rest...)
 	}
 	if x.picks {
-		rest = append(pickBlockings(), rest...)
+		tiles, rest = append(tiles, pickTiles()...), append(pickBlockings(), rest...)
 	}
 	for _, t := range tiles {
 		for _, p := range rest {
@@ -85,9 +85,15 @@ func windowBlockings() []Parameters {
 	}
 }
 
+// pickTiles are tiles that leave registers for what is picked.
+func pickTiles() []accumulators {
+	return []accumulators{{1, 14, 1}, {1, 7, 2}}
+}
+
 // pickBlockings are parameters with which the columns of a window and a few channels of groups are written out.
 func pickBlockings() []Parameters {
 	return []Parameters{
 		{RowTiles: 4, VectorTiles: 64, Outer: 1, Unroll: 16, Feed: nest.Inline},
+		{RowTiles: 28, VectorTiles: 64, Outer: 1, Unroll: 8, Feed: nest.Inline},
 	}
 }

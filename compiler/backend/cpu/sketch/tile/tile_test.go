@@ -65,6 +65,30 @@ func TestGroupsNarrowerThanAVectorAreComputedInVectors(t *testing.T) {
 	}
 }
 
+// TestPositionsThatShareSetsOfACacheCost: with 512 channels and a stride of two, what neighbours read lies a page
+// apart, and 14 such lines drive each other out of a cache with 8 ways; with 528 channels they do not.
+func TestPositionsThatShareSetsOfACacheCost(t *testing.T) {
+	wider := func(channels int64) float64 {
+		x, w := expr.NewInput("x", array.Float32, 28, channels), expr.NewConstant("w", array.Float32, 16, channels)
+		c := expr.ReduceOver("conv", expr.Sum, []int64{14, channels}, []int64{16}, func(i, r []expr.Expr) expr.Expr {
+			group := expr.MulE(expr.Bin(expr.FloorDiv, i[1], expr.I(16)), expr.I(16))
+			return expr.MulE(x.At(expr.MulE(i[0], expr.I(2)), expr.AddE(group, r[0])), w.At(r[0], i[1]))
+		})
+		s := sketch.New(sketchtest.WorkloadOf(t, c), sketchtest.Target(t, "x86-64-v4"), schedule.Strict)
+		cost := func(columns int) float64 {
+			p, ok := s.Parse(fmt.Sprintf("tv=1 tw=%d hb=1 cb=1 outer=0 inner=0 ku=8", columns))
+			if !ok {
+				t.Fatalf("%d columns are not legal", columns)
+			}
+			return s.Cost(p)
+		}
+		return cost(14) / cost(7)
+	}
+	if even, odd := wider(512), wider(528); even < 1.2*odd {
+		t.Errorf("with 512 channels 14 positions cost %.2f times as much as 7, with 528 %.2f times", even, odd)
+	}
+}
+
 // A tile that fits the registers and divides the image is not beaten by one that does neither.
 func TestTheCostPrefersTilesThatKeepTheUnitsBusy(t *testing.T) {
 	s := sketch.New(sketchtest.Conv(t, 56, 64), sketchtest.Target(t, "x86-64-v3"), schedule.Strict)
