@@ -21,6 +21,8 @@ const (
 	MaxReasonBytes = 2 << 10
 	// MaxRecordBytes bounds a record that is handed out: a connection takes it in a message, and an import in a line.
 	MaxRecordBytes = 32 << 20
+	// MaxRowBytes bounds what is read of a row that another process may have written.
+	MaxRowBytes = 64 << 20
 	// maxEventBytes bounds an event that is handed out.
 	maxEventBytes = 48 << 20
 	// maxListedBytes bounds a job in a listing, so that a page has room for it.

@@ -2,5 +2,6 @@
 // (Digest, Key), which are valid, which of them is the best (Supersedes, Bests), which stay (PruneOptions), what a
 // write may change (Write, Op), and the text of an export. Begin to read in store.go.
 //
-// A store is a package below: bolt keeps a file, memory keeps nothing. storetest holds both to the interface.
+// A store is a package below: bolt keeps a file, postgres a database, memory keeps nothing. storetest holds them to
+// the interface.
 package records

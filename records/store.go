@@ -133,6 +133,16 @@ type File interface {
 	Damaged() uint64
 }
 
+// Remote is what a store can do besides that keeps what is stored at a server. While that is away, look-ups fail with
+// ErrAway, and commits wait: they are stored when it is back.
+type Remote interface {
+	// Away is why the server is away; nil while it is there, as far as is known.
+	Away() error
+	// OnAway has f told each time that the server is away, and why, and that it is back (nil). f must not block, nor
+	// call the store.
+	OnAway(f func(why error))
+}
+
 // Transaction is what a transaction of the store came to.
 type Transaction struct {
 	// Took is its time in all, and Sync the part in which pages were handed to the disk and it said that it has them.

@@ -11,6 +11,8 @@ tests+=(iproute2 systemd prometheus)
 tests+=(runc nftables)
 # OpenCL on processors.
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
+# The server of a store; tests start their own.
+tests+=(postgresql)
 # The program that asks PyTorch for times, beside a PyTorch that plays one.
 tests+=(python3)
 runtimes=(nodejs npm)
@@ -45,8 +47,9 @@ present() {
 	python3) command -v python3 ;;
 	runc) command -v runc ;;
 	nftables) command -v nft ;;
+	postgresql) command -v initdb || ls /usr/lib/postgresql/*/bin/initdb ;;
 	*) installed "$1" ;;
-	esac >/dev/null
+	esac >/dev/null 2>&1
 }
 
 missing=()

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+const (
+	// connectTimeout bounds one try to connect.
+	connectTimeout = 5 * time.Second
+	// mostReaders bounds the connections that look-ups take at once; others wait for one.
+	mostReaders = 8
+)
+
+// Check says what is wrong with the address of a database, as postgres://USER@HOST:PORT/DATABASE. The error tells no
+// password.
+func Check(address string) error {
+	_, err := parse(address)
+	return err
+}
+
+// parse makes settings of an address, and of the PG... variables and the password file where the address leaves
+// something out. The library's own errors quote the address, in which there may be a password.
+func parse(address string) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(address)
+	var file *fs.PathError
+	switch {
+	case errors.As(err, &file):
+		return nil, fmt.Errorf("address of the database: %w", file)
+	case err != nil:
+		return nil, errors.New("the address of the database is not postgres://USER@HOST:PORT/DATABASE")
+	}
+	cfg.MaxConns = mostReaders
+	c := cfg.ConnConfig
+	c.ConnectTimeout = connectTimeout
+	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}).DialContext
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		f := pgproto3.NewFrontend(r, w)
+		f.SetMaxBodyLen(records.MaxRowBytes) // whatever the server says that a message has
+		return f
+	}
+	for name, value := range map[string]string{
+		"search_path": schemaName,
+		// The server notices in some seconds that a process is gone whose host is, and gives its lock to the next.
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
+		"idle_in_transaction_session_timeout": "30s",
+	} {
+		c.RuntimeParams[name] = value
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "tilth"
+	}
+	return cfg, nil
+}
+
+// nameOf is how people are told of a database: without the password, and what else its address may have.
+func nameOf(c *pgx.ConnConfig) string {
+	host := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	if strings.HasPrefix(c.Host, "/") { // the folder of a socket
+		host = c.Host
+	}
+	return fmt.Sprintf("database %s of %s at %s", c.Database, c.User, host)
+}

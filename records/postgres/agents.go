@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Agents implements records.Store.
+func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
+	return db.look(func(v *view) error {
+		var message []byte
+		return v.query("SELECT message FROM agents ORDER BY name", nil, []any{&message}, func() error {
+			a := &tilthv1.Agent{}
+			err := decode(message, a)
+			if err == nil {
+				visit(a)
+			}
+			return err
+		})
+	})
+}
+
+// Devices implements records.Store.
+func (db *DB) Devices(visit func(name string, row *storev1.DeviceRow)) error {
+	return db.look(func(v *view) error {
+		var name, message []byte
+		return v.query("SELECT name, message FROM devices ORDER BY name", nil, []any{&name, &message}, func() error {
+			row := &storev1.DeviceRow{}
+			err := decode(message, row)
+			if err == nil {
+				visit(string(name), row)
+			}
+			return err
+		})
+	})
+}

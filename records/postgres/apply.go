@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// apply makes one change.
+func (t *txn) apply(op records.Op) error {
+	switch op := op.(type) {
+	case records.PutJob:
+		t.do(`INSERT INTO jobs (id, message, open) VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE SET message = excluded.message, open = excluded.open`, []byte(op.ID), op.Row, !op.Final)
+	case records.PutNew:
+		t.putNew(op)
+	case records.PutProgress:
+		t.putProgress(op.JobID, op.Task, op.Row)
+	case records.AppendEvent:
+		t.putEvent(op.JobID, op.Sequence, op.Row)
+	case records.AppendTrials:
+		return t.appendTrials(op)
+	case records.EndJob:
+		t.put("ended", op.ID, op.Row)
+	case records.DropJob:
+		return t.dropJob(op.ID)
+	case records.PutAgent:
+		t.putNamed("agents", op.Name, op.Row)
+	case records.DropAgent:
+		t.removeNamed("agents", op.Name)
+	case records.PutDevice:
+		t.putNamed("devices", op.Name, op.Row)
+	case records.DropDevice:
+		t.removeNamed("devices", op.Name)
+	case records.AddRecord:
+		_, err := t.addRecord(op)
+		return err
+	case records.SuspectBests:
+		return t.suspectBests(op)
+	default:
+		return t.applyToBatch(op)
+	}
+	return nil
+}
+
+// applyToBatch makes a change of a batch.
+func (t *txn) applyToBatch(op records.Op) error {
+	switch op := op.(type) {
+	case records.PutBatch:
+		t.put("batches", op.ID, op.Row)
+	case records.CloseBatch:
+		t.remove("batches", op.ID)
+		t.put("closed_batches", op.ID, op.Row)
+	case records.ReopenBatch:
+		t.remove("closed_batches", op.ID)
+	case records.DropBatch:
+		t.remove("batches", op.ID)
+	case records.DropClosed:
+		t.do("DELETE FROM closed_batches WHERE id >= $1 AND id < $2", []byte(op.First), []byte(op.Beyond))
+	default:
+		return fmt.Errorf("no such change: %T", op)
+	}
+	return nil
+}
+
+// put stores a row of a table of messages by ids.
+func (t *txn) put(table, id string, message []byte) {
+	t.do("INSERT INTO "+table+" (id, message) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET message = excluded.message", []byte(id), message)
+}
+
+func (t *txn) remove(table, id string) { t.do("DELETE FROM "+table+" WHERE id = $1", []byte(id)) }
+
+// putNamed stores a row of a table of messages by names, which may be too long for a key.
+func (t *txn) putNamed(table, name string, message []byte) {
+	t.do("INSERT INTO "+table+" (name, message) VALUES ($1, $2) ON CONFLICT (sha256(name)) DO UPDATE SET message = excluded.message",
+		[]byte(name), message)
+}
+
+func (t *txn) removeNamed(table, name string) {
+	t.do("DELETE FROM "+table+" WHERE sha256(name) = sha256($1)", []byte(name))
+}
+
+func (t *txn) putNew(op records.PutNew) {
+	t.put("specs", op.ID, op.Spec)
+	t.do("INSERT INTO requests (key, job) VALUES ($1, $2) ON CONFLICT (sha256(key)) DO UPDATE SET job = excluded.job",
+		op.Request, []byte(op.ID))
+	for i, p := range op.Progress {
+		t.putProgress(op.ID, uint32(i), p)
+	}
+	for _, task := range op.Tasks {
+		t.putWorkload(task.GetWorkloadDigest(), task.GetWorkload())
+	}
+}
+
+func (t *txn) putProgress(job string, task uint32, message []byte) {
+	t.do("INSERT INTO progress (job, task, message) VALUES ($1, $2, $3) ON CONFLICT (job, task) DO UPDATE SET message = excluded.message",
+		[]byte(job), int64(task), message)
+}
+
+func (t *txn) putWorkload(digest string, canonical []byte) {
+	if canonical == nil {
+		canonical = []byte{} // nil would be no value
+	}
+	t.do("INSERT INTO workloads (digest, canonical) VALUES ($1, $2) ON CONFLICT DO NOTHING", []byte(digest), canonical)
+}
+
+func (t *txn) putEvent(job string, sequence uint64, message []byte) {
+	t.do("INSERT INTO events (job, sequence, message) VALUES ($1, $2, $3) ON CONFLICT (job, sequence) DO UPDATE SET message = excluded.message",
+		[]byte(job), int64(sequence), message)
+}
+
+// appendTrials adds the records of one group, and the row of their events.
+func (t *txn) appendTrials(op records.AppendTrials) error {
+	g, err := t.groups.of(t, op.Group)
+	if err != nil {
+		return err
+	}
+	added := make([]added, len(op.Records))
+	for i, e := range op.Records {
+		at := place{g.number, e.Key}
+		if t.there[at] {
+			at.key = records.KeyOfTrial(e.Measurement, op.Row.GetEvent().GetTrial().GetBatchId())
+		}
+		t.there[at] = true
+		added[i].key, added[i].entry = at.key, e
+		op.Row.Trials[i].RecordKey = at.bytes()
+	}
+	t.putEvent(op.JobID, op.Sequence, records.Encode(op.Row))
+	return t.addEntries(g, added)
+}
+
+// addRecord adds a record unless it is there. The transaction has looked for it before.
+func (t *txn) addRecord(op records.AddRecord) (isNew bool, err error) {
+	if len(op.Workload) > 0 {
+		t.putWorkload(op.Group.Workload, op.Workload)
+	}
+	g, err := t.groups.of(t, op.Group)
+	if err != nil {
+		return false, err
+	}
+	at := place{g.number, op.Record.Key}
+	if t.there[at] {
+		return false, nil
+	}
+	t.there[at] = true
+	return true, t.addEntries(g, []added{{at.key, op.Record}})
+}
+
+// added is a record with the key under which it is stored.
+type added struct {
+	key   records.Key
+	entry records.Entry
+}
+
+// addEntries stores records of a group, under keys that nothing is stored under: a record is never changed by another.
+// A best one that one of them refutes gives way to the next.
+func (t *txn) addEntries(g *group, all []added) error {
+	keys, messages := make([][]byte, len(all)), make([][]byte, len(all))
+	for i := range all {
+		keys[i], messages[i] = all[i].key[:], all[i].entry.Row
+	}
+	t.do("INSERT INTO records (grp, key, message) SELECT $1, * FROM unnest($2::bytea[], $3::bytea[]) ON CONFLICT DO NOTHING",
+		g.number, keys, messages)
+	changed := false
+	for _, a := range all {
+		m := a.entry.Measurement
+		switch {
+		case records.Verified(m):
+			changed = g.best.Offer(a.key, m) || changed
+		case records.Refutes(m) && g.best.HasCandidate(m.GetCandidate().GetDigest()):
+			if err := g.choose(t); err != nil {
+				return err
+			}
+			changed = true
+		}
+	}
+	if changed {
+		g.write(t)
+	}
+	return nil
+}
+
+// dropJob removes a job that has ended, but for what Sweep does.
+func (t *txn) dropJob(id string) error {
+	key := []byte(id)
+	t.do("UPDATE tracker SET last_job = greatest(last_job, $1)", key) // numbers do not begin again
+	t.do("INSERT INTO dropped (id) VALUES ($1) ON CONFLICT DO NOTHING", key)
+	for _, table := range []string{"jobs", "specs", "ended"} {
+		t.remove(table, id)
+	}
+	t.do("DELETE FROM requests WHERE job = $1", key)
+	return nil
+}

@@ -1,0 +1,67 @@
+package postgres_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/records/storetest"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
+)
+
+// folderEnv tells a process that is to be killed which server there is.
+const folderEnv = "TILTH_TEST_POSTGRES"
+
+// server is for all tests but those that kill one.
+var server = pgserver.At(os.Getenv(folderEnv))
+
+func TestMain(m *testing.M) {
+	if storetest.Process(kind) {
+		return
+	}
+	var err error
+	if server, err = pgserver.New(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Setenv(folderEnv, server.Folder())
+	_ = flag.Set("rapid.checks", "20") // unless the command line says otherwise; to make a database takes a while
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		if err := server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// kind opens databases by folders, each of which has the address of its own.
+var kind = storetest.Kind{
+	Open: func(folder string) (records.Store, error) {
+		path := filepath.Join(folder, "address")
+		address, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			var made string
+			made, err = server.Database()
+			address = []byte(made)
+			err = errors.Join(err, os.WriteFile(path, address, 0o600))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return postgres.Open(string(address), postgres.Options{})
+	},
+	Keeps: true,
+}
+
+func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) { storetest.Test(t, kind) }
+
+func TestTheDatabaseIsWholeAfterAProcessWasKilled(t *testing.T) { storetest.TestCrash(t, kind) }

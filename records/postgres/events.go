@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"math"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// eventPage asks for some rows of a job's events: $3 of them at most, and no more after $4 bytes of them.
+const eventPage = `SELECT sequence, message FROM (
+	SELECT *, sum(octet_length(message)) OVER (ORDER BY sequence) - octet_length(message) AS before
+	FROM (SELECT sequence, message FROM events WHERE job = $1 AND sequence >= $2 ORDER BY sequence LIMIT $3) AS page
+) AS summed WHERE before < $4 ORDER BY sequence`
+
+// eventRowsPerPage are read at once.
+const eventRowsPerPage = 64
+
+// Events implements records.Jobs.
+func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
+	if from > math.MaxInt64 {
+		return nil, nil
+	}
+	err = db.look(func(v *view) error {
+		size := 0
+		for begin, more := int64(from), true; more && len(events) < limit && size < records.MaxEventsBytes; {
+			var rows []*storev1.EventRow
+			rows, begin, err = eventRows(v, jobID, begin, records.MaxEventsBytes-size)
+			if err != nil {
+				return err
+			}
+			more = len(rows) > 0
+			several, err := unfold(v, rows)
+			if err != nil {
+				return err
+			}
+			for _, e := range several {
+				if e.GetSequence() >= from && len(events) < limit && size < records.MaxEventsBytes {
+					records.CutEvent(e)
+					size += proto.Size(e)
+					events = append(events, e)
+				}
+			}
+		}
+		return nil
+	})
+	return events, err
+}
+
+// eventRows are some rows from a sequence on, and the sequence from which the next ones are.
+func eventRows(v *view, jobID string, from int64, mostBytes int) (rows []*storev1.EventRow, next int64, err error) {
+	next = from
+	var sequence int64
+	var message []byte
+	err = v.query(eventPage, []any{[]byte(jobID), from, eventRowsPerPage, mostBytes}, []any{&sequence, &message}, func() error {
+		row := &storev1.EventRow{}
+		rows, next = append(rows, row), sequence+1
+		return decode(message, row)
+	})
+	return rows, next, err
+}
+
+// unfold makes events of rows, with the measurements of their trials.
+func unfold(v *view, rows []*storev1.EventRow) (events []*tilthv1.JobEvent, err error) {
+	measured, err := measurementsOf(v, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		several, err := records.UnfoldEvents(row, func(key []byte) (*tilthv1.Measurement, error) { return measured[string(key)], nil })
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, several...)
+	}
+	return events, nil
+}
+
+// measurementsOf reads the measurements of trials, by the keys of their records, in one question. Those are missing
+// whose record was pruned.
+func measurementsOf(v *view, rows []*storev1.EventRow) (map[string]*tilthv1.Measurement, error) {
+	var groups []int32
+	var keys [][]byte
+	for _, row := range rows {
+		for _, trial := range row.GetTrials() {
+			if at, ok := placeOf(trial.GetRecordKey()); ok {
+				groups, keys = append(groups, at.group), append(keys, at.key[:])
+			}
+		}
+	}
+	measured := map[string]*tilthv1.Measurement{}
+	if len(keys) == 0 {
+		return measured, nil
+	}
+	var group int32
+	var key, message []byte
+	err := v.query("SELECT r.grp, r.key, r.message FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key) JOIN records r USING (grp, key)",
+		[]any{groups, keys}, []any{&group, &key, &message}, func() error {
+			k, err := keyOf(key)
+			if err != nil {
+				return err
+			}
+			var r tilthv1.Record
+			err = decode(message, &r)
+			measured[string(place{group, k}.bytes())] = r.GetMeasurement()
+			return err
+		})
+	return measured, err
+}

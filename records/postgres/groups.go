@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"bytes"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// groups is the writer's memory of groups, so that a record costs no look-up of the best before it. Only the writer
+// changes groups and best records, and it forgets them when a transaction of it fails.
+type groups struct {
+	known map[records.Group]*group
+	last  int32 // the largest number; 0 = not known
+}
+
+// mostGroups bounds the memory: a group has less than a kilobyte.
+const mostGroups = 1 << 15
+
+func newGroups() *groups { return &groups{known: map[records.Group]*group{}} }
+
+// group is the number that stands for a group, and its best records.
+type group struct {
+	number int32
+	best   records.Bests
+}
+
+// nameOfGroup is target 0 workload: names are in the order of targets, and of workloads within them.
+func nameOfGroup(of records.Group) []byte {
+	return append(append([]byte(of.Target), 0), of.Workload...)
+}
+
+// groupOf is the group of a name.
+func groupOf(name []byte) records.Group {
+	target, workload, _ := bytes.Cut(name, []byte{0})
+	return records.Group{Target: string(target), Workload: string(workload)}
+}
+
+// of returns a group, which gets a number when it is new.
+func (s *groups) of(t *txn, of records.Group) (*group, error) {
+	if g := s.known[of]; g != nil {
+		return g, nil
+	}
+	g := &group{}
+	var keys [][]byte
+	err := t.query("SELECT number, best FROM groups WHERE sha256(name) = sha256($1)", []any{nameOfGroup(of)}, []any{&g.number, &keys},
+		func() error { return nil })
+	switch {
+	case err != nil:
+		return nil, err
+	case g.number == 0:
+		err = s.begin(t, of, g)
+	default:
+		err = g.read(t, keys)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(s.known) >= mostGroups {
+		clear(s.known)
+	}
+	s.known[of] = g
+	return g, nil
+}
+
+// begin gives a group that is new its number.
+func (s *groups) begin(t *txn, of records.Group, g *group) error {
+	if s.last == 0 {
+		err := t.query("SELECT coalesce(max(number), 0) FROM groups", nil, []any{&s.last}, func() error { return nil })
+		if err != nil {
+			return err
+		}
+	}
+	s.last++
+	g.number = s.last
+	t.do("INSERT INTO groups (number, name, workload, best) VALUES ($1, $2, $3, $4)", g.number, nameOfGroup(of), []byte(of.Workload), g.keys())
+	return nil
+}
+
+// keys are those of the best records, as the database has them.
+func (g *group) keys() [][]byte {
+	keys := make([][]byte, len(g.best))
+	for level, best := range g.best {
+		keys[level] = []byte{}
+		if best.Measurement != nil {
+			keys[level] = best.Key[:]
+		}
+	}
+	return keys
+}
+
+// write stores which the best are.
+func (g *group) write(t *txn) {
+	t.do("UPDATE groups SET best = $2 WHERE number = $1", g.number, g.keys())
+}
+
+// read reads the best records, by their keys at each level.
+func (g *group) read(t *txn, keys [][]byte) error {
+	stored := map[string]*tilthv1.Measurement{}
+	var key, message []byte
+	err := t.query("SELECT key, message FROM records WHERE grp = $1 AND key = ANY($2)", []any{g.number, keys}, []any{&key, &message}, func() error {
+		r := &tilthv1.Record{}
+		err := decode(message, r)
+		stored[string(key)] = records.Gist(r.GetMeasurement())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for level, key := range keys[:min(len(keys), len(g.best))] {
+		m := stored[string(key)]
+		if m == nil {
+			continue
+		}
+		k, err := keyOf(key)
+		if err != nil {
+			return err
+		}
+		g.best[level] = records.Best{Key: k, Measurement: m}
+	}
+	return nil
+}
+
+// choose finds the best of a group among all its records.
+func (g *group) choose(t *txn) (err error) {
+	best := records.Choose(func(yield func(records.Key, *tilthv1.Measurement) bool) {
+		for after := []byte{}; after != nil && err == nil; {
+			var page []stored
+			page, after, err = recordsAfter(t, g.number, after)
+			for _, r := range page {
+				if !yield(r.key, r.GetMeasurement()) {
+					return
+				}
+			}
+		}
+	})
+	if err == nil {
+		g.best = best
+	}
+	return err
+}
+
+// suspectBests looks through the best of all groups, whose records' keys say when they were made.
+func (t *txn) suspectBests(op records.SuspectBests) error {
+	found := map[place]*tilthv1.Record{}
+	var at place
+	var key, message []byte
+	err := t.query(`SELECT r.grp, r.key, r.message FROM groups g JOIN records r ON r.grp = g.number AND r.key = ANY(g.best)
+		WHERE position($1::bytea IN r.message) > 0`, []any{[]byte(op.Device)}, []any{&at.group, &key, &message}, func() (err error) {
+		r := &tilthv1.Record{}
+		if at.key, err = keyOf(key); err == nil {
+			err = decode(message, r)
+		}
+		if err == nil && r.GetMeasurement().GetDevice() == op.Device && at.key.At().After(op.Since) {
+			found[at] = r
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for at, r := range found {
+		r.Measurement.Suspected = op.Reason
+		t.do("UPDATE records SET message = $3 WHERE grp = $1 AND key = $2", at.group, at.key[:], records.Encode(r))
+	}
+	clear(t.groups.known) // which remember them as they were
+	return nil
+}
+
+// decode decodes a row, which anybody who may write to the database may have written.
+func decode(message []byte, into proto.Message) error {
+	if err := proto.Unmarshal(message, into); err != nil {
+		return fmt.Errorf("%w: a row of the database: %v", records.ErrDamaged, err)
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Job implements records.Jobs.
+func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
+	err = db.look(func(v *view) error {
+		open, err := loadJob(v, id)
+		if err == nil {
+			job = open.Job()
+		}
+		return err
+	})
+	return job, err
+}
+
+// JobRow implements records.Jobs.
+func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
+	row := &storev1.JobRow{}
+	return row, db.look(func(v *view) error { return lookUp(v, "jobs", id, row) })
+}
+
+// lookUp decodes the message of an id. ErrNotFound when there is none.
+func lookUp(v *view, table, id string, into proto.Message) error {
+	var message []byte
+	there, err := one(v, "SELECT message FROM "+table+" WHERE id = $1", []any{[]byte(id)}, []any{&message})
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		return fmt.Errorf("%s %q: %w", table, id, records.ErrNotFound)
+	}
+	return decode(message, into)
+}
+
+// loadJob reads all of a job. What was read before an error is in the answer.
+func loadJob(v *view, id string) (*records.OpenJob, error) {
+	job := &records.OpenJob{ID: id, Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}}
+	if err := lookUp(v, "jobs", id, job.Row); err != nil {
+		return job, err
+	}
+	if err := lookUp(v, "specs", id, job.Spec); err != nil {
+		return job, err
+	}
+	records.CutJob(job.Row, job.Spec)
+	var message []byte
+	err := v.query("SELECT message FROM progress WHERE job = $1 AND task < $2 ORDER BY task", []any{[]byte(id), len(job.Spec.GetTasks())}, []any{&message},
+		func() error {
+			p := &tilthv1.TaskProgress{}
+			job.Progress = append(job.Progress, p)
+			return decode(message, p)
+		})
+	if err == nil && len(job.Progress) < len(job.Spec.GetTasks()) {
+		err = fmt.Errorf("%w: the progress of a task of job %q is missing", records.ErrDamaged, id)
+	}
+	if err != nil {
+		return job, err
+	}
+	var last int64
+	_, err = one(v, "SELECT coalesce(max(sequence), 0) FROM events WHERE job = $1", []any{[]byte(id)}, []any{&last})
+	job.LastSequence = uint64(last)
+	return job, err
+}
+
+// JobOwner implements records.Jobs.
+func (db *DB) JobOwner(id string) (owner string, err error) {
+	err = db.look(func(v *view) error {
+		var spec []byte
+		there, err := one(v, "SELECT message FROM specs WHERE id = $1", []any{[]byte(id)}, []any{&spec})
+		if err == nil && !there {
+			err = fmt.Errorf("job %q: %w", id, records.ErrNotFound)
+		}
+		owner = records.OwnerOf(spec)
+		return err
+	})
+	return owner, err
+}
+
+// JobByRequest implements records.Jobs.
+func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
+	err = db.look(func(v *view) error {
+		var job []byte
+		there, err := one(v, "SELECT job FROM requests WHERE sha256(key) = sha256($1)", []any{records.RequestKey(owner, requestID)}, []any{&job})
+		if err == nil && !there {
+			err = fmt.Errorf("request %q of %q: %w", requestID, owner, records.ErrNotFound)
+		}
+		id = string(job)
+		return err
+	})
+	return id, err
+}
+
+// OpenJobs implements records.Jobs.
+func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
+	err = db.look(func(v *view) error {
+		var ids []string
+		var id []byte
+		err := v.query("SELECT id FROM jobs WHERE open ORDER BY id", nil, []any{&id}, func() error {
+			ids = append(ids, string(id))
+			return nil
+		})
+		for _, id := range ids {
+			job, err := loadJob(v, id)
+			if err != nil && !isDamage(err) {
+				return err
+			}
+			job.Damage = err
+			jobs = append(jobs, job)
+		}
+		return err
+	})
+	return jobs, err
+}
+
+// LastJobID implements records.Jobs.
+func (db *DB) LastJobID() (id string, err error) {
+	err = db.look(func(v *view) error {
+		var last []byte
+		_, err := one(v, "SELECT greatest(last_job, coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), '')) FROM tracker", nil, []any{&last})
+		id = string(last)
+		return err
+	})
+	return id, err
+}
+
+// EndedJobs implements records.Jobs.
+func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
+	return db.look(func(v *view) error {
+		var id, message []byte
+		return v.query("SELECT id, message FROM ended ORDER BY id", nil, []any{&id, &message}, func() error {
+			row := &storev1.EndedRow{}
+			err := decode(message, row)
+			if err == nil {
+				visit(string(id), row)
+			}
+			return err
+		})
+	})
+}
+
+// jobsPerLook are looked at together for a page of jobs.
+const jobsPerLook = 128
+
+// Jobs implements records.Jobs.
+func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
+	err = db.look(func(v *view) error {
+		p := &jobPage{JobQuery: q}
+		for before := q.Before; ; before = p.next {
+			ids, err := p.older(v, before)
+			if err != nil {
+				return err
+			}
+			full, err := p.take(v, ids)
+			if full || err != nil {
+				jobs, next = p.jobs, p.next
+				return err
+			}
+			if len(ids) < jobsPerLook {
+				jobs = p.jobs
+				return nil
+			}
+		}
+	})
+	return jobs, next, err
+}
+
+// jobPage is a page of jobs that is being made.
+type jobPage struct {
+	records.JobQuery
+	jobs       []*tilthv1.Job
+	next       string // the last that was looked at
+	seen, size int
+}
+
+// older are some ids of jobs before one (empty = the newest on), newest first.
+func (p *jobPage) older(v *view, before string) (ids []string, err error) {
+	var id []byte
+	err = v.query("SELECT id FROM jobs WHERE ($1 OR id < $2) AND (open OR NOT $3) ORDER BY id DESC LIMIT $4",
+		[]any{before == "", []byte(before), p.OnlyOpen(), jobsPerLook}, []any{&id}, func() error {
+			ids = append(ids, string(id))
+			return nil
+		})
+	return ids, err
+}
+
+// take adds the jobs that are wanted, until the page is full.
+func (p *jobPage) take(v *view, ids []string) (full bool, err error) {
+	for _, id := range ids {
+		if len(p.jobs) >= p.Most || p.seen >= records.MostJobsSeen {
+			return true, nil
+		}
+		p.seen++
+		job, err := p.load(v, id)
+		if err != nil {
+			return false, err
+		}
+		if job != nil {
+			if p.size += proto.Size(job); p.size > p.MostBytes && len(p.jobs) > 0 {
+				return true, nil
+			}
+			p.jobs = append(p.jobs, job)
+		}
+		p.next = id
+	}
+	return false, nil
+}
+
+// load returns a job if it is in one of the states wanted. One that cannot be read has failed.
+func (p *jobPage) load(v *view, id string) (*tilthv1.Job, error) {
+	var row storev1.JobRow
+	err := lookUp(v, "jobs", id, &row)
+	if err == nil && len(p.States) > 0 && !slices.Contains(p.States, row.GetJob().GetState()) {
+		return nil, nil
+	}
+	var stored *records.OpenJob
+	if err == nil {
+		stored, err = loadJob(v, id)
+	}
+	if isDamage(err) {
+		return &tilthv1.Job{
+			Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the database are damaged", Spec: &tilthv1.JobSpec{},
+		}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return stored.Listed(), nil
+}
+
+// removedAtOnce bounds how long a transaction that removes rows holds up others.
+const removedAtOnce = 1000
+
+// Sweep implements records.Jobs.
+func (db *DB) Sweep(ctx context.Context) error {
+	for {
+		var id []byte
+		var there bool
+		err := db.view(ctx, func(v *view) (err error) {
+			there, err = one(v, "SELECT id FROM dropped ORDER BY id LIMIT 1", nil, []any{&id})
+			return err
+		})
+		if err != nil || !there {
+			return err
+		}
+		if err := db.maintain(func(t *txn) error { return t.sweep(id) }).Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// sweep removes some rows of a job, and its mark after the last.
+func (t *txn) sweep(id []byte) error {
+	batches := []any{append(slices.Clone(id), '.'), append(slices.Clone(id), '/'), removedAtOnce} // the character after the point
+	for _, of := range []struct {
+		table, where string
+		args         []any
+	}{
+		{"progress", "job = $1 LIMIT $2", []any{id, removedAtOnce}},
+		{"events", "job = $1 LIMIT $2", []any{id, removedAtOnce}},
+		{"batches", "id >= $1 AND id < $2 LIMIT $3", batches},
+		{"closed_batches", "id >= $1 AND id < $2 LIMIT $3", batches},
+	} {
+		var removed int
+		_, err := one(t, fmt.Sprintf("WITH gone AS (DELETE FROM %[1]s WHERE ctid = ANY(ARRAY(SELECT ctid FROM %[1]s WHERE %[2]s)) RETURNING 1) SELECT count(*) FROM gone",
+			of.table, of.where), of.args, []any{&removed})
+		if err != nil || removed == removedAtOnce {
+			return err
+		}
+	}
+	t.do("DELETE FROM dropped WHERE id = $1", id)
+	return nil
+}

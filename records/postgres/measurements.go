@@ -1,0 +1,265 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+const (
+	// So many records are read at once, and no more after so many bytes of them.
+	recordsPerPage = 512
+	bytesPerPage   = 2 << 20
+	// groupsPerPage are read at once.
+	groupsPerPage = 512
+)
+
+// recordPage asks for some records of a group after a key, oldest first: $3 of them at most, and no more after $4
+// bytes of them.
+const recordPage = `SELECT key, message FROM (
+	SELECT *, sum(octet_length(message)) OVER (ORDER BY key) - octet_length(message) AS before
+	FROM (SELECT key, message FROM records WHERE grp = $1 AND key > $2 ORDER BY key LIMIT $3) AS page
+) AS summed WHERE before < $4 ORDER BY key`
+
+// stored is a record, which is decoded.
+type stored struct {
+	*tilthv1.Record
+	key records.Key
+}
+
+// recordsAfter are some records of a group after a key, oldest first, without what the group says of them. next is the
+// key after which the following ones are, nil when there are none.
+func recordsAfter(from asker, group int32, after []byte) (page []stored, next []byte, err error) {
+	var key, message []byte
+	err = from.query(recordPage, []any{group, after, recordsPerPage, bytesPerPage}, []any{&key, &message}, func() error {
+		k, err := keyOf(key)
+		if err != nil {
+			return err
+		}
+		r := &tilthv1.Record{}
+		page, next = append(page, stored{r, k}), key
+		return decode(message, r)
+	})
+	return page, next, err
+}
+
+// BestAllowed implements records.Measurements.
+func (db *DB) BestAllowed(target, workloadDigest, numerics string) (record *tilthv1.Record, err error) {
+	level, err := records.AllowedLevel(numerics)
+	if err != nil {
+		return nil, err
+	}
+	err = db.look(func(v *view) error {
+		record, err = bestOf(v, records.Group{Target: target, Workload: workloadDigest}, level)
+		return err
+	})
+	return record, err
+}
+
+// bestOf is the best record of a group at a level. ErrNotFound when there is none.
+func bestOf(v *view, of records.Group, level int) (*tilthv1.Record, error) {
+	var message, canonical []byte
+	there, err := one(v, `SELECT r.message, w.canonical FROM groups g JOIN records r ON r.grp = g.number AND r.key = g.best[$2]
+		LEFT JOIN workloads w ON w.digest = g.workload WHERE sha256(g.name) = sha256($1)`,
+		[]any{nameOfGroup(of), level + 1}, []any{&message, &canonical})
+	if err == nil && !there {
+		err = fmt.Errorf("best record of workload %s for target %s: %w", of.Workload, of.Target, records.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &tilthv1.Record{}
+	err = decode(message, r)
+	complete(r, of)
+	r.Workload = canonical
+	return r, err
+}
+
+// complete fills in what a stored record leaves to its group.
+func complete(r *tilthv1.Record, of records.Group) {
+	r.Target, r.WorkloadDigest = of.Target, of.Workload
+	records.CutMeasurement(r.GetMeasurement())
+}
+
+// BestPage implements records.Measurements.
+func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
+	from, beyond := namesOf(target)
+	err = db.look(func(v *view) error {
+		size, last := 0, ""
+		for names := []byte(max(after, from)); names != nil; {
+			page, following, err := bestAfter(v, names, beyond, mostBytes)
+			if err != nil {
+				return err
+			}
+			for _, r := range page {
+				if size += proto.Size(r); len(best) > 0 && (len(best) == most || size > mostBytes) {
+					next = last
+					return nil
+				}
+				best, last = append(best, r), string(nameOfGroup(records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}))
+			}
+			names = following
+		}
+		return nil
+	})
+	return best, next, err
+}
+
+// namesOf bounds the names of a target's groups (empty = all): they are after the first and before the second.
+func namesOf(target string) (after, beyond string) {
+	if target == "" {
+		return "", "\xff" // which no name in UTF-8 begins with
+	}
+	return target + "\x00", target + "\x01"
+}
+
+// bestPage asks for the best records of some groups by name: $3 of them at most, and no more after $4 bytes of them.
+// An index has only the names' beginnings.
+const bestPage = `SELECT name, message, canonical FROM (
+	SELECT *, sum(octet_length(message)) OVER (ORDER BY name) - octet_length(message) AS before FROM (
+		SELECT g.name, r.message, w.canonical FROM groups g JOIN records r ON r.grp = g.number AND r.key = g.best[$5]
+		LEFT JOIN workloads w ON w.digest = g.workload
+		WHERE substring(g.name, 1, 1024) >= substring($1::bytea, 1, 1024) AND g.name > $1 AND g.name < $2
+		ORDER BY substring(g.name, 1, 1024), g.name LIMIT $3
+	) AS page
+) AS summed WHERE before < $4 ORDER BY name`
+
+// bestAfter are the best records of some groups, and the name after which the following ones are, nil when there are
+// none.
+func bestAfter(v *view, after []byte, beyond string, mostBytes int) (page []*tilthv1.Record, next []byte, err error) {
+	var name, message, canonical []byte
+	err = v.query(bestPage, []any{after, []byte(beyond), groupsPerPage, max(mostBytes, 1), records.Levels}, []any{&name, &message, &canonical}, func() error {
+		r := &tilthv1.Record{}
+		err := decode(message, r)
+		complete(r, groupOf(name))
+		r.Workload = canonical
+		page, next = append(page, r), name
+		return err
+	})
+	return page, next, err
+}
+
+// numbered is a group with its number.
+type numbered struct {
+	records.Group
+	number int32
+}
+
+// eachGroup calls visit with every group that matches; an empty target or workload matches all. No transaction stays
+// open while visit runs.
+func (db *DB) eachGroup(ctx context.Context, target, workload string, visit func(numbered) error) error {
+	from, beyond := namesOf(target)
+	for after := []byte(from); after != nil; {
+		var page []numbered
+		err := db.view(ctx, func(v *view) (err error) {
+			page, after, err = groupsAfter(v, after, beyond, workload)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, g := range page {
+			if err := visit(g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// groupsAfter are some groups after a name, and the name after which the following ones are, nil when there are none.
+func groupsAfter(v *view, after []byte, beyond, workload string) (page []numbered, next []byte, err error) {
+	var number int32
+	var name []byte
+	err = v.query(`SELECT number, name FROM groups
+		WHERE substring(name, 1, 1024) >= substring($1::bytea, 1, 1024) AND name > $1 AND name < $2 AND ($3::bytea = '' OR workload = $3)
+		ORDER BY substring(name, 1, 1024), name LIMIT $4`, []any{after, []byte(beyond), []byte(workload), groupsPerPage}, []any{&number, &name}, func() error {
+		page, next = append(page, numbered{groupOf(name), number}), name
+		return nil
+	})
+	return page, next, err
+}
+
+// List implements records.Measurements.
+func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
+	return db.eachGroup(ctx, target, workload, func(g numbered) error {
+		first := true
+		return db.eachRecord(ctx, g, func(r stored) error {
+			if first {
+				first = false
+				if err := db.addWorkload(ctx, r.Record); err != nil {
+					return err
+				}
+			}
+			return visit(r.Record)
+		})
+	})
+}
+
+// addWorkload gives a record the canonical form of its workload.
+func (db *DB) addWorkload(ctx context.Context, r *tilthv1.Record) error {
+	return db.view(ctx, func(v *view) error {
+		_, err := one(v, "SELECT canonical FROM workloads WHERE digest = $1", []any{[]byte(r.GetWorkloadDigest())}, []any{&r.Workload})
+		return err
+	})
+}
+
+// eachRecord calls visit with the records of a group, oldest first, all but the workload filled in. No transaction
+// stays open while visit runs.
+func (db *DB) eachRecord(ctx context.Context, g numbered, visit func(stored) error) error {
+	for after := []byte{}; after != nil; {
+		var page []stored
+		err := db.view(ctx, func(v *view) (err error) {
+			page, after, err = recordsAfter(v, g.number, after)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			complete(r.Record, g.Group)
+			if err := visit(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Known implements records.Measurements.
+func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known records.Known, err error) {
+	level, err := records.AllowedLevel(numerics)
+	if err != nil {
+		return known, err
+	}
+	of := records.Group{Target: target, Workload: workloadDigest}
+	err = db.look(func(v *view) error {
+		best, err := bestOf(v, of, level)
+		if err != nil && !errors.Is(err, records.ErrNotFound) {
+			return err
+		}
+		known.Best = best.GetMeasurement()
+		var group int32
+		there, err := one(v, "SELECT number FROM groups WHERE sha256(name) = sha256($1)", []any{nameOfGroup(of)}, []any{&group})
+		if err != nil || !there {
+			return err
+		}
+		_, err = one(v, "SELECT count(*) FROM (SELECT FROM records WHERE grp = $1 LIMIT $2) AS newest", []any{group, most}, []any{&known.Trials})
+		if err != nil || candidate == "" {
+			return err
+		}
+		var message []byte
+		return v.query(`SELECT message FROM (SELECT key, message FROM records WHERE grp = $1 ORDER BY key DESC LIMIT $2) AS newest
+			WHERE position($3::bytea IN message) > 0 ORDER BY key DESC`, []any{group, most, []byte(candidate)}, []any{&message},
+			func() error { return known.Look(message, candidate) })
+	})
+	return known, err
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// schemaName is that of all tables.
+const schemaName = "tilth"
+
+// migrations make a schema one of the next version, each in a transaction; an empty database is of version 0. None is
+// ever changed once it was released.
+//
+// Ids and names are bytes, so that neither the database's encoding nor its collation matters. An index entry has room
+// for 2,704 bytes, and names may be longer (records.MaxNameBytes): their digests are unique, and their beginnings are
+// in order.
+var migrations = []string{
+	`
+	-- The one process that has the database. Each of its transactions writes its number.
+	CREATE TABLE tracker (
+		one boolean PRIMARY KEY DEFAULT true CHECK (one),
+		epoch bigint NOT NULL, transaction bigint NOT NULL, life text NOT NULL,
+		last_job bytea NOT NULL -- the last that was dropped
+	);
+	INSERT INTO tracker (epoch, transaction, life, last_job) VALUES (0, 0, '', '');
+
+	CREATE TABLE specs (id bytea PRIMARY KEY, message bytea NOT NULL);                -- tilth.v1.JobSpec, written once
+	CREATE TABLE jobs (id bytea PRIMARY KEY, message bytea NOT NULL, open boolean NOT NULL); -- JobRow
+	CREATE INDEX open_jobs ON jobs (id) WHERE open;
+	CREATE TABLE progress (job bytea, task bigint, message bytea NOT NULL, PRIMARY KEY (job, task)); -- tilth.v1.TaskProgress
+	CREATE TABLE requests (key bytea NOT NULL, job bytea NOT NULL);
+	CREATE UNIQUE INDEX requests_key ON requests (sha256(key));
+	CREATE INDEX requests_job ON requests (job);
+	-- EventRow, by the sequence of its last event
+	CREATE TABLE events (job bytea, sequence bigint, message bytea NOT NULL, PRIMARY KEY (job, sequence));
+	CREATE TABLE ended (id bytea PRIMARY KEY, message bytea NOT NULL);                -- EndedRow
+	CREATE TABLE dropped (id bytea PRIMARY KEY); -- jobs of which rows of events, progress or batches are left
+
+	CREATE TABLE batches (id bytea PRIMARY KEY, message bytea NOT NULL);              -- BatchRow of one under way
+	CREATE TABLE closed_batches (id bytea PRIMARY KEY, message bytea NOT NULL);       -- BatchRow
+
+	CREATE TABLE agents (name bytea NOT NULL, message bytea NOT NULL);                -- tilth.v1.Agent
+	CREATE UNIQUE INDEX agents_name ON agents (sha256(name));
+	CREATE TABLE devices (name bytea NOT NULL, message bytea NOT NULL);               -- DeviceRow
+	CREATE UNIQUE INDEX devices_name ON devices (sha256(name));
+
+	CREATE TABLE workloads (digest bytea PRIMARY KEY, canonical bytea NOT NULL);
+	-- A number for each target and workload. The name is target 0 workload, best has the keys of the best records at
+	-- each level of numerics, empty where there is none.
+	CREATE TABLE groups (number integer PRIMARY KEY, name bytea NOT NULL, workload bytea NOT NULL, best bytea[] NOT NULL);
+	CREATE UNIQUE INDEX groups_name ON groups (sha256(name));
+	CREATE INDEX groups_order ON groups (substring(name, 1, 1024));
+	-- tilth.v1.Record without what the group says, by records.Key
+	CREATE TABLE records (grp integer, key bytea, message bytea NOT NULL, PRIMARY KEY (grp, key));
+
+	CREATE TABLE imports (number bigint PRIMARY KEY, whole boolean NOT NULL); -- those that are whole are brought to their end
+	CREATE TABLE import_chunks (import bigint, number bigint, records bytea NOT NULL, PRIMARY KEY (import, number));
+	`,
+}
+
+// leastServer is the oldest version of PostgreSQL that does, as the server says it.
+const leastServer = 130000
+
+// migrate brings the schema to this version. ErrVersion when it is of a later one, or the server is too old.
+func migrate(ctx context.Context, conn *pgx.Conn) error {
+	var server int
+	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&server); err != nil {
+		return err
+	}
+	if server < leastServer {
+		return fmt.Errorf("the server is PostgreSQL %d: want 13 or later", server/10000)
+	}
+	_, err := conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName+`;
+		CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`)
+	if err != nil {
+		return fmt.Errorf("prepare the schema: %w", err)
+	}
+	var version int
+	if err := conn.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations").Scan(&version); err != nil {
+		return err
+	}
+	if version > len(migrations) {
+		return fmt.Errorf("%w: schema %d, this one reads 1 to %d", records.ErrVersion, version, len(migrations))
+	}
+	for ; version < len(migrations); version++ {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, migrations[version]); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "INSERT INTO migrations (version) VALUES ($1)", version+1)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("make the schema one of version %d: %w", version+1, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+const (
+	defaultLockTimeout = 2 * time.Second
+	// lockPoll is how often a lock is asked for that another process holds.
+	lockPoll = 100 * time.Millisecond
+	// openTimeout bounds what opening takes beside the wait for the lock: a migration, at most.
+	openTimeout = 10 * time.Minute
+)
+
+// Options bound a store.
+type Options struct {
+	// LockTimeout is how long to wait for another process to give the database up; 0 = 2 s.
+	LockTimeout time.Duration
+	// Life names the life that begins; empty = a name is drawn at random. See records.IsLife.
+	Life string
+}
+
+// DB is a database that this process has. Its methods may be called from many goroutines.
+type DB struct {
+	cfg   *pgx.ConnConfig
+	name  string // for people
+	pool  *pgxpool.Pool
+	life  string
+	epoch int64
+
+	// These belong to the writer.
+	conn        *pgx.Conn // nil = there is none now
+	transaction int64     // number of the last one
+	groups      *groups
+
+	mu      sync.Mutex
+	queue   []commit
+	failed  error
+	away    error
+	onAway  func(error)
+	observe func(records.Transaction)
+	closing bool
+	imports int64 // number of the last one
+	size    int64 // as it was when the server said it last
+	wake    chan struct{}
+	ending  chan struct{} // closed when closing is set
+	stopped chan struct{}
+}
+
+// Open opens the database at an address, as postgres://USER@HOST:PORT/DATABASE, and makes its tables when there are
+// none. One process at a time can: ErrLocked while another one has it. ErrVersion when its schema is a newer one.
+func Open(address string, opts Options) (*DB, error) {
+	cfg, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{
+		cfg: cfg.ConnConfig, name: nameOf(cfg.ConnConfig), life: cmp.Or(opts.Life, records.NewLife()), groups: newGroups(),
+		wake: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	if db.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return nil, fmt.Errorf("%s: %w", db.name, err)
+	}
+	if err := db.begin(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout)); err != nil {
+		if db.conn != nil {
+			err = errors.Join(err, db.conn.Close(ctx))
+		}
+		db.pool.Close()
+		return nil, fmt.Errorf("%s: %w", db.name, err)
+	}
+	go db.write()
+	if err := db.settleImports(); err != nil {
+		return nil, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close()))
+	}
+	return db, nil
+}
+
+func (db *DB) begin(ctx context.Context, patience time.Duration) error {
+	if err := db.takeOver(ctx, patience); err != nil {
+		return err
+	}
+	return db.conn.QueryRow(ctx, "SELECT coalesce(max(number), 0) FROM imports").Scan(&db.imports)
+}
+
+// Life implements records.Store.
+func (db *DB) Life() string { return db.life }
+
+// SizeBytes implements records.Store. It is the whole database's, and what it was before while the server is away.
+func (db *DB) SizeBytes() int64 {
+	var size int64
+	err := db.view(context.Background(), func(v *view) error {
+		return v.tx.QueryRow(v.ctx, "SELECT pg_database_size(current_database())").Scan(&size)
+	})
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if err == nil {
+		db.size = size
+	}
+	return db.size
+}
+
+// Observe implements records.Store.
+func (db *DB) Observe(f func(records.Transaction)) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.observe = f
+}
+
+// Close implements records.Store. While the server is away it waits for nothing: what was handed in fails.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	if !db.closing {
+		db.closing = true
+		close(db.ending)
+	}
+	db.mu.Unlock()
+	<-db.stopped
+	db.pool.Close()
+	return nil
+}

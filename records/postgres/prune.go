@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Prune implements records.Measurements.
+func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
+	err = db.eachGroup(ctx, opts.Target, opts.Workload, func(g numbered) error {
+		gone, stayed, err := db.pruneGroup(ctx, g, opts)
+		removed, kept = removed+gone, kept+stayed
+		return err
+	})
+	return removed, kept, err
+}
+
+func (db *DB) pruneGroup(ctx context.Context, g numbered, opts records.PruneOptions) (removed, kept uint64, err error) {
+	outlines, err := db.outlines(ctx, g)
+	if err != nil {
+		return 0, 0, err
+	}
+	superfluous := opts.Superfluous(outlines)
+	kept = uint64(len(outlines) - len(superfluous))
+	for keys := range slices.Chunk(superfluous, removedAtOnce) {
+		var spared uint64 // belongs to the writer until it is done
+		remove := func(t *txn) (err error) {
+			spared, err = t.removeRecords(g.Group, keys)
+			return err
+		}
+		if err := db.maintain(remove).Wait(ctx); err != nil {
+			return removed, kept, err
+		}
+		removed += uint64(len(keys)) - spared
+		kept += spared
+	}
+	return removed, kept, nil
+}
+
+// outlines returns those of a group's records, oldest first.
+func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, err error) {
+	places := map[string]int32{}
+	var jobs []string
+	err = db.eachRecord(ctx, g, func(r stored) error {
+		o := records.OutlineOf(r.key, r.GetMeasurement())
+		place, known := places[r.GetJobId()]
+		if !known {
+			place = int32(len(jobs))
+			jobs, places[r.GetJobId()] = append(jobs, r.GetJobId()), place
+		}
+		o.Job = place
+		all = append(all, o)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Afterwards: a job that begins meanwhile has none of these records.
+	err = db.view(ctx, func(v *view) error {
+		best, err := bestKeys(v, g)
+		if err != nil {
+			return err
+		}
+		open, err := openAmong(v, jobs)
+		for i := range all {
+			all[i].Needed = open[jobs[all[i].Job]] || best[string(all[i].Key[:])]
+		}
+		return err
+	})
+	return all, err
+}
+
+// bestKeys are the keys of a group's best records.
+func bestKeys(v *view, g numbered) (map[string]bool, error) {
+	best := map[string]bool{}
+	var key []byte
+	err := v.query("SELECT unnest(best) FROM groups WHERE number = $1", []any{g.number}, []any{&key}, func() error {
+		best[string(key)] = true
+		return nil
+	})
+	return best, err
+}
+
+// openAmong says which of the jobs have not ended.
+func openAmong(v *view, jobs []string) (map[string]bool, error) {
+	ids := make([][]byte, len(jobs))
+	for i, id := range jobs {
+		ids[i] = []byte(id)
+	}
+	open := map[string]bool{}
+	var id []byte
+	err := v.query("SELECT id FROM jobs WHERE id = ANY($1) AND open", []any{ids}, []any{&id}, func() error {
+		open[string(id)] = true
+		return nil
+	})
+	return open, err
+}
+
+// removeRecords removes records of a group, but for those that have become the best meanwhile, and counts these.
+func (t *txn) removeRecords(of records.Group, keys []records.Key) (spared uint64, err error) {
+	g, err := t.groups.of(t, of)
+	if err != nil {
+		return 0, err
+	}
+	var gone [][]byte
+	for _, key := range keys {
+		if g.best.Has(key) {
+			spared++
+			continue
+		}
+		gone = append(gone, key[:])
+		delete(t.there, place{g.number, key})
+	}
+	t.do("DELETE FROM records WHERE grp = $1 AND key = ANY($2)", g.number, gone)
+	return spared, nil
+}

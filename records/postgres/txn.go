@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// txn is a transaction of the writer. Statements gather until something is read, or all are there: the way to the
+// server and back is long beside what most of them take.
+type txn struct {
+	ctx    context.Context
+	tx     pgx.Tx
+	groups *groups
+	// there are the records, of those that the transaction may add, that exist.
+	there map[place]bool
+	batch pgx.Batch
+}
+
+// place is where a record is.
+type place struct {
+	group int32
+	key   records.Key
+}
+
+// bytes names a place in the rows of events.
+func (p place) bytes() []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(p.group)), p.key[:]...)
+}
+
+// placeOf is that of a name; ok is false when it is none.
+func placeOf(name []byte) (p place, ok bool) {
+	if len(name) != 4+len(p.key) {
+		return p, false
+	}
+	return place{int32(binary.BigEndian.Uint32(name)), records.Key(name[4:])}, true
+}
+
+// apply makes the changes of a group.
+func apply(t *txn, group []commit) error {
+	var ops []records.Op
+	for _, c := range group {
+		ops = append(ops, c.write.Ops()...)
+	}
+	if err := t.look(ops); err != nil {
+		return err
+	}
+	for _, c := range group {
+		if err := c.apply(t); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// do has a statement done, at the latest when the next one is to be answered.
+func (t *txn) do(sql string, args ...any) { t.batch.Queue(sql, args...) }
+
+// flush has all statements done that are not.
+func (t *txn) flush() error {
+	if t.batch.Len() == 0 {
+		return nil
+	}
+	b := t.batch
+	t.batch = pgx.Batch{}
+	return t.tx.SendBatch(t.ctx, &b).Close()
+}
+
+// query asks for rows, and has row called after each was scanned into the places to.
+func (t *txn) query(sql string, args, to []any, row func() error) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	rows, err := t.tx.Query(t.ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, to, row)
+	return err
+}
+
+// look finds out which records exist of those that are to be added, in one question.
+func (t *txn) look(ops []records.Op) error {
+	var groups []int32
+	var keys [][]byte
+	add := func(of records.Group, entries ...records.Entry) error {
+		g, err := t.groups.of(t, of)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			groups, keys = append(groups, g.number), append(keys, e.Key[:])
+		}
+		return nil
+	}
+	for _, op := range ops {
+		var err error
+		switch op := op.(type) {
+		case records.AppendTrials:
+			err = add(op.Group, op.Records...)
+		case records.AddRecord:
+			err = add(op.Group, op.Record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	var group int32
+	var key []byte
+	return t.query("SELECT r.grp, r.key FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key) JOIN records r USING (grp, key)",
+		[]any{groups, keys}, []any{&group, &key}, func() error {
+			k, err := keyOf(key)
+			t.there[place{group, k}] = true
+			return err
+		})
+}
+
+// keyOf is a key of a record as the database has it.
+func keyOf(key []byte) (k records.Key, err error) {
+	if len(key) != len(k) {
+		return k, fmt.Errorf("%w: the key of a record has %d bytes", records.ErrDamaged, len(key))
+	}
+	return records.Key(key), nil
+}

@@ -1,0 +1,190 @@
+package pgserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// User is a superuser, who needs no password.
+	User = "tilth"
+	// nobody runs the server where the test runs as root, which it refuses to be run by.
+	nobody = 65534
+	// startTimeout is far longer than a start takes, also after a crash on a busy machine.
+	startTimeout = time.Minute
+)
+
+// Server is a server that runs, unless it was killed.
+type Server struct {
+	folder, programs string
+	output           bytes.Buffer // belongs to the process until ended is closed
+	process          *os.Process
+	ended            chan struct{}
+}
+
+// New makes and starts a server. An error says what is to be installed where there is none.
+func New() (*Server, error) {
+	programs, err := find()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "pg") // short: a socket's path has room for a hundred bytes
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{folder: folder, programs: programs}
+	if os.Getuid() == 0 {
+		err = os.Chown(folder, nobody, nobody)
+	}
+	if err == nil {
+		err = s.initialise()
+	}
+	if err == nil {
+		err = s.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// At is a server that another process runs.
+func At(folder string) *Server { return &Server{folder: folder} }
+
+// Folder has the server's socket, by which other processes find it.
+func (s *Server) Folder() string { return s.folder }
+
+// find is the folder of the server's programs, which Debian keeps out of the path.
+func find() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		path, err = filepath.EvalSymlinks(path)
+		return filepath.Dir(path), err
+	}
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(all) == 0 {
+		return "", errors.New("postgresql is not installed: run scripts/packages.sh test")
+	}
+	return filepath.Dir(slices.Max(all)), nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.programs, name), args...)
+	cmd.Dir = s.folder
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	return cmd
+}
+
+// initialise makes the files of a server that has no databases yet.
+func (s *Server) initialise() error {
+	out, err := s.command("initdb", "-D", s.data(), "-U", User, "-A", "trust", "-E", "UTF8", "--no-locale", "--data-checksums", "--no-sync").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Start starts a server that was killed, and waits until it answers.
+func (s *Server) Start() error {
+	if err := s.launch(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if s.Do(ctx, "SELECT 1") == nil {
+			return nil
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("postgres ended: %s", s.output.String())
+		case <-ctx.Done():
+			return errors.New("postgres does not answer")
+		case <-tick.C:
+		}
+	}
+}
+
+// launch starts the process, which dies with this one: with the thread that started it, which therefore waits for it.
+func (s *Server) launch() error {
+	s.output.Reset()
+	s.ended = make(chan struct{})
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(s.ended)
+		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=32MB")
+		cmd.Stdout, cmd.Stderr = &s.output, &s.output
+		err := cmd.Start()
+		s.process = cmd.Process
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	return <-started
+}
+
+// Kill kills the server, as a crash would: all of its processes at once.
+func (s *Server) Kill() {
+	// Its children end when they find that it is gone; the next start waits for them.
+	s.end(syscall.SIGKILL)
+}
+
+func (s *Server) end(signal syscall.Signal) {
+	if s.process != nil {
+		_ = s.process.Signal(signal)
+		<-s.ended
+		s.process = nil
+	}
+}
+
+// Stop ends the server, and removes all that it had.
+func (s *Server) Stop() error {
+	s.end(syscall.SIGQUIT)
+	return os.RemoveAll(s.folder)
+}
+
+// Socket is the file by which the server is reached.
+func (s *Server) Socket() string { return filepath.Join(s.folder, ".s.PGSQL.5432") }
+
+// Database makes an empty database, and returns its address.
+func (s *Server) Database() (address string, err error) {
+	name := "d" + strings.ToLower(rand.Text())
+	return s.Address(s.folder, name), s.Do(context.Background(), "CREATE DATABASE "+name)
+}
+
+// Do has a statement done in the server's own database.
+func (s *Server) Do(ctx context.Context, sql string, args ...any) error {
+	conn, err := pgx.Connect(ctx, s.Address(s.folder, "postgres"))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql, args...)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// Address is that of a database by a folder that has a socket of the server's name.
+func (s *Server) Address(folder, database string) string {
+	return fmt.Sprintf("postgres:///%s?host=%s&user=%s", database, folder, User)
+}
