@@ -18,7 +18,7 @@ var (
 	// ErrClosed is returned by commits after Close.
 	ErrClosed = errors.New("records file is closed")
 	// ErrAway is returned by look-ups while the server of the store's database is away. What is to be stored waits.
-	ErrAway = errors.New("the server is away")
+	ErrAway = errors.New("the server of the database is away")
 	// ErrTakenOver is returned by commits after another process has taken the store over.
 	ErrTakenOver = errors.New("another tracker has taken it over: this one stops")
 	// ErrInvalid is wrapped by the errors of Validate and of an import that holds a record that cannot be.

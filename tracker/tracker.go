@@ -144,7 +144,7 @@ func New(cfg Config) (*Tracker, error) {
 	}
 	file, _ := cfg.Store.(records.File)
 	if file == nil && cfg.Backups.Dir != "" {
-		return nil, errors.New("a store that keeps no file cannot be backed up: choose another store, or no backups")
+		return nil, errors.New("a store that keeps no file cannot be backed up: choose another store, or no backups; a database has pg_dump")
 	}
 	checker, err := bounds.New()
 	if err != nil {

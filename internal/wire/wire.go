@@ -31,6 +31,8 @@ const (
 	ReasonStopping = "STOPPING"
 	// ReasonUnwritten comes with UNAVAILABLE: what was handed in could not be stored, and the message says why.
 	ReasonUnwritten = "UNWRITTEN"
+	// ReasonStoreAway comes with UNAVAILABLE: the server of the tracker's database is away; try again later.
+	ReasonStoreAway = "STORE_AWAY"
 	// ReasonQuota comes with RESOURCE_EXHAUSTED: the owner has what it may have, and the message says of what.
 	ReasonQuota = "QUOTA"
 	// ReasonRate comes with RESOURCE_EXHAUSTED and a RetryInfo: the caller calls too often; try again when that says.

@@ -7,7 +7,7 @@ import (
 
 // Agents implements records.Store.
 func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
-	return db.look(func(v *view) error {
+	return db.all(func(v *view) error {
 		var message []byte
 		return v.query("SELECT message FROM agents ORDER BY name", nil, []any{&message}, func() error {
 			a := &tilthv1.Agent{}
@@ -22,7 +22,7 @@ func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
 
 // Devices implements records.Store.
 func (db *DB) Devices(visit func(name string, row *storev1.DeviceRow)) error {
-	return db.look(func(v *view) error {
+	return db.all(func(v *view) error {
 		var name, message []byte
 		return v.query("SELECT name, message FROM devices ORDER BY name", nil, []any{&name, &message}, func() error {
 			row := &storev1.DeviceRow{}

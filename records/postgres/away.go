@@ -45,10 +45,13 @@ func passes(err error) bool {
 	return !slices.ContainsFunc(ours, func(own error) bool { return errors.Is(err, own) })
 }
 
-// Away implements records.Remote.
+// Away implements records.Remote. A store that failed for good is waited for no longer: every commit tells why.
 func (db *DB) Away() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if db.failed != nil {
+		return nil
+	}
 	return db.away
 }
 
@@ -57,6 +60,14 @@ func (db *DB) OnAway(f func(error)) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.onAway = f
+}
+
+// doubt has the writer look whether the server is there, since somebody did not find it.
+func (db *DB) doubt() {
+	select {
+	case db.doubted <- struct{}{}:
+	default:
+	}
 }
 
 // setAway notes that the server is away, and why, or that it is back (nil). Who asked for it is told of changes.

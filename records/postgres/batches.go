@@ -16,7 +16,7 @@ func isDamage(err error) bool {
 
 // OpenBatches implements records.Batches.
 func (db *DB) OpenBatches() (open []*records.OpenBatch, err error) {
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		var id, message []byte
 		err := v.query("SELECT id, message FROM batches ORDER BY id", nil, []any{&id, &message}, func() error {
 			b := &records.OpenBatch{ID: string(id), Row: &storev1.BatchRow{}}
@@ -100,7 +100,7 @@ func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, er
 
 // ClosedJobs implements records.Batches.
 func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		for from := ""; ; {
 			var closed storev1.BatchRow
 			id, there, err := closedFrom(v, from, &closed)

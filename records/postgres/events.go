@@ -24,7 +24,7 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	if from > math.MaxInt64 {
 		return nil, nil
 	}
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		size := 0
 		for begin, more := int64(from), true; more && len(events) < limit && size < records.MaxEventsBytes; {
 			var rows []*storev1.EventRow

@@ -109,7 +109,7 @@ func (i *importing) finish() error {
 		var number int64
 		var chunk []byte
 		var there bool
-		err := i.db.look(func(v *view) (err error) {
+		err := i.db.all(func(v *view) (err error) {
 			there, err = one(v, "SELECT number, records FROM import_chunks WHERE import = $1 ORDER BY number LIMIT 1",
 				[]any{i.number}, []any{&number, &chunk})
 			return err
@@ -191,7 +191,7 @@ func (db *DB) settleImports() error {
 	var number int64
 	var whole bool
 	wholes := map[int64]bool{}
-	err := db.look(func(v *view) error {
+	err := db.all(func(v *view) error {
 		return v.query("SELECT number, whole FROM imports ORDER BY number", nil, []any{&number, &whole}, func() error {
 			left, wholes[number] = append(left, &importing{db: db, number: number}), whole
 			return nil

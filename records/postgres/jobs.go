@@ -102,7 +102,7 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 
 // OpenJobs implements records.Jobs.
 func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		var ids []string
 		var id []byte
 		err := v.query("SELECT id FROM jobs WHERE open ORDER BY id", nil, []any{&id}, func() error {
@@ -135,7 +135,7 @@ func (db *DB) LastJobID() (id string, err error) {
 
 // EndedJobs implements records.Jobs.
 func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
-	return db.look(func(v *view) error {
+	return db.all(func(v *view) error {
 		var id, message []byte
 		return v.query("SELECT id, message FROM ended ORDER BY id", nil, []any{&id, &message}, func() error {
 			row := &storev1.EndedRow{}
@@ -153,7 +153,7 @@ const jobsPerLook = 128
 
 // Jobs implements records.Jobs.
 func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		p := &jobPage{JobQuery: q}
 		for before := q.Before; ; before = p.next {
 			ids, err := p.older(v, before)

@@ -89,7 +89,7 @@ func complete(r *tilthv1.Record, of records.Group) {
 // BestPage implements records.Measurements.
 func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
 	from, beyond := namesOf(target)
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		size, last := 0, ""
 		for names := []byte(max(after, from)); names != nil; {
 			page, following, err := bestAfter(v, names, beyond, mostBytes)
@@ -241,7 +241,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 		return known, err
 	}
 	of := records.Group{Target: target, Workload: workloadDigest}
-	err = db.look(func(v *view) error {
+	err = db.all(func(v *view) error {
 		best, err := bestOf(v, of, level)
 		if err != nil && !errors.Is(err, records.ErrNotFound) {
 			return err

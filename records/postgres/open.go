@@ -53,6 +53,7 @@ type DB struct {
 	imports int64 // number of the last one
 	size    int64 // as it was when the server said it last
 	wake    chan struct{}
+	doubted chan struct{} // holds an element when a look-up did not find the server
 	ending  chan struct{} // closed when closing is set
 	stopped chan struct{}
 }
@@ -66,7 +67,7 @@ func Open(address string, opts Options) (*DB, error) {
 	}
 	db := &DB{
 		cfg: cfg.ConnConfig, name: nameOf(cfg.ConnConfig), life: cmp.Or(opts.Life, records.NewLife()), groups: newGroups(),
-		wake: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
+		wake: make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,8 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// viewTimeout bounds a look-up. One that takes longer found no server that answers.
-const viewTimeout = time.Minute
+const (
+	// viewTimeout bounds a look-up. One that takes longer found no server that answers.
+	viewTimeout = time.Minute
+	// lookTimeout bounds one of a single thing, for which the tracker's lock may be held.
+	lookTimeout = 5 * time.Second
+)
 
 // asker asks for rows: a view, or the transaction of the writer.
 type asker interface {
@@ -47,16 +52,26 @@ func (db *DB) view(ctx context.Context, read func(v *view) error) error {
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow):
 		return context.Cause(ctx)
 	case passes(err):
+		db.doubt()
 		return fmt.Errorf("%s: %w: %v", db.name, records.ErrAway, err)
 	}
 	return err
 }
 
-// look is view for look-ups that no context bounds.
-func (db *DB) look(read func(v *view) error) error { return db.view(context.Background(), read) }
+// look is view for a single thing.
+func (db *DB) look(read func(v *view) error) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lookTimeout, errSlow)
+	defer cancel()
+	return db.view(ctx, read)
+}
+
+// all is view for all of a kind.
+func (db *DB) all(read func(v *view) error) error { return db.view(context.Background(), read) }
+
+var errSlow = errors.New("it does not answer")
 
 // one asks for one row at most; there says whether there is one.
 func one(from asker, sql string, args, to []any) (there bool, err error) {

@@ -92,6 +92,8 @@ func (db *DB) write() {
 		select {
 		case <-db.wake:
 		case <-db.ending:
+		case <-db.doubted:
+			db.check()
 		case <-check.C:
 			db.check()
 		}

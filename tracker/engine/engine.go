@@ -34,6 +34,7 @@ type Engine struct {
 	log       *slog.Logger
 	store     records.Store
 	artifacts *artifact.Store
+	remote    records.Remote // nil = the store has no server
 	watches   *Watches
 	calls     atomic.Int64 // that wait for the disk
 
@@ -62,8 +63,9 @@ func New(cfg Config) (*Engine, error) {
 	options := cfg.Artifacts
 	options.Logger, options.Now, options.Damaged = e.log, cfg.State.Now, e.damaged
 	if e.cfg.Failing == nil {
-		e.cfg.Failing = func(err error) { e.log.Error("the records file cannot be written, stopping", "error", err) }
+		e.cfg.Failing = func(err error) { e.log.Error("the records cannot be written, stopping", "error", err) }
 	}
+	e.followRemote()
 	var err error
 	if e.artifacts, err = artifact.Open(options); err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ const leastFreeBytes = 64 << 20
 func (e *Engine) Alive() error {
 	select {
 	case <-e.failed:
+		if e.remote != nil {
+			return errors.New("the database cannot be written, see the log and restart the tracker")
+		}
 		return errors.New("the records file cannot be written, see the log: free some disk space and restart the tracker")
 	default:
 		return nil
@@ -34,6 +37,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 	case <-e.closing:
 		return errors.New("the tracker is stopping")
 	default:
+	}
+	if e.away() {
+		return records.ErrAway
 	}
 	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // which waits for all that is before it
 		return fmt.Errorf("the records file is not written: %w", err)

@@ -33,6 +33,9 @@ func (e *Engine) answer(w *state.Waiter, l lease) {
 
 // Lease leases work to the agent of a session; it waits for some so long. The response is empty when there was none.
 func (e *Engine) Lease(ctx context.Context, session string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
+	if err := e.refuseAway(); err != nil {
+		return nil, err
+	}
 	e.mu.Lock()
 	effects, err := e.machine.Lease(session)
 	pending := e.carryOut(effects)

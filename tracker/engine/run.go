@@ -51,8 +51,12 @@ func (e *Engine) untilBeat() time.Duration {
 	return wait
 }
 
-// beat does what only time asks for, each in a change of its own.
+// beat does what only time asks for, each in a change of its own. Time in which the store's server was away is one in
+// which the tracker stood still.
 func (e *Engine) beat(ctx context.Context) {
+	if e.away() {
+		return
+	}
 	for _, b := range []struct {
 		step   func(c *state.Change)
 		failed string

@@ -17,6 +17,9 @@ func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) e
 		return refusal.Of(refusal.Overloaded, "calls", "%d calls wait for the tracker's disk: try again", n-1)
 	}
 	defer e.calls.Add(-1)
+	if err := e.refuseAway(); err != nil {
+		return err
+	}
 	e.mu.Lock()
 	if ctx.Err() != nil { // nobody waits for the answer, and nothing has happened
 		e.mu.Unlock()

@@ -28,6 +28,8 @@ const (
 	OverQuota
 	// Stopping is when the tracker stops; another process may answer.
 	Stopping
+	// StoreAway is when the server of the store is away; the same request may be repeated later.
+	StoreAway
 	// Unreadable is when the store cannot be read.
 	Unreadable
 )
@@ -77,7 +79,7 @@ func Store(err error) error {
 	if err == nil {
 		return nil
 	}
-	return New(Unreadable, "read the records file: %v", err)
+	return New(Unreadable, "read the records: %v", err)
 }
 
 // Artifact refuses a request that needs an artifact which is not there.

@@ -29,7 +29,8 @@ var errSlowBackup = errors.New("the receiver read nothing for too long")
 func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.ServerStreamingServer[tilthv1.BackupStoreResponse]) error {
 	file, ok := s.engine.Store().(records.File)
 	if !ok {
-		return status.Error(codes.FailedPrecondition, "the tracker keeps its records in memory: there is no file to back up")
+		return status.Error(codes.FailedPrecondition,
+			"the tracker keeps its records in no file, so there is no file to back up: a database is backed up with pg_dump")
 	}
 	end, ok := s.backups.Begin()
 	if !ok {

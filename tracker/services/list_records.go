@@ -18,7 +18,7 @@ func (s *Services) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.Serv
 		}
 		return stream.Send(&tilthv1.ListRecordsResponse{Record: r})
 	})
-	if errors.Is(err, records.ErrDamaged) {
+	if errors.Is(err, records.ErrDamaged) || errors.Is(err, records.ErrAway) {
 		return storeError(err)
 	}
 	return err

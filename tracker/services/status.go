@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
@@ -52,6 +53,8 @@ func statusOf(r *refusal.Error) error {
 		return wire.Refuse(codes.FailedPrecondition, wire.ReasonMissingArtifact, "%s", r.Text)
 	case refusal.Overloaded:
 		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%s", r.Text)
+	case refusal.StoreAway:
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%s", r.Text)
 	case refusal.OverQuota:
 		return wire.Refuse(codes.ResourceExhausted, wire.ReasonQuota, "%s", r.Text)
 	case refusal.Stopping:
@@ -92,5 +95,8 @@ func storeError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return status.Errorf(codes.Internal, "read the records file: %v", err)
+	if errors.Is(err, records.ErrAway) { // who, and where, is for the log
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%v: try again later", records.ErrAway)
+	}
+	return status.Errorf(codes.Internal, "read the records: %v", err)
 }

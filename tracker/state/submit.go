@@ -28,6 +28,14 @@ func NewSubmission(requestID string, spec *tilthv1.JobSpec, progress []*tilthv1.
 	}
 }
 
+// unreadable refuses a call that needs something of the store which that does not tell.
+func unreadable(err error) error {
+	if errors.Is(err, records.ErrAway) {
+		return refusal.New(refusal.StoreAway, "%v: try again later", records.ErrAway)
+	}
+	return refusal.Store(err)
+}
+
 // Submit makes a job, or returns the one that the request made before, or its id if it is in the store only.
 func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err error) {
 	if j := c.requests[s.request]; j != nil {
@@ -40,7 +48,7 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 		return nil, before, nil
 	}
 	if !errors.Is(err, records.ErrNotFound) {
-		return nil, "", refusal.Store(err)
+		return nil, "", unreadable(err)
 	}
 	if err := cmp.Or(c.checkQuota(s.spec, s.encoded.SpecBytes()), c.roomForJob(s.encoded.SpecBytes())); err != nil {
 		return nil, "", err

@@ -1,0 +1,150 @@
+package tracker_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// database is an empty database of a server that runs for the test.
+func database(t testing.TB) (server *pgserver.Server, address string) {
+	t.Helper()
+	server = must[*pgserver.Server](t)(pgserver.New())
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server, must[string](t)(server.Database())
+}
+
+// newFarmOn is a farm on a database.
+func newFarmOn(t testing.TB, address string) *farm {
+	t.Helper()
+	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f.open = func(string) (records.Store, error) { return postgres.Open(address, postgres.Options{}) }
+	f.start()
+	t.Cleanup(func() { f.stop() })
+	return f
+}
+
+// A farm on a database tunes as any other, also while the database crashes.
+func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
+	server, address := database(t)
+	f := newFarmOn(t, address)
+	job := f.submit("r", spec("conv"))
+	tuner, builder, runner := f.tuner(), f.builder(), f.runner()
+	search := f.mustLease(tuner).GetLease()
+	f.propose(search, 0, 0, "slow", "fast")
+	server.Kill()
+	f.refusedWhileAway()
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f.untilBack()
+	build := f.mustLease(builder)
+	f.reportBuild(f.buildReport(build))
+	f.restart()
+	work := f.mustLease(runner)
+	var measured []*tilthv1.Measurement
+	for i, c := range work.GetMeasure().GetCandidates() {
+		measured = append(measured, ok(c, 1/float64(i+1)))
+	}
+	f.report(work.GetLease(), measured...)
+	must[*tilthv1.FinishJobResponse](t)(f.search.FinishJob(t.Context(), &tilthv1.FinishJobRequest{
+		Lease: search, State: tilthv1.JobState_JOB_STATE_DONE, Reason: "budget spent",
+	}))
+	if j := f.job(job.GetId()); j.GetState() != tilthv1.JobState_JOB_STATE_DONE || j.GetProgress()[0].GetTrials() != 2 || j.GetProgress()[0].GetBestSeconds() != 0.5 {
+		t.Errorf("the job is %v", j)
+	}
+	_, err := must[tilthv1.AdminService_BackupStoreClient](t)(tilthv1.NewAdminServiceClient(f.conn).BackupStore(t.Context(), &tilthv1.BackupStoreRequest{})).Recv()
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "pg_dump") {
+		t.Errorf("a backup is refused with %v", err)
+	}
+}
+
+// refusedWhileAway has calls refused from soon on, but for those that change nothing of what is in memory.
+func (f *farm) refusedWhileAway() {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		// The first may wait: nobody has noticed yet. It is stored when the database is back.
+		within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		_, err := f.jobs.SubmitJob(within, &tilthv1.SubmitJobRequest{RequestId: "while away", Spec: spec("conv")})
+		cancel()
+		if wire.Reason(err) == wire.ReasonStoreAway && strings.Contains(err.Error(), "the server of the database is away: try again later") {
+			break
+		}
+		if err == nil || ctx.Err() != nil {
+			f.Fatalf("a job was submitted while the database is away: %v", err)
+		}
+	}
+	for said := ""; !strings.Contains(said, "the server of the database is away"); {
+		w := httptest.NewRecorder()
+		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if said = w.Body.String(); ctx.Err() != nil {
+			f.Fatalf("the tracker says that it is ready: %s", said)
+		}
+	}
+}
+
+// untilBack waits until calls are taken again.
+func (f *farm) untilBack() {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		_, err := f.jobs.SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "while away", Spec: spec("conv")})
+		switch {
+		case err == nil:
+			return
+		case status.Code(err) != codes.Unavailable:
+			f.Fatal(err)
+		}
+	}
+}
+
+// A tracker that lost its database to another one is told so, and ends: it must answer nobody any more.
+func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
+	server, address := database(t)
+	first := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
+	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: first, ArtifactsDir: t.TempDir()}))
+	ran := make(chan error, 1)
+	go func() { ran <- tr.Run(context.Background()) }()
+	server.Kill() // with it goes the first one's lock
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := postgres.Open(address, postgres.Options{LockTimeout: time.Millisecond})
+	for errors.Is(err, records.ErrLocked) { // the first was sooner
+		if err := server.Do(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"); err != nil {
+			t.Fatal(err)
+		}
+		second, err = postgres.Open(address, postgres.Options{LockTimeout: time.Millisecond})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if err := <-ran; !errors.Is(err, records.ErrTakenOver) {
+		t.Errorf("the tracker ended with %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}
