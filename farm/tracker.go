@@ -24,7 +24,7 @@ func KeepAll() retention.Keep { return retention.Keep{Jobs: -1, Age: -1} }
 
 // TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
-	// Store is the kind of store, by its name in records/registry; empty = the usual one.
+	// Store is the kind of store, by its name in records/registry, or its address; empty = the usual one.
 	Store string
 	// Records is the records file, where the store keeps one; ArtifactsDir the folder of the artifacts.
 	Records, ArtifactsDir string
@@ -65,7 +65,7 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
-	store, err := kind.Open(cfg.Records)
+	store, err := kind.Open(cfg.Store, cfg.Records)
 	if err != nil {
 		return err
 	}

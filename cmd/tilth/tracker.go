@@ -41,9 +41,14 @@ func newTracker(a *app) *cobra.Command {
 
 It serves this machine only, unless it has a certificate and authenticates callers
 (--tls-cert, --tls-key, and --tokens, --tls-client-ca or both): see
-'tilth tracker certs' and 'tilth tracker token'.`,
+'tilth tracker certs' and 'tilth tracker token'.
+
+Jobs and records are in a file of --data, or in the database that --store names. Its
+password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD, as for PostgreSQL's own
+programs. One tracker at a time has a database; artifacts stay in --data.`,
 		Example: `  tilth tracker
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
+  tilth tracker --store postgres://tilth@db.example.com/tilth
   tilth tracker --config tracker.yaml --config-check
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
 		Args: cobra.NoArgs,
@@ -58,7 +63,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.listen, "listen", defaultTracker, "address to serve gRPC on: `host:port` or unix:PATH")
 	c.Flags().StringVar(&f.web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
 	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
-	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` of store for jobs and records: "+registry.Help())
+	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` or address of the store for jobs and records: "+registry.Help())
 	f.drift.add(c)
 	f.patience.add(c)
 	f.share.add(c)

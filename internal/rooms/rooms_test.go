@@ -34,7 +34,7 @@ var rooms = []struct {
 	{"records/memory", []string{"proto", "internal", "records"}},
 	{"records/postgres", []string{"proto", "internal", "records"}},
 	{"records/storetest", []string{"proto", "records"}},
-	{"records/registry", []string{"records", "records/bolt", "records/memory"}},
+	{"records/registry", []string{"records", "records/bolt", "records/postgres", "records/memory"}},
 	{"artifact", []string{"proto", "internal", "records"}},
 	{"agent", []string{"proto", "internal"}},
 	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},

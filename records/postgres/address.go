@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -31,16 +32,35 @@ func Check(address string) error {
 	return err
 }
 
-// parse makes settings of an address, and of the PG... variables and the password file where the address leaves
-// something out. The library's own errors quote the address, in which there may be a password.
+// checkURL refuses what is no address, and one with a password: command lines and settings are seen by others. The
+// error does not repeat the address.
+func checkURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return errNoAddress
+	}
+	_, secret := u.User.Password()
+	if q := u.Query(); secret || q.Has("password") || q.Has("sslpassword") {
+		return errors.New("the address of the database has a password: put that into a file that PGPASSFILE names, or into PGPASSWORD")
+	}
+	return nil
+}
+
+var errNoAddress = errors.New("the address of the database is not postgres://USER@HOST:PORT/DATABASE")
+
+// parse makes settings of an address, and of PostgreSQL's variables (PGHOST, PGPASSFILE, PGSSLMODE, ...) and the
+// password file where the address leaves something out.
 func parse(address string) (*pgxpool.Config, error) {
+	if err := checkURL(address); err != nil {
+		return nil, err
+	}
 	cfg, err := pgxpool.ParseConfig(address)
 	var file *fs.PathError
 	switch {
 	case errors.As(err, &file):
 		return nil, fmt.Errorf("address of the database: %w", file)
-	case err != nil:
-		return nil, errors.New("the address of the database is not postgres://USER@HOST:PORT/DATABASE")
+	case err != nil: // which quotes the address
+		return nil, errNoAddress
 	}
 	cfg.MaxConns = mostReaders
 	c := cfg.ConnConfig

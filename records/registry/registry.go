@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/postgres"
 )
 
 // reserveBytes are addresses for a file's mapping: 64 GiB, or 1 GiB where addresses have 32 bits. A file that stays
@@ -15,38 +16,72 @@ const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
 
 // Kind is a kind of store.
 type Kind struct {
-	// Name is how people choose it, and About says where it keeps what is stored.
+	// Name is how people choose it, the form of an address where it has one; About says where it keeps what is stored.
 	Name, About string
-	// Open opens the store, and makes it when there is none. What it keeps is in a file at path.
-	Open func(path string) (records.Store, error)
+	// Check says what is wrong with the address by which it was chosen; nil = it has none.
+	Check func(address string) error
+	// Open opens the store, and makes it when there is none. What it keeps is at the address by which it was chosen,
+	// or else in a file at path.
+	Open func(address, path string) (records.Store, error)
+}
+
+// scheme is the part of a name or an address by which kinds are told apart.
+func scheme(text string) string {
+	s, _, _ := strings.Cut(text, "://")
+	if s == "postgresql" { // PostgreSQL's own programs take both
+		return "postgres"
+	}
+	return s
 }
 
 // All are the kinds, the usual one first.
 func All() []Kind {
 	return []Kind{
-		{"bolt", "in a file", func(path string) (records.Store, error) {
+		{Name: "bolt", About: "in a file", Open: func(_, path string) (records.Store, error) {
 			db, err := bolt.Open(path, bolt.Options{ReserveBytes: reserveBytes})
 			if err != nil {
 				return nil, err
 			}
 			return db, nil
 		}},
-		{"memory", "in memory, and loses it when it stops", func(string) (records.Store, error) {
+		{Name: "memory", About: "in memory, and loses it when it stops", Open: func(string, string) (records.Store, error) {
 			return memory.New(memory.Options{}), nil
 		}},
+		{
+			Name: "postgres://USER@HOST:PORT/DATABASE", About: "in that PostgreSQL database", Check: postgres.Check,
+			Open: func(address, _ string) (records.Store, error) {
+				db, err := postgres.Open(address, postgres.Options{})
+				if err != nil {
+					return nil, err
+				}
+				return db, nil
+			},
+		},
 	}
 }
 
-// Of is the kind of a name; the usual one has the empty name, too.
-func Of(name string) (Kind, error) {
+// Of is the kind that somebody chose by its name or an address; the usual one has the empty name, too. Errors do not
+// repeat what may be an address, in which there may be a password.
+func Of(choice string) (Kind, error) {
 	var names []string
 	for _, k := range All() {
-		if name == "" || name == k.Name {
-			return k, nil
+		if choice == "" || scheme(choice) == scheme(k.Name) && (k.Check != nil || choice == k.Name) {
+			return k, k.check(choice)
 		}
 		names = append(names, k.Name)
 	}
-	return Kind{}, fmt.Errorf("store %q is not known; use %s", name, strings.Join(names, " or "))
+	named := fmt.Sprintf("%q ", choice)
+	if strings.ContainsAny(choice, ":/@=") {
+		named = ""
+	}
+	return Kind{}, fmt.Errorf("store %sis not known; use %s", named, strings.Join(names, " or "))
+}
+
+func (k Kind) check(choice string) error {
+	if k.Check == nil {
+		return nil
+	}
+	return k.Check(choice)
 }
 
 // Help is a sentence on all kinds, for people who choose one.

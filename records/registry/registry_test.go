@@ -7,11 +7,29 @@ import (
 
 	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/records/storetest"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 func TestEveryKindOpensAStore(t *testing.T) {
+	server, err := pgserver.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, k := range registry.All() {
-		s, err := k.Open(filepath.Join(t.TempDir(), "r.db"))
+		choice := k.Name
+		if k.Check != nil {
+			choice = address
+		}
+		s, err := k.Open(choice, filepath.Join(t.TempDir(), "r.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,11 +40,24 @@ func TestEveryKindOpensAStore(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if named, err := registry.Of(k.Name); err != nil || named.Name != k.Name || !strings.Contains(registry.Help(), k.About) {
+		if named, err := registry.Of(choice); err != nil || named.Name != k.Name || !strings.Contains(registry.Help(), k.About) {
 			t.Errorf("%s is found as %+v, %v", k.Name, named, err)
 		}
 	}
-	if _, err := registry.Of("paper"); err == nil || err.Error() != `store "paper" is not known; use bolt or memory` {
-		t.Errorf("a store that is not there: %v", err)
+}
+
+func TestAStoreThatIsNotThereIsRefused(t *testing.T) {
+	for choice, want := range map[string]string{
+		"paper":                      `store "paper" is not known; use bolt or memory or postgres://USER@HOST:PORT/DATABASE`,
+		"paper://ana:secret@host":    "store is not known",
+		"bolt://here":                "store is not known",
+		"postgres":                   "is not postgres://USER@HOST:PORT/DATABASE",
+		"postgres://ana@host:no/db":  "is not postgres://USER@HOST:PORT/DATABASE",
+		"postgres://ana:secret@h/db": "has a password",
+		"postgresql://h/db?user=ana&password=secret": "has a password",
+	} {
+		if _, err := registry.Of(choice); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s", choice, err, want)
+		}
 	}
 }
