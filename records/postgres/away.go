@@ -80,6 +80,9 @@ func (db *DB) setAway(why error) {
 	db.away = why
 	tell := db.onAway
 	db.mu.Unlock()
+	if changed && why != nil {
+		db.pool.Reset() // those connections are no better
+	}
 	if changed && tell != nil {
 		tell(why)
 	}

@@ -1,0 +1,144 @@
+package postgres_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+func fresh(t *testing.T) (db *postgres.DB, address string) {
+	t.Helper()
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened(t, address), address
+}
+
+func TestASchemaOfALaterVersionIsRefused(t *testing.T) {
+	db, address := fresh(t)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	do(t, address, "INSERT INTO tilth.migrations (version) VALUES (99)")
+	_, err := postgres.Open(address, postgres.Options{})
+	if !errors.Is(err, records.ErrVersion) || !strings.Contains(fmt.Sprint(err), "schema 99, this one reads 1 to 1") {
+		t.Errorf("it is opened: %v", err)
+	}
+}
+
+// An index has no room for the longest names that others may choose, and a name need not be text.
+func TestTheLongestNamesAreStoredInOrder(t *testing.T) {
+	db, _ := fresh(t)
+	text := "é\x01%'\\"
+	for len(text) < records.MaxNameBytes {
+		text += rand.Text() // which is not compressed
+	}
+	long := func(last string) string { return text[:records.MaxNameBytes-1] + last }
+	names := []string{long("a"), long("b"), long("c")}
+	w := &records.Write{}
+	for _, name := range []string{names[2], names[0], names[1], names[0]} {
+		w.PutAgent(&tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: name}})
+		w.PutDevice(name, &storev1.DeviceRow{})
+		w.AddRecord(storetest.Record(name, "conv", 1, 1))
+		w.PutNew(name[records.MaxNameBytes-3:], records.RequestKey(name, name), records.EncodeJob(&tilthv1.JobSpec{}, nil))
+	}
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var agents, devices, targets []string
+	err := errors.Join(
+		db.Agents(func(a *tilthv1.Agent) { agents = append(agents, a.GetSpec().GetName()) }),
+		db.Devices(func(name string, _ *storev1.DeviceRow) { devices = append(devices, name) }))
+	for after, more := "", true; more; more = after != "" {
+		page, next, failed := db.BestPage("", after, 1, 1<<20)
+		for _, r := range page {
+			targets = append(targets, r.GetTarget())
+		}
+		after, err = next, errors.Join(err, failed)
+	}
+	if err != nil || !slices.Equal(agents, names) || !slices.Equal(devices, names) || !slices.Equal(targets, names) {
+		t.Errorf("%d agents, %d devices, %d targets, %v", len(agents), len(devices), len(targets), err)
+	}
+	if id, err := db.JobByRequest(names[1], names[1]); err != nil || !strings.HasSuffix(names[1], id) {
+		t.Errorf("the request made %q, %v", id, err)
+	}
+	if n := len(storetest.List(t, db, names[1], "")); n != 1 {
+		t.Errorf("%d records of a target", n)
+	}
+}
+
+// Others may write to the database.
+func TestRowsThatNobodyStoredAreDamaged(t *testing.T) {
+	db, address := fresh(t)
+	w := &records.Write{}
+	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job", State: tilthv1.JobState_JOB_STATE_RUNNING}})
+	w.PutBatch("job.0", &storev1.BatchRow{JobId: "job"})
+	w.AddRecord(storetest.Record("cpu", "conv", 1, 1))
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{
+		"UPDATE tilth.records SET key = '\\x00'",
+		"UPDATE tilth.records SET key = decode(repeat('00', 16), 'hex'), message = '\\xff'",
+		"UPDATE tilth.jobs SET message = '\\xff'",
+		"UPDATE tilth.batches SET message = '\\xff'",
+	} {
+		do(t, address, change)
+	}
+	err := db.List(t.Context(), "", "", func(*tilthv1.Record) error { return nil })
+	if !errors.Is(err, records.ErrDamaged) {
+		t.Errorf("the records are listed: %v", err)
+	}
+	if jobs, err := db.OpenJobs(); err != nil || len(jobs) != 1 || !errors.Is(jobs[0].Damage, records.ErrDamaged) {
+		t.Errorf("open are %v, %v", jobs, err)
+	}
+	if jobs, _, err := db.Jobs(records.JobQuery{Most: 1, MostBytes: 1 << 20}); err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].GetReason(), "damaged") {
+		t.Errorf("jobs are %v, %v", jobs, err)
+	}
+	if batches, err := db.OpenBatches(); err != nil || len(batches) != 1 || !errors.Is(batches[0].Damage, records.ErrDamaged) {
+		t.Errorf("batches are %v, %v", batches, err)
+	}
+}
+
+// An import that was interrupted goes on when the database is opened next, if it was whole.
+func TestAnImportThatIsWholeIsFinishedLater(t *testing.T) {
+	db, address := fresh(t)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var chunk bytes.Buffer
+	for n := range int64(3) {
+		if _, err := protodelim.MarshalTo(&chunk, storetest.Record("cpu", "conv", n, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for number, whole := range []bool{true, false} {
+		do(t, address, fmt.Sprintf(`INSERT INTO tilth.imports (number, whole) VALUES (%[1]d, %[2]t);
+			INSERT INTO tilth.import_chunks (import, number, records) VALUES (%[1]d, 1, '\x%[3]s')`, number+1, whole, hex.EncodeToString(chunk.Bytes())))
+		db := opened(t, address)
+		if n := len(storetest.List(t, db, "", "")); n != 3 {
+			t.Errorf("%d records are there", n)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		chunk.Reset() // what is no import leaves nothing
+		if _, err := protodelim.MarshalTo(&chunk, storetest.Record("cpu", "pool", 1, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
