@@ -12,6 +12,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/postgres"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -22,12 +23,25 @@ const benchmarkBatch = 32
 // synced to the disk, when so many batches are under way at the same time. Messages do not pass a wire.
 func BenchmarkBatch(b *testing.B) {
 	for _, underWay := range []int{1, 64, 1024} {
-		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) { benchmarkBatches(b, underWay) })
+		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) {
+			benchmarkBatches(b, underWay, must[*bolt.DB](b)(bolt.Open(filepath.Join(b.TempDir(), "r.db"), bolt.Options{})))
+		})
 	}
 }
 
-func benchmarkBatches(b *testing.B, underWay int) {
-	tr, object := trackerWithObject(b)
+// BenchmarkBatchOnDatabase is the same with a PostgreSQL server of this machine.
+func BenchmarkBatchOnDatabase(b *testing.B) {
+	server, _ := database(b)
+	for _, underWay := range []int{1, 64, 1024} {
+		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) {
+			address := must[string](b)(server.Database())
+			benchmarkBatches(b, underWay, must[*postgres.DB](b)(postgres.Open(address, postgres.Options{})))
+		})
+	}
+}
+
+func benchmarkBatches(b *testing.B, underWay int, db records.Store) {
+	tr, object := trackerWithObject(b, db)
 	join := func(kind tilthv1.AgentKind) string {
 		return must[*tilthv1.JoinResponse](b)(tr.Join(b.Context(), &tilthv1.JoinRequest{Spec: agentSpec(kind.String(), kind)})).GetSession()
 	}
@@ -75,9 +89,8 @@ func benchmarkBatches(b *testing.B, underWay int) {
 	b.ReportMetric(float64(b.N*benchmarkBatch)/b.Elapsed().Seconds(), "results/s")
 }
 
-// trackerWithObject returns a tracker, and a file that it has for what is built.
-func trackerWithObject(b *testing.B) (*tracker.Tracker, *tilthv1.ArtifactRef) {
-	db := must[*bolt.DB](b)(bolt.Open(filepath.Join(b.TempDir(), "r.db"), bolt.Options{}))
+// trackerWithObject returns a tracker, which closes its store in the end, and a file that it has for what is built.
+func trackerWithObject(b *testing.B, db records.Store) (*tracker.Tracker, *tilthv1.ArtifactRef) {
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			b.Error(err)
