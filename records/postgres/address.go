@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -80,6 +81,9 @@ func parse(address string) (*pgxpool.Config, error) {
 		"idle_in_transaction_session_timeout": "30s",
 	} {
 		c.RuntimeParams[name] = value
+	}
+	if c.ValidateConnect == nil { // of several servers the one that is written
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "tilth"

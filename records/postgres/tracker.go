@@ -39,7 +39,7 @@ func (db *DB) connect(ctx context.Context) (_ *pgx.Conn, err error) {
 		return nil, err
 	}
 	if !held {
-		return conn, errHeld
+		return nil, errHeld
 	}
 	return conn, nil
 }
@@ -70,9 +70,9 @@ func (db *DB) takeOver(ctx context.Context, patience time.Duration) error {
 		Scan(&db.epoch, &db.transaction)
 }
 
-// errLost is when the database does not have all that it acknowledged: a backup was restored, or a standby promoted
-// that had not heard of the last transactions.
-var errLost = errors.New("the database lost what it had stored: restart the tracker to go on with what is left")
+// errOther is when the database's last transaction is not the one that this process left: a backup was restored, or a
+// standby promoted that had not heard of the last transactions.
+var errOther = errors.New("the database is not as this tracker left it: restart the tracker to go on with what it has")
 
 // resume connects anew where there is no connection, and finds out which was the last transaction that the database
 // has. ErrTakenOver when another process has begun an epoch meanwhile.
@@ -89,8 +89,8 @@ func (db *DB) resume(ctx context.Context) error {
 		return err
 	}
 	last, err := db.last(ctx, conn)
-	if err == nil && last < db.transaction {
-		err = fmt.Errorf("%w: it has transaction %d, the last was %d", errLost, last, db.transaction)
+	if err == nil && last != db.transaction && last != db.transaction+1 { // the next one may be of the last connection
+		err = fmt.Errorf("%w: its last transaction is %d, not %d", errOther, last, db.transaction)
 	}
 	if err != nil {
 		return errors.Join(err, conn.Close(ctx))

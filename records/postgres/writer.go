@@ -148,7 +148,7 @@ func (db *DB) check() {
 		_ = db.try(func(ctx context.Context) error {
 			last, err := db.last(ctx, db.conn)
 			if err == nil && last != db.transaction {
-				err = fmt.Errorf("%w: it has transaction %d, the last was %d", errLost, last, db.transaction)
+				err = fmt.Errorf("%w: its last transaction is %d, not %d", errOther, last, db.transaction)
 			}
 			return err
 		})

@@ -1,0 +1,25 @@
+package main
+
+// database are mutations of what promises 1 and 2 say of records in a database.
+var database = in("records/postgres", []mutation{
+	{
+		name: "a transaction does not look at the epoch", file: "tracker.go",
+		from: "done.RowsAffected() != 1", to: "done.RowsAffected() > 1",
+		test: "TestAnEpochThatIsOverWritesNothing",
+	},
+	{
+		name: "a commit whose answer is lost is made again", file: "writer.go",
+		from: "if db.transaction == number {", to: "if db.transaction > number {",
+		test: "TestACommitWhoseAnswerIsLostIsStoredOnce",
+	},
+	{
+		name: "a write of a server that crashed is given up", file: "writer.go",
+		from: "\tif !passes(err) {", to: "\tif !passes(err) || db.transaction > 0 {",
+		test: "TestAServerThatCrashesLosesNothingThatWasAcknowledged",
+	},
+	{
+		name: "transactions that are lost are not missed", file: "tracker.go",
+		from: "last != db.transaction && last != db.transaction+1", to: "last < 0",
+		test: "TestADatabaseThatLostTransactionsIsNotWritten",
+	},
+})
