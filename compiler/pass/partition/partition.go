@@ -50,6 +50,8 @@ type partitioner struct {
 	budget int
 	// kept are the conditions that the version at hand does not know.
 	kept []*expr.Binary
+	// inTile is set for the loops of a tile, which run over no positions.
+	inTile bool
 }
 
 // versions is how many more a nest may have.
@@ -105,7 +107,11 @@ func (p *partitioner) loop(n *ir.For) ir.Block {
 			}
 		}
 	}
-	return ir.Block{n.With(p.block(n.Body))}
+	outer := p.inTile
+	p.inTile = outer || slices.ContainsFunc(n.Body, func(st ir.Stmt) bool { _, ok := st.(*ir.Alloc); return ok })
+	out := ir.Block{n.With(p.block(n.Body))}
+	p.inTile = outer
+	return out
 }
 
 // undecided are the conditions in a loop, but for those that the version at hand keeps and those of a copy beside the
@@ -116,10 +122,11 @@ func (p *partitioner) undecided(n *ir.For) []*expr.Binary {
 	})
 }
 
-// outside decides a condition outside of the innermost loop over positions that does not change it. One that depends
-// on what is inside is only known where it holds for all of it; the other version, of the borders, keeps it.
+// outside decides a condition outside of the innermost loop over positions that does not change it, or of a tile's
+// outermost loop. One that depends on what is inside is only known where it holds for all of it; the other version, of
+// the borders, keeps it.
 func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
-	if expr.Uses(c, n.Var) || usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
+	if expr.Uses(c, n.Var) && !p.inTile || !p.inTile && usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
 		return nil, false
 	}
 	whole, exact, ok := forAll(c, inner)

@@ -140,3 +140,31 @@ func TestABorderIsLeftOutOfTheMiddle(t *testing.T) {
 	irtest.Golden(t, "before", f)
 	irtest.Golden(t, "after", Run(f))
 }
+
+// TestATileDecidesWhereItsWindowIs: of the rows of a window, a tile of the flattened positions of an image knows
+// before its first whether all are inside.
+func TestATileDecidesWhereItsWindowIs(t *testing.T) {
+	in, out := ir.Flat("in", array.Float32, 64), ir.Flat("out", array.Float32, 64)
+	sum := &ir.Buffer{Tensor: ir.Flat("sum", array.Float32, 1), Space: ir.Register}
+	p, row := &expr.Var{Name: "p", Extent: 64}, &expr.Var{Name: "row", Extent: 3}
+	at := expr.SubE(expr.AddE(expr.Bin(expr.FloorDiv, p, expr.I(8)), row), expr.I(1))
+	pixel := in.At(expr.Simplify(expr.AddE(expr.MulE(at, expr.I(8)), expr.Bin(expr.FloorMod, p, expr.I(8)))))
+	padded := expr.Sel(expr.InRange(at, 0, 8), pixel, expr.F(array.Float32, 0))
+	step := &ir.Store{Buffer: sum, Index: expr.I(0), Value: expr.AddE(sum.Tensor.At(expr.I(0)), padded)}
+	tile := ir.Block{
+		&ir.Alloc{Buffer: sum},
+		&ir.Store{Buffer: sum, Index: expr.I(0), Value: expr.F(array.Float32, 0)},
+		&ir.For{Var: row, Extent: 3, Kind: ir.Serial, Body: ir.Block{step}},
+		&ir.Store{Buffer: &ir.Buffer{Tensor: out}, Index: p, Value: sum.Tensor.At(expr.I(0))},
+	}
+	f := Run(&ir.Func{Body: ir.Block{&ir.For{Var: p, Extent: 64, Kind: ir.Serial, Body: tile}}})
+	inside := 0
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		if n, ok := st.(*ir.For); ok && n.Extent == 3 && len(comparisons(n.Body)) == 0 {
+			inside++
+		}
+	})
+	if inside != 1 {
+		t.Errorf("%d loops over a window check nothing, want one:\n%s", inside, f.Text())
+	}
+}

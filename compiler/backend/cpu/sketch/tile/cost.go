@@ -120,7 +120,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	case x.picks:
 		crossing := x.crossing(tv)
 		picked = x.sharedVectors(crossing, z)
-		loads += x.pickLoads(z)*picked + max(0, acc+(positions+1)*crossing+x.pickedFrom(picked, z)+tv+1-float64(t.CPU.VectorRegisters))
+		// All that the columns of a window share is in registers at once; what has none is stored and loaded again.
+		over := acc + picked*float64(x.sharedFor(z)) + x.pickedFrom(picked, z) + tv + 1 - float64(t.CPU.VectorRegisters)
+		loads += x.pickLoads(z)*picked + 2*max(0, over)
 		scalars += (tv - crossing) * positions
 	case x.loadsOwn:
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of
@@ -316,5 +318,5 @@ func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
 	case tiles > 1 && !x.columnsWrittenOut(z):
 		checks = borderCheck * 2 / float64(tiles*z.tw) // the outermost positions of the outermost tiles
 	}
-	return loads * (inlined*float64(x.feedOps) + checks)
+	return loads * (inlined*float64(x.feedOps) + checks + borderCheck*x.rowsChecked(z))
 }

@@ -77,3 +77,19 @@ func (x *Tile) columnsWrittenOut(z sizes) bool {
 	axis := x.shared()
 	return (x.picks || x.loadsOwn) && x.sharedFor(z) == x.steps[axis]
 }
+
+// rowsChecked is the part of the rows of a padded image that check each load of a loop over the rows of a window:
+// those at its borders that are in a tile with others, so that the loop runs over what is inside for any of them.
+func (x *Tile) rowsChecked(z sizes) float64 {
+	if z.th == 1 || x.inside == 0 || x.inside == 1 {
+		return 0
+	}
+	d := slices.IndexFunc(x.fed.Dims, func(axes []int64) bool { return axes[x.row] != 0 })
+	stride, window := x.fed.Dims[d][x.row], x.fed.Dims[d][len(x.extents):]
+	for k, c := range window {
+		if rolled := z.ku < nest.Product(x.steps[k:]); c != 0 && rolled {
+			return min(1, float64(c*(x.reduce[k]-1))/float64(stride*x.extent(x.row)))
+		}
+	}
+	return 0
+}
