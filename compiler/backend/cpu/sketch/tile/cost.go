@@ -315,7 +315,7 @@ func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
 		checks = crossingCheck
 	case len(x.joint) > 0:
 		checks = borderCheck * min(1, 2*float64(x.rowOf())/float64(x.extent(x.col)))
-	case tiles > 1 && !x.columnsWrittenOut(z):
+	case !x.columnsWrittenOut(z):
 		checks = borderCheck * 2 / float64(tiles*z.tw) // the outermost positions of the outermost tiles
 	}
 	return loads * (inlined*float64(x.feedOps) + checks + borderCheck*x.rowsChecked(z))
