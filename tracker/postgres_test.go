@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -33,9 +34,9 @@ func database(t testing.TB) (server *pgserver.Server, address string) {
 }
 
 // newFarmOn is a farm on a database.
-func newFarmOn(t testing.TB, address string) *farm {
+func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *farm {
 	t.Helper()
-	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1}}
+	f := &farm{TB: t, dir: t.TempDir(), cfg: tracker.Config{FirstRetry: -1, Registerer: metrics}}
 	f.open = func(string) (records.Store, error) { return postgres.Open(address, postgres.Options{}) }
 	f.start()
 	t.Cleanup(func() { f.stop() })
@@ -45,19 +46,29 @@ func newFarmOn(t testing.TB, address string) *farm {
 // A farm on a database tunes as any other, also while the database crashes.
 func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
 	server, address := database(t)
-	f := newFarmOn(t, address)
+	registry := prometheus.NewRegistry()
+	f := newFarmOn(t, address, registry)
+	expect := func(line string) {
+		t.Helper()
+		if text := scrape(registry); !strings.Contains(text, line) {
+			t.Errorf("metrics lack %q", line)
+		}
+	}
 	job := f.submit("r", spec("conv"))
 	tuner, builder, runner := f.tuner(), f.builder(), f.runner()
 	search := f.mustLease(tuner).GetLease()
 	f.propose(search, 0, 0, "slow", "fast")
 	server.Kill()
 	f.refusedWhileAway()
+	expect("tilth_tracker_store_away 1\n")
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
 	f.untilBack()
+	expect("tilth_tracker_store_away 0\n")
 	build := f.mustLease(builder)
 	f.reportBuild(f.buildReport(build))
+	f.cfg.Registerer = prometheus.NewRegistry()
 	f.restart()
 	work := f.mustLease(runner)
 	var measured []*tilthv1.Measurement

@@ -195,6 +195,9 @@ func (t *Tracker) sources() telemetry.Sources {
 	if file, ok := t.cfg.Store.(records.File); ok {
 		from.File = file
 	}
+	if remote, ok := t.cfg.Store.(records.Remote); ok {
+		from.Remote = remote
+	}
 	if t.cfg.Backups.Dir != "" {
 		from.BackupEvery = t.cfg.Backups.Every
 	}

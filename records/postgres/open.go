@@ -101,7 +101,7 @@ func (db *DB) Life() string { return db.life }
 // SizeBytes implements records.Store. It is the whole database's, and what it was before while the server is away.
 func (db *DB) SizeBytes() int64 {
 	var size int64
-	err := db.view(context.Background(), func(v *view) error {
+	err := db.look(func(v *view) error {
 		return v.tx.QueryRow(v.ctx, "SELECT pg_database_size(current_database())").Scan(&size)
 	})
 	db.mu.Lock()

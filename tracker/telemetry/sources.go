@@ -17,10 +17,11 @@ type Sources struct {
 	Devices func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
 	// Streams are those of events that are sent.
 	Streams func() int
-	// Store is the records, and File the file that has them, nil when there is none. Artifacts are those beside it,
-	// and FreeBytes is the room for both.
+	// Store is the records, File the file that has them, nil when there is none, and Remote the server, nil when there
+	// is none. Artifacts are those beside the file, and FreeBytes is the room for both.
 	Store     Store
 	File      File
+	Remote    Remote
 	Artifacts func() artifact.Stats
 	FreeBytes func() (int64, error)
 	// RequestBytes and AnswerBytes are what requests and answers hold of memory.
@@ -37,6 +38,12 @@ type Store interface {
 	SizeBytes() int64
 	// Observe has every transaction told.
 	Observe(func(records.Transaction))
+}
+
+// Remote is what is told of a database's server.
+type Remote interface {
+	// Away is why it is away; nil while it is there.
+	Away() error
 }
 
 // File is what is told of a records file.

@@ -11,6 +11,7 @@ type storeCollector struct {
 	from                            Sources
 	size, reusable, artifacts, free *prometheus.Desc
 	damaged                         *prometheus.Desc // rows of the records file
+	away                            *prometheus.Desc // the database
 	// Of the artifacts.
 	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
 }
@@ -24,6 +25,7 @@ func newStoreCollector(from Sources) *storeCollector {
 		size:       desc("store_size_bytes", "Size of the records file."),
 		reusable:   desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
 		damaged:    desc("store_damaged_rows_total", "Rows of the records file that were found damaged."),
+		away:       desc("store_away", "1 while the server of the records' database is away."),
 		artifacts:  desc("artifacts_size_bytes", "Room that the artifacts take, unfinished uploads included."),
 		files:      desc("artifacts_files", "Artifacts that are stored."),
 		uploads:    desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
@@ -39,7 +41,7 @@ func newStoreCollector(from Sources) *storeCollector {
 // Describe implements prometheus.Collector.
 func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		s.size, s.reusable, s.damaged, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
+		s.size, s.reusable, s.damaged, s.away, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
 	} {
 		ch <- d
 	}
@@ -55,6 +57,11 @@ func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
 		tell(s.reusable, prometheus.GaugeValue, float64(file.FreeBytes()))
 		tell(s.damaged, prometheus.CounterValue, float64(file.Damaged()))
 	}
+	away := 0.0
+	if remote := s.from.Remote; remote != nil && remote.Away() != nil {
+		away = 1
+	}
+	tell(s.away, prometheus.GaugeValue, away)
 	stats := s.from.Artifacts()
 	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
 	tell(s.files, prometheus.GaugeValue, float64(stats.Files))
