@@ -22,6 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // TestMain lets this binary be the program, in scripts and in the processes of a farm.
@@ -49,9 +50,22 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
-			"appears": appears, "fakecard": fakeCard,
+			"appears": appears, "fakecard": fakeCard, "database": database,
 		},
 	})
+}
+
+// database starts a PostgreSQL server for the script, and has a variable name an empty database of it: database NAME.
+func database(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: database NAME")
+	}
+	server, err := pgserver.New()
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(server.Stop()) })
+	address, err := server.Database()
+	ts.Check(err)
+	ts.Setenv(args[0], address)
 }
 
 // fakeCard gives the machine GPUs whose driver is a fake, and the compiler that makes what the driver plays:
