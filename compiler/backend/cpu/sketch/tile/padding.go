@@ -85,6 +85,9 @@ func (x *Tile) rowsChecked(z sizes) float64 {
 		return 0
 	}
 	d := slices.IndexFunc(x.fed.Dims, func(axes []int64) bool { return axes[x.row] != 0 })
+	if d < 0 { // all rows read the same
+		return 0
+	}
 	stride, window := x.fed.Dims[d][x.row], x.fed.Dims[d][len(x.extents):]
 	for k, c := range window {
 		if rolled := z.ku < nest.Product(x.steps[k:]); c != 0 && rolled {
