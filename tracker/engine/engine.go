@@ -130,6 +130,13 @@ func (e *Engine) Read(look func(m *state.Machine)) {
 	look(e.machine)
 }
 
+// LookUp has the store asked for what a submission needs of it, while nobody waits for the lock.
+func (e *Engine) LookUp(s *state.Submission) error {
+	var lapsed uint64
+	e.Read(func(m *state.Machine) { lapsed = m.Lapsed() })
+	return s.LookUp(e.store.JobByRequest, lapsed)
+}
+
 // Members counts the sessions of each identity; its methods wait for nobody.
 func (e *Engine) Members() *state.Members { return e.machine.Members() }
 

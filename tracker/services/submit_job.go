@@ -23,6 +23,9 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 		return nil, err
 	}
 	submission := state.NewSubmission(req.GetRequestId(), req.GetSpec(), progress)
+	if err := s.engine.LookUp(submission); err != nil {
+		return nil, s.status(err)
+	}
 	var job *tilthv1.Job
 	var before string
 	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {

@@ -126,6 +126,7 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	c.dropJob(j)
 	c.archived(j)
 	delete(c.requests, j.request)
+	c.lapsed++
 	c.keepClosed(j.id, j.proposals)
 }
 

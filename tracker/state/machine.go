@@ -63,6 +63,7 @@ type Machine struct {
 	nextJob  uint64
 	jobs     map[string]*job   // by id, those that have not ended
 	requests map[request]*job  // those submitted since the start that have not ended
+	lapsed   uint64            // how many jobs have ended or were dropped since the start
 	batches  map[string]*batch // by id, those under way
 	agents   map[string]*agent // by name, all that ever joined
 	sessions map[string]*agent // by session, those not void

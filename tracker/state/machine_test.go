@@ -30,6 +30,7 @@ func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"":        func(*rapid.T) { w.checkBooks() },
 			"submit":  func(*rapid.T) { w.submit() },
+			"prepare": func(*rapid.T) { w.prepare() },
 			"join":    func(*rapid.T) { w.join(rapid.SampledFrom(agents).Draw(t, "agent")) },
 			"lease":   func(*rapid.T) { w.lease() },
 			"give up": func(*rapid.T) { w.giveUp() },
@@ -68,26 +69,45 @@ func searches(r *lent) bool { return r.GetSearch() != nil }
 func builds(r *lent) bool   { return r.GetBuild() != nil }
 func measures(r *lent) bool { return r.GetMeasure() != nil }
 
-func (w *world) submit() {
+// submission is a job that somebody wants, by one of few requests, and the request's name.
+func (w *world) submission() (s *Submission, key string) {
 	id, owner := fmt.Sprint(rapid.IntRange(0, 5).Draw(w.T, "request")), rapid.SampledFrom([]string{"ada", "bob"}).Draw(w.T, "owner")
+	spec := &tilthv1.JobSpec{
+		Name: "model", Owner: owner, Tuner: "grid", Budget: &tilthv1.Budget{Trials: 64},
+		Target: &tilthv1.TargetSpec{Fingerprint: "cpu", Toolchain: "clang", DeviceClass: "x86"},
+		Tasks:  []*tilthv1.TaskSpec{{Workload: []byte("conv"), WorkloadDigest: "conv", Weight: 1}},
+	}
+	return NewSubmission(id, spec, []*tilthv1.TaskProgress{{}}), owner + "/" + id
+}
+
+// prepare asks the store for a submission whose turn comes later: the job may be made, and end, meanwhile.
+func (w *world) prepare() {
+	s, key := w.submission()
+	if err := s.LookUp(w.requested, w.m.Lapsed()); err != nil {
+		w.Fatal(err)
+	}
+	w.prepared[key] = s
+}
+
+func (w *world) submit() {
+	s, key := w.submission()
+	if p := w.prepared[key]; p != nil && rapid.Bool().Draw(w.T, "prepared") {
+		s = p
+		delete(w.prepared, key)
+	}
 	var made *tilthv1.Job
 	err := w.apply(func(c *Change) (err error) {
-		spec := &tilthv1.JobSpec{
-			Name: "model", Owner: owner, Tuner: "grid", Budget: &tilthv1.Budget{Trials: 64},
-			Target: &tilthv1.TargetSpec{Fingerprint: "cpu", Toolchain: "clang", DeviceClass: "x86"},
-			Tasks:  []*tilthv1.TaskSpec{{Workload: []byte("conv"), WorkloadDigest: "conv", Weight: 1}},
-		}
-		made, _, err = c.Submit(NewSubmission(id, spec, []*tilthv1.TaskProgress{{}}))
+		made, _, err = c.Submit(s)
 		return err
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
 	if made != nil {
-		if before, is := w.requests[owner+"/"+id]; is && before != made.GetId() {
-			w.Fatalf("request %s made %s and %s", id, before, made.GetId())
+		if before, is := w.requests[key]; is && before != made.GetId() {
+			w.Fatalf("request %s made %s and %s", key, before, made.GetId())
 		}
-		w.requests[owner+"/"+id] = made.GetId()
+		w.requests[key] = made.GetId()
 	}
 }
 

@@ -44,6 +44,7 @@ func (c *Change) superfluous(owner string) (j *retention.Job, why string) {
 func (c *Change) dropEnded(j *retention.Job, why string) {
 	c.archive.Remove(j)
 	c.write.DropJob(j.ID)
+	c.lapsed++
 	c.effects.Dropped = true
 	c.tell(Dropped(why))
 	c.log.Info("ended job dropped", "job", j.ID, "owner", j.Owner, "why", why, "ended", j.Ended, "bytes", j.Bytes)

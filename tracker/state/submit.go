@@ -18,6 +18,10 @@ type Submission struct {
 	spec     *tilthv1.JobSpec
 	progress []*tilthv1.TaskProgress
 	encoded  *records.NewJob
+	// before is the job that the request made before, empty when none, as the store had it while so many had lapsed;
+	// nil = nobody has looked.
+	before *string
+	lapsed uint64
 }
 
 // NewSubmission is a job that its owner wants by a request id. progress is what is known of its tasks already. All of
@@ -26,6 +30,20 @@ func NewSubmission(requestID string, spec *tilthv1.JobSpec, progress []*tilthv1.
 	return &Submission{
 		request: request{spec.GetOwner(), requestID}, spec: spec, progress: progress, encoded: records.EncodeJob(spec, progress),
 	}
+}
+
+// Lapsed is how many jobs have ended or were dropped. While it stays the same, no request leaves the machine's memory.
+func (m *Machine) Lapsed() uint64 { return m.lapsed }
+
+// LookUp asks for the job that the request made before, which may take its time, and holds as long as the machine
+// says that so many jobs have lapsed. Without it, Submit asks itself.
+func (s *Submission) LookUp(requested func(owner, requestID string) (jobID string, err error), lapsed uint64) error {
+	before, err := requested(s.owner, s.id)
+	if err != nil && !errors.Is(err, records.ErrNotFound) {
+		return unreadable(err)
+	}
+	s.before, s.lapsed = &before, lapsed
+	return nil
 }
 
 // unreadable refuses a call that needs something of the store which that does not tell.
@@ -42,13 +60,14 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 		c.Repeated("SubmitJob")
 		return c.shown(j), "", nil
 	}
-	before, err = c.cfg.Requested(s.owner, s.id)
-	if err == nil {
-		c.Repeated("SubmitJob")
-		return nil, before, nil
+	if s.before == nil || s.lapsed != c.lapsed {
+		if err := s.LookUp(c.cfg.Requested, c.lapsed); err != nil {
+			return nil, "", err
+		}
 	}
-	if !errors.Is(err, records.ErrNotFound) {
-		return nil, "", unreadable(err)
+	if *s.before != "" {
+		c.Repeated("SubmitJob")
+		return nil, *s.before, nil
 	}
 	if err := cmp.Or(c.checkQuota(s.spec, s.encoded.SpecBytes()), c.roomForJob(s.encoded.SpecBytes())); err != nil {
 		return nil, "", err

@@ -21,7 +21,8 @@ type world struct {
 	m         *Machine
 	now       time.Time
 	artifacts files
-	requests  map[string]string // job ids by request
+	requests  map[string]string      // job ids by request
+	prepared  map[string]*Submission // by the same, those that have asked the store
 	waiting   map[*Waiter]bool
 
 	// What the effects told of: the last event of each job, the batch of each trial that was proposed, by job, how
@@ -62,24 +63,27 @@ func (f files) Unpin(digests ...string) {
 func newWorld(t *rapid.T) *world {
 	w := &world{
 		T: t, now: time.Unix(1_000_000, 0), artifacts: files{map[string]int64{}, map[string]int{}},
-		requests: map[string]string{}, waiting: map[*Waiter]bool{},
+		requests: map[string]string{}, prepared: map[string]*Submission{}, waiting: map[*Waiter]bool{},
 		events: map[string]uint64{}, proposed: map[string]map[string]string{}, trials: map[string]int{}, dead: map[string]bool{}, attempts: map[string]uint32{},
 	}
 	clock := func() time.Time { return w.now }
 	w.m = New(Config{
 		Logger: slog.New(slog.DiscardHandler), Now: clock, Clock: clock, Artifacts: w.artifacts, Life: "life",
-		Requested: func(owner, id string) (string, error) {
-			if job, is := w.requests[owner+"/"+id]; is {
-				return job, nil
-			}
-			return "", records.ErrNotFound
-		},
+		Requested:         w.requested,
 		HeartbeatInterval: 5 * time.Second, LeaseTimeout: 30 * time.Second, Grace: time.Minute, OutageWait: time.Minute,
 		MaxAttempts: rapid.Uint32Range(1, 4).Draw(t, "attempts"), MaxRetry: time.Minute,
 		FirstRetry: rapid.SampledFrom([]time.Duration{-1, time.Second}).Draw(t, "first retry"), Rest: rest.Policy{First: time.Second, Longest: time.Minute},
 		SearchTurn: time.Minute, Keep: retention.Keep{Jobs: 2}.WithDefaults(), Limits: Limits{}.WithDefaults(), Drift: drift.Policy{}.WithDefaults(),
 	})
 	return w
+}
+
+// requested is the job that a request made, as the store has it.
+func (w *world) requested(owner, id string) (string, error) {
+	if job, is := w.requests[owner+"/"+id]; is {
+		return job, nil
+	}
+	return "", records.ErrNotFound
 }
 
 // apply makes a change, which may be refused, and has its effects happen.
