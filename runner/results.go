@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -178,6 +179,9 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 		return nil, err
 	}
 	p.Candidates = nil
+	if p.Device != nil {
+		p.Threads = runtime.NumCPU() // nothing else of this batch runs on the processor meanwhile
+	}
 	proc, err := startProcess(ctx, p.Sandbox, p.sandboxed(append(p.common(), "--compute", "1", p.Reference)), memory.File)
 	if err != nil {
 		return nil, errors.Join(err, memory.Close())

@@ -89,11 +89,13 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 			keep("first_s", took.First)
 		}
 		for _, c := range contenders {
-			if seconds, err := b.peer(ctx, c.question); err != nil {
+			said, err := b.answer(ctx, c.question)
+			if err != nil {
 				r.lacks(c.name, err)
-			} else {
-				keep(c.name+"_s", seconds)
+				continue
 			}
+			keep(c.name+"_s", said.Seconds)
+			r.Notes[wayNote(c.name)] = said.Way
 		}
 	}
 	for name, list := range samples {
@@ -105,6 +107,9 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 	r.ratio("of_triton", "triton_s", "tuned_s")
 	return nil
 }
+
+// wayNote says how a contender's work was given to the card.
+func wayNote(contender string) string { return contender + " as" }
 
 // ratio keeps the quotient of two times where both are known.
 func (r *result) ratio(name, of, by string) {

@@ -61,12 +61,6 @@ func (b *bench) answer(ctx context.Context, q question) (reply, error) {
 	return said, said.refusal()
 }
 
-// peer is the seconds that a peer takes.
-func (b *bench) peer(ctx context.Context, q question) (float64, error) {
-	said, err := b.answer(ctx, q)
-	return said.Seconds, err
-}
-
 // versions are those of the peers; empty where there are none.
 func (b *bench) versions(ctx context.Context) string {
 	said, err := b.answer(ctx, question{What: "versions"})
@@ -101,9 +95,11 @@ func startPeers(python, log string) (*peers, error) {
 
 // reply is an answer.
 type reply struct {
-	Seconds  float64 `json:"seconds"`
-	Ready    bool    `json:"ready"`
-	Versions string  `json:"versions"`
+	Seconds float64 `json:"seconds"`
+	// Way is how the work is given to the card: launch by launch, or as a graph.
+	Way      string `json:"way"`
+	Ready    bool   `json:"ready"`
+	Versions string `json:"versions"`
 	// Missing is why there are no peers, Error why there is no answer to a question.
 	Missing string `json:"missing"`
 	Error   string `json:"error"`

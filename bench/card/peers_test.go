@@ -28,7 +28,7 @@ func TestAPythonWithoutAGPUIsNoPeer(t *testing.T) {
 		t.Fatalf("there are peers: %s", v)
 	}
 	for range 2 {
-		if _, err := b.peer(t.Context(), question{What: "product", M: 1, K: 1, N: 1, DType: "float32"}); err == nil || strings.Contains(err.Error(), "ended") {
+		if _, err := b.answer(t.Context(), question{What: "product", M: 1, K: 1, N: 1, DType: "float32"}); err == nil || strings.Contains(err.Error(), "ended") {
 			t.Errorf("the error is %v", err)
 		}
 	}
@@ -65,8 +65,9 @@ func TestAllPeersAnswer(t *testing.T) {
 				t.Fatalf("the versions are %q", v)
 			}
 			ask := func(q question, want float64) {
-				if got, err := b.peer(t.Context(), q); err != nil || math.Abs(got-want) > 1e-6 {
-					t.Errorf("%v: %v s, want %v: %v", q, got, want, err)
+				got, err := b.answer(t.Context(), q)
+				if err != nil || math.Abs(got.Seconds-want) > 1e-6 || (got.Way == "a graph") != (c.graphs == "") {
+					t.Errorf("%v: %+v, want %v s: %v", q, got, want, err)
 				}
 			}
 			for _, p := range products() {
@@ -89,7 +90,7 @@ func TestPeersAreCompiledOnce(t *testing.T) {
 		b.prepare(t.Context(), p.contenders(), &r)
 		for range 2 {
 			for _, c := range p.contenders() {
-				if _, err := b.peer(t.Context(), c.question); err != nil {
+				if _, err := b.answer(t.Context(), c.question); err != nil {
 					t.Error(err)
 				}
 			}
@@ -114,7 +115,7 @@ func TestAPeerThatEndsIsStartedAgain(t *testing.T) {
 	b.python = b.tilth
 	defer b.close()
 	for k, ends := range []bool{false, true, false} {
-		if _, err := b.peer(t.Context(), question{What: "product"}); (err != nil) != ends {
+		if _, err := b.answer(t.Context(), question{What: "product"}); (err != nil) != ends {
 			t.Errorf("question %d: %v", k, err)
 		}
 	}

@@ -119,10 +119,19 @@ func (p page) writeProducts(out *strings.Builder) {
 		}
 		v := r.Values
 		fmt.Fprintf(out, "| %d × %d × %d | %v | %s | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s |\n",
-			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], "–"), seconds(v["untuned_s"]), seconds(v["tuned_s"]), seconds(v["peer_s"]), seconds(v["triton_s"]),
+			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], "–"), seconds(v["untuned_s"]), seconds(v["tuned_s"]), contended(r, "peer"), contended(r, "triton"),
 			known(v["of_peer"], times), known(v["of_triton"], times), known(v["of_untuned"], times), v["tuned_tflops"], v["tuned_gbps"],
 			known(ratioOf(v["tuned_gbps"], p.copies()), percent), v["trials"], seconds(v["trial_s"]), r.Version)
 	}
+}
+
+// contended is a contender's time, marked where its work could be no graph.
+func contended(r *result, name string) string {
+	took := seconds(r.Values[name+"_s"])
+	if strings.HasPrefix(r.Notes[wayNote(name)], "launches, ") {
+		took += " (no graph)"
+	}
+	return took
 }
 
 const modelColumns = `
@@ -143,7 +152,7 @@ func (p page) writeModels(out *strings.Builder) {
 		}
 		v := r.Values
 		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | **%s** | %s | %s | %.0f of %.0f | %s | %s | %.0f | %s | %s |\n",
-			m.name, m.batch, m.numerics, seconds(v["untuned_s"]), seconds(v["tuned_s"]), seconds(v["peer_s"]),
+			m.name, m.batch, m.numerics, seconds(v["untuned_s"]), seconds(v["tuned_s"]), contended(r, "peer"),
 			known(v["of_peer"], times), known(v["untuned_of_peer"], times), known(v["of_untuned"], times), v["tuned_tasks"], v["tasks"],
 			seconds(v["load_s"]), seconds(v["first_s"]), v["trials"], seconds(v["trial_s"]), r.Version)
 	}
