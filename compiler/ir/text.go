@@ -313,6 +313,8 @@ func (t *texter) operand(e expr.Expr, within int) string {
 		return "lanes(" + strings.Join(values, ", ") + ")"
 	case *Picked:
 		return t.picked(n)
+	case *Folded:
+		return t.folded(n)
 	case *Lookup:
 		return fmt.Sprintf("lookup(%d %d ... %d: %s)", n.Table.Int(0), n.Table.Int(1), n.Table.Int(n.Table.Len()-1), t.expr(n.At))
 	case *Fragment:
@@ -324,6 +326,15 @@ func (t *texter) operand(e expr.Expr, within int) string {
 	default:
 		return fmt.Sprintf("%T", e)
 	}
+}
+
+// folded tells the vectors by their first elements.
+func (t *texter) folded(n *Folded) string {
+	from := make([]string, len(n.From))
+	for k, l := range n.From {
+		from[k] = t.load(l)
+	}
+	return fmt.Sprintf("fold(%d of %d from %s)", n.Factor, n.Width, strings.Join(from, ", "))
 }
 
 // picked tells the vectors by their first elements, and the places in them lane by lane.

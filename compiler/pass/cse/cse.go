@@ -154,6 +154,8 @@ func (c *eliminator) value(e expr.Expr) expr.Expr {
 		return c.lanes(n)
 	case *ir.Picked:
 		return c.picked(n)
+	case *ir.Folded:
+		return n
 	case *expr.Load:
 		return c.load(n)
 	case *expr.Select:

@@ -51,6 +51,11 @@ func (k *keys) expr(e expr.Expr, lane *expr.Var) {
 		for _, l := range n.From {
 			k.expr(l, lane)
 		}
+	case *ir.Folded:
+		k.text = fmt.Appendf(k.text, "+%d %d", n.Width, n.Factor)
+		for _, l := range n.From {
+			k.expr(l, lane)
+		}
 	case *ir.Lookup:
 		k.text = fmt.Appendf(k.text, "t%x", n.Table.Data)
 		k.expr(n.At, lane)

@@ -84,6 +84,8 @@ func (l *loop) value(e expr.Expr) expr.Expr {
 		if near := l.near(n); near != nil {
 			return near
 		}
+	case *ir.Folded:
+		return n
 	case *expr.Select:
 		if first, uniform := Uniform(n.Cond, l.lane); uniform {
 			sides := []expr.Expr{first, l.value(n.A), l.value(n.B)}

@@ -47,6 +47,22 @@ func (u *Unit) across(head, name, op string, d array.DType, lanes int64) {
 	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { return %s(%s); }\n", head, scalar, name, t, inner, combined))
 }
 
+// fold declares the sums of each two neighbours of two vectors, or of one of twice as many lanes, in their order.
+func (u *Unit) fold(head, name string, d array.DType, lanes int64, one bool) {
+	t, of, parameters, arguments := u.vector(d, lanes), u.vector(d, lanes), "a, %s b", "a, b"
+	if one {
+		of, parameters, arguments = u.vector(d, 2*lanes), "a", "a, a"
+	} else {
+		parameters = fmt.Sprintf(parameters, t)
+	}
+	var even, odd []int64
+	for k := range lanes {
+		even, odd = append(even, 2*k), append(odd, 2*k+1)
+	}
+	u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s %s) { return __builtin_shufflevector(%s, %s) + __builtin_shufflevector(%s, %s); }\n",
+		head, t, name, of, parameters, arguments, listed(even), arguments, listed(odd)))
+}
+
 // indices lists n numbers from a first one.
 func indices(first, n int64) string {
 	list := fmt.Sprint(first)

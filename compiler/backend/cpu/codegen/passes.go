@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/across"
 	"github.com/tilth-dev/tilth/compiler/pass/cse"
 	"github.com/tilth-dev/tilth/compiler/pass/dot"
+	"github.com/tilth-dev/tilth/compiler/pass/fold"
 	"github.com/tilth-dev/tilth/compiler/pass/lanewise"
 	"github.com/tilth-dev/tilth/compiler/pass/outline"
 	"github.com/tilth-dev/tilth/compiler/pass/padding"
@@ -42,6 +43,7 @@ func (u *Unit) passes() []pass {
 		{"partition", always(partition.Run)},
 		{"unroll", func(f *ir.Func) (*ir.Func, error) { return unroll.Run(f, u.lanes) }},
 		{"padding", always(padding.Run)},
+		{"fold", always(func(f *ir.Func) *ir.Func { return fold.Run(f, u.lanes) })},
 		{"tiles", always(func(f *ir.Func) *ir.Func { return tiles.Run(f, u.hasTiles) })},
 		{"promote", always(promote.Run)},
 		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, room) })},

@@ -72,6 +72,10 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		u.vectorSelect(head, name, t, d, lanes)
 	case strings.HasPrefix(op, "across_"):
 		u.across(head, name, strings.TrimPrefix(op, "across_"), d, lanes)
+	case op == "fold":
+		u.fold(head, name, d, lanes, false)
+	case op == "pairs":
+		u.fold(head, name, d, lanes, true)
 	case op == "any":
 		u.anyLane(head, name, t, d, lanes)
 	case d == array.Float32 && vectorFunctions[op] != "":

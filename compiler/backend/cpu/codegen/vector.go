@@ -20,6 +20,8 @@ func (p *printer) vector(e expr.Expr) string {
 		return p.spread(n)
 	case *ir.Picked:
 		return p.picked(n)
+	case *ir.Folded:
+		return p.folded(n)
 	}
 	if !expr.Uses(e, p.lane) {
 		return p.broadcast(e)
@@ -114,17 +116,47 @@ func (p *printer) picked(n *ir.Picked) string {
 		}
 		width = p.lanes
 	} else {
-		lane, lanes := p.lane, p.lanes
-		p.lane, p.lanes = &expr.Var{Name: "k", Extent: width}, width
-		for k := range n.From {
-			vectors[k] = p.vectorLoad(n.Source(k, p.lane))
-		}
-		p.lane, p.lanes = lane, lanes
+		p.whole(width, func(lane *expr.Var) {
+			for k := range n.From {
+				vectors[k] = p.vectorLoad(n.Source(k, lane))
+			}
+		})
 	}
 	if n.Turns() {
 		return p.turns(n, vectors)
 	}
 	return p.among(n, vectors, 0, width)
+}
+
+// whole has what do prints be vectors of so many lanes.
+func (p *printer) whole(width int64, do func(lane *expr.Var)) {
+	lane, lanes := p.lane, p.lanes
+	p.lane, p.lanes = &expr.Var{Name: "k", Extent: width}, width
+	do(p.lane)
+	p.lane, p.lanes = lane, lanes
+}
+
+// folded adds neighbours: those of two vectors make one, again and again, and at last those of one vector half of one.
+func (p *printer) folded(n *ir.Folded) string {
+	vectors, width := make([]string, len(n.From)), n.Width
+	p.whole(width, func(lane *expr.Var) {
+		for k := range n.From {
+			vectors[k] = p.vectorLoad(n.Source(k, lane))
+		}
+	})
+	for factor := n.Factor; factor > 1; factor /= 2 {
+		if len(vectors) == 1 {
+			width /= 2
+			vectors[0] = fmt.Sprintf("%s(%s)", p.unit.helper("pairs", n.DType(), width), vectors[0])
+			continue
+		}
+		fold := p.unit.helper("fold", n.DType(), width)
+		for k := range len(vectors) / 2 {
+			vectors[k] = fmt.Sprintf("%s(%s, %s)", fold, vectors[2*k], vectors[2*k+1])
+		}
+		vectors = vectors[:len(vectors)/2]
+	}
+	return vectors[0]
 }
 
 // among picks lanes from vectors of so many elements, those that come from the first of them and the ones behind it:
