@@ -5,6 +5,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/attention"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/blocks"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/elementwise"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/folds"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/rowwise"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/strassen"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
@@ -49,6 +50,9 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			tiles := tile.New(s, g, u, t)
 			if matrices := tile.Matrices(s, g, u, t); matrices != nil {
 				return tiles.Family(), matrices
+			}
+			if f := folds.New(s, g, u, t, tiles.Ends(), tiles.Inside()); f != nil {
+				return tiles.Family(), f
 			}
 			if numerics == schedule.Strict {
 				return tiles.Family(), nil

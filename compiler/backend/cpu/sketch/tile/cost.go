@@ -123,6 +123,7 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		// All that the columns of a window share is in registers at once; what has none is stored and loaded again.
 		over := acc + picked*float64(x.sharedFor(z)) + x.pickedFrom(picked, z) + tv + 1 - float64(t.CPU.VectorRegisters)
 		loads += x.pickLoads(z)*picked + 2*max(0, over)
+		picked *= x.pickSteps()
 		scalars += (tv - crossing) * positions
 	case x.loadsOwn:
 		// What one step loads the next may use again: it stays in a register while there are some left. A line of

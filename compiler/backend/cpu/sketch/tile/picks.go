@@ -84,11 +84,27 @@ func (x *Tile) crossing(tv float64) float64 {
 // pickLoads is how many loads a vector takes whose lanes are picked: two where it lies across lines, since the
 // channels of its groups are not all written out, or where it is of two groups.
 func (x *Tile) pickLoads(z sizes) float64 {
+	if n := x.pickSources(); n > 2 {
+		return float64(n)
+	}
 	if x.group < x.lanes/2 && z.ku >= x.reduce[len(x.reduce)-1]*x.sharedFor(z) {
 		return 1
 	}
 	return 2
 }
+
+// pickSources is how many vectors have what the groups of one read: as many as a group has inputs for each output.
+func (x *Tile) pickSources() (n int64) {
+	for _, a := range x.accesses[:len(x.accesses)-1] {
+		for d := range a.Groups {
+			n = max(n, a.Dims[d][x.vec])
+		}
+	}
+	return n
+}
+
+// pickSteps is how many instructions pick the lanes of a vector: each picks from two.
+func (x *Tile) pickSteps() float64 { return float64(max(1, x.pickSources()-1)) }
 
 // pickedFrom is how many registers have vectors that steps of other channels pick lanes from, too. Two groups have
 // none: each lane is that of one of two elements.

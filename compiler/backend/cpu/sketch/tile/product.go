@@ -8,6 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
+// Inside is the part of the reduction's products whose data is no padding; 0 where that is not known.
+func (x *Tile) Inside() float64 { return x.inside }
+
 // Ends are what the maps behind the reduction read, and all that the nest stores; nil for a single sum.
 func (x *Tile) Ends() []reuse.Access {
 	if len(x.accesses) == 0 {

@@ -1,0 +1,148 @@
+package folds
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+)
+
+// Apply implements space.Structure.
+func (x *folds) Apply(s *schedule.Schedule, p parameters) error {
+	b, u, z := &nest.Builder{S: s}, x.unit, x.sizes(p)
+	if z.feed == nest.Inline {
+		for _, f := range u.Feeds {
+			b.Do(s.Inline(f))
+		}
+	}
+	if b.Err != nil {
+		return b.Err
+	}
+	partial, err := s.RFactor(u.Acc, x.terms, x.factor, schedule.Lanes)
+	if err != nil {
+		return err
+	}
+	block, tile := x.outerNest(b, z)
+	b.ComputeAt(u.Acc, u.Out, tile)
+	b.ComputeAt(partial, u.Out, tile)
+	x.sumNest(b)
+	x.partialNest(b, partial, z)
+	x.pack(b, z)
+	for _, f := range u.Feeds {
+		x.feed(b, f, z, block, tile)
+	}
+	return b.Err
+}
+
+// outerNest is that of the map that ends the unit; it returns the loops over blocks and over tiles.
+func (x *folds) outerNest(b *nest.Builder, z parameters) (block, tile int) {
+	out := x.unit.Out
+	var outer, inner []int
+	for k := range x.extents {
+		if k != x.out && k != x.col && k != x.row {
+			outer = append(outer, k)
+		}
+	}
+	vectors, lane := b.Split(out, x.out, z.outputs, schedule.Peel)
+	tiles, column := b.Split(out, x.col, z.columns, schedule.Shift)
+	blocks := []int{vectors}
+	if x.row >= 0 {
+		rows, row := b.Split(out, x.row, z.rows, schedule.Peel)
+		if blocks, inner = append(blocks, rows), append(inner, row); z.order == 0 {
+			slices.Reverse(blocks)
+		}
+	}
+	outer, inner = append(outer, blocks...), append(inner, tiles)
+	if b.Err != nil {
+		return 0, 0
+	}
+	b.Do(b.S.Reorder(out, append(slices.Concat(outer, inner), column, lane)...))
+	b.Mark(b.S.Unroll, out, column)
+	b.Mark(b.S.Vectorize, out, lane)
+	block = b.Fuse(out, outer)
+	b.Mark(b.S.Parallel, out, block)
+	return block, tiles
+}
+
+// sumNest adds up the lanes of a tile's partial sums.
+func (x *folds) sumNest(b *nest.Builder) {
+	if b.Err != nil {
+		return
+	}
+	acc, terms := x.unit.Acc, len(x.extents)
+	b.Do(b.S.Reorder(acc, append(x.around(), x.col, terms, x.out)...))
+	b.Mark(b.S.Unroll, acc, x.col, terms)
+	b.Mark(b.S.Vectorize, acc, x.out)
+}
+
+// around are the axes that a tile has one of.
+func (x *folds) around() (list []int) {
+	for k := range x.extents {
+		if k != x.out && k != x.col {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// partialNest computes the partial sums of a tile. Columns of a window share what they read, so their loop is the
+// innermost of the reduction.
+func (x *folds) partialNest(b *nest.Builder, partial int, z parameters) {
+	axes := len(x.extents) + 1
+	vectors, lane := b.Split(partial, b.Fuse(partial, []int{x.out, axes - 1}), x.lanes, schedule.Peel)
+	extents := slices.Clone(x.reduce)
+	extents[x.terms] /= x.factor
+	var reduction []int
+	for k := range x.reduce {
+		reduction = append(reduction, axes+k)
+	}
+	if k := x.terms - 1; k >= 0 {
+		reduction[k], reduction[k+1] = reduction[k+1], reduction[k]
+		extents[k], extents[k+1] = extents[k+1], extents[k]
+	}
+	reduction, unrolled := b.UnrollInnermost(partial, reduction, extents, z.unroll)
+	if b.Err != nil {
+		return
+	}
+	b.Do(b.S.Reorder(partial, append(slices.Concat(x.around(), reduction), x.col, vectors, lane)...))
+	b.Mark(b.S.Unroll, partial, reduction[len(reduction)-unrolled:]...)
+	b.Mark(b.S.Unroll, partial, x.col, vectors)
+	b.Mark(b.S.Vectorize, partial, lane)
+}
+
+// pack lays the constants out in the order in which tiles read them.
+func (x *folds) pack(b *nest.Builder, z parameters) {
+	w := x.weights
+	dims := []schedule.PackDim{{Dim: w.out, Factor: z.outputs}}
+	for d := range w.rank {
+		switch d {
+		case w.out:
+		case w.terms:
+			dims = append(dims, schedule.PackDim{Dim: d, Factor: x.factor})
+		default:
+			dims = append(dims, schedule.PackDim{Dim: d})
+		}
+	}
+	dims = append(dims, schedule.PackDim{Dim: w.out, Factor: z.outputs, Inner: true}, schedule.PackDim{Dim: w.terms, Factor: x.factor, Inner: true})
+	if b.Err == nil {
+		b.Do(b.S.Pack(w.constant, dims))
+	}
+}
+
+// feed computes a stage that the reduction reads: on its own, in the block, or in the tile.
+func (x *folds) feed(b *nest.Builder, id int, z parameters, block, tile int) {
+	if b.Err != nil || z.feed == nest.Inline {
+		return
+	}
+	rank := len(b.S.Stages[id].Axes)
+	_, lane := b.Split(id, rank-1, x.lanes, schedule.Peel)
+	b.Mark(b.S.Vectorize, id, lane)
+	switch z.feed {
+	case nest.Alone:
+		b.Mark(b.S.Parallel, id, b.FuseAxes(id, rank-1))
+	case nest.InBlock:
+		b.ComputeAt(id, x.unit.Out, block)
+	case nest.InTile:
+		b.ComputeAt(id, x.unit.Out, tile)
+	}
+}
