@@ -159,3 +159,44 @@ func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A farm whose database has a standby goes on with that, by itself, and has all that it had.
+func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
+	primary, address := database(t)
+	standby := must[*pgserver.Server](t)(pgserver.Standby(primary.Folder()))
+	t.Cleanup(func() {
+		if err := standby.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := primary.WaitForStandby(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	both := strings.Replace(address, primary.Folder(), primary.Folder()+","+standby.Folder(), 1) + "&target_session_attrs=read-write"
+	f := newFarmOn(t, both, nil)
+	job := f.submit("r", spec("conv"))
+	tuner, builder, runner := f.tuner(), f.builder(), f.runner()
+	search := f.mustLease(tuner).GetLease()
+	f.propose(search, 0, 0, "slow", "fast")
+	build := f.mustLease(builder)
+	primary.Kill()
+	f.refusedWhileAway()
+	if err := standby.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.untilBack()
+	if err := primary.Start(); err != nil { // nobody stopped it: it takes writes
+		t.Fatal(err)
+	}
+	f.reportBuild(f.buildReport(build))
+	f.restart()
+	work := f.mustLease(runner)
+	var measured []*tilthv1.Measurement
+	for i, c := range work.GetMeasure().GetCandidates() {
+		measured = append(measured, ok(c, 1/float64(i+1)))
+	}
+	f.report(work.GetLease(), measured...)
+	if j := f.job(job.GetId()); j.GetProgress()[0].GetTrials() != 2 || j.GetProgress()[0].GetBestSeconds() != 0.5 {
+		t.Errorf("the job is %v", j)
+	}
+}

@@ -22,4 +22,24 @@ var database = in("records/postgres", []mutation{
 		from: "last != db.transaction && last != db.transaction+1", to: "last < 0",
 		test: "TestADatabaseThatLostTransactionsIsNotWritten",
 	},
+	{
+		name: "a commit counts though the server gave up waiting for its standby", file: "session.go",
+		from: "\tif n := s.unconfirmed.Load(); n != nil {", to: "\tif n := s.unconfirmed.Load(); n != nil && s.server == nil {",
+		test: "TestACommitThatTheStandbyLacksIsNotAcknowledged",
+	},
+	{
+		name: "what became of a commit is asked without waiting for the standby", file: "tracker.go",
+		from: "transaction FROM tracker FOR UPDATE", to: "transaction FROM tracker",
+		test: "TestACommitThatTheStandbyLacksIsNotAcknowledged",
+	},
+	{
+		name: "a primary that was replaced is written again", file: "session.go",
+		from: "s.timeline > 0 && s.timeline < db.timeline", to: "s.timeline > 0 && s.timeline < 0",
+		test: "TestAStoreGoesOnWithThePromotedStandby",
+	},
+	{
+		name: "of two primaries the first is opened", file: "session.go",
+		from: "s.timeline > best.timeline", to: "s.timeline < best.timeline",
+		test: "TestOfTwoPrimariesTheOneThatWasPromotedIsOpened",
+	},
 })

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +27,8 @@ const (
 	mostReaders = 8
 )
 
-// Check says what is wrong with the address of a database, as postgres://USER@HOST:PORT/DATABASE. The error tells no
-// password.
+// Check says what is wrong with the address of a database, as postgres://USER@HOST:PORT/DATABASE, or with several
+// servers of it, as postgres://USER@HOST:PORT,HOST:PORT/DATABASE. The error tells no password.
 func Check(address string) error {
 	_, err := parse(address)
 	return err
@@ -47,14 +48,48 @@ func checkURL(address string) error {
 	return nil
 }
 
-var errNoAddress = errors.New("the address of the database is not postgres://USER@HOST:PORT/DATABASE")
+var errNoAddress = errors.New("the address of the database is not postgres://USER@HOST:PORT/DATABASE, or has the ports of some of its hosts only")
 
 // parse makes settings of an address, and of PostgreSQL's variables (PGHOST, PGPASSFILE, PGSSLMODE, ...) and the
-// password file where the address leaves something out.
-func parse(address string) (*pgxpool.Config, error) {
+// password file where the address leaves something out: for each of the servers that it names, in their order.
+func parse(address string) (servers []*pgxpool.Config, err error) {
 	if err := checkURL(address); err != nil {
 		return nil, err
 	}
+	all, err := parseOne(address)
+	if err != nil {
+		return nil, err
+	}
+	c := all.ConnConfig
+	hosts := []string{hostOf(c)}
+	named := []*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port}}
+	for _, f := range c.Fallbacks { // a server is there twice where it is tried without TLS, too
+		if at := endpoint(f.Host, f.Port); !slices.Contains(hosts, at) {
+			hosts, named = append(hosts, at), append(named, f)
+		}
+	}
+	if len(named) == 1 {
+		return []*pgxpool.Config{all}, nil
+	}
+	for _, n := range named { // each has its own line in the password file, of which the driver takes the first one's for all
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, errNoAddress
+		}
+		q := u.Query()
+		q.Set("host", n.Host)
+		q.Set("port", strconv.Itoa(int(n.Port)))
+		u.Host, u.RawQuery = "", q.Encode()
+		one, err := parseOne(u.String())
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, one)
+	}
+	return servers, nil
+}
+
+func parseOne(address string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(address)
 	var file *fs.PathError
 	switch {
@@ -82,9 +117,8 @@ func parse(address string) (*pgxpool.Config, error) {
 	} {
 		c.RuntimeParams[name] = value
 	}
-	if c.ValidateConnect == nil { // of several servers the one that is written
-		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
-	}
+	// Only the server that is written will do, whatever target_session_attrs says.
+	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "tilth"
 	}
@@ -92,10 +126,20 @@ func parse(address string) (*pgxpool.Config, error) {
 }
 
 // nameOf is how people are told of a database: without the password, and what else its address may have.
-func nameOf(c *pgx.ConnConfig) string {
-	host := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
-	if strings.HasPrefix(c.Host, "/") { // the folder of a socket
-		host = c.Host
+func nameOf(servers []*pgxpool.Config) string {
+	var hosts []string
+	for _, s := range servers {
+		hosts = append(hosts, hostOf(s.ConnConfig))
 	}
-	return fmt.Sprintf("database %s of %s at %s", c.Database, c.User, host)
+	c := servers[0].ConnConfig
+	return fmt.Sprintf("database %s of %s at %s", c.Database, c.User, strings.Join(hosts, " or "))
+}
+
+func hostOf(c *pgx.ConnConfig) string { return endpoint(c.Host, c.Port) }
+
+func endpoint(host string, port uint16) string {
+	if strings.HasPrefix(host, "/") { // the folder of a socket
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }

@@ -9,21 +9,33 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
+type direction int
+
+const (
+	toServer direction = iota
+	toClient
+)
+
 // line is a way to a server that a test may cut.
 type line struct {
-	server *pgserver.Server
 	folder string
 	lis    net.Listener
 
-	mu    sync.Mutex
-	ends  map[net.Conn]bool
-	isCut bool
+	mu     sync.Mutex
+	server *pgserver.Server
+	// lost are the directions in which nothing arrives.
+	lost   [2]bool
+	delay  time.Duration // of whatever comes
+	passed int           // connections that came to be
+	ends   map[net.Conn]bool
+	isCut  bool
 	// onCommit, when set, is whether the next commit comes to the server before its connection breaks.
 	onCommit *bool
 	breaks   int
@@ -48,7 +60,7 @@ func newLine(t *testing.T, server *pgserver.Server) *line {
 
 // through is the address of a database by this line.
 func (l *line) through(address string) string {
-	return strings.Replace(address, l.server.Folder(), l.folder, 1)
+	return strings.Replace(address, l.to().Folder(), l.folder, 1)
 }
 
 func (l *line) accept() {
@@ -57,14 +69,14 @@ func (l *line) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("unix", l.server.Socket())
+		server, err := net.Dial("unix", l.to().Socket())
 		if err != nil || !l.add(client, server) {
 			client.Close()
 			continue
 		}
 		var deaf atomic.Bool // the client hears no more answers
-		l.all.Go(func() { l.carry(client, server, &deaf) })
-		l.all.Go(func() { l.carry(server, client, &deaf) })
+		l.all.Go(func() { l.carry(client, server, toServer, &deaf) })
+		l.all.Go(func() { l.carry(server, client, toClient, &deaf) })
 	}
 }
 
@@ -76,14 +88,60 @@ func (l *line) add(client, server net.Conn) bool {
 		return false
 	}
 	l.ends[client], l.ends[server] = true, true
+	l.passed++
 	return true
+}
+
+// connections is how many came to be so far.
+func (l *line) connections() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.passed
+}
+
+func (l *line) to() *pgserver.Server {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.server
+}
+
+// lead has the line lead to another server from here on.
+func (l *line) lead(to *pgserver.Server) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.server = to
+}
+
+// lose has nothing arrive any more in a direction, of which who sends learns nothing.
+func (l *line) lose(way direction) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost[way] = true
+}
+
+// slow has whatever comes take its time.
+func (l *line) slow(delay time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay = delay
+}
+
+// arrives waits as long as the way is, and says whether what was sent arrives.
+func (l *line) arrives(way direction) bool {
+	l.mu.Lock()
+	delay, lost := l.delay, l.lost[way]
+	l.mu.Unlock()
+	if delay > 0 {
+		time.Sleep(delay)
+	}
+	return !lost
 }
 
 // commitMessage is how the driver has a transaction committed, in a message of its own.
 var commitMessage = []byte("Q\x00\x00\x00\x0bcommit\x00")
 
 // carry copies what comes from one end to the other, until one of them is closed.
-func (l *line) carry(from, to net.Conn, deaf *atomic.Bool) {
+func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
 	defer from.Close()
 	defer to.Close()
 	buffer := make([]byte, 64<<10)
@@ -91,6 +149,9 @@ func (l *line) carry(from, to net.Conn, deaf *atomic.Bool) {
 		n, err := from.Read(buffer)
 		if err != nil || deaf.Load() { // what comes first is the answer to the commit
 			return
+		}
+		if !l.arrives(way) {
+			continue
 		}
 		if bytes.Equal(buffer[:n], commitMessage) {
 			if takesPlace := l.nextCommit(); takesPlace != nil && !*takesPlace {
@@ -141,7 +202,7 @@ func (l *line) cut() {
 func (l *line) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.isCut = false
+	l.isCut, l.lost = false, [2]bool{}
 }
 
 // do has a statement done in a database.

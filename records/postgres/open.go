@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,21 +27,28 @@ const (
 type Options struct {
 	// LockTimeout is how long to wait for another process to give the database up; 0 = 2 s.
 	LockTimeout time.Duration
+	// TransactionTimeout is how long a server may take over a transaction before it counts as away; 0 = a minute.
+	TransactionTimeout time.Duration
 	// Life names the life that begins; empty = a name is drawn at random. See records.IsLife.
 	Life string
 }
 
 // DB is a database that this process has. Its methods may be called from many goroutines.
 type DB struct {
-	cfg   *pgx.ConnConfig
-	name  string // for people
-	pool  *pgxpool.Pool
-	life  string
-	epoch int64
+	name    string // for people
+	pool    *pgxpool.Pool
+	life    string
+	epoch   int64 // 0 = none was begun yet
+	timeout time.Duration
+	// written is the server that is written, which look-ups ask, too: another may be behind without knowing.
+	written atomic.Pointer[pgx.ConnConfig]
 
 	// These belong to the writer.
-	conn        *pgx.Conn // nil = there is none now
-	transaction int64     // number of the last one
+	servers     []*pgx.ConnConfig
+	at          int      // which of them to try first
+	conn        *session // nil = there is none now
+	timeline    int64    // of the last server, 0 = unknown; a lower one is of a server that was replaced
+	transaction int64    // number of the last one
 	groups      *groups
 
 	mu      sync.Mutex
@@ -59,19 +67,32 @@ type DB struct {
 }
 
 // Open opens the database at an address, as postgres://USER@HOST:PORT/DATABASE, and makes its tables when there are
-// none. One process at a time can: ErrLocked while another one has it. ErrVersion when its schema is a newer one.
+// none. Of several servers, as postgres://USER@HOST,HOST/DATABASE, it is the one that takes writes, now and whenever
+// it is to be found anew. One process at a time can: ErrLocked while another one has it. ErrVersion when its schema is
+// a newer one.
 func Open(address string, opts Options) (*DB, error) {
-	cfg, err := parse(address)
+	servers, err := parse(address)
 	if err != nil {
 		return nil, err
 	}
 	db := &DB{
-		cfg: cfg.ConnConfig, name: nameOf(cfg.ConnConfig), life: cmp.Or(opts.Life, records.NewLife()), groups: newGroups(),
-		wake: make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
+		name: nameOf(servers), life: cmp.Or(opts.Life, records.NewLife()), groups: newGroups(),
+		timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout),
+		wake:    make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	if db.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+	for _, s := range servers {
+		db.servers = append(db.servers, s.ConnConfig)
+	}
+	readers := servers[0].Copy()
+	readers.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if written := db.written.Load(); written != nil {
+			*c = *written.Copy()
+		}
+		return nil
+	}
+	if db.pool, err = pgxpool.NewWithConfig(ctx, readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", db.name, err)
 	}
 	if err := db.begin(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout)); err != nil {

@@ -18,30 +18,30 @@ const advisoryLock = 0x74696c7468
 // errHeld is when another connection holds the lock.
 var errHeld = errors.New("another connection holds the tracker's lock")
 
-// connect makes a connection of the writer, which holds the lock.
-func (db *DB) connect(ctx context.Context) (_ *pgx.Conn, err error) {
-	conn, err := pgx.ConnectConfig(ctx, db.cfg.Copy())
+// connect makes a connection of the writer, which holds the lock. ErrTakenOver when another process has begun an epoch
+// meanwhile.
+func (db *DB) connect(ctx context.Context) (_ *session, err error) {
+	s, err := db.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, conn.Close(ctx))
+			_ = s.Close(ctx) // which says no more than err
 		}
 	}()
-	// Acknowledged means on disk, whatever the database's settings are.
-	_, err = conn.Exec(ctx, "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
-	if err != nil {
-		return nil, err
-	}
 	var held bool
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(advisoryLock)).Scan(&held); err != nil {
+	if err := s.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(advisoryLock)).Scan(&held); err != nil {
 		return nil, err
 	}
 	if !held {
+		// By whoever took over, or by this process's last connection, of whose end the server does not know yet.
+		if err := db.checkEpoch(ctx, s); err != nil {
+			return nil, err
+		}
 		return nil, errHeld
 	}
-	return conn, nil
+	return s, nil
 }
 
 // takeOver begins an epoch: every other process that still believes to have the database writes nothing from here on.
@@ -63,11 +63,39 @@ func (db *DB) takeOver(ctx context.Context, patience time.Duration) error {
 			return err
 		}
 	}
-	if err := migrate(ctx, db.conn); err != nil {
+	if err := migrate(ctx, db.conn.Conn); err != nil {
 		return err
 	}
-	return db.conn.QueryRow(ctx, "UPDATE tracker SET epoch = epoch + 1, life = $1 RETURNING epoch, transaction", db.life).
+	if err := db.beginEpoch(ctx); err != nil {
+		return err
+	}
+	db.use(db.conn)
+	return nil
+}
+
+// beginEpoch waits until a synchronous standby has the new epoch, where there is one, and so all that was written
+// before: what a server restored after a crash may lack on the standby.
+func (db *DB) beginEpoch(ctx context.Context) error {
+	within, cancel := context.WithTimeoutCause(ctx, db.timeout, errors.New("is its synchronous standby away?"))
+	defer cancel()
+	err := db.conn.QueryRow(within, "UPDATE tracker SET epoch = epoch + 1, life = $1 RETURNING epoch, transaction", db.life).
 		Scan(&db.epoch, &db.transaction)
+	if err == nil {
+		err = db.conn.confirmed()
+	}
+	if err != nil && within.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, context.Cause(within))
+	}
+	if err != nil {
+		return fmt.Errorf("take the database over: %w", err)
+	}
+	return nil
+}
+
+// use notes which server is written from here on.
+func (db *DB) use(s *session) {
+	db.conn, db.timeline = s, s.timeline
+	db.written.Store(s.server)
 }
 
 // errOther is when the database's last transaction is not the one that this process left: a backup was restored, or a
@@ -81,10 +109,6 @@ func (db *DB) resume(ctx context.Context) error {
 		return nil
 	}
 	conn, err := db.connect(ctx)
-	if errors.Is(err, errHeld) {
-		// By whoever took over, or by this process's last connection, of whose end the server does not know yet.
-		return errors.Join(db.checkEpoch(ctx), err)
-	}
 	if err != nil {
 		return err
 	}
@@ -93,34 +117,46 @@ func (db *DB) resume(ctx context.Context) error {
 		err = fmt.Errorf("%w: its last transaction is %d, not %d", errOther, last, db.transaction)
 	}
 	if err != nil {
-		return errors.Join(err, conn.Close(ctx))
+		_ = conn.Close(ctx) // which says no more than err
+		return err
 	}
-	db.conn, db.transaction = conn, last
+	db.use(conn)
+	db.transaction = last
 	return nil
 }
 
 // last is the number of the last transaction that the database has. A transaction of an earlier connection may be
-// about to commit: its lock of the row is waited for.
-func (db *DB) last(ctx context.Context, conn *pgx.Conn) (transaction int64, err error) {
+// about to commit: its lock of the row is waited for. So is a synchronous standby, since locking a row is a change:
+// when the number is returned, the standby has that transaction, too.
+func (db *DB) last(ctx context.Context, s *session) (transaction int64, err error) {
 	var epoch int64
-	if err := conn.QueryRow(ctx, "SELECT epoch, transaction FROM tracker FOR UPDATE").Scan(&epoch, &transaction); err != nil {
+	if err := s.QueryRow(ctx, "SELECT epoch, transaction FROM tracker FOR UPDATE").Scan(&epoch, &transaction); err != nil {
+		return 0, err
+	}
+	if err := s.confirmed(); err != nil {
 		return 0, err
 	}
 	return transaction, db.compare(epoch)
 }
 
 // checkEpoch looks at the epoch without the lock.
-func (db *DB) checkEpoch(ctx context.Context) error {
+func (db *DB) checkEpoch(ctx context.Context, s *session) error {
+	if db.epoch == 0 { // this process has begun none
+		return nil
+	}
 	var epoch int64
-	if err := db.pool.QueryRow(ctx, "SELECT epoch FROM tracker").Scan(&epoch); err != nil {
+	if err := s.QueryRow(ctx, "SELECT epoch FROM tracker").Scan(&epoch); err != nil {
 		return err
 	}
 	return db.compare(epoch)
 }
 
 func (db *DB) compare(epoch int64) error {
-	if epoch == db.epoch {
+	switch {
+	case epoch == db.epoch:
 		return nil
+	case epoch < db.epoch:
+		return fmt.Errorf("%w: its epoch is %d, not %d", errOther, epoch, db.epoch)
 	}
 	return fmt.Errorf("%w: this one began epoch %d, it is %d", records.ErrTakenOver, db.epoch, epoch)
 }

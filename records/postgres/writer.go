@@ -14,8 +14,9 @@ import (
 const (
 	// mostCommits bounds how long the first of many writers waits for the others.
 	mostCommits = 1024
-	// transactionTimeout bounds a transaction. One that takes longer found no server that answers, and is tried again.
-	transactionTimeout = time.Minute
+	// defaultTransactionTimeout bounds a transaction. One that takes longer found no server that answers, or none
+	// whose standby does, and is tried again.
+	defaultTransactionTimeout = time.Minute
 	// checkEvery is how often a process that has nothing to write asks whether it still has the database.
 	checkEvery = 2 * time.Second
 	// Between two tries to reach a server that is away.
@@ -158,7 +159,7 @@ func (db *DB) check() {
 // try has work done on a connection of the writer. Its error passes: the server is away. What does not pass fails the
 // store, and is no error here.
 func (db *DB) try(work func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), transactionTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), db.timeout)
 	defer cancel()
 	err := db.resume(ctx)
 	if err == nil {
@@ -173,6 +174,7 @@ func (db *DB) try(work func(ctx context.Context) error) error {
 		_ = db.fail(err)
 		return nil
 	}
+	db.at = (db.at + 1) % len(db.servers) // one that takes connections, and does no more, must not hold up the others
 	db.setAway(err)
 	return err
 }
@@ -195,6 +197,9 @@ func (db *DB) transact(ctx context.Context, number int64, group []commit) error 
 	}
 	sync := time.Now()
 	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	if err := db.conn.confirmed(); err != nil { // as if the answer was lost: it is asked for again
 		return err
 	}
 	db.transaction = number

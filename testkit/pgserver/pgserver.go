@@ -30,18 +30,25 @@ const (
 // Server is a server that runs, unless it was killed.
 type Server struct {
 	folder, programs string
+	addresses        string       // of the network; empty = it has a socket only
 	output           bytes.Buffer // belongs to the process until ended is closed
 	process          *os.Process
 	ended            chan struct{}
 }
 
 // New makes and starts a server. An error says what is to be installed where there is none.
-func New() (*Server, error) {
+func New() (*Server, error) { return NewIn(os.TempDir()) }
+
+// NewIn is New for a server whose files are in a folder of its own below another one, such as a small file system.
+func NewIn(parent string) (*Server, error) { return made(parent, (*Server).initialise) }
+
+// made is a server whose files init makes; it is started.
+func made(parent string, init func(*Server) error) (*Server, error) {
 	programs, err := find()
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "pg") // short: a socket's path has room for a hundred bytes
+	folder, err := os.MkdirTemp(parent, "pg") // short: a socket's path has room for a hundred bytes
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +57,7 @@ func New() (*Server, error) {
 		err = os.Chown(folder, nobody, nobody)
 	}
 	if err == nil {
-		err = s.initialise()
+		err = init(s)
 	}
 	if err == nil {
 		err = s.Start()
@@ -133,7 +140,7 @@ func (s *Server) launch() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(s.ended)
-		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses=", "-c", "fsync=on", "-c", "shared_buffers=32MB")
+		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses="+s.addresses, "-c", "fsync=on", "-c", "shared_buffers=32MB")
 		cmd.Stdout, cmd.Stderr = &s.output, &s.output
 		err := cmd.Start()
 		s.process = cmd.Process
@@ -153,6 +160,7 @@ func (s *Server) Kill() {
 
 func (s *Server) end(signal syscall.Signal) {
 	if s.process != nil {
+		s.Thaw() // which no other signal but SIGKILL does
 		_ = s.process.Signal(signal)
 		<-s.ended
 		s.process = nil
@@ -187,4 +195,14 @@ func (s *Server) Do(ctx context.Context, sql string, args ...any) error {
 // Address is that of a database by a folder that has a socket of the server's name.
 func (s *Server) Address(folder, database string) string {
 	return fmt.Sprintf("postgres:///%s?host=%s&user=%s", database, folder, User)
+}
+
+// Ended says whether the server ended by itself.
+func (s *Server) Ended() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
 }

@@ -1,0 +1,190 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
+)
+
+// impatience is how long the stores of these tests wait for a transaction: longer than one takes on a busy machine.
+const impatience = 2 * time.Second
+
+// pair is a primary and its standby, each behind a line of its own.
+type pair struct {
+	servers  [2]*pgserver.Server
+	lines    [2]*line
+	primary  int // which of both it is
+	database string
+}
+
+// newPair makes a pair with an empty database. Every commit waits for the standby's disk.
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	primary, address := crashing(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{servers: [2]*pgserver.Server{primary, nil}, database: strings.TrimPrefix(u.Path, "/")}
+	p.lines[0] = newLine(t, primary)
+	p.lines[1] = newLine(t, primary)
+	p.addStandby(t)
+	return p
+}
+
+// addStandby gives the primary a standby, in the other's place.
+func (p *pair) addStandby(t *testing.T) {
+	t.Helper()
+	primary := p.servers[p.primary]
+	standby, err := pgserver.Standby(primary.Folder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	p.servers[1-p.primary] = standby
+	p.lines[1-p.primary].lead(standby)
+	p.lines[1-p.primary].mend()
+	if err := primary.WaitForStandby(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// promote makes the standby the primary.
+func (p *pair) promote(t *testing.T) {
+	t.Helper()
+	p.primary = 1 - p.primary
+	if err := p.servers[p.primary].Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// address names both servers.
+func (p *pair) address() string {
+	return fmt.Sprintf("postgres:///%s?host=%s,%s&user=%s&target_session_attrs=read-write",
+		p.database, p.lines[0].folder, p.lines[1].folder, pgserver.User)
+}
+
+// agents is how many numbered writes a server has, asked without a line.
+func (p *pair) agents(t *testing.T, server *pgserver.Server) (count int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), server.Address(server.Folder(), p.database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM tilth.agents").Scan(&count); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+func openedSoon(t *testing.T, address string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(address, postgres.Options{TransactionTimeout: impatience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// eventually waits until something is so, but not for ever.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(hang); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it did not come to be that %s", what)
+		}
+	}
+}
+
+// hang is longer than anything here takes on a busy machine.
+const hang = 2 * time.Minute
+
+// settled waits for all writes.
+func settled(t *testing.T, db *postgres.DB, all []*records.Pending) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), hang)
+	defer cancel()
+	for i, p := range all {
+		if err := p.Wait(ctx); err != nil {
+			t.Fatalf("write %d: %v; the server is away: %v", i, err, db.Away())
+		}
+	}
+}
+
+// A store goes on by itself with whichever server was promoted, and loses nothing and repeats nothing: neither when
+// the primary is gone, nor when it is silent or unreachable, nor when it comes back and takes writes.
+func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
+	p := newPair(t)
+	db := openedSoon(t, p.address())
+	written := 0
+	more := func(n int) []*records.Pending {
+		written += n
+		return write(db, written-n+1, n)
+	}
+	for i, fault := range []struct {
+		name    string
+		happens func(*pgserver.Server, *line)
+		returns func(*pgserver.Server, *line) error
+	}{
+		{"killed", func(s *pgserver.Server, _ *line) { s.Kill() }, func(s *pgserver.Server, _ *line) error { return s.Start() }},
+		{"frozen", func(s *pgserver.Server, _ *line) { s.Freeze() }, func(s *pgserver.Server, _ *line) error { s.Thaw(); return nil }},
+		{"cut off", func(_ *pgserver.Server, l *line) { l.cut() }, func(_ *pgserver.Server, l *line) error { l.mend(); return nil }},
+		{"unheard", func(_ *pgserver.Server, l *line) { l.lose(toClient) }, func(_ *pgserver.Server, l *line) error { l.cut(); l.mend(); return nil }},
+		{"unhearing", func(_ *pgserver.Server, l *line) { l.lose(toServer) }, func(_ *pgserver.Server, l *line) error { l.cut(); l.mend(); return nil }},
+	} {
+		if i > 0 {
+			p.addStandby(t)
+		}
+		is := t.Run(fault.name, func(t *testing.T) {
+			old, way := p.servers[p.primary], p.lines[p.primary]
+			all := more(100)
+			settled(t, db, all[:20])
+			fault.happens(old, way)
+			all = append(all, more(100)...)
+			p.promote(t)
+			settled(t, db, all)
+			if n := stored(t, db); n != written {
+				t.Fatalf("%d writes are stored of %d", n, written)
+			}
+			if err := fault.returns(old, way); err != nil {
+				t.Fatal(err)
+			}
+			p.lines[p.primary].cut() // the store looks for a server that takes writes: both do
+			p.lines[p.primary].mend()
+			settled(t, db, more(20))
+			if n := stored(t, db); n != written {
+				t.Fatalf("%d writes are stored of %d", n, written)
+			}
+			if n := p.agents(t, old); n > written-20 {
+				t.Errorf("the old primary has %d writes: some were made after the other was promoted", n)
+			}
+			old.Kill()
+		})
+		if !is {
+			return
+		}
+	}
+}
+
+// write hands in n numbered writes.
+func write(db *postgres.DB, first, n int) (all []*records.Pending) {
+	for i := range n {
+		all = append(all, db.Commit(numbered(first+i)))
+	}
+	return all
+}

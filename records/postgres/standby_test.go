@@ -1,0 +1,100 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/records/postgres"
+)
+
+// A commit that the primary has and its standby lacks is not acknowledged: not when the store gives up waiting for the
+// answer and asks what became of it, and not when the server gives up waiting for its standby and reports success.
+func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
+	for name, limit := range map[string]string{"the store gives up": "0", "the server gives up": "500ms"} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			primary, standby := p.servers[0], p.servers[1]
+			if err := primary.Do(t.Context(), "ALTER DATABASE "+p.database+" SET statement_timeout = '"+limit+"'"); err != nil {
+				t.Fatal(err)
+			}
+			db := openedSoon(t, p.address())
+			settled(t, db, write(db, 1, 5))
+			standby.Kill()
+			waiting := write(db, 6, 1)
+			acknowledged := make(chan error, 1)
+			go func() { acknowledged <- waiting[0].Wait(t.Context()) }()
+			eventually(t, "the primary shows a commit for which nobody waits any more", func() bool { return p.agents(t, primary) == 6 })
+			before := p.lines[0].connections()
+			eventually(t, "the store asked twice what became of it", func() bool { return p.lines[0].connections() > before+1 })
+			select {
+			case err := <-acknowledged:
+				t.Fatalf("it was acknowledged, or refused: %v", err)
+			default:
+			}
+			if db.Away() == nil {
+				t.Error("the server is not away")
+			}
+			primary.Kill()
+			if err := standby.Start(); err != nil {
+				t.Fatal(err)
+			}
+			p.promote(t)
+			settled(t, db, append(waiting, write(db, 7, 5)...))
+			if n := stored(t, db); n != 11 {
+				t.Errorf("%d writes are stored", n)
+			}
+		})
+	}
+}
+
+// A standby that nobody waited for may lack what was acknowledged. The store finds that, and does not write to it:
+// what the tracker remembers is of another history. The next one goes on from what is there.
+func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
+	p := newPair(t)
+	primary, standby := p.servers[0], p.servers[1]
+	db := openedSoon(t, p.address())
+	settled(t, db, write(db, 1, 5))
+	if err := primary.Set(t.Context(), "synchronous_standby_names", ""); err != nil {
+		t.Fatal(err)
+	}
+	standby.Kill()
+	settled(t, db, write(db, 6, 1))
+	primary.Kill()
+	if err := standby.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.promote(t)
+	err := write(db, 7, 1)[0].Wait(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the database is not as this tracker left it: restart the tracker to go on with what it has") {
+		t.Errorf("a write: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	next := openedSoon(t, p.address())
+	settled(t, next, write(next, 6, 1))
+	if n := stored(t, next); n != 6 {
+		t.Errorf("%d writes are stored", n)
+	}
+}
+
+// Where the old primary still takes writes, a tracker that starts has the server that was promoted: nothing that it
+// knows by itself tells which is which.
+func TestOfTwoPrimariesTheOneThatWasPromotedIsOpened(t *testing.T) {
+	p := newPair(t)
+	db := openedSoon(t, p.address())
+	settled(t, db, write(db, 1, 5))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.promote(t)
+	db, err := postgres.Open(p.address(), postgres.Options{TransactionTimeout: impatience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	settled(t, db, write(db, 6, 5))
+	if n, old := stored(t, db), p.agents(t, p.servers[0]); n != 10 || old != 5 {
+		t.Errorf("%d writes are stored, and %d on the old primary", n, old)
+	}
+}

@@ -1,0 +1,123 @@
+package pgserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Standby makes and starts a server that follows another one, which it reaches by a folder with a socket of that
+// one's name. It takes no writes until it is promoted.
+func Standby(primary string) (*Server, error) {
+	return made(os.TempDir(), func(s *Server) error {
+		conninfo := fmt.Sprintf("host=%s user=%s application_name=standby", primary, User)
+		out, err := s.command("pg_basebackup", "-d", conninfo, "-D", s.data(), "-R", "-X", "stream", "--checkpoint=fast", "--no-sync").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(out)))
+		}
+		return nil
+	})
+}
+
+// WaitForStandby has every commit wait for the standby's disk from here on, and returns when the standby follows.
+func (s *Server) WaitForStandby(ctx context.Context) error {
+	if err := s.Set(ctx, "synchronous_standby_names", "standby"); err != nil {
+		return err
+	}
+	return s.until(ctx, "EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')")
+}
+
+// Set changes a setting of the server that needs no restart.
+func (s *Server) Set(ctx context.Context, name, value string) error {
+	return errors.Join(
+		s.Do(ctx, fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name, value)),
+		s.Do(ctx, "SELECT pg_reload_conf()"))
+}
+
+// Promote makes a standby a primary, and returns when it takes writes.
+func (s *Server) Promote(ctx context.Context) error {
+	return s.Do(ctx, "SELECT pg_promote()")
+}
+
+// until waits until a condition is true.
+func (s *Server) until(ctx context.Context, condition string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.Address(s.folder, "postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	for is := false; !is; {
+		if err := conn.QueryRow(ctx, "SELECT "+condition).Scan(&is); err != nil {
+			return fmt.Errorf("wait for %s: %w", condition, err)
+		}
+		if !is {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// Freeze stops all processes of the server where they are: it takes connections, and answers nothing.
+func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
+
+// Thaw has a frozen server go on.
+func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
+
+// signal sends the main process a signal, and then its children, of which there are no new ones after a SIGSTOP.
+func (s *Server) signal(sig syscall.Signal) {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Signal(sig)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil { // it ended
+			continue
+		}
+		// PID (NAME) STATE PARENT ...
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) > 1 && string(fields[1]) == strconv.Itoa(s.process.Pid) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+				_ = syscall.Kill(pid, sig)
+			}
+		}
+	}
+}
+
+// Serve has the server listen on addresses of this machine, separated by commas, at PostgreSQL's own port, with a
+// certificate and its key in PEM. It is restarted.
+func (s *Server) Serve(addresses string, certificate, key []byte) error {
+	for name, text := range map[string][]byte{"server.crt": certificate, "server.key": key} {
+		path := filepath.Join(s.data(), name)
+		err := os.WriteFile(path, text, 0o600)
+		if err == nil && os.Getuid() == 0 {
+			err = os.Chown(path, nobody, nobody)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	hba, err := os.OpenFile(filepath.Join(s.data(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = hba.WriteString("hostssl all all 127.0.0.0/8 trust\n")
+	if err := errors.Join(err, hba.Close(), s.Do(context.Background(), "ALTER SYSTEM SET ssl = on")); err != nil {
+		return err
+	}
+	s.addresses = addresses
+	s.end(syscall.SIGINT)
+	return s.Start()
+}
