@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // commandLine is how a file of deploy/ has the program called, without the program's name.
@@ -55,14 +59,25 @@ func composeCommands(t *testing.T) (list []commandLine) {
 		}
 		list = append(list, commandLine{"docker-compose.yml: health of " + name, s.Healthcheck.Test[2:]})
 	}
+	clear(file.Services) // of these the program's have no image of their own
+	if err := yaml.Unmarshal(readFile(t, "docker-compose.postgres.yml"), &file); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range file.Services {
+		if s.Image == "" {
+			list = append(list, commandLine{"docker-compose.postgres.yml: " + strings.TrimSuffix(name, "-2"), s.Command})
+		}
+	}
 	return list
 }
 
 // kubernetesCommands are those of all containers.
 func kubernetesCommands(t *testing.T) (list []commandLine) {
 	t.Helper()
-	for _, name := range []string{"tracker", "tuner", "builder", "runner"} {
-		decoder := yaml.NewDecoder(bytes.NewReader(readFile(t, "deploy", "kubernetes", name+".yaml")))
+	for _, name := range []string{
+		"kubernetes/tracker", "kubernetes/tuner", "kubernetes/builder", "kubernetes/runner", "kubernetes-postgres/tracker",
+	} {
+		decoder := yaml.NewDecoder(bytes.NewReader(readFile(t, "deploy", name+".yaml")))
 		for {
 			var object struct {
 				Spec struct {
@@ -77,7 +92,7 @@ func kubernetesCommands(t *testing.T) (list []commandLine) {
 				break
 			}
 			for _, c := range object.Spec.Template.Spec.Containers {
-				list = append(list, commandLine{"kubernetes: " + name, c.Args})
+				list = append(list, commandLine{name, c.Args})
 			}
 		}
 	}
@@ -112,7 +127,7 @@ func systemdCommands(t *testing.T) (list []commandLine) {
 // A flag that is renamed would only be missed when a farm does not start.
 func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
 	all := slices.Concat(composeCommands(t), kubernetesCommands(t), systemdCommands(t))
-	if len(all) < 4+4+4+4 {
+	if len(all) < 4+4+2+5+4 {
 		t.Errorf("%d command lines were found: %v", len(all), all)
 	}
 	for _, line := range all {
@@ -121,10 +136,36 @@ func TestDeployedCommandLinesAreUnderstood(t *testing.T) {
 			if err = c.ParseFlags(rest); err == nil {
 				err = c.ValidateArgs(c.Flags().Args())
 			}
+			if f := c.Flags().Lookup("store"); err == nil && f != nil {
+				err = checkStore(f.Value.String())
+			}
 		}
 		if err != nil || !c.HasParent() {
 			t.Errorf("%s: tilth %s: %v", line.where, strings.Join(line.args, " "), err)
 		}
+	}
+}
+
+// checkStore does not mind that the certificate of an authority is not here.
+func checkStore(address string) error {
+	if _, err := registry.Of(address); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// dropIn has records in a database.
+const dropIn = "tilth-tracker.service.d/postgres.conf"
+
+var storeVariable = regexp.MustCompile(`(?m)^Environment=TILTH_STORE=(.*)$`)
+
+func TestTheDropInNamesADatabase(t *testing.T) {
+	m := storeVariable.FindSubmatch(readFile(t, "deploy", "systemd", dropIn))
+	if m == nil {
+		t.Fatal("it sets no TILTH_STORE")
+	}
+	if err := checkStore(string(m[1])); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -235,6 +276,12 @@ func TestUnitsPassSystemdsOwnCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		args = append(args, path)
+	}
+	if err := os.Mkdir(filepath.Join(dir, filepath.Dir(dropIn)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, dropIn), readFile(t, "deploy", "systemd", dropIn), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if said, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput(); err != nil || len(bytes.TrimSpace(said)) > 0 {
 		t.Errorf("systemd-analyze: %v\n%s", err, said)

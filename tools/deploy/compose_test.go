@@ -10,10 +10,15 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// project loads the compose file as Compose does: by its schema, with its consistency checked.
-func project(t *testing.T) *types.Project {
+// project loads the compose file, and files that change it, as Compose does: by its schema, with its consistency
+// checked.
+func project(t *testing.T, changes ...string) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "docker-compose.yml")}, cli.WithName("tilth"))
+	var files []string
+	for _, name := range append([]string{"docker-compose.yml"}, changes...) {
+		files = append(files, filepath.Join(root, name))
+	}
+	options, err := cli.NewProjectOptions(files, cli.WithName("tilth"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +37,39 @@ func TestComposeFileIsAWholeFarm(t *testing.T) {
 	}
 }
 
+// withDatabase changes the farm.
+const withDatabase = "docker-compose.postgres.yml"
+
+func TestComposeHasTwoTrackersOnADatabase(t *testing.T) {
+	p := project(t, withDatabase)
+	want := []string{
+		"builder", "database", "database-setup", "grafana", "prometheus", "runner", "setup", "tracker", "tracker-2", "tuner",
+	}
+	if got := p.ServiceNames(); !slices.Equal(got, want) {
+		t.Errorf("services are %v, want %v", got, want)
+	}
+	first, second := p.Services["tracker"], p.Services["tracker-2"]
+	if !slices.Equal(first.Command, second.Command) || len(first.Volumes) != len(second.Volumes) || second.Ports[0].Published == first.Ports[0].Published {
+		t.Errorf("the trackers differ in more than their ports: %v, %v", first.Command, second.Command)
+	}
+	for _, network := range []string{"farm", "outside"} {
+		if !slices.Contains(second.Networks[network].Aliases, "tracker") {
+			t.Errorf("agents of the network %s do not find the second tracker", network)
+		}
+	}
+	for name, s := range p.Services {
+		_, records := s.Networks["records"]
+		if is := strings.HasPrefix(name, "tracker") || name == "database"; records != is {
+			t.Errorf("%s reaches the database: %v", name, records)
+		}
+	}
+	if d := second.DependsOn["tracker"]; d.Condition != types.ServiceConditionHealthy {
+		t.Error("which tracker is the first is left to chance, and agents wait for one of them")
+	}
+}
+
 func TestComposePublishesNothingBeyondTheLoopback(t *testing.T) {
-	for name, s := range project(t).Services {
+	for name, s := range project(t, withDatabase).Services {
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {
 				t.Errorf("%s publishes %s on %q", name, port.Published, port.HostIP)
@@ -46,15 +82,15 @@ func TestComposePublishesNothingBeyondTheLoopback(t *testing.T) {
 }
 
 func TestComposeServicesHaveNoPrivileges(t *testing.T) {
-	for name, s := range project(t).Services {
+	for name, s := range project(t, withDatabase).Services {
 		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s may do more than it needs: read-only %v, drops %v, %v", name, s.ReadOnly, s.CapDrop, s.SecurityOpt)
 		}
-		if strings.HasPrefix(s.User, "0") && name != "setup" {
+		if strings.HasPrefix(s.User, "0") && !strings.HasSuffix(name, "setup") {
 			t.Errorf("%s runs as root", name)
 		}
 		for _, v := range s.Volumes {
-			if v.Target == "/run/tilth" && !v.ReadOnly {
+			if strings.HasPrefix(v.Target, "/run/") && !v.ReadOnly {
 				t.Errorf("%s may change its secrets", name)
 			}
 		}
@@ -62,8 +98,8 @@ func TestComposeServicesHaveNoPrivileges(t *testing.T) {
 }
 
 func TestComposeServicesAreWatched(t *testing.T) {
-	for name, s := range project(t).Services {
-		if name == "setup" {
+	for name, s := range project(t, withDatabase).Services {
+		if strings.HasSuffix(name, "setup") {
 			continue
 		}
 		if s.HealthCheck == nil || len(s.HealthCheck.Test) == 0 {
@@ -77,8 +113,8 @@ func TestComposeServicesAreWatched(t *testing.T) {
 
 // Images are pinned, at least by an exact version.
 func TestComposeImagesArePinned(t *testing.T) {
-	for name, s := range project(t).Services {
-		if s.Build == nil && !pinned.MatchString(s.Image) {
+	for name, s := range project(t, withDatabase).Services {
+		if s.Build == nil && !strings.HasPrefix(s.Image, "tilth:") && !pinned.MatchString(s.Image) {
 			t.Errorf("%s runs %s, of which there may be another tomorrow", name, s.Image)
 		}
 	}
@@ -87,11 +123,12 @@ func TestComposeImagesArePinned(t *testing.T) {
 // Secrets of one kind of reader are not mounted by another.
 func TestComposeSecretsAreApart(t *testing.T) {
 	readers := map[string][]string{
-		"authority": {"setup"}, "tracker-secrets": {"setup", "tracker"}, "agent-secrets": {"builder", "runner", "setup", "tuner"},
+		"authority": {"setup"}, "tracker-secrets": {"setup", "tracker", "tracker-2"}, "agent-secrets": {"builder", "runner", "setup", "tuner"},
 		"metrics-secrets": {"grafana", "prometheus", "setup"}, "client-secrets": {"setup"},
+		"database-secrets": {"database", "database-setup"}, "database-client-secrets": {"database-setup", "tracker", "tracker-2"},
 	}
 	mounted := map[string][]string{}
-	for name, s := range project(t).Services {
+	for name, s := range project(t, withDatabase).Services {
 		for _, v := range s.Volumes {
 			if _, secret := readers[v.Source]; secret {
 				mounted[v.Source] = append(mounted[v.Source], name)

@@ -10,16 +10,20 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tilth-dev/tilth/tools/deploy/kube"
 )
 
-// manifests are all that kustomize applies.
-func manifests(t *testing.T) *kube.Manifests {
+// folders are the kustomizations, the second one an overlay of the first.
+var folders = []string{"kubernetes", "kubernetes-postgres"}
+
+// manifests are all that kustomize applies of a folder.
+func manifests(t *testing.T, folder string) *kube.Manifests {
 	t.Helper()
-	m, err := kube.Load(filepath.Join(root, "deploy", "kubernetes"))
+	m, err := kube.Load(filepath.Join(root, "deploy", folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,10 +31,10 @@ func manifests(t *testing.T) *kube.Manifests {
 }
 
 // pods are the templates of all pods, by component.
-func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
+func pods(t *testing.T, folder string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	out := map[string]corev1.PodTemplateSpec{}
-	for _, o := range manifests(t).Objects {
+	for _, o := range manifests(t, folder).Objects {
 		switch o := o.(type) {
 		case *appsv1.StatefulSet:
 			out[o.Name] = selected(t, o.Name, o.Spec.Selector, o.Spec.Template)
@@ -52,7 +56,7 @@ func selected(t *testing.T, name string, by *metav1.LabelSelector, pod corev1.Po
 }
 
 func TestManifestsAreOfTheAPI(t *testing.T) {
-	all := manifests(t).Objects
+	all := manifests(t, folders[0]).Objects
 	for _, want := range []string{
 		"Namespace/tilth", "StatefulSet/tracker", "Service/tracker", "PodDisruptionBudget/tracker", "Deployment/tuner", "Deployment/builder",
 		"HorizontalPodAutoscaler/builder", "DaemonSet/runner", "NetworkPolicy/closed",
@@ -70,7 +74,13 @@ func TestManifestsAreOfTheAPI(t *testing.T) {
 
 // What the namespace enforces (Pod Security Standards, restricted) is what the pods ask for.
 func TestPodsAreRestricted(t *testing.T) {
-	for name, pod := range pods(t) {
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) { podsAreRestricted(t, folder) })
+	}
+}
+
+func podsAreRestricted(t *testing.T, folder string) {
+	for name, pod := range pods(t, folder) {
 		s := pod.Spec.SecurityContext
 		if s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || pod.Spec.HostNetwork || pod.Spec.HostPID {
 			t.Errorf("%s is not restricted: %v", name, s)
@@ -96,19 +106,31 @@ func TestPodsAreRestricted(t *testing.T) {
 
 // Ports of probes, mounts of volumes and secrets of volumes exist.
 func TestPodsReferToWhatIsThere(t *testing.T) {
+	for _, folder := range folders {
+		t.Run(folder, func(t *testing.T) { podsReferToWhatIsThere(t, folder) })
+	}
+}
+
+func podsReferToWhatIsThere(t *testing.T, folder string) {
 	secrets := map[string][]string{}
-	for _, s := range manifests(t).Kustomization.SecretGenerator {
+	if folder == folders[1] { // of the operator
+		secrets["database-ca"] = []string{"ca.crt"}
+	}
+	for _, s := range manifests(t, folder).Kustomization.SecretGenerator {
 		for _, file := range s.Files {
 			secrets[s.Name] = append(secrets[s.Name], filepath.Base(file))
 		}
 	}
-	for name, pod := range pods(t) {
-		volumes := map[string]bool{"data": name == "tracker"}
+	for name, pod := range pods(t, folder) {
+		volumes := map[string]bool{"data": name == "tracker" && folder == folders[0]}
 		for _, v := range pod.Spec.Volumes {
 			volumes[v.Name] = true
 			if v.Secret != nil {
 				if secrets[v.Secret.SecretName] == nil {
 					t.Errorf("%s mounts the secret %s, which nothing makes", name, v.Secret.SecretName)
+				}
+				if v.Name != "secrets" { // which is not mounted at /run/tilth
+					continue
 				}
 				checkSecretFiles(t, name, pod.Spec.Containers[0].Args, secrets[v.Secret.SecretName])
 			}
@@ -136,9 +158,44 @@ func checkSecretFiles(t *testing.T, name string, args, files []string) {
 	}
 }
 
+// With a database the tracker may be moved, one at a time, and nothing but it and the operator reaches the servers, of
+// which a standby confirms each commit.
+func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
+	all := manifests(t, folders[1]).Objects
+	if all["StatefulSet/tracker"] != nil {
+		t.Error("there are two trackers")
+	}
+	tracker := all["Deployment/tracker"].(*appsv1.Deployment)
+	if *tracker.Spec.Replicas != 1 || tracker.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+		t.Errorf("two trackers may be there: %v", tracker.Spec.Strategy)
+	}
+	if budget := all["PodDisruptionBudget/tracker"].(*policyv1.PodDisruptionBudget); budget.Spec.MaxUnavailable.IntValue() != 1 {
+		t.Errorf("the tracker may not be evicted: %v", budget.Spec.MaxUnavailable)
+	}
+	service := all["Service/tracker"].(*corev1.Service)
+	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(tracker.Spec.Template.Labels)) {
+		t.Error("the service does not lead to the tracker")
+	}
+	cluster := all["Cluster/database"].(*kube.DatabaseCluster)
+	if s := cluster.Spec.PostgreSQL.Synchronous; cluster.Spec.Instances < 3 || s.Number < 1 || s.DataDurability != "required" {
+		t.Errorf("a fail-over may lose what was acknowledged: %v", cluster.Spec)
+	}
+	store := tracker.Spec.Template.Spec.Containers[0].Args[1]
+	want := fmt.Sprintf("--store=postgres://%s@%s-rw/%s?sslmode=verify-full&sslrootcert=/run/postgres/ca.crt",
+		cluster.Spec.Bootstrap.InitDB.Owner, cluster.Name, cluster.Spec.Bootstrap.InitDB.Database)
+	if store != want {
+		t.Errorf("the tracker has %s, want %s", store, want)
+	}
+	for _, name := range []string{"tracker-to-database", "database"} {
+		if all["NetworkPolicy/"+name] == nil {
+			t.Errorf("there is no policy %s", name)
+		}
+	}
+}
+
 // Builders follow the metric that the adapter hands on.
 func TestBuildersAreScaledByTheQueue(t *testing.T) {
-	scaler := manifests(t).Objects["HorizontalPodAutoscaler/builder"].(*autoscalingv2.HorizontalPodAutoscaler)
+	scaler := manifests(t, folders[0]).Objects["HorizontalPodAutoscaler/builder"].(*autoscalingv2.HorizontalPodAutoscaler)
 	metric := scaler.Spec.Metrics[0].External.Metric
 	var adapter struct {
 		Prometheus struct {

@@ -27,6 +27,7 @@ var kinds = map[string]func() metav1.Object{
 	"autoscaling/v2 HorizontalPodAutoscaler": func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
 	"policy/v1 PodDisruptionBudget":          func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
 	"networking.k8s.io/v1 NetworkPolicy":     func() metav1.Object { return &networkingv1.NetworkPolicy{} },
+	"postgresql.cnpg.io/v1 Cluster":          func() metav1.Object { return &DatabaseCluster{} },
 }
 
 // Kustomization is what is used of kustomize's own file.
@@ -36,6 +37,13 @@ type Kustomization struct {
 	Resources        []string
 	GeneratorOptions struct{ DisableNameSuffixHash bool }
 	SecretGenerator  []Secret
+	Patches          []Patch
+}
+
+// Patch changes an object of another folder: it is deleted, or a field replaced.
+type Patch struct {
+	Target struct{ Kind, Name string }
+	Patch  string
 }
 
 // Secret is made of files, named from the folder of the kustomization.
@@ -51,15 +59,27 @@ type Manifests struct {
 	Objects map[string]metav1.Object
 }
 
-// Load reads a kustomization's folder.
+// Load reads a kustomization's folder, and those that it names as resources.
 func Load(dir string) (*Manifests, error) {
 	m := &Manifests{Objects: map[string]metav1.Object{}}
 	if err := Read(filepath.Join(dir, "kustomization.yaml"), &m.Kustomization); err != nil {
 		return nil, err
 	}
 	for _, name := range m.Kustomization.Resources {
-		if err := m.load(filepath.Join(dir, name)); err != nil {
+		path := filepath.Join(dir, name)
+		var err error
+		if info, failed := os.Stat(path); failed == nil && info.IsDir() {
+			err = m.include(path)
+		} else {
+			err = m.load(path)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, p := range m.Kustomization.Patches {
+		if err := m.patch(p); err != nil {
+			return nil, fmt.Errorf("patch of the %s %s: %w", p.Target.Kind, p.Target.Name, err)
 		}
 	}
 	return m, nil
@@ -83,8 +103,19 @@ func (m *Manifests) load(path string) error {
 		if err := yaml.UnmarshalStrict(document, object); err != nil {
 			return err
 		}
-		m.Objects[meta.Kind+"/"+object.GetName()] = object
+		if err := m.add(meta.Kind+"/"+object.GetName(), object); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// add refuses what is there, as kustomize does.
+func (m *Manifests) add(name string, object metav1.Object) error {
+	if m.Objects[name] != nil {
+		return fmt.Errorf("%s is there twice", name)
+	}
+	m.Objects[name] = object
 	return nil
 }
 
