@@ -9,4 +9,7 @@
 // One goroutine writes; whatever was handed in while it was busy goes into the next transaction together. When the
 // server is away it waits, and goes on when it is back. Each transaction has a number, which it writes, too: where a
 // commit was not answered, the number says whether it took place. See writer.go.
+//
+// Of several servers it finds the one that takes writes and was promoted last, and goes on with the next one that is.
+// Where that waits for a synchronous standby, nothing counts before the standby has it. See session.go.
 package postgres

@@ -78,8 +78,8 @@ func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 	}
 }
 
-// Where the old primary still takes writes, a tracker that starts has the server that was promoted: nothing that it
-// knows by itself tells which is which.
+// Where the old primary still takes writes, a tracker that starts has the server that was promoted, though it
+// remembers nothing. If it reaches the old one only, it does not start, since no standby confirms that.
 func TestOfTwoPrimariesTheOneThatWasPromotedIsOpened(t *testing.T) {
 	p := newPair(t)
 	db := openedSoon(t, p.address())
@@ -88,6 +88,12 @@ func TestOfTwoPrimariesTheOneThatWasPromotedIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.promote(t)
+	p.lines[p.primary].cut()
+	if _, err := postgres.Open(p.address(), postgres.Options{TransactionTimeout: impatience}); err == nil ||
+		!strings.Contains(err.Error(), "is its synchronous standby away?") {
+		t.Errorf("the old primary is opened: %v", err)
+	}
+	p.lines[p.primary].mend()
 	db, err := postgres.Open(p.address(), postgres.Options{TransactionTimeout: impatience})
 	if err != nil {
 		t.Fatal(err)
