@@ -164,6 +164,10 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 			if err := fault.returns(old, way); err != nil {
 				t.Fatal(err)
 			}
+			// What it commits from here on, it reports at once.
+			if err := old.Set(t.Context(), "synchronous_standby_names", ""); err != nil {
+				t.Fatal(err)
+			}
 			p.lines[p.primary].cut() // the store looks for a server that takes writes: both do
 			p.lines[p.primary].mend()
 			settled(t, db, more(20))
