@@ -76,3 +76,23 @@ func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
 	}
 	return superfluous
 }
+
+// removedAtOnce bounds how long a transaction of a prune holds up others.
+const removedAtOnce = 1000
+
+// Remove has the records of a group that do not stay removed, some at a time, and returns how many went and how many
+// stayed. remove removes those that are not the best, and counts the others, which have become it meanwhile. An error
+// is one of it.
+func (opts PruneOptions) Remove(all []Outline, remove func(keys []Key) (spared uint64, err error)) (removed, kept uint64, err error) {
+	superfluous := opts.Superfluous(all)
+	kept = uint64(len(all) - len(superfluous))
+	for keys := range slices.Chunk(superfluous, removedAtOnce) {
+		spared, err := remove(keys)
+		if err != nil {
+			return removed, kept, err
+		}
+		removed += uint64(len(keys)) - spared
+		kept += spared
+	}
+	return removed, kept, nil
+}

@@ -54,6 +54,9 @@ func (tx *txn) dropJob(id string) error {
 	return nil
 }
 
+// removedAtOnce bounds how long a transaction that removes rows holds up others.
+const removedAtOnce = 1000
+
 // Sweep removes what is left of jobs that were dropped, a bounded number of rows in a transaction. What is left when
 // it is interrupted goes with the next.
 func (db *DB) Sweep(ctx context.Context) error {

@@ -6,21 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-
-	"google.golang.org/protobuf/encoding/protodelim"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
-const (
-	// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its
-	// own.
-	chunkRecords, chunkBytes = 500, 1 << 20
-	// importWrites may be under way at a time.
-	importWrites = 4
-)
+// importWrites may be under way at a time.
+const importWrites = 4
 
 // Import adds the records that next returns until io.EOF: all of them or none, whatever happens. They are set aside in
 // the file, chunk by chunk, until the last has come and all are valid: an error of next, of a record or of ctx leaves
@@ -34,9 +26,9 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	}
 	db.mu.Lock()
 	db.imports++
-	i := &importing{db: db, incoming: incoming, number: db.imports}
+	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
-	if err := i.collect(ctx, next); err != nil {
+	if err := incoming.Collect(ctx, next, i.setAside); err != nil {
 		_ = i.drop() // or else when the file is opened next
 		return 0, 0, err
 	}
@@ -52,11 +44,10 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 
 // importing is an import under way. In the file it is its chunks, and its mark once all of them are there.
 type importing struct {
-	db       *DB
-	incoming *records.Incoming
-	number   uint64
-	chunks   uint64             // set aside so far
-	under    []*records.Pending // few
+	db     *DB
+	number uint64
+	chunks uint64             // set aside so far
+	under  []*records.Pending // few
 	// The counts belong to the writer while writes are under way.
 	imported, skipped uint64
 }
@@ -64,37 +55,11 @@ type importing struct {
 // key is that of the import's mark, which begins those of its chunks.
 func (i *importing) key() []byte { return binary.BigEndian.AppendUint64(nil, i.number) }
 
-// collect sets all records aside.
-func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, error)) error {
-	var chunk bytes.Buffer
-	for n := 1; ; n++ {
-		record, err := next()
-		if errors.Is(err, io.EOF) {
-			return errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx))
-		}
-		if err == nil {
-			err = i.incoming.Admit(record)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := protodelim.MarshalTo(&chunk, record); err != nil {
-			return fmt.Errorf("keep records to import: %w", err)
-		}
-		if n%chunkRecords == 0 || chunk.Len() >= chunkBytes {
-			if err := errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx)); err != nil {
-				return err
-			}
-			chunk.Reset()
-		}
-	}
-}
-
 // setAside keeps a chunk in the file.
 func (i *importing) setAside(chunk []byte) error {
-	key, rows := binary.BigEndian.AppendUint64(i.key(), i.chunks), bytes.Clone(chunk)
+	key := binary.BigEndian.AppendUint64(i.key(), i.chunks)
 	i.chunks++
-	return i.commit(func(tx *txn) error { return tx.put(bucketImports, key, rows) })
+	return i.commit(func(tx *txn) error { return tx.put(bucketImports, key, chunk) })
 }
 
 // commit hands a write in, and waits for those under way when they are many.
@@ -172,18 +137,11 @@ func removeImport(key []byte) func(*txn) error {
 
 // addChunk is what adds the records of a chunk.
 func (i *importing) addChunk(chunk []byte) (ops []func(*txn) error, err error) {
-	in := bytes.NewReader(chunk)
-	for {
-		record := &tilthv1.Record{}
-		err := protodelim.UnmarshalOptions{MaxSize: -1}.UnmarshalFrom(in, record)
-		if errors.Is(err, io.EOF) {
-			return ops, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: a record to be imported: %v", records.ErrDamaged, err)
-		}
-		ops = append(ops, i.addRecord(records.NewAddRecord(record)))
+	adds, err := records.DecodeChunk(chunk)
+	for _, add := range adds {
+		ops = append(ops, i.addRecord(add))
 	}
+	return ops, err
 }
 
 func (i *importing) addRecord(add records.AddRecord) func(*txn) error {

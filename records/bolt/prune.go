@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -33,29 +32,22 @@ func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, ke
 	return removed, kept, nil
 }
 
-// removedAtOnce bounds how long a transaction of a prune holds up others.
-const removedAtOnce = 1000
-
 func (db *DB) pruneGroup(ctx context.Context, group []byte, opts records.PruneOptions) (removed, kept uint64, err error) {
 	outlines, err := db.outlines(ctx, group)
 	if err != nil {
 		return 0, 0, err
 	}
-	superfluous := opts.Superfluous(outlines)
-	kept = uint64(len(outlines) - len(superfluous))
-	for keys := range slices.Chunk(superfluous, removedAtOnce) {
+	return opts.Remove(outlines, func(keys []records.Key) (uint64, error) {
 		var spared uint64 // belongs to the writer until it is done
 		remove := func(tx *txn) (err error) {
 			spared, err = tx.removeRecords(group, keys)
 			return err
 		}
 		if err := db.maintain(remove).Wait(ctx); err != nil {
-			return removed, kept, err
+			return 0, err
 		}
-		removed += uint64(len(keys)) - spared
-		kept += spared
-	}
-	return removed, kept, nil
+		return spared, nil
+	})
 }
 
 // outlines returns those of a group's records, oldest first.

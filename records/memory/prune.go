@@ -2,13 +2,9 @@ package memory
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tilth-dev/tilth/records"
 )
-
-// removedAtOnce bounds how long a prune holds up others.
-const removedAtOnce = 1000
 
 // Prune implements records.Measurements.
 func (s *Store) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
@@ -17,18 +13,15 @@ func (s *Store) Prune(ctx context.Context, opts records.PruneOptions) (removed, 
 		if err != nil {
 			return removed, kept, err
 		}
-		superfluous := opts.Superfluous(outlines)
-		kept += uint64(len(outlines) - len(superfluous))
-		for keys := range slices.Chunk(superfluous, removedAtOnce) {
+		gone, stayed, err := opts.Remove(outlines, func(keys []records.Key) (spared uint64, err error) {
 			if ctx.Err() != nil {
-				return removed, kept, context.Cause(ctx)
+				return 0, context.Cause(ctx)
 			}
-			gone, err := s.removeRecords(g, keys)
-			if err != nil {
-				return removed, kept, err
-			}
-			removed += gone
-			kept += uint64(len(keys)) - gone
+			return s.removeRecords(g, keys)
+		})
+		removed, kept = removed+gone, kept+stayed
+		if err != nil {
+			return removed, kept, err
 		}
 	}
 	return removed, kept, nil
@@ -58,8 +51,9 @@ func (s *Store) outlines(ctx context.Context, g *group) (all []records.Outline, 
 	return all, err
 }
 
-// removeRecords removes records of a group, but for those that have become the best meanwhile.
-func (s *Store) removeRecords(g *group, keys []records.Key) (removed uint64, err error) {
+// removeRecords removes records of a group, but for those that have become the best meanwhile, and counts
+// these.
+func (s *Store) removeRecords(g *group, keys []records.Key) (spared uint64, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := s.write(nil); err != nil {
@@ -68,10 +62,11 @@ func (s *Store) removeRecords(g *group, keys []records.Key) (removed uint64, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {
-		if !g.bests.Has(key) {
+		if g.bests.Has(key) {
+			spared++
+		} else {
 			s.remove(&g.rows, string(key[:]))
-			removed++
 		}
 	}
-	return removed, nil
+	return spared, nil
 }

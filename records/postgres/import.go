@@ -1,20 +1,13 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-
-	"google.golang.org/protobuf/encoding/protodelim"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
-
-// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its own.
-const chunkRecords, chunkBytes = 500, 1 << 20
 
 // Import implements records.Measurements. The records are set aside, chunk by chunk, until the last has come and all
 // are valid: an error before that leaves the store as it was. Then the import is marked as whole, which is what
@@ -27,9 +20,12 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	}
 	db.mu.Lock()
 	db.imports++
-	i := &importing{db: db, incoming: incoming, number: db.imports}
+	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
-	if err := i.collect(ctx, next); err != nil {
+	if err = i.mark(false); err == nil {
+		err = incoming.Collect(ctx, next, i.setAside)
+	}
+	if err != nil {
 		_ = i.drop() // or else when the database is opened next
 		return 0, 0, err
 	}
@@ -45,7 +41,6 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 // importing is an import under way: in the database it is its chunks, and a mark that says whether they are all.
 type importing struct {
 	db                *DB
-	incoming          *records.Incoming
 	number            int64
 	chunks            int64 // set aside so far
 	imported, skipped uint64
@@ -62,40 +57,8 @@ func (i *importing) mark(whole bool) error {
 	})
 }
 
-// collect sets all records aside.
-func (i *importing) collect(ctx context.Context, next func() (*tilthv1.Record, error)) error {
-	if err := i.mark(false); err != nil {
-		return err
-	}
-	var chunk bytes.Buffer
-	for n := 1; ; n++ {
-		record, err := next()
-		if errors.Is(err, io.EOF) {
-			return errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx))
-		}
-		if err == nil {
-			err = i.incoming.Admit(record)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := protodelim.MarshalTo(&chunk, record); err != nil {
-			return fmt.Errorf("keep records to import: %w", err)
-		}
-		if n%chunkRecords == 0 || chunk.Len() >= chunkBytes {
-			if err := errors.Join(i.setAside(chunk.Bytes()), context.Cause(ctx)); err != nil {
-				return err
-			}
-			chunk.Reset()
-		}
-	}
-}
-
 // setAside keeps a chunk.
 func (i *importing) setAside(chunk []byte) error {
-	if len(chunk) == 0 {
-		return nil
-	}
 	i.chunks++
 	return i.commit(func(t *txn) error {
 		t.do("INSERT INTO import_chunks (import, number, records) VALUES ($1, $2, $3)", i.number, i.chunks, chunk)
@@ -137,13 +100,13 @@ func (i *importing) drop() error {
 
 // addChunk adds the records of a chunk, and removes that.
 func (i *importing) addChunk(number int64, chunk []byte) error {
-	ops, err := decodeChunk(chunk)
+	adds, err := records.DecodeChunk(chunk)
 	if err != nil {
 		return err
 	}
 	var imported, skipped uint64
 	err = i.commit(func(t *txn) (err error) {
-		imported, skipped, err = t.addAll(ops)
+		imported, skipped, err = t.addAll(adds)
 		t.do("DELETE FROM import_chunks WHERE import = $1 AND number = $2", i.number, number)
 		return err
 	})
@@ -151,27 +114,17 @@ func (i *importing) addChunk(number int64, chunk []byte) error {
 	return err
 }
 
-func decodeChunk(chunk []byte) (ops []records.Op, err error) {
-	for in := bytes.NewReader(chunk); ; {
-		record := &tilthv1.Record{}
-		err := protodelim.UnmarshalOptions{MaxSize: records.MaxRowBytes}.UnmarshalFrom(in, record)
-		if errors.Is(err, io.EOF) {
-			return ops, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: a record to be imported: %v", records.ErrDamaged, err)
-		}
-		ops = append(ops, records.NewAddRecord(record))
-	}
-}
-
 // addAll adds records, and counts those that were not there and those that were.
-func (t *txn) addAll(ops []records.Op) (imported, skipped uint64, err error) {
+func (t *txn) addAll(adds []records.AddRecord) (imported, skipped uint64, err error) {
+	ops := make([]records.Op, len(adds))
+	for i, add := range adds {
+		ops[i] = add
+	}
 	if err := t.look(ops); err != nil {
 		return 0, 0, err
 	}
-	for _, op := range ops {
-		isNew, err := t.addRecord(op.(records.AddRecord))
+	for _, add := range adds {
+		isNew, err := t.addRecord(add)
 		if err != nil {
 			return 0, 0, err
 		}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tilth-dev/tilth/records"
 )
@@ -22,21 +21,17 @@ func (db *DB) pruneGroup(ctx context.Context, g numbered, opts records.PruneOpti
 	if err != nil {
 		return 0, 0, err
 	}
-	superfluous := opts.Superfluous(outlines)
-	kept = uint64(len(outlines) - len(superfluous))
-	for keys := range slices.Chunk(superfluous, removedAtOnce) {
+	return opts.Remove(outlines, func(keys []records.Key) (uint64, error) {
 		var spared uint64 // belongs to the writer until it is done
 		remove := func(t *txn) (err error) {
 			spared, err = t.removeRecords(g.Group, keys)
 			return err
 		}
 		if err := db.maintain(remove).Wait(ctx); err != nil {
-			return removed, kept, err
+			return 0, err
 		}
-		removed += uint64(len(keys)) - spared
-		kept += spared
-	}
-	return removed, kept, nil
+		return spared, nil
+	})
 }
 
 // outlines returns those of a group's records, oldest first.
