@@ -21,6 +21,12 @@ var (
 	ErrAway = errors.New("the server of the database is away")
 	// ErrTakenOver is returned by commits after another process has taken the store over.
 	ErrTakenOver = errors.New("another tracker has taken it over: this one stops")
+	// ErrUnfinished is returned when a store has only a part of what was to be copied into it.
+	ErrUnfinished = errors.New("its conversion is not finished")
+	// ErrNotEmpty is wrapped by the error of a conversion into a store that has anything but an unfinished part of it.
+	ErrNotEmpty = errors.New("the target is not empty")
+	// ErrDiffers is wrapped by the error of a conversion whose target is not what the source is.
+	ErrDiffers = errors.New("the target differs from the source")
 	// ErrInvalid is wrapped by the errors of Validate and of an import that holds a record that cannot be.
 	ErrInvalid = errors.New("invalid record")
 )

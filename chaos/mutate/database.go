@@ -43,3 +43,22 @@ var database = in("records/postgres", []mutation{
 		test: "TestOfTwoPrimariesTheOneThatWasPromotedIsOpened",
 	},
 })
+
+// converted are mutations of what promise 1 says of a conversion from a store to another.
+var converted = []mutation{
+	{
+		name: "a tracker opens a database with a part of a conversion", file: "records/postgres/convert.go",
+		from: "mark != nil && !mark.GetFinished()", to: "mark != nil && !mark.GetFinished() && mark.GetSource() == \"\"",
+		pkg: "./records/registry", test: "TestNoTrackerOpensAPartOfAConversion",
+	},
+	{
+		name: "a conversion that goes on copies rows again", file: "records/convert.go",
+		from: "after = c.mark.GetKey()", to: "after = nil",
+		pkg: "./records/registry", test: "TestAConversionThatIsKilledGoesOn",
+	},
+	{
+		name: "a row that differs ends no conversion", file: "records/convert.go",
+		from: "case !bytes.Equal(want.Value, got.Value):", to: "case len(want.Value) > 0 && len(got.Value) == 0:",
+		pkg: "./records/registry", test: "TestATargetThatDiffersIsFound",
+	},
+}

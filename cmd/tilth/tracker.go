@@ -55,7 +55,7 @@ programs. One tracker at a time has a database; artifacts stay in --data.`,
 	}
 	var f serveFlags
 	f.add(c)
-	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerRestore(a), newTrackerVerify(a))
+	c.AddCommand(newTrackerCerts(a), newTrackerToken(a), newTrackerBackup(a), newTrackerRestore(a), newTrackerVerify(a), newTrackerConvert(a))
 	return a.service(c, f.check, func(ctx context.Context) error { return f.run(ctx, a) })
 }
 

@@ -6,6 +6,7 @@ package bolt
 //	meta       "life"                     -> name of the life that began when the file was last opened for writing
 //	meta       "copied"                   -> time, as text without a checksum: the file is a copy made then, and was not opened since
 //	meta       "last job"                 -> id of the last job that was dropped
+//	meta       "conversion"               -> Conversion: the rows of another store are copied into the file; see Convert
 //	specs      job id                     -> tilth.v1.JobSpec, written once
 //	jobs       job id                     -> JobRow: the job without spec and progress
 //	open       job id                     -> nothing: jobs that have not ended
@@ -55,9 +56,10 @@ var (
 	}
 	// later are buckets that files of this version may lack: those made before there were such. Opening for writing
 	// adds them.
-	later      = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
-	keyVersion = []byte("version")
-	keyLife    = []byte("life")
-	keyCopied  = []byte("copied")
-	keyLastJob = []byte("last job")
+	later         = [][]byte{bucketDevices, bucketImports, bucketDamaged, bucketEnded, bucketDropping}
+	keyVersion    = []byte("version")
+	keyLife       = []byte("life")
+	keyCopied     = []byte("copied")
+	keyLastJob    = []byte("last job")
+	keyConversion = []byte("conversion")
 )

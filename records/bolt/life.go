@@ -41,7 +41,9 @@ func MarkCopy(path string, at time.Time) error {
 // beginLife makes the file one of this version, and begins its life.
 func (db *DB) beginLife(bolt *bbolt.Tx) error {
 	tx := &txn{Tx: bolt, db: db}
-	return errors.Join(tx.addBuckets(), putVersion(bolt), tx.table(bucketMeta).put(keyLife, []byte(db.life)), tx.settleCopy())
+	meta := tx.table(bucketMeta)
+	// What is written from here on was not copied.
+	return errors.Join(tx.addBuckets(), putVersion(bolt), meta.put(keyLife, []byte(db.life)), meta.remove(keyConversion), tx.settleCopy())
 }
 
 // settleCopy voids all sessions if the file is a copy.
@@ -61,7 +63,7 @@ func (tx *txn) settleCopy() error {
 
 // voidSessions has no agent be joined.
 func (tx *txn) voidSessions() error {
-	var gone []*tilthv1.Agent
+	var all []*tilthv1.Agent
 	agents := tx.table(bucketAgents)
 	err := agents.each(func(name, value []byte, err error) error {
 		a := &tilthv1.Agent{}
@@ -69,13 +71,18 @@ func (tx *txn) voidSessions() error {
 			err = agents.parse(name, value, a)
 		}
 		if !tx.passOver(err) {
-			gone = append(gone, a)
+			all = append(all, a)
 		}
 		return nil
 	})
-	for _, a := range gone {
-		a.State = tilthv1.AgentState_AGENT_STATE_GONE
-		err = errors.Join(err, agents.put([]byte(a.GetSpec().GetName()), records.Encode(a)))
+	for _, a := range all {
+		err = errors.Join(err, agents.put([]byte(a.GetSpec().GetName()), records.Encode(gone(a))))
 	}
 	return err
+}
+
+// gone has an agent not be joined.
+func gone(a *tilthv1.Agent) *tilthv1.Agent {
+	a.State = tilthv1.AgentState_AGENT_STATE_GONE
+	return a
 }

@@ -50,6 +50,8 @@ type Options struct {
 	// that was used before is for those only who want the same names again, of a file that nobody keeps. At most 16 of
 	// a to z and 2 to 7 (see IsLife).
 	Life string
+	// converts opens a file into which a conversion has copied only a part, too.
+	converts bool
 }
 
 // DB is an open records file. Its methods may be called from many goroutines.
@@ -205,7 +207,14 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	db := &DB{path: path, bolt: bolt, noted: map[string]bool{}}
 	// Before anything is looked up: on pages that lead in a circle bbolt fills its stack, which ends the process.
 	if err = db.checkTree(file); err == nil {
-		err = guard(func() error { return bolt.View(db.checkSchema) })
+		err = guard(func() error {
+			return bolt.View(func(tx *bbolt.Tx) error {
+				if err := db.checkSchema(tx); err != nil {
+					return err
+				}
+				return db.checkConverted(tx, opts)
+			})
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(explain(path, err), guard(bolt.Close))
@@ -316,6 +325,8 @@ func explain(path string, err error) error {
 		return fmt.Errorf("records file %s: %w: tune a model first, or name another file", path, records.ErrMissing)
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("records file %s: %w: stop it, or ask it instead (--tracker)", path, records.ErrLocked)
+	case errors.Is(err, records.ErrUnfinished):
+		return fmt.Errorf("records file %s: %w: run 'tilth tracker convert' again, or move the file away to begin anew", path, err)
 	case errors.Is(err, records.ErrVersion):
 		return fmt.Errorf("records file %s: %w: export it with the version that wrote it and import it here", path, err)
 	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum),

@@ -84,11 +84,15 @@ func unfold(v *view, rows []*storev1.EventRow) (events []*tilthv1.JobEvent, err 
 func measurementsOf(v *view, rows []*storev1.EventRow) (map[string]*tilthv1.Measurement, error) {
 	var groups []int32
 	var keys [][]byte
+	want := func(name []byte) {
+		if at, ok := placeOf(name); ok {
+			groups, keys = append(groups, at.group), append(keys, at.key[:])
+		}
+	}
 	for _, row := range rows {
+		want(row.GetRecordKey()) // of a trial that has the row to itself, as all have that old files had
 		for _, trial := range row.GetTrials() {
-			if at, ok := placeOf(trial.GetRecordKey()); ok {
-				groups, keys = append(groups, at.group), append(keys, at.key[:])
-			}
+			want(trial.GetRecordKey())
 		}
 	}
 	measured := map[string]*tilthv1.Measurement{}

@@ -14,7 +14,7 @@ import (
 // changes groups and best records, and it forgets them when a transaction of it fails.
 type groups struct {
 	known map[records.Group]*group
-	last  int32 // the largest number; 0 = not known
+	last  int32 // the largest number that a group has or, of one that is lost, records have; 0 = not known
 }
 
 // mostGroups bounds the memory: a group has less than a kilobyte.
@@ -69,7 +69,7 @@ func (s *groups) of(t *txn, of records.Group) (*group, error) {
 // begin gives a group that is new its number.
 func (s *groups) begin(t *txn, of records.Group, g *group) error {
 	if s.last == 0 {
-		err := t.query("SELECT coalesce(max(number), 0) FROM groups", nil, []any{&s.last}, func() error { return nil })
+		err := t.query("SELECT greatest((SELECT max(number) FROM groups), (SELECT max(grp) FROM records), 0)", nil, []any{&s.last}, func() error { return nil })
 		if err != nil {
 			return err
 		}

@@ -60,6 +60,10 @@ var migrations = []string{
 	CREATE TABLE imports (number bigint PRIMARY KEY, whole boolean NOT NULL); -- those that are whole are brought to their end
 	CREATE TABLE import_chunks (import bigint, number bigint, records bytea NOT NULL, PRIMARY KEY (import, number));
 	`,
+	`
+	-- Conversion: the rows of another store are copied into the database; empty = they are not
+	ALTER TABLE tracker ADD COLUMN conversion bytea NOT NULL DEFAULT '';
+	`,
 }
 
 // leastServer is the oldest version of PostgreSQL that does, as the server says it.
@@ -79,12 +83,9 @@ func migrate(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return fmt.Errorf("prepare the schema: %w", err)
 	}
-	var version int
-	if err := conn.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations").Scan(&version); err != nil {
+	version, err := versionOf(ctx, conn)
+	if err != nil {
 		return err
-	}
-	if version > len(migrations) {
-		return fmt.Errorf("%w: schema %d, this one reads 1 to %d", records.ErrVersion, version, len(migrations))
 	}
 	for ; version < len(migrations); version++ {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -99,4 +100,13 @@ func migrate(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	return nil
+}
+
+// versionOf is the version of the schema. ErrVersion when it is a later one than this.
+func versionOf(ctx context.Context, conn *pgx.Conn) (version int, err error) {
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations").Scan(&version)
+	if err == nil && version > len(migrations) {
+		err = fmt.Errorf("%w: schema %d, this one reads 1 to %d", records.ErrVersion, version, len(migrations))
+	}
+	return version, err
 }

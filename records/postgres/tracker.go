@@ -45,40 +45,50 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 }
 
 // takeOver begins an epoch: every other process that still believes to have the database writes nothing from here on.
-// ErrLocked when one has it, and does not give it up in time.
+// ErrLocked when one has it, and does not give it up in time; ErrUnfinished when only a part was copied into it.
 func (db *DB) takeOver(ctx context.Context, patience time.Duration) error {
-	for begin := time.Now(); ; {
-		conn, err := db.connect(ctx)
-		if err == nil {
-			db.conn = conn
-			break
-		}
-		if !errors.Is(err, errHeld) {
-			return err
-		}
-		if time.Since(begin) >= patience {
-			return fmt.Errorf("%w: stop it, or ask it instead (--tracker)", records.ErrLocked)
-		}
-		if err := pause(ctx, nil, lockPoll); err != nil {
-			return err
-		}
+	err := db.acquire(ctx, patience)
+	if errors.Is(err, records.ErrLocked) {
+		err = fmt.Errorf("%w: stop it, or ask it instead (--tracker)", err)
 	}
-	if err := migrate(ctx, db.conn.Conn); err != nil {
+	if err == nil {
+		err = migrate(ctx, db.conn.Conn)
+	}
+	if err == nil {
+		err = checkConverted(ctx, db.conn.Conn)
+	}
+	if err != nil {
 		return err
 	}
-	if err := db.beginEpoch(ctx); err != nil {
+	// What is written from here on was not converted.
+	if err := db.beginEpoch(ctx, ", life = $1, conversion = ''", db.life); err != nil {
 		return err
 	}
 	db.use(db.conn)
 	return nil
 }
 
-// beginEpoch waits until a synchronous standby has the new epoch, where there is one, and so all that was written
-// before: what a server restored after a crash may lack on the standby.
-func (db *DB) beginEpoch(ctx context.Context) error {
+// acquire makes the connection that holds the lock. ErrLocked when another process does not give it up in time.
+func (db *DB) acquire(ctx context.Context, patience time.Duration) (err error) {
+	for begin := time.Now(); ; {
+		if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
+			return err
+		}
+		if time.Since(begin) >= patience {
+			return records.ErrLocked
+		}
+		if err := pause(ctx, nil, lockPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// beginEpoch sets what more is given, and waits until a synchronous standby has the new epoch, where there is one, and
+// so all that was written before: what a server restored after a crash may lack on the standby.
+func (db *DB) beginEpoch(ctx context.Context, more string, args ...any) error {
 	within, cancel := context.WithTimeoutCause(ctx, db.timeout, errors.New("is its synchronous standby away?"))
 	defer cancel()
-	err := db.conn.QueryRow(within, "UPDATE tracker SET epoch = epoch + 1, life = $1 RETURNING epoch, transaction", db.life).
+	err := db.conn.QueryRow(within, "UPDATE tracker SET epoch = epoch + 1"+more+" RETURNING epoch, transaction", args...).
 		Scan(&db.epoch, &db.transaction)
 	if err == nil {
 		err = db.conn.confirmed()

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,10 @@ type Kind struct {
 	// Open opens the store, and makes it when there is none. What it keeps is at the address by which it was chosen,
 	// or else in a file at path.
 	Open func(address, path string) (records.Store, error)
+	// Source and Target open the store for a conversion: to read all that it keeps, or to copy that into it. nil = it
+	// keeps nothing that could be.
+	Source func(ctx context.Context, address, path string) (records.Stopped, error)
+	Target func(ctx context.Context, address, path string) (records.Target, error)
 }
 
 // scheme is the part of a name or an address by which kinds are told apart.
@@ -37,27 +42,54 @@ func scheme(text string) string {
 // All are the kinds, the usual one first.
 func All() []Kind {
 	return []Kind{
-		{Name: "bolt", About: "in a file", Open: func(_, path string) (records.Store, error) {
-			db, err := bolt.Open(path, bolt.Options{ReserveBytes: reserveBytes})
-			if err != nil {
-				return nil, err
-			}
-			return db, nil
-		}},
+		{
+			Name: "bolt", About: "in a file",
+			Open: func(_, path string) (records.Store, error) {
+				return opened(bolt.Open(path, bolt.Options{ReserveBytes: reserveBytes}))
+			},
+			Source: func(ctx context.Context, _, path string) (records.Stopped, error) {
+				return stopped(bolt.OpenSource(ctx, path))
+			},
+			Target: func(_ context.Context, _, path string) (records.Target, error) { return target(bolt.OpenTarget(path)) },
+		},
 		{Name: "memory", About: "in memory, and loses it when it stops", Open: func(string, string) (records.Store, error) {
 			return memory.New(memory.Options{}), nil
 		}},
 		{
 			Name: "postgres://USER@HOST:PORT/DATABASE", About: "in that PostgreSQL database", Check: postgres.Check,
 			Open: func(address, _ string) (records.Store, error) {
-				db, err := postgres.Open(address, postgres.Options{})
-				if err != nil {
-					return nil, err
-				}
-				return db, nil
+				return opened(postgres.Open(address, postgres.Options{}))
+			},
+			Source: func(ctx context.Context, address, _ string) (records.Stopped, error) {
+				return stopped(postgres.OpenSource(ctx, address, postgres.Options{}))
+			},
+			Target: func(ctx context.Context, address, _ string) (records.Target, error) {
+				return target(postgres.OpenTarget(ctx, address, postgres.Options{}))
 			},
 		},
 	}
+}
+
+// opened, stopped and target are stores as interfaces, nil with an error.
+func opened[S records.Store](s S, err error) (records.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func stopped[S records.Stopped](s S, err error) (records.Stopped, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func target[S records.Target](s S, err error) (records.Target, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Of is the kind that somebody chose by its name or an address; the usual one has the empty name, too. Errors do not

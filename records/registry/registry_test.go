@@ -1,6 +1,9 @@
 package registry_test
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,16 +13,28 @@ import (
 	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
-func TestEveryKindOpensAStore(t *testing.T) {
-	server, err := pgserver.New()
-	if err != nil {
-		t.Fatal(err)
+// server is for all tests.
+var server *pgserver.Server
+
+func TestMain(m *testing.M) {
+	if converting() {
+		return
 	}
-	defer func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	var err error
+	if server, err = pgserver.New(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_ = flag.Set("rapid.checks", "20") // unless the command line says otherwise; to make a database takes a while
+	code := m.Run()
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestEveryKindOpensAStore(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
 		t.Fatal(err)

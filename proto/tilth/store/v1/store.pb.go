@@ -578,6 +578,87 @@ func (x *TrialRow) GetBestSeconds() float64 {
 	return 0
 }
 
+// Conversion is the mark of a store into which the rows of another one are copied. No tracker opens a store that has one which is not finished.
+type Conversion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What people call the store whose rows they are, without passwords.
+	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
+	// Names what that store keeps: it has another state once it keeps anything else.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Kind of the last row that is there, and its key; the rows before it are there, too. Empty when none is.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	Key  []byte `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// All rows are there, and were compared with the source's.
+	Finished      bool `protobuf:"varint,5,opt,name=finished,proto3" json:"finished,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Conversion) Reset() {
+	*x = Conversion{}
+	mi := &file_tilth_store_v1_store_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Conversion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Conversion) ProtoMessage() {}
+
+func (x *Conversion) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_store_v1_store_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
+func (*Conversion) Descriptor() ([]byte, []int) {
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Conversion) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Conversion) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Conversion) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Conversion) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *Conversion) GetFinished() bool {
+	if x != nil {
+		return x.Finished
+	}
+	return false
+}
+
 var File_tilth_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_store_proto_rawDesc = "" +
@@ -631,7 +712,14 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\bTrialRow\x12\x1d\n" +
 	"\n" +
 	"record_key\x18\x01 \x01(\fR\trecordKey\x12!\n" +
-	"\fbest_seconds\x18\x02 \x01(\x01R\vbestSeconds*d\n" +
+	"\fbest_seconds\x18\x02 \x01(\x01R\vbestSeconds\"|\n" +
+	"\n" +
+	"Conversion\x12\x16\n" +
+	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\x12\x1a\n" +
+	"\bfinished\x18\x05 \x01(\bR\bfinished*d\n" +
 	"\x05Stage\x12\x15\n" +
 	"\x11STAGE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vSTAGE_BUILD\x10\x01\x12\x11\n" +
@@ -653,7 +741,7 @@ func file_tilth_store_v1_store_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_store_v1_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_tilth_store_v1_store_proto_goTypes = []any{
 	(Stage)(0),                    // 0: tilth.store.v1.Stage
 	(*JobRow)(nil),                // 1: tilth.store.v1.JobRow
@@ -661,24 +749,25 @@ var file_tilth_store_v1_store_proto_goTypes = []any{
 	(*BatchRow)(nil),              // 3: tilth.store.v1.BatchRow
 	(*EventRow)(nil),              // 4: tilth.store.v1.EventRow
 	(*TrialRow)(nil),              // 5: tilth.store.v1.TrialRow
-	(*v1.Job)(nil),                // 6: tilth.v1.Job
-	(*v1.LeaseToken)(nil),         // 7: tilth.v1.LeaseToken
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*v1.ArtifactRef)(nil),        // 9: tilth.v1.ArtifactRef
-	(v1.BatchMode)(0),             // 10: tilth.v1.BatchMode
-	(*v1.JobEvent)(nil),           // 11: tilth.v1.JobEvent
+	(*Conversion)(nil),            // 6: tilth.store.v1.Conversion
+	(*v1.Job)(nil),                // 7: tilth.v1.Job
+	(*v1.LeaseToken)(nil),         // 8: tilth.v1.LeaseToken
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*v1.ArtifactRef)(nil),        // 10: tilth.v1.ArtifactRef
+	(v1.BatchMode)(0),             // 11: tilth.v1.BatchMode
+	(*v1.JobEvent)(nil),           // 12: tilth.v1.JobEvent
 }
 var file_tilth_store_v1_store_proto_depIdxs = []int32{
-	6,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
-	7,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
-	7,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
-	8,  // 3: tilth.store.v1.EndedRow.ended_at:type_name -> google.protobuf.Timestamp
+	7,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
+	8,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
+	8,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
+	9,  // 3: tilth.store.v1.EndedRow.ended_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
-	7,  // 5: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
-	7,  // 6: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
-	9,  // 7: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
-	10, // 8: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
-	11, // 9: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
+	8,  // 5: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
+	8,  // 6: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
+	10, // 7: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
+	11, // 8: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
+	12, // 9: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
 	5,  // 10: tilth.store.v1.EventRow.trials:type_name -> tilth.store.v1.TrialRow
 	11, // [11:11] is the sub-list for method output_type
 	11, // [11:11] is the sub-list for method input_type
@@ -698,7 +787,7 @@ func file_tilth_store_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_store_v1_store_proto_rawDesc), len(file_tilth_store_v1_store_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

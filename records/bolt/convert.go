@@ -1,0 +1,241 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/tilth-dev/tilth/internal/disk"
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Stopped is a records file that no tracker has, for a conversion; see records.Target.
+type Stopped struct{ db *DB }
+
+// OpenSource opens the records file at path to read all that it keeps. It is verified first; nobody can open it for
+// writing until it is closed, and it is not changed. ErrMissing when there is none, ErrLocked when a tracker has it,
+// ErrDamaged when a page or a row is, ErrVersion when it was last written by an earlier version.
+func OpenSource(ctx context.Context, path string) (*Stopped, error) {
+	s, err := openStopped(path, Options{}, true)
+	if errors.Is(err, records.ErrMissing) {
+		return nil, fmt.Errorf("records file %s: %w: name the tracker's folder with --data", path, records.ErrMissing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	report, err := Verify(ctx, path)
+	if err == nil {
+		err = report.Failure(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// OpenTarget opens the records file at path to copy rows into it, and makes it when there is none. Nobody else can
+// open it until it is closed. Errors are those of OpenSource.
+func OpenTarget(path string) (*Stopped, error) {
+	err := disk.MakeFolder(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = create(path)
+	}
+	if err == nil {
+		err = syncName(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create records file %s: %w", path, err)
+	}
+	return openStopped(path, Options{converts: true}, false)
+}
+
+func openStopped(path string, opts Options, readOnly bool) (*Stopped, error) {
+	db, err := open(path, opts, readOnly)
+	if errors.Is(err, records.ErrLocked) {
+		return nil, fmt.Errorf("records file %s: %w: stop the tracker first", path, records.ErrLocked)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Stopped{db}
+	err = s.view(func(tx *txn) error {
+		if !db.sealed || tx.Bucket(bucketEnded) == nil {
+			return fmt.Errorf("%w, an earlier one: start a tracker of this version on it, stop that, and convert again", records.ErrVersion)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// checkConverted refuses a file that has only a part of what is to be copied into it, but for who copies.
+func (db *DB) checkConverted(tx *bbolt.Tx, opts Options) error {
+	if opts.converts || !db.sealed {
+		return nil
+	}
+	mark, err := (&txn{Tx: tx, db: db}).conversion()
+	if err == nil && mark != nil && !mark.GetFinished() {
+		err = fmt.Errorf("%w: it has only a part of %s", records.ErrUnfinished, mark.GetSource())
+	}
+	return err
+}
+
+// conversion is the file's mark; nil when it has none.
+func (tx *txn) conversion() (*storev1.Conversion, error) {
+	meta := tx.table(bucketMeta)
+	value, err := meta.get(keyConversion)
+	if value == nil || err != nil {
+		return nil, err
+	}
+	mark := &storev1.Conversion{}
+	return mark, meta.parse(keyConversion, value, mark)
+}
+
+// view is DB.view, whose errors are told of in another way.
+func (s *Stopped) view(read func(tx *txn) error) error {
+	err := guard(func() error {
+		return s.db.bolt.View(func(tx *bbolt.Tx) error { return read(&txn{Tx: tx, db: s.db}) })
+	})
+	switch {
+	case errors.Is(err, records.ErrDamaged):
+		return fmt.Errorf("records file %s: %w: restore a backup, or drop what is damaged with 'tilth records compact'", s.db.path, err)
+	case err != nil:
+		return fmt.Errorf("records file %s: %w", s.db.path, err)
+	}
+	return nil
+}
+
+// Name implements records.Stopped.
+func (s *Stopped) Name() string { return "records file " + s.db.path }
+
+// HowToEmpty implements records.Target.
+func (s *Stopped) HowToEmpty() string { return "move that file away" }
+
+// Close implements records.Stopped.
+func (s *Stopped) Close() error { return s.db.Close() }
+
+// State implements records.Stopped. It is the file's life, which begins when somebody opens it for writing, and the
+// number of its last transaction.
+func (s *Stopped) State(context.Context) (state string, err error) {
+	err = s.view(func(tx *txn) error {
+		life, err := tx.table(bucketMeta).get(keyLife)
+		state = fmt.Sprintf("bolt %s %d", life, tx.ID())
+		return err
+	})
+	return state, err
+}
+
+// Conversion implements records.Target.
+func (s *Stopped) Conversion(context.Context) (mark *storev1.Conversion, err error) {
+	err = s.view(func(tx *txn) error {
+		mark, err = tx.conversion()
+		return err
+	})
+	return mark, err
+}
+
+// Put implements records.Target.
+func (s *Stopped) Put(ctx context.Context, kind records.RowKind, rows []records.Row, mark *storev1.Conversion) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err := guard(func() error {
+		return s.db.bolt.Update(func(bolt *bbolt.Tx) error {
+			tx := &txn{Tx: bolt, db: s.db}
+			meta := tx.table(bucketMeta)
+			if !meta.has(keyConversion) {
+				if err := meta.put(keyLife, []byte(records.NewLife())); err != nil {
+					return err
+				}
+			}
+			for _, row := range rows {
+				if err := tx.putRow(kind, row); err != nil {
+					return err
+				}
+			}
+			return meta.put(keyConversion, records.Encode(mark))
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("write records file %s: %w", s.db.path, err)
+	}
+	var sizeBytes int
+	for _, row := range rows {
+		sizeBytes += len(row.Key) + len(row.Value)
+	}
+	s.db.touch(int64(sizeBytes))
+	return nil
+}
+
+// sameRows are the buckets whose rows are as those of a kind.
+var sameRows = map[records.RowKind][]byte{
+	records.RowSpec: bucketSpecs, records.RowProgress: bucketProgress, records.RowRequest: bucketRequests,
+	records.RowEvent: bucketEvents, records.RowEnded: bucketEnded, records.RowDropped: bucketDropping,
+	records.RowBatch: bucketBatches, records.RowClosed: bucketClosed, records.RowAgent: bucketAgents,
+	records.RowDevice: bucketDevices, records.RowWorkload: bucketWorkloads, records.RowRecord: bucketRecords,
+	records.RowImport: bucketImports, records.RowChunk: bucketImports,
+}
+
+// putRow adds a row.
+func (tx *txn) putRow(kind records.RowKind, row records.Row) error {
+	switch kind {
+	case records.RowJob:
+		if len(row.Value) == 0 {
+			return damagedRow(bucketJobs, row.Key, fmt.Errorf("%w: it is empty", records.ErrDamaged))
+		}
+		return tx.putJob(records.PutJob{ID: string(row.Key), Row: bytes.Clone(row.Value[1:]), Final: row.Value[0] == 0})
+	case records.RowLastJob:
+		return tx.put(bucketMeta, keyLastJob, bytes.Clone(row.Value))
+	case records.RowGroup:
+		return tx.putGroup(row)
+	case records.RowRecord:
+		if err := tx.reserve(row.Key[:groupBytes]); err != nil {
+			return err
+		}
+	}
+	bucket := sameRows[kind]
+	if bucket == nil {
+		return fmt.Errorf("no such rows: %s", kind)
+	}
+	tx.Bucket(bucket).FillPercent = 0.9 // keys only grow
+	return tx.put(bucket, row.Key, bytes.Clone(row.Value))
+}
+
+// putGroup adds a group, with rows for its best records.
+func (tx *txn) putGroup(row records.Row) error {
+	of, err := records.DecodeGroupRow(row.Value)
+	if err != nil {
+		return err
+	}
+	number := binary.BigEndian.AppendUint32(nil, of.Number)
+	if err := errors.Join(tx.reserve(number), tx.put(bucketGroups, row.Key, bytes.Clone(number))); err != nil {
+		return err
+	}
+	for level, key := range of.Best {
+		var best []byte
+		if len(key) > 0 {
+			best = recordKey(number, records.Key(key))
+		}
+		if err := tx.put(bucketBest, bestKey(number, level), best); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reserve keeps the next group from getting a number.
+func (tx *txn) reserve(number []byte) error {
+	groups := tx.Bucket(bucketGroups)
+	if n := uint64(binary.BigEndian.Uint32(number)); n > groups.Sequence() {
+		return groups.SetSequence(n)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Stopped is a database that no tracker has, for a conversion; see records.Target.
+type Stopped struct{ db *DB }
+
+// OpenSource opens the database at an address to read all that it keeps. No tracker can open it until it is closed,
+// and an epoch begins, so that one which was cut off writes nothing; nothing else is changed. ErrLocked when a tracker
+// has it, ErrUnfinished when it is only a part of a copy, ErrVersion when its schema is not of this version.
+func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, error) {
+	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error {
+		if err := checkSchema(ctx, conn); err != nil {
+			return err
+		}
+		return checkConverted(ctx, conn)
+	})
+}
+
+// OpenTarget opens the database at an address to copy rows into it, and makes its tables when there are none. Nobody
+// else can open it until it is closed. Errors are those of OpenSource.
+func OpenTarget(ctx context.Context, address string, opts Options) (*Stopped, error) {
+	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error { return migrate(ctx, conn) })
+}
+
+func openStopped(ctx context.Context, address string, opts Options, prepare func(*pgx.Conn) error) (*Stopped, error) {
+	servers, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{name: nameOf(servers), timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout)}
+	for _, s := range servers {
+		db.servers = append(db.servers, s.ConnConfig)
+	}
+	err = db.acquire(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout))
+	if errors.Is(err, records.ErrLocked) {
+		err = fmt.Errorf("%w: stop the tracker first", err)
+	}
+	if err == nil {
+		err = prepare(db.conn.Conn)
+	}
+	if err == nil {
+		err = db.beginEpoch(ctx, "")
+	}
+	if err != nil {
+		db.disconnect()
+		return nil, fmt.Errorf("%s: %w", db.name, err)
+	}
+	return &Stopped{db}, nil
+}
+
+// checkSchema refuses a schema that is not of this version.
+func checkSchema(ctx context.Context, conn *pgx.Conn) error {
+	var there bool
+	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schemaName+".migrations").Scan(&there)
+	if err == nil && !there {
+		err = errors.New("it has no records of Tilth: name the database of a tracker")
+	}
+	if err != nil {
+		return err
+	}
+	version, err := versionOf(ctx, conn)
+	if err == nil && version < len(migrations) {
+		err = fmt.Errorf("%w, an earlier one: start a tracker of this version on it, stop that, and convert again", records.ErrVersion)
+	}
+	return err
+}
+
+// conversion is the database's mark; nil when it has none.
+func conversion(ctx context.Context, conn *pgx.Conn) (*storev1.Conversion, error) {
+	var message []byte
+	if err := conn.QueryRow(ctx, "SELECT conversion FROM tracker").Scan(&message); err != nil || len(message) == 0 {
+		return nil, err
+	}
+	mark := &storev1.Conversion{}
+	return mark, decode(message, mark)
+}
+
+// checkConverted refuses a database that has only a part of what is to be copied into it.
+func checkConverted(ctx context.Context, conn *pgx.Conn) error {
+	mark, err := conversion(ctx, conn)
+	if err == nil && mark != nil && !mark.GetFinished() {
+		err = fmt.Errorf("%w: it has only a part of %s: run 'tilth tracker convert' again, or %s", records.ErrUnfinished, mark.GetSource(), howToEmpty)
+	}
+	return err
+}
+
+// howToEmpty is a remedy for people.
+const howToEmpty = "empty it (DROP SCHEMA " + schemaName + " CASCADE)"
+
+// Name implements records.Stopped.
+func (s *Stopped) Name() string { return s.db.name }
+
+// HowToEmpty implements records.Target.
+func (s *Stopped) HowToEmpty() string { return howToEmpty }
+
+// Close implements records.Stopped.
+func (s *Stopped) Close() error {
+	s.db.disconnect()
+	return nil
+}
+
+// explain names the database.
+func (s *Stopped) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%s: %w", s.db.name, err)
+}
+
+// State implements records.Stopped. It is the name of the database's life, which begins when a tracker or a conversion
+// opens it, and the number of the last transaction.
+func (s *Stopped) State(ctx context.Context) (string, error) {
+	var life string
+	var epoch, transaction int64
+	err := s.db.conn.QueryRow(ctx, "SELECT life, epoch, transaction FROM tracker").Scan(&life, &epoch, &transaction)
+	if err == nil {
+		err = s.db.compare(epoch)
+	}
+	return fmt.Sprintf("postgres %s %d", life, transaction), s.explain(ctx, err)
+}
+
+// Conversion implements records.Target.
+func (s *Stopped) Conversion(ctx context.Context) (*storev1.Conversion, error) {
+	mark, err := conversion(ctx, s.db.conn.Conn)
+	return mark, s.explain(ctx, err)
+}
+
+// Put implements records.Target.
+func (s *Stopped) Put(ctx context.Context, kind records.RowKind, rows []records.Row, mark *storev1.Conversion) error {
+	message, err := proto.Marshal(mark)
+	if err != nil {
+		return err
+	}
+	err = pgx.BeginFunc(ctx, s.db.conn, func(tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, `UPDATE tracker SET transaction = transaction + 1, life = CASE conversion WHEN '' THEN $3 ELSE life END, conversion = $1
+			WHERE epoch = $2`, message, s.db.epoch, records.NewLife())
+		if err == nil && done.RowsAffected() != 1 {
+			err = fmt.Errorf("%w: this one began epoch %d, which is over", records.ErrTakenOver, s.db.epoch)
+		}
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		return putRows(ctx, tx, kind, rows)
+	})
+	if err == nil {
+		err = s.db.conn.confirmed()
+	}
+	return s.explain(ctx, err)
+}

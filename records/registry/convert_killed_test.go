@@ -1,0 +1,109 @@
+package registry_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+// convertEnv has a test binary be a process that converts a store, and is killed: its places, a line each.
+const convertEnv = "TILTH_TEST_CONVERT"
+
+// told is a target of such a process, which tells of each transaction before and after it.
+type told struct{ records.Target }
+
+// Put implements records.Target.
+func (s told) Put(ctx context.Context, kind records.RowKind, rows []records.Row, mark *storev1.Conversion) error {
+	fmt.Println("puts")
+	defer fmt.Println("has put")
+	return s.Target.Put(ctx, kind, rows, mark)
+}
+
+// process stands in for a test in the process that converts.
+type process struct{}
+
+// Helper implements tester.
+func (process) Helper() {}
+
+// Context implements tester.
+func (process) Context() context.Context { return context.Background() }
+
+// Fatal implements tester.
+func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+// Fatalf implements tester.
+func (process) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// converting is called first in TestMain; true says that all is done.
+func converting() bool {
+	places := strings.Split(os.Getenv(convertEnv), "\n")
+	if len(places) != 4 {
+		return false
+	}
+	_, err := convert(context.Background(), process{}, place{places[0], places[1]}, place{places[2], places[3]},
+		func(a records.Stopped, b records.Target) (records.Stopped, records.Target) {
+			return small{a, 100}, told{b}
+		})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return true
+}
+
+// convertKilled has a process convert a store, and kills it after so many lines; done says that it came to its end.
+func convertKilled(t *testing.T, from, to place, lines int) (done bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), convertEnv+"="+strings.Join([]string{from.choice, from.path, to.choice, to.path}, "\n"))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for in := bufio.NewScanner(out); in.Scan(); {
+		if count++; count == lines {
+			_ = cmd.Process.Kill()
+		}
+	}
+	err = cmd.Wait()
+	if err != nil && count < lines {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestAConversionThatIsKilledGoesOn(t *testing.T) {
+	for _, kinds := range [][]string{{"bolt", "postgres"}, {"postgres", "bolt"}} {
+		t.Run(kinds[0], func(t *testing.T) {
+			from, to := newPlace(t, kinds[0], t.TempDir()), newPlace(t, kinds[1], t.TempDir())
+			from.use(t, func(s records.Store) error {
+				_, _, err := s.Import(t.Context(), storetest.Numbered(storetest.ImportSize, io.EOF))
+				return err
+			})
+			h := &storetest.History{}
+			want := from.content(t, h)
+			kills := 0
+			for lines := 1; !convertKilled(t, from, to, lines); lines = lines%13 + 3 {
+				kills++
+			}
+			if kills < 3 {
+				t.Errorf("it was killed %d times", kills)
+			}
+			same(t, to.content(t, h), want)
+		})
+	}
+}
