@@ -143,6 +143,7 @@ func TestAConversionThatHasEndedIsComparedAgain(t *testing.T) {
 
 func TestAConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, from, to place) {
+		t.Parallel() // most of it waits for locks
 		for _, held := range []place{from, to} {
 			s := held.open(t)
 			_, err := convert(t.Context(), t, from, to, nil)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	_ = flag.Set("rapid.checks", "20") // unless the command line says otherwise; to make a database takes a while
+	_ = flag.Set("rapid.checks", "10") // unless the command line says otherwise; to make a database takes a while
 	code := m.Run()
 	if err := server.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
