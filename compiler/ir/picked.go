@@ -3,47 +3,21 @@ package ir
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // Picked is, in a vector loop, a value whose lanes are picked from a few vectors of elements that lie side by side, as
 // those of a few groups of channels, or from a few elements.
+// A width of 1 is that of elements that go to several lanes.
 type Picked struct {
-	Lane *expr.Var
-	// From are the first elements of the vectors, each of Width elements of one type; a width of 1 is that of elements
-	// that go to several lanes.
-	From  []*expr.Load
-	Width int64
+	Sources
 	// Picks has for each lane the place of its element: those of each vector come behind those of the one before.
 	Picks []int64
 }
 
-// DType is the type of a lane.
-func (p *Picked) DType() array.DType { return p.From[0].DType() }
-
-// Operands are the loop's variable and the first elements.
-func (p *Picked) Operands() []expr.Expr {
-	list := []expr.Expr{p.Lane}
-	for _, l := range p.From {
-		list = append(list, l)
-	}
-	return list
-}
-
 // Map replaces first elements by others.
 func (p *Picked) Map(f func(expr.Expr) expr.Expr) expr.Expr {
-	c := *p
-	c.From = make([]*expr.Load, len(p.From))
-	for k, l := range p.From {
-		c.From[k] = f(l).(*expr.Load)
-	}
-	return &c
-}
-
-// Source is one of the vectors, with its lanes those of a variable.
-func (p *Picked) Source(k int, lane *expr.Var) *expr.Load {
-	return p.From[k].Tensor.At(expr.AddE(p.From[k].Index[0], lane)).(*expr.Load)
+	return &Picked{Sources: p.mapped(f), Picks: p.Picks}
 }
 
 // Offsets is an index in the first lane, and how far from it the lanes' indices are; nil where that is not the same
@@ -95,7 +69,7 @@ func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []in
 	if count > mostPicked {
 		return nil
 	}
-	p := &Picked{Lane: lane, Width: width, Picks: make([]int64, len(offsets))}
+	p := &Picked{Sources: Sources{Lane: lane, Width: width}, Picks: make([]int64, len(offsets))}
 	for k := range count {
 		source := first
 		source.Const = min(start+k*width, end-width)
@@ -111,7 +85,7 @@ func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []in
 
 // pickElements picks lanes from elements, each of which goes to two on average; nil where there are too many.
 func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
-	p := &Picked{Lane: lane, Width: 1, Picks: make([]int64, len(offsets))}
+	p := &Picked{Sources: Sources{Lane: lane, Width: 1}, Picks: make([]int64, len(offsets))}
 	var distinct []int64
 	for k, offset := range offsets {
 		at := slices.Index(distinct, offset)
@@ -162,7 +136,7 @@ const MostTurns = mostPicked
 // TakeTurns picks the first elements of so many vectors, which lie step elements apart, then their second ones, and so
 // on.
 func TakeTurns(lane *expr.Var, t *expr.Tensor, first expr.Linear, step, vectors int64) *Picked {
-	p := &Picked{Lane: lane, Width: lane.Extent / vectors, Picks: make([]int64, lane.Extent)}
+	p := &Picked{Sources: Sources{Lane: lane, Width: lane.Extent / vectors}, Picks: make([]int64, lane.Extent)}
 	for k := range vectors {
 		source := first
 		source.Const += k * step

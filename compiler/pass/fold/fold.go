@@ -89,7 +89,7 @@ func (a added) width(lanes func(array.DType) int64) int64 {
 
 // folded is the loop that adds all neighbours.
 func (a added) folded(lanes func(array.DType) int64) *ir.For {
-	x := &ir.Folded{Lane: a.loop.Var, Width: a.width(lanes), Factor: a.apart}
+	x := &ir.Folded{Sources: ir.Sources{Lane: a.loop.Var, Width: a.width(lanes)}, Factor: a.apart}
 	for first := int64(0); first < a.apart*a.loop.Extent; first += x.Width {
 		x.From = append(x.From, a.from.At(a.at.Plus(expr.Linear{Const: first}, 1).Expr()).(*expr.Load))
 	}

@@ -116,11 +116,7 @@ func (p *printer) picked(n *ir.Picked) string {
 		}
 		width = p.lanes
 	} else {
-		p.whole(width, func(lane *expr.Var) {
-			for k := range n.From {
-				vectors[k] = p.vectorLoad(n.Source(k, lane))
-			}
-		})
+		vectors = p.sources(&n.Sources)
 	}
 	if n.Turns() {
 		return p.turns(n, vectors)
@@ -128,22 +124,20 @@ func (p *printer) picked(n *ir.Picked) string {
 	return p.among(n, vectors, 0, width)
 }
 
-// whole has what do prints be vectors of so many lanes.
-func (p *printer) whole(width int64, do func(lane *expr.Var)) {
+// sources are the vectors that lanes are made of, each loaded whole or in a register.
+func (p *printer) sources(s *ir.Sources) (vectors []string) {
 	lane, lanes := p.lane, p.lanes
-	p.lane, p.lanes = &expr.Var{Name: "k", Extent: width}, width
-	do(p.lane)
+	p.lane, p.lanes = &expr.Var{Name: "k", Extent: s.Width}, s.Width
+	for k := range s.From {
+		vectors = append(vectors, p.vectorLoad(s.Source(k, p.lane)))
+	}
 	p.lane, p.lanes = lane, lanes
+	return vectors
 }
 
 // folded adds neighbours: those of two vectors make one, again and again, and at last those of one vector half of one.
 func (p *printer) folded(n *ir.Folded) string {
-	vectors, width := make([]string, len(n.From)), n.Width
-	p.whole(width, func(lane *expr.Var) {
-		for k := range n.From {
-			vectors[k] = p.vectorLoad(n.Source(k, lane))
-		}
-	})
+	vectors, width := p.sources(&n.Sources), n.Width
 	for factor := n.Factor; factor > 1; factor /= 2 {
 		if len(vectors) == 1 {
 			width /= 2

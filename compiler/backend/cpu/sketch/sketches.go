@@ -51,7 +51,7 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			if matrices := tile.Matrices(s, g, u, t); matrices != nil {
 				return tiles.Family(), matrices
 			}
-			if f := folds.New(s, g, u, t, tiles.Ends(), tiles.Inside()); f != nil {
+			if f := folds.New(s, g, u, t, tiles); f != nil {
 				return tiles.Family(), f
 			}
 			if numerics == schedule.Strict {

@@ -149,27 +149,18 @@ func (x *folds) nest(z parameters) reuse.Nest {
 	return n
 }
 
-// feedCycles is what copying padding costs, where the settings put it.
+// feedCycles is what computing the stages that feed the reduction costs, where the settings put them.
 func (x *folds) feedCycles(z parameters, n reuse.Nest) float64 {
-	if !x.fed || z.feed == nest.Inline {
+	if !x.fed {
 		return 0
 	}
-	extents, times := append([]int64{}, n.Tile...), 1.0
-	switch z.feed {
-	case nest.Alone:
-		copy(extents, n.Limits)
-	case nest.InBlock:
-		n.Block(extents)
-		for _, loop := range n.Loops[3:] {
-			times *= float64(loop.Times)
-		}
-	case nest.InTile:
-		for _, loop := range n.Loops {
-			times *= float64(loop.Times)
-		}
+	perVector := 0.5 * float64(x.feedOps)
+	if z.feed == nest.Inline { // at each load
+		vectors := x.dataVectors(z, float64(x.vectors(z.outputs))) * float64(nest.CeilDiv(x.extents[x.out], z.outputs)*x.steps())
+		return perVector * vectors * float64(nest.CeilDiv(x.extents[x.col], z.columns)) * x.outside()
 	}
-	a := x.data()
-	cycles := times * a.Elements(extents) / float64(x.lanes) * copied * machine.Wide(x.target)
+	extents, times := n.Fed(z.feed)
+	cycles := times * x.data().Elements(extents) / float64(x.lanes) * (copied*machine.Wide(x.target) + perVector)
 	if z.feed == nest.Alone { // to the second cache and back, and a region of its own
 		return 2*cycles + machine.Region(x.target)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -45,8 +46,9 @@ type folds struct {
 	accesses []reuse.Access
 	fed      bool
 	ends     []reuse.Access
-	// inside is the part of the products whose data is not padding.
-	inside float64
+	// inside is the part of the products whose data is not padding; feedOps counts the operations on what feeds it.
+	inside  float64
+	feedOps int
 }
 
 // packable is the constant, with the dimensions that outputs and terms index.
@@ -68,12 +70,12 @@ type parameters struct {
 // leastTerms are lanes for which adding up pays.
 const leastTerms = 4
 
-// New is the schedules of a reduction, of whose nest the ends are given and which part of its products has data that
-// is not padding; nil where its groups are not small, or have no terms side by side.
-func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, ends []reuse.Access, inside float64) space.Family {
+// New is the schedules of a reduction beside those of its tile; nil where its groups are not small, or have no terms
+// side by side.
+func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, beside *tile.Tile) space.Family {
 	x := &folds{
 		target: t, unit: u, lanes: int64(t.CPU.VectorBytes) / array.Float32.Bytes(), out: len(acc.Axes) - 1, col: -1, row: -1,
-		terms: len(acc.Reduce) - 1, extents: acc.Tensor.Shape, ends: ends, inside: inside,
+		terms: len(acc.Reduce) - 1, extents: acc.Tensor.Shape, ends: beside.Ends(),
 	}
 	if acc.Combiner != expr.Sum || acc.Tensor.DType != array.Float32 || x.out < 1 || x.terms < 0 || len(u.Also) > 0 || x.lanes < leastTerms {
 		return nil
@@ -85,6 +87,7 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 	if x.factor = min(length&-length, x.lanes); x.factor < leastTerms || !x.findOperands(s, acc) {
 		return nil
 	}
+	x.inside, x.feedOps = beside.Feed()
 	x.choosePositions()
 	if x.col < 0 || len(x.tiles()) == 0 {
 		return nil
@@ -106,7 +109,11 @@ func (x *folds) findOperands(s *schedule.Schedule, acc *schedule.Stage) bool {
 	if s.Constant(data.Tensor) >= 0 {
 		data, weights = weights, data
 	}
-	return x.readsGroups(data, acc) && x.findWeights(s, weights, acc) && x.setAccesses(s, acc, data)
+	if !x.readsGroups(data, acc) || !x.findWeights(s, weights, acc) {
+		return false
+	}
+	x.setAccesses(s, acc, data)
+	return true
 }
 
 // readsGroups reports whether the terms of a sum lie side by side in the data, and those of small groups of outputs
@@ -146,7 +153,7 @@ func (x *folds) findWeights(s *schedule.Schedule, l *expr.Load, acc *schedule.St
 }
 
 // setAccesses notes what the reduction reads, and what feeds it.
-func (x *folds) setAccesses(s *schedule.Schedule, acc *schedule.Stage, data *expr.Load) bool {
+func (x *folds) setAccesses(s *schedule.Schedule, acc *schedule.Stage, data *expr.Load) {
 	x.accesses = reuse.Accesses(s, acc, []*expr.Tensor{s.ConstantTensor(x.weights.constant)})
 	if x.group > 1 {
 		a := &x.accesses[slices.IndexFunc(expr.Loads(acc.Body), func(l *expr.Load) bool { return l == data })]
@@ -159,7 +166,6 @@ func (x *folds) setAccesses(s *schedule.Schedule, acc *schedule.Stage, data *exp
 	for _, f := range x.unit.Feeds {
 		x.fed = x.fed || s.Stages[f].Tensor == data.Tensor
 	}
-	return true
 }
 
 // choosePositions chooses the last two axes of positions.

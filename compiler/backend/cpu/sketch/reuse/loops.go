@@ -2,6 +2,7 @@ package reuse
 
 import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -71,6 +72,25 @@ func (n Nest) Block(extents []int64) {
 			extents[loop.Axis] = min(extents[loop.Axis]*loop.Times, n.Limits[loop.Axis])
 		}
 	}
+}
+
+// Fed has the extents of the axes for which what feeds a reduction is computed at a time, and how often it is: on its
+// own, in the block or in the tile.
+func (n Nest) Fed(where int64) (extents []int64, times float64) {
+	extents, around := append([]int64{}, n.Tile...), n.Loops
+	switch where {
+	case nest.Alone:
+		copy(extents, n.Limits)
+		around = nil
+	case nest.InBlock:
+		n.Block(extents)
+		around = around[3:]
+	}
+	times = 1
+	for _, loop := range around {
+		times *= float64(loop.Times)
+	}
+	return extents, times
 }
 
 // scatter raises the fills of accesses whose lines lie apart: of the lines that follow them, a cache fetches some in

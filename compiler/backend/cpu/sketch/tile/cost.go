@@ -240,23 +240,12 @@ func (x *Tile) feedCycles(t *target.Target, z sizes, p Parameters, n reuse.Nest)
 	if x.fed == nil {
 		return 0
 	}
-	extents := append([]int64{}, n.Tile...)
-	times := 1.0
-	switch p.Feed {
-	case nest.Inline:
+	if p.Feed == nest.Inline {
 		return x.inlineCycles(t, z)
-	case nest.Alone:
-		copy(extents, n.Limits)
-	case nest.InBlock:
-		n.Block(extents)
-		for _, loop := range n.Loops[3:] {
-			times *= float64(loop.Times)
-		}
-	case nest.InTile:
+	}
+	extents, times := n.Fed(p.Feed)
+	if p.Feed == nest.InTile {
 		x.wholeRows(extents, z)
-		for _, loop := range n.Loops {
-			times *= float64(loop.Times)
-		}
 	}
 	elements := 1.0
 	for d := range x.fed.Shape {

@@ -8,8 +8,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Inside is the part of the reduction's products whose data is no padding; 0 where that is not known.
-func (x *Tile) Inside() float64 { return x.inside }
+// Feed is the part of the reduction's products whose data is no padding, 0 where that is not known, and how many
+// operations there are on each element of what feeds it.
+func (x *Tile) Feed() (inside float64, operations int) { return x.inside, x.feedOps }
 
 // Ends are what the maps behind the reduction read, and all that the nest stores; nil for a single sum.
 func (x *Tile) Ends() []reuse.Access {
