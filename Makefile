@@ -32,9 +32,11 @@ test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that the
 	@scripts/packages.sh test
 	cd tools/deploy && $(GO) test -count=1 ./...
 
-race: ## the same under the race detector
+race: ## the same under the race detector, where anything runs side by side
 	@scripts/packages.sh test
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
+	@alone="$$(scripts/alone.sh)" && others="$$($(GO) list ./... | grep -vxF "$$alone")" && \
+	CGO_ENABLED=1 $(GO) test -race -p $(PACKAGES) -timeout $(TIMEOUT) $(LONGEST) $$others && \
+	$(GO) test -p $(PACKAGES) -timeout $(TIMEOUT) $$alone
 
 RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'
