@@ -46,10 +46,14 @@ func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int6
 // mostPicked is the most vectors that lanes are picked from.
 const mostPicked = 4
 
-// Pick picks for each lane the element of a tensor that lies so far behind the first: from two elements, whose loads
-// need no register for what other steps pick, from two vectors of as many elements as there are lanes, from as few
-// elements as they are, or from a few more vectors; nil where those do not have them all.
+// Pick picks for each lane the element of a tensor that lies so far behind the first: from a short vector that is
+// repeated, from two elements, whose loads need no register for what other steps pick, from two vectors of as many
+// elements as there are lanes, from as few elements as they are, or from a few more vectors; nil where those do not
+// have them all.
 func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
+	if p := pickRun(lane, t, first, offsets); p != nil {
+		return p
+	}
 	few := pickElements(lane, t, first, offsets)
 	if few != nil && len(few.From) <= 2 {
 		return few
@@ -58,6 +62,37 @@ func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *P
 		return p
 	}
 	return few
+}
+
+// leastRun is the bytes of the shortest run of elements that a load repeats.
+const leastRun = 16
+
+// pickRun picks the elements of a vector shorter than that of the lanes over and over, which loads do by themselves;
+// nil where the lanes are others.
+func pickRun(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
+	run := repeated(offsets)
+	if run*t.DType.Bytes() < leastRun || run == lane.Extent {
+		return nil
+	}
+	p := &Picked{Sources: Sources{Lane: lane, Width: run, From: []*expr.Load{t.At(first.Plus(expr.Linear{Const: offsets[0]}, 1).Expr()).(*expr.Load)}}}
+	for k := range offsets {
+		p.Picks = append(p.Picks, int64(k)%run)
+	}
+	return p
+}
+
+// repeated is how many neighbours, a power of two, the offsets repeat; 0 where they do not.
+func repeated(offsets []int64) int64 {
+	run := int64(1)
+	for run < int64(len(offsets)) && offsets[run] == offsets[run-1]+1 {
+		run++
+	}
+	for k, offset := range offsets {
+		if run&(run-1) != 0 || offset != offsets[0]+int64(k)%run {
+			return 0
+		}
+	}
+	return run
 }
 
 // pickVectors picks lanes from vectors; nil where that takes too many.

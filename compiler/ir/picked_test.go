@@ -1,0 +1,43 @@
+package ir_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// TestRunsThatRepeatAreLoadedOnce: a load repeats a run of 16 bytes or more; shorter ones are picked from what is
+// loaded whole.
+func TestRunsThatRepeatAreLoadedOnce(t *testing.T) {
+	lane := &expr.Var{Name: "k", Extent: 16}
+	t0 := ir.Flat("t0", array.Float32, 64)
+	for _, c := range []struct {
+		offsets []int64
+		width   int64
+	}{
+		{[]int64{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}, 4},
+		{[]int64{8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11}, 4},
+		{[]int64{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}, 8},
+		{[]int64{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 4}, 16},         // the last is another
+		{[]int64{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0}, 16},         // three are no vector
+		{[]int64{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}, 16},         // nothing repeats
+		{[]int64{4, 5, 6, 7, 4, 5, 6, 7, 12, 13, 14, 15, 12, 13, 14, 15}, 16}, // two runs
+	} {
+		p := ir.Pick(lane, t0, expr.Linear{Const: 16}, c.offsets)
+		if p == nil || p.Width != c.width {
+			t.Errorf("%v: picked from %+v, want vectors of %d", c.offsets, p, c.width)
+			continue
+		}
+		var got []int64
+		for _, pick := range p.Picks {
+			first := expr.Linearize(p.From[pick/p.Width].Index[0]).Const
+			got = append(got, first+pick%p.Width-16)
+		}
+		if !slices.Equal(got, c.offsets) {
+			t.Errorf("%v: picks %v", c.offsets, got)
+		}
+	}
+}
