@@ -18,14 +18,14 @@ func (x *folds) Apply(s *schedule.Schedule, p parameters) error {
 	if b.Err != nil {
 		return b.Err
 	}
-	partial, err := s.RFactor(u.Acc, x.terms, x.factor, schedule.Lanes)
+	partial, err := s.RFactor(u.Acc, x.terms, z.factor, schedule.Lanes)
 	if err != nil {
 		return err
 	}
 	block, tile := x.outerNest(b, z)
 	b.ComputeAt(u.Acc, u.Out, tile)
 	b.ComputeAt(partial, u.Out, tile)
-	x.sumNest(b)
+	x.sumNest(b, z)
 	x.partialNest(b, partial, z)
 	x.pack(b, z)
 	for _, f := range u.Feeds {
@@ -64,15 +64,30 @@ func (x *folds) outerNest(b *nest.Builder, z parameters) (block, tile int) {
 	return block, tiles
 }
 
-// sumNest adds up the lanes of a tile's partial sums.
-func (x *folds) sumNest(b *nest.Builder) {
+// sumNest adds up the lanes of a tile's partial sums. Where its outputs are less than a vector, those of a few columns
+// are one.
+func (x *folds) sumNest(b *nest.Builder, z parameters) {
+	acc, terms := x.unit.Acc, len(x.extents)
+	vector, columns := x.out, x.col
+	if side := x.sideBySide(z); side > 1 {
+		var column int
+		columns, column = b.Split(acc, x.col, side, schedule.Peel)
+		vector = b.Fuse(acc, []int{column, x.out})
+	}
 	if b.Err != nil {
 		return
 	}
-	acc, terms := x.unit.Acc, len(x.extents)
-	b.Do(b.S.Reorder(acc, append(x.around(), x.col, terms, x.out)...))
-	b.Mark(b.S.Unroll, acc, x.col, terms)
-	b.Mark(b.S.Vectorize, acc, x.out)
+	b.Do(b.S.Reorder(acc, append(x.around(), columns, terms, vector)...))
+	b.Mark(b.S.Unroll, acc, columns, terms)
+	b.Mark(b.S.Vectorize, acc, vector)
+}
+
+// sideBySide is how many columns have their sums in one vector.
+func (x *folds) sideBySide(z parameters) int64 {
+	if n := x.lanes / z.outputs; n > 1 && z.columns%n == 0 {
+		return n
+	}
+	return 1
 }
 
 // around are the axes that a tile has one of.
@@ -91,7 +106,7 @@ func (x *folds) partialNest(b *nest.Builder, partial int, z parameters) {
 	axes := len(x.extents) + 1
 	vectors, lane := b.Split(partial, b.Fuse(partial, []int{x.out, axes - 1}), x.lanes, schedule.Peel)
 	extents := slices.Clone(x.reduce)
-	extents[x.terms] /= x.factor
+	extents[x.terms] /= z.factor
 	var reduction []int
 	for k := range x.reduce {
 		reduction = append(reduction, axes+k)
@@ -118,12 +133,12 @@ func (x *folds) pack(b *nest.Builder, z parameters) {
 		switch d {
 		case w.out:
 		case w.terms:
-			dims = append(dims, schedule.PackDim{Dim: d, Factor: x.factor})
+			dims = append(dims, schedule.PackDim{Dim: d, Factor: z.factor})
 		default:
 			dims = append(dims, schedule.PackDim{Dim: d})
 		}
 	}
-	dims = append(dims, schedule.PackDim{Dim: w.out, Factor: z.outputs, Inner: true}, schedule.PackDim{Dim: w.terms, Factor: x.factor, Inner: true})
+	dims = append(dims, schedule.PackDim{Dim: w.out, Factor: z.outputs, Inner: true}, schedule.PackDim{Dim: w.terms, Factor: z.factor, Inner: true})
 	if b.Err == nil {
 		b.Do(b.S.Pack(w.constant, dims))
 	}

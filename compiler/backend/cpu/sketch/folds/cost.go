@@ -62,13 +62,13 @@ func (x *folds) outside() float64 {
 
 // cycles is what a tile of so many outputs takes, of which that part of the products is not padding.
 func (x *folds) cycles(z parameters, outputs int64, inside float64) float64 {
-	t, vectors := x.target, float64(x.vectors(outputs))
+	t, vectors := x.target, float64(x.vectors(outputs, z.factor))
 	acc := vectors * float64(z.columns)
 	picked := x.dataVectors(z, vectors)
 	// What columns of a window share is in registers at once; what has none is stored and loaded again.
 	over := acc + x.shared(z)*picked + 2 - float64(t.CPU.VectorRegisters)
 	loads := vectors + picked + spilled*max(0, over)
-	if x.group > 1 && x.group*x.factor%x.lanes != 0 {
+	if x.group > 1 && x.group*z.factor%x.lanes != 0 {
 		loads += picked // what is picked lies in two vectors
 	}
 	if x.group == 1 {
@@ -78,19 +78,29 @@ func (x *folds) cycles(z parameters, outputs int64, inside float64) float64 {
 	loading := machine.Loading(t, loads, 0)
 	step := max(busy, loading, machine.ResultLatency, (acc+picked+loads+2/float64(z.unroll))/machine.Issue)
 	step += machine.Hidden*min(busy, loading) + 0.5/float64(z.unroll)
-	folding := vectors - 1
-	if whole := outputs * x.factor; whole < x.lanes*x.factor { // and halves of what is left
-		folding += float64(bits.Len64(uint64(min(x.factor, x.lanes/outputs)))) - 1
+	steps := inside * float64(x.steps(z.factor))
+	return steps*step + foldCycles*x.foldings(z, outputs) + storeCycles*float64(z.columns)*float64(len(x.ends)) + tileCycles
+}
+
+// foldings is how often two vectors make one, or halves of one do, until the sums of a tile of so many outputs are in
+// lanes of their own.
+func (x *folds) foldings(z parameters, outputs int64) float64 {
+	columns, vectors := float64(z.columns), float64(x.vectors(outputs, z.factor))
+	if outputs == z.outputs && x.sideBySide(z) > 1 {
+		return columns * vectors * (1 - 1/float64(z.factor))
 	}
-	steps := inside * float64(x.steps())
-	return steps*step + float64(z.columns)*(foldCycles*folding+storeCycles*float64(len(x.ends))) + tileCycles
+	halves := 0.0
+	if outputs < x.lanes {
+		halves = float64(bits.Len64(uint64(min(z.factor, x.lanes/outputs)))) - 1
+	}
+	return columns * (vectors - 1 + halves)
 }
 
 // dataVectors is how many vectors of data a step loads for a tile of so many vectors in a position: what one column of
 // a window loads, the next does not load again where both are written out.
 func (x *folds) dataVectors(z parameters, vectors float64) float64 {
 	groups := vectors
-	if same := float64(x.group*x.factor) / float64(x.lanes); same > 1 {
+	if same := float64(x.group*z.factor) / float64(x.lanes); same > 1 {
 		groups = max(1, vectors/same)
 	}
 	extents := make([]int64, len(x.extents)+len(x.reduce))
@@ -156,7 +166,7 @@ func (x *folds) feedCycles(z parameters, n reuse.Nest) float64 {
 	}
 	perVector := 0.5 * float64(x.feedOps)
 	if z.feed == nest.Inline { // at each load
-		vectors := x.dataVectors(z, float64(x.vectors(z.outputs))) * float64(nest.CeilDiv(x.extents[x.out], z.outputs)*x.steps())
+		vectors := x.dataVectors(z, float64(x.vectors(z.outputs, z.factor))) * float64(nest.CeilDiv(x.extents[x.out], z.outputs)*x.steps(z.factor))
 		return perVector * vectors * float64(nest.CeilDiv(x.extents[x.col], z.columns)) * x.outside()
 	}
 	extents, times := n.Fed(z.feed)

@@ -39,9 +39,9 @@ type folds struct {
 	// the reduction.
 	out, col, row, terms int
 	extents, reduce      []int64
-	// factor is how many terms of a sum are lanes, a power of two; group how many outputs have the same data.
-	factor, group int64
-	weights       packable
+	// most is how many terms of a sum may be lanes, a power of two; group how many outputs have the same data.
+	most, group int64
+	weights     packable
 	// accesses are those of the data, of the constants and of the result; fed is set where a stage feeds the data.
 	accesses []reuse.Access
 	fed      bool
@@ -58,6 +58,8 @@ type packable struct{ constant, out, terms, rank int }
 type parameters struct {
 	// columns x outputs are the tile.
 	columns, outputs int64
+	// factor is how many terms of a sum are lanes, a power of two.
+	factor int64
 	// rows are the most rows of a block; order is 0 where all outputs of a block come before the next one, and 1 where
 	// all blocks do before the next outputs.
 	rows, order int64
@@ -84,12 +86,12 @@ func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Targe
 		x.reduce = append(x.reduce, r.Extent)
 	}
 	length := x.reduce[x.terms]
-	if x.factor = min(length&-length, x.lanes); x.factor < leastTerms || !x.findOperands(s, acc) {
+	if x.most = min(length&-length, x.lanes); x.most < leastTerms || !x.findOperands(s, acc) {
 		return nil
 	}
 	x.inside, x.feedOps = beside.Feed()
 	x.choosePositions()
-	if x.col < 0 || len(x.tiles()) == 0 {
+	if x.col < 0 || len(x.tiles(x.most)) == 0 {
 		return nil
 	}
 	return &space.Sketch[parameters]{Open: x.open(), Variants: []space.Variant[parameters]{{By: Algorithm, Structure: x}}, Good: x.seeds()}
@@ -181,12 +183,22 @@ func (x *folds) choosePositions() {
 	}
 }
 
-// tiles are the numbers of outputs that a tile may have: vectors of them are whole, and it is known which groups they
-// are in; what is left at the end is a power of two, too.
-func (x *folds) tiles() (list []int64) {
+// factors are the numbers of terms that may be lanes, the most first.
+func (x *folds) factors() (list []int64) {
+	for n := x.most; n >= leastTerms; n /= 2 {
+		if len(x.tiles(n)) > 0 {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// tiles are the numbers of outputs that a tile may have with so many terms in lanes: vectors of them are whole, and it
+// is known which groups they are in; what is left at the end is a power of two, too. Fewer terms have fewer of them.
+func (x *folds) tiles(factor int64) (list []int64) {
 	for n := x.lanes; n > 1; n /= 2 {
 		rest := x.extents[x.out] % n
-		if n*x.factor >= x.lanes && n <= x.extents[x.out] && rest&(rest-1) == 0 && (n%x.group == 0 || x.group%n == 0) {
+		if n*factor >= x.lanes && n <= x.extents[x.out] && rest&(rest-1) == 0 && (n%x.group == 0 || x.group%n == 0) {
 			list = append(list, n)
 		}
 	}
@@ -194,17 +206,18 @@ func (x *folds) tiles() (list []int64) {
 }
 
 // vectors are the partial sums of a position.
-func (x *folds) vectors(outputs int64) int64 { return nest.CeilDiv(outputs*x.factor, x.lanes) }
+func (x *folds) vectors(outputs, factor int64) int64 { return nest.CeilDiv(outputs*factor, x.lanes) }
 
 // open are the knobs.
 func (x *folds) open() []space.Parameter[parameters] {
 	type p = parameters
 	open := []space.Parameter[p]{
 		nest.Knob("fw", func(p *p) *int64 { return &p.columns }, nest.AtMost(x.extents[x.col], 1, 2, 3, 4, 6, 7, 8, 12, 14)...),
-		nest.Knob("fo", func(p *p) *int64 { return &p.outputs }, x.tiles()...),
+		nest.Knob("fo", func(p *p) *int64 { return &p.outputs }, x.tiles(x.most)...),
+		nest.Knob("ff", func(p *p) *int64 { return &p.factor }, x.factors()...),
 		nest.Knob("fb", func(p *p) *int64 { return &p.rows }, nest.AtMost(x.extent(x.row), 1, 2, 4, 7, 8, 14, 16, 28, 56, 1024)...),
 		nest.Knob("ford", func(p *p) *int64 { return &p.order }, 0, 1),
-		nest.Unrolling(nest.Knob("fku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(x.steps(), 1, 2, 4, 8, 16, 32)...)),
+		nest.Unrolling(nest.Knob("fku", func(p *p) *int64 { return &p.unroll }, nest.AtMost(x.steps(leastTerms), 1, 2, 4, 8, 16, 32)...)),
 	}
 	if x.fed {
 		open = append(open, nest.Knob("ffeed", func(p *p) *int64 { return &p.feed }, nest.Inline, nest.Alone, nest.InBlock, nest.InTile))
@@ -214,11 +227,13 @@ func (x *folds) open() []space.Parameter[parameters] {
 
 // seeds are tiles that fill the registers.
 func (x *folds) seeds() (list []space.Candidate[parameters]) {
-	for _, n := range x.tiles() {
-		for _, columns := range []int64{1, 2, 3, 4, 7, 14} {
-			for _, feed := range []int64{nest.Inline, nest.Alone} {
-				p := parameters{columns: columns, outputs: n, rows: 7, unroll: 4, feed: feed}
-				list = append(list, space.Candidate[parameters]{By: Algorithm, Parameters: p})
+	for _, factor := range x.factors() {
+		for _, n := range x.tiles(factor) {
+			for _, columns := range []int64{1, 2, 3, 4, 7, 14} {
+				for _, feed := range []int64{nest.Inline, nest.Alone} {
+					p := parameters{columns: columns, outputs: n, factor: factor, rows: 7, unroll: 4, feed: feed}
+					list = append(list, space.Candidate[parameters]{By: Algorithm, Parameters: p})
+				}
 			}
 		}
 	}
@@ -233,12 +248,15 @@ func (x *folds) extent(axis int) int64 {
 }
 
 // steps is how many steps a sum takes.
-func (x *folds) steps() int64 { return nest.Product(x.reduce) / x.factor }
+func (x *folds) steps(factor int64) int64 { return nest.Product(x.reduce) / factor }
 
 // sizes are the numbers that follow from the parameters.
 func (x *folds) sizes(p parameters) parameters {
-	if p.outputs == 0 { // that is no knob
-		p.outputs = x.tiles()[0]
+	if p.factor == 0 { // that is no knob
+		p.factor = x.factors()[0]
+	}
+	if p.outputs == 0 { // neither
+		p.outputs = x.tiles(p.factor)[0]
 	}
 	p.columns, p.unroll = max(1, p.columns), max(1, p.unroll)
 	p.rows = nest.DivisorAtMost(x.extent(x.row), max(1, p.rows))
@@ -248,10 +266,10 @@ func (x *folds) sizes(p parameters) parameters {
 // Legal implements space.Structure.
 func (x *folds) Legal(p parameters) error {
 	z := x.sizes(p)
-	if !slices.Contains(x.tiles(), z.outputs) || z.columns > x.extents[x.col] {
-		return fmt.Errorf("space: a tile of %dx%d outputs cuts through groups of %d", z.columns, z.outputs, x.group)
+	if !slices.Contains(x.tiles(z.factor), z.outputs) || z.columns > x.extents[x.col] {
+		return fmt.Errorf("space: a tile of %dx%d outputs by %d terms cuts through vectors, or groups of %d", z.columns, z.outputs, z.factor, x.group)
 	}
-	r := core.RegisterTile{Rows: z.columns, Vectors: x.vectors(z.outputs), Unroll: z.unroll, Whole: z.unroll >= x.steps()}
+	r := core.RegisterTile{Rows: z.columns, Vectors: x.vectors(z.outputs, z.factor), Unroll: z.unroll, Whole: z.unroll >= x.steps(z.factor)}
 	r.More = 2 - r.Vectors // constants come from memory
 	return r.Legal(x.target)
 }
