@@ -47,9 +47,10 @@ type TrackerConfig struct {
 	Logger *slog.Logger
 	// Drift says how devices are judged by their calibrations; zero values mean the defaults.
 	Drift drift.Policy
-	// Ready, when set, is called once with the addresses that are served, before the first call can come.
+	// Ready, when set, is called with the addresses that are served, before the first call can come: once, and again
+	// whenever a tracker serves that stood by meanwhile.
 	Ready func(rpc, web net.Addr)
-	// Failing hears once that the records cannot be written, with which RunTracker ends; nil = it is logged.
+	// Failing hears that the records cannot be written, with which RunTracker ends; nil = it is logged.
 	Failing func(error)
 }
 
@@ -59,30 +60,90 @@ type Patience struct {
 	MaxAttempts                                 uint32
 }
 
-// RunTracker is the life of a tracker, until ctx ends or its disk fails.
+// RunTracker is the life of a tracker, until ctx ends or its disk fails. While another one has its database it stands
+// by, and again when another one has taken that over.
 func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	kind, err := registry.Of(cfg.Store)
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
-	store, err := kind.Open(cfg.Store, cfg.Records)
-	if err != nil {
-		return err
-	}
-	security, closer, err := cfg.Security.open(cfg.Logger)
-	if err != nil {
-		return errors.Join(fmt.Errorf("tracker: %w", err), store.Close())
-	}
 	life, end := context.WithCancel(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() { limitMemory(life) })
-	err = serve(ctx, cfg, store, security)
+	for {
+		err = serveOnce(ctx, cfg, kind)
+		if !errors.Is(err, records.ErrTakenOver) || ctx.Err() != nil {
+			break
+		}
+		cfg.Logger.Warn("another tracker has the database now", "error", err)
+	}
 	end()
 	memory.Wait()
-	return errors.Join(err, store.Close(), closer.Close())
+	return err
 }
 
-func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security tracker.Security) error {
+// serveOnce opens the store and serves, until ctx ends, the disk fails, or another tracker takes the store over.
+func serveOnce(ctx context.Context, cfg TrackerConfig, kind registry.Kind) error {
+	var by *tracker.Standby // nil = it does not stand by
+	store, err := openStore(ctx, cfg, kind, func() (err error) {
+		cfg.Logger.Info("another tracker has the database, standing by", "grpc", cfg.Listen, "http", cfg.HTTP)
+		by, err = standBy(cfg)
+		return err
+	})
+	end := func() error {
+		if by == nil {
+			return nil
+		}
+		return by.Close()
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return end()
+	case err != nil:
+		return errors.Join(err, end())
+	}
+	security, closer, err := cfg.Security.open(cfg.Logger)
+	if err != nil {
+		return errors.Join(fmt.Errorf("tracker: %w", err), store.Close(), end())
+	}
+	return errors.Join(serve(ctx, cfg, store, security, end), store.Close(), closer.Close())
+}
+
+func openStore(ctx context.Context, cfg TrackerConfig, kind registry.Kind, standsBy func() error) (records.Store, error) {
+	if kind.StandBy == nil {
+		return kind.Open(cfg.Store, cfg.Records)
+	}
+	return kind.StandBy(ctx, cfg.Store, standsBy)
+}
+
+// standBy answers at the tracker's addresses. The audit log belongs to the one that serves.
+func standBy(cfg TrackerConfig) (*tracker.Standby, error) {
+	cfg.Security.AuditFile, cfg.Security.AuditTo = "", nil
+	security, _, err := cfg.Security.open(cfg.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("tracker: %w", err)
+	}
+	rpc, web, err := listen(cfg)
+	if err != nil {
+		return nil, err
+	}
+	by, err := tracker.StandBy(security, cfg.Logger, newRegistry(), rpc, web)
+	if err != nil {
+		return nil, errors.Join(err, rpc.Close(), closeListener(web))
+	}
+	return by, nil
+}
+
+func closeListener(lis net.Listener) error {
+	if lis == nil {
+		return nil
+	}
+	return lis.Close()
+}
+
+// serve serves with a store that is open. ended ends what answers at the tracker's addresses while it stands by: not
+// before all is ready to go on.
+func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security tracker.Security, ended func() error) error {
 	registry := newRegistry()
 	t, err := tracker.New(tracker.Config{
 		Store: store, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
@@ -91,22 +152,32 @@ func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security
 		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups, Failing: cfg.Failing,
 	})
 	if err != nil {
-		return fmt.Errorf("tracker: %w", err)
+		return errors.Join(fmt.Errorf("tracker: %w", err), ended())
 	}
-	rpc, err := tracker.Listen(cfg.Listen)
+	if err := ended(); err != nil {
+		return err
+	}
+	rpc, web, err := listen(cfg)
 	if err != nil {
 		return err
 	}
-	var web net.Listener
-	var webAddr net.Addr
-	if cfg.HTTP != "" {
-		if web, err = tracker.Listen(cfg.HTTP); err != nil {
-			return errors.Join(err, rpc.Close())
-		}
-		webAddr = web.Addr()
-	}
 	if cfg.Ready != nil {
-		cfg.Ready(rpc.Addr(), webAddr)
+		var at net.Addr
+		if web != nil {
+			at = web.Addr()
+		}
+		cfg.Ready(rpc.Addr(), at)
 	}
 	return t.Serve(ctx, rpc, web)
+}
+
+// listen listens where calls are served, and where pages are (nil = nowhere).
+func listen(cfg TrackerConfig) (rpc, web net.Listener, err error) {
+	if rpc, err = tracker.Listen(cfg.Listen); err != nil || cfg.HTTP == "" {
+		return rpc, nil, err
+	}
+	if web, err = tracker.Listen(cfg.HTTP); err != nil {
+		return nil, nil, errors.Join(err, rpc.Close())
+	}
+	return rpc, web, nil
 }

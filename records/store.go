@@ -141,6 +141,9 @@ type Remote interface {
 	// OnAway has f told each time that the server is away, and why, and that it is back (nil). f must not block, nor
 	// call the store.
 	OnAway(f func(why error))
+	// OnFailed has f told once that every commit fails from here on, and why: ErrTakenOver when another process has
+	// the store. f is held to what OnAway says.
+	OnFailed(f func(why error))
 }
 
 // Transaction is what a transaction of the store came to.

@@ -78,20 +78,26 @@ func asker(r *http.Request) string {
 
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
 func (t *Tracker) newSite(g *authorisation.Gate) *http.Server {
-	limits := t.cfg.Security.limits().WithDefaults()
 	pages := t.HTTPHandler()
 	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, authorisation.RefusePage)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		bounded.ServeHTTP(w, r)
+	})
+	return t.cfg.Security.site(g.HTTP(handler, health.LivePath, health.ReadyPath), t.log)
+}
+
+// site is a server of pages that keeps peers within limits.
+func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
+	limits := s.limits().WithDefaults()
 	return &http.Server{
-		Handler: g.HTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath {
-				pages.ServeHTTP(w, r)
-				return
-			}
-			bounded.ServeHTTP(w, r)
-		}), health.LivePath, health.ReadyPath),
+		Handler:           pages,
 		ReadHeaderTimeout: limits.Handshake, ReadTimeout: limits.Handshake, WriteTimeout: limits.Stall, IdleTimeout: limits.Idle,
 		MaxHeaderBytes: int(limits.HeaderBytes),
-		ErrorLog:       slog.NewLogLogger(t.log.Handler(), slog.LevelDebug), // what scanners send is no news
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what scanners send is no news
 	}
 }
 

@@ -160,7 +160,10 @@ func New(cfg Config) (*Tracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.metrics, err = telemetry.New(cfg.Registerer, t.sources()); err != nil {
+	if t.metrics, err = telemetry.New(cfg.Registerer, t.sources()); err == nil {
+		err = telemetry.Active(cfg.Registerer, true)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
 	t.upkeep = upkeep.New(upkeep.Upkeep{

@@ -57,6 +57,9 @@ const (
 	AnswerRoom  Room = "answers"
 )
 
+// LeastPing is how much time peers leave between two pings.
+const LeastPing = 5 * time.Second
+
 // Guard has a server keep limits.
 type Guard struct {
 	Config
@@ -95,7 +98,7 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, MaxConnectionAgeGrace: l.AgeGrace, Time: l.Ping, Timeout: l.Ping / 2,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: LeastPing, PermitWithoutStream: true}),
 		grpc.InTapHandle(g.tap),
 		grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream),
 	}

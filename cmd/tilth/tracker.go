@@ -45,7 +45,8 @@ It serves this machine only, unless it has a certificate and authenticates calle
 
 Jobs and records are in a file of --data, or in the database that --store names. Its
 password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD, as for PostgreSQL's own
-programs. One tracker at a time has a database; artifacts stay in --data.`,
+programs. One tracker at a time has a database; others stand by, and one of them takes
+over within five seconds when that one fails. Artifacts stay in --data.`,
 		Example: `  tilth tracker
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --store postgres://tilth@db.example.com/tilth

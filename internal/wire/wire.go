@@ -33,6 +33,8 @@ const (
 	ReasonUnwritten = "UNWRITTEN"
 	// ReasonStoreAway comes with UNAVAILABLE: the server of the tracker's database is away; try again later.
 	ReasonStoreAway = "STORE_AWAY"
+	// ReasonStandby comes with UNAVAILABLE: the tracker stands by, and another one serves; ask at another address.
+	ReasonStandby = "STANDBY"
 	// ReasonQuota comes with RESOURCE_EXHAUSTED: the owner has what it may have, and the message says of what.
 	ReasonQuota = "QUOTA"
 	// ReasonRate comes with RESOURCE_EXHAUSTED and a RetryInfo: the caller calls too often; try again when that says.

@@ -62,6 +62,17 @@ func (db *DB) OnAway(f func(error)) {
 	db.onAway = f
 }
 
+// OnFailed implements records.Remote.
+func (db *DB) OnFailed(f func(error)) {
+	db.mu.Lock()
+	db.onFailed = f
+	failed := db.failed
+	db.mu.Unlock()
+	if failed != nil {
+		f(failed)
+	}
+}
+
 // doubt has the writer look whether the server is there, since somebody did not find it.
 func (db *DB) doubt() {
 	select {

@@ -48,6 +48,9 @@ func openStopped(ctx context.Context, address string, opts Options, prepare func
 		err = fmt.Errorf("%w: stop the tracker first", err)
 	}
 	if err == nil {
+		err = quieten(ctx, db.conn.Conn)
+	}
+	if err == nil {
 		err = prepare(db.conn.Conn)
 	}
 	if err == nil {

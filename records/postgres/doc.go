@@ -4,7 +4,9 @@
 //
 // One process at a time has the database. It holds an advisory lock, and whoever gets that begins an epoch. Every
 // transaction that writes checks, and locks, the row that says which epoch it is: a process that lost the database
-// without knowing writes nothing any more (fencing). See tracker.go.
+// without knowing writes nothing any more (fencing). See tracker.go. It gives signs of life, and another process that
+// waits takes over when these end. That only decides when to take over: what is written is safe by the epoch. See
+// heartbeat.go and await.go.
 //
 // One goroutine writes; whatever was handed in while it was busy goes into the next transaction together. When the
 // server is away it waits, and goes on when it is back. Each transaction has a number, which it writes, too: where a

@@ -205,15 +205,32 @@ func (l *line) mend() {
 	l.isCut, l.lost = false, [2]bool{}
 }
 
-// do has a statement done in a database.
-func do(t *testing.T, address, sql string) {
+// connect makes a connection of the test's own.
+func connect(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return conn
+}
+
+// do has a statement done in a database.
+func do(t *testing.T, address, sql string) {
+	t.Helper()
+	conn := connect(t, address)
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask asks a database for a row.
+func ask(t *testing.T, address, sql string, to ...any) {
+	t.Helper()
+	conn := connect(t, address)
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(t.Context(), sql).Scan(to...); err != nil {
 		t.Fatal(err)
 	}
 }

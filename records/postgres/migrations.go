@@ -64,6 +64,14 @@ var migrations = []string{
 	-- Conversion: the rows of another store are copied into the database; empty = they are not
 	ALTER TABLE tracker ADD COLUMN conversion bytea NOT NULL DEFAULT '';
 	`,
+	`
+	-- Signs of life of the process that has the database, counted apart from its transactions, which may hold the row of
+	-- the epoch for long; 0 = it gives none. Looks are those of processes that wait for it to end.
+	CREATE TABLE heartbeat (
+		one boolean PRIMARY KEY DEFAULT true CHECK (one), beats bigint NOT NULL, looks bigint NOT NULL
+	);
+	INSERT INTO heartbeat (beats, looks) VALUES (0, 0);
+	`,
 }
 
 // leastServer is the oldest version of PostgreSQL that does, as the server says it.

@@ -51,19 +51,22 @@ type DB struct {
 	transaction int64    // number of the last one
 	groups      *groups
 
-	mu      sync.Mutex
-	queue   []commit
-	failed  error
-	away    error
-	onAway  func(error)
-	observe func(records.Transaction)
-	closing bool
-	imports int64 // number of the last one
-	size    int64 // as it was when the server said it last
-	wake    chan struct{}
-	doubted chan struct{} // holds an element when a look-up did not find the server
-	ending  chan struct{} // closed when closing is set
-	stopped chan struct{}
+	mu     sync.Mutex
+	queue  []commit
+	failed error
+	away   error
+	onAway func(error)
+	// onFailed hears once that every commit fails.
+	onFailed func(error)
+	observe  func(records.Transaction)
+	closing  bool
+	imports  int64 // number of the last one
+	size     int64 // as it was when the server said it last
+	wake     chan struct{}
+	doubted  chan struct{} // holds an element when a look-up did not find the server
+	ending   chan struct{} // closed when closing is set
+	stopped  chan struct{} // closed by the writer
+	silent   chan struct{} // closed by the one that counts heartbeats
 }
 
 // Open opens the database at an address, as postgres://USER@HOST:PORT/DATABASE, and makes its tables when there are
@@ -71,6 +74,35 @@ type DB struct {
 // it is to be found anew. One process at a time can: ErrLocked while another one has it. ErrVersion when its schema is
 // a newer one.
 func Open(address string, opts Options) (*DB, error) {
+	ctx := context.Background()
+	return open(ctx, address, opts, func(db *DB) error {
+		ctx, cancel := context.WithTimeout(ctx, openTimeout)
+		defer cancel()
+		err := db.acquire(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout))
+		if errors.Is(err, records.ErrLocked) {
+			err = fmt.Errorf("%w: stop it, or ask it instead (--tracker)", err)
+		}
+		return err
+	})
+}
+
+// Await is Open for a process that stands by: while another one has the database it waits, until that gives it up, or
+// has given no sign of life for some seconds. standsBy is called once when the wait begins; an error of it ends that,
+// as does the end of ctx, with its cause. A server that is away ends it at the start only.
+func Await(ctx context.Context, address string, opts Options, standsBy func() error) (*DB, error) {
+	return open(ctx, address, opts, func(db *DB) (err error) {
+		if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
+			return err
+		}
+		if err := standsBy(); err != nil {
+			return err
+		}
+		return db.await(ctx)
+	})
+}
+
+// open opens the database once lock has made the connection that holds the lock.
+func open(ctx context.Context, address string, opts Options, lock func(*DB) error) (*DB, error) {
 	servers, err := parse(address)
 	if err != nil {
 		return nil, err
@@ -79,9 +111,8 @@ func Open(address string, opts Options) (*DB, error) {
 		name: nameOf(servers), life: cmp.Or(opts.Life, records.NewLife()), groups: newGroups(),
 		timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout),
 		wake:    make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
+		silent: make(chan struct{}),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
 	for _, s := range servers {
 		db.servers = append(db.servers, s.ConnConfig)
 	}
@@ -95,22 +126,26 @@ func Open(address string, opts Options) (*DB, error) {
 	if db.pool, err = pgxpool.NewWithConfig(ctx, readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", db.name, err)
 	}
-	if err := db.begin(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout)); err != nil {
-		if db.conn != nil {
-			err = errors.Join(err, db.conn.Close(ctx))
-		}
+	if err = lock(db); err == nil {
+		err = db.begin(ctx)
+	}
+	if err != nil {
+		db.disconnect()
 		db.pool.Close()
 		return nil, fmt.Errorf("%s: %w", db.name, err)
 	}
 	go db.write()
+	go db.beat()
 	if err := db.settleImports(); err != nil {
 		return nil, fmt.Errorf("finish an import that was interrupted: %w", errors.Join(err, db.Close()))
 	}
 	return db, nil
 }
 
-func (db *DB) begin(ctx context.Context, patience time.Duration) error {
-	if err := db.takeOver(ctx, patience); err != nil {
+func (db *DB) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := db.takeOver(ctx); err != nil {
 		return err
 	}
 	return db.conn.QueryRow(ctx, "SELECT coalesce(max(number), 0) FROM imports").Scan(&db.imports)
@@ -149,6 +184,7 @@ func (db *DB) Close() error {
 	}
 	db.mu.Unlock()
 	<-db.stopped
+	<-db.silent
 	db.pool.Close()
 	return nil
 }

@@ -30,13 +30,13 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 			_ = s.Close(ctx) // which says no more than err
 		}
 	}()
-	var held bool
-	if err := s.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(advisoryLock)).Scan(&held); err != nil {
+	held, err := tryLock(ctx, s)
+	if err != nil {
 		return nil, err
 	}
 	if !held {
 		// By whoever took over, or by this process's last connection, of whose end the server does not know yet.
-		if err := db.checkEpoch(ctx, s); err != nil {
+		if err := db.checkEpoch(ctx, s.Conn); err != nil {
 			return nil, err
 		}
 		return nil, errHeld
@@ -44,13 +44,16 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 	return s, nil
 }
 
-// takeOver begins an epoch: every other process that still believes to have the database writes nothing from here on.
-// ErrLocked when one has it, and does not give it up in time; ErrUnfinished when only a part was copied into it.
-func (db *DB) takeOver(ctx context.Context, patience time.Duration) error {
-	err := db.acquire(ctx, patience)
-	if errors.Is(err, records.ErrLocked) {
-		err = fmt.Errorf("%w: stop it, or ask it instead (--tracker)", err)
-	}
+// tryLock takes the lock, if it is free.
+func tryLock(ctx context.Context, s *session) (held bool, err error) {
+	err = s.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(advisoryLock)).Scan(&held)
+	return held, err
+}
+
+// takeOver begins an epoch on the connection that holds the lock: every other process that still believes to have the
+// database writes nothing from here on. ErrUnfinished when only a part was copied into it.
+func (db *DB) takeOver(ctx context.Context) error {
+	err := quieten(ctx, db.conn.Conn)
 	if err == nil {
 		err = migrate(ctx, db.conn.Conn)
 	}
@@ -150,12 +153,12 @@ func (db *DB) last(ctx context.Context, s *session) (transaction int64, err erro
 }
 
 // checkEpoch looks at the epoch without the lock.
-func (db *DB) checkEpoch(ctx context.Context, s *session) error {
+func (db *DB) checkEpoch(ctx context.Context, conn *pgx.Conn) error {
 	if db.epoch == 0 { // this process has begun none
 		return nil
 	}
 	var epoch int64
-	if err := s.QueryRow(ctx, "SELECT epoch FROM tracker").Scan(&epoch); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT epoch FROM tracker").Scan(&epoch); err != nil {
 		return err
 	}
 	return db.compare(epoch)

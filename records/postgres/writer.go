@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -223,20 +224,23 @@ func (db *DB) disconnect() {
 	if db.conn == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-	defer cancel()
-	_ = db.conn.Close(ctx) // it is given up, however that ends
+	hangUp(db.conn.Conn)
 	db.conn = nil
 }
 
-// fail has every later commit fail: what follows may build on what was lost.
+// fail has every later commit fail: what follows may build on what was lost. Who asked for it is told.
 func (db *DB) fail(err error) error {
 	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.failed == nil {
+	first := db.failed == nil
+	if first {
 		db.failed = fmt.Errorf("write %s: %w", db.name, err)
 	}
-	return db.failed
+	failed, tell := db.failed, db.onFailed
+	db.mu.Unlock()
+	if first && tell != nil && !errors.Is(err, records.ErrClosed) {
+		tell(failed)
+	}
+	return failed
 }
 
 // broken is why every commit fails; nil while none does.

@@ -24,6 +24,9 @@ type Kind struct {
 	// Open opens the store, and makes it when there is none. What it keeps is at the address by which it was chosen,
 	// or else in a file at path.
 	Open func(address, path string) (records.Store, error)
+	// StandBy is Open for a tracker that waits while another one has the store, and calls standsBy once when it begins
+	// to; see postgres.Await. nil = nobody waits.
+	StandBy func(ctx context.Context, address string, standsBy func() error) (records.Store, error)
 	// Source and Target open the store for a conversion: to read all that it keeps, or to copy that into it. nil = it
 	// keeps nothing that could be.
 	Source func(ctx context.Context, address, path string) (records.Stopped, error)
@@ -59,6 +62,9 @@ func All() []Kind {
 			Name: "postgres://USER@HOST:PORT/DATABASE", About: "in that PostgreSQL database", Check: postgres.Check,
 			Open: func(address, _ string) (records.Store, error) {
 				return opened(postgres.Open(address, postgres.Options{}))
+			},
+			StandBy: func(ctx context.Context, address string, standsBy func() error) (records.Store, error) {
+				return opened(postgres.Await(ctx, address, postgres.Options{}, standsBy))
 			},
 			Source: func(ctx context.Context, address, _ string) (records.Stopped, error) {
 				return stopped(postgres.OpenSource(ctx, address, postgres.Options{}))

@@ -12,6 +12,7 @@ func (e *Engine) followRemote() {
 		return
 	}
 	e.remote = remote
+	remote.OnFailed(e.fail) // sooner than the next commit would tell
 	remote.OnAway(func(why error) {
 		if why != nil {
 			e.log.Error("nothing can be written, calls are refused until the database is back", "error", why)

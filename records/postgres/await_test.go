@@ -1,0 +1,274 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/postgres"
+)
+
+// waiter is a process that stands by.
+type waiter struct {
+	standsBy chan struct{} // closed when the wait has begun
+	took     chan error
+	db       *postgres.DB // once took has nil
+}
+
+// standBy has a waiter wait for a database that another one has.
+func standBy(t *testing.T, address string) *waiter {
+	t.Helper()
+	w := &waiter{standsBy: make(chan struct{}), took: make(chan error, 1)}
+	go func() {
+		var err error
+		w.db, err = postgres.Await(t.Context(), address, postgres.Options{TransactionTimeout: impatience}, func() error {
+			close(w.standsBy)
+			return nil
+		})
+		w.took <- err
+	}()
+	await(t, w.standsBy)
+	return w
+}
+
+// takes waits until it has the database, and returns that.
+func (w *waiter) takes(t *testing.T) *postgres.DB {
+	t.Helper()
+	if err := await(t, w.took); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.db.Close() })
+	return w.db
+}
+
+// waits fails the test if it does not wait any more.
+func (w *waiter) waits(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-w.took:
+		t.Fatalf("it waits no longer: %v", err)
+	default:
+	}
+}
+
+// looks is how often somebody looked whether the tracker lives.
+func looks(t *testing.T, address string) (count int) {
+	t.Helper()
+	ask(t, address, "SELECT looks FROM tilth.heartbeat", &count)
+	return count
+}
+
+// outlives waits for more looks of a waiter than it would take over after, if nothing was heard.
+func (w *waiter) outlives(t *testing.T, address string) {
+	t.Helper()
+	first := looks(t, address)
+	eventually(t, "it looked often", func() bool { return looks(t, address) > first+9 })
+	w.waits(t)
+}
+
+// A tracker that stops gives the database to the one that waits.
+func TestAWaitingTrackerTakesOverFromOneThatStops(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := opened(t, address)
+	settled(t, first, write(first, 1, 3))
+	w := standBy(t, address)
+	w.outlives(t, address)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := w.takes(t)
+	settled(t, second, write(second, 4, 1))
+	if n := stored(t, second); n != 4 {
+		t.Errorf("%d writes are stored", n)
+	}
+}
+
+// What a tracker that is cut off had under way is over when the next one takes over, though no connection ended.
+func TestASilentTrackerLosesItsDatabaseToTheOneThatWaits(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := newLine(t, server)
+	first := opened(t, line.through(address))
+	failed := make(chan error, 1)
+	first.OnFailed(func(why error) { failed <- why })
+	settled(t, first, write(first, 1, 3))
+	w := standBy(t, address)
+	line.lose(toServer)
+	line.lose(toClient)
+	waiting := write(first, 4, 1)[0]
+	second := w.takes(t)
+	settled(t, second, write(second, 4, 1))
+	line.mend()
+	if why := await(t, failed); !errors.Is(why, records.ErrTakenOver) {
+		t.Errorf("it hears of %v", why)
+	}
+	if err := waiting.Wait(t.Context()); !errors.Is(err, records.ErrTakenOver) {
+		t.Errorf("the write that waited: %v", err)
+	}
+	if n := stored(t, second); n != 4 {
+		t.Errorf("%d writes are stored", n)
+	}
+}
+
+// A tracker whose transactions take long lives, and keeps its database.
+func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := opened(t, address)
+	settled(t, first, write(first, 1, 1))
+	release := hold(t, address, "SELECT FROM tilth.tracker FOR UPDATE")
+	waiting := write(first, 2, 1)
+	w := standBy(t, address)
+	w.outlives(t, address)
+	release()
+	settled(t, first, waiting)
+	w.waits(t)
+}
+
+// While no standby confirms commits, a tracker keeps the database, though it stores nothing.
+func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
+	t.Parallel() // most of it waits
+	p := newPair(t)
+	first := openedSoon(t, p.address())
+	settled(t, first, write(first, 1, 1))
+	w := standBy(t, p.address())
+	p.servers[1].Kill()
+	waiting := write(first, 2, 1)
+	w.outlives(t, p.servers[0].Address(p.servers[0].Folder(), p.database)) // the store gave up waiting, and asked again
+	if err := p.servers[1].Start(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, first, waiting)
+	w.waits(t)
+}
+
+// A server that crashes takes the database from nobody: who has it comes back first.
+func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
+	t.Parallel() // most of it waits
+	crashing, address := crashing(t)
+	first := opened(t, address)
+	settled(t, first, write(first, 1, 1))
+	w := standBy(t, address)
+	crashing.Kill()
+	waiting := write(first, 2, 1)
+	if err := crashing.Start(); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, first, waiting)
+	w.outlives(t, address)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := w.takes(t)
+	if n := stored(t, second); n != 2 {
+		t.Errorf("%d writes are stored", n)
+	}
+}
+
+// Of several that start at once, one has the database; each of the others has it when those before it have gone.
+func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 3
+	var active atomic.Int32
+	took := make(chan *postgres.DB, many)
+	for range many {
+		go func() {
+			db, err := postgres.Await(t.Context(), address, postgres.Options{}, func() error { return nil })
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if n := active.Add(1); n != 1 {
+				t.Errorf("%d have the database", n)
+			}
+			took <- db
+		}()
+	}
+	lives := map[string]bool{}
+	for n := range many {
+		db := await(t, took)
+		settled(t, db, write(db, n+1, 1))
+		lives[db.Life()] = true
+		active.Add(-1)
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(lives) != many {
+		t.Errorf("they live %d lives", len(lives))
+	}
+}
+
+// A conversion gives no sign of life, and is not disturbed.
+func TestAConversionKeepsItsDatabase(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened(t, address).Close(); err != nil {
+		t.Fatal(err)
+	}
+	source, err := postgres.OpenSource(t.Context(), address, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := standBy(t, address)
+	w.outlives(t, address)
+	if err := source.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.takes(t)
+}
+
+// Whoever stops a tracker that stands by waits for nothing.
+func TestAWaitEnds(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened(t, address)
+	stop := errors.New("stopped")
+	if _, err := postgres.Await(t.Context(), address, postgres.Options{}, func() error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("by who is told: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err = postgres.Await(ctx, address, postgres.Options{}, func() error {
+		cancel(stop)
+		return nil
+	})
+	if !errors.Is(err, stop) {
+		t.Errorf("by its context: %v", err)
+	}
+	nowhere := "postgres:///tilth?host=" + t.TempDir()
+	if _, err := postgres.Await(t.Context(), nowhere, postgres.Options{}, func() error { return nil }); err == nil {
+		t.Error("a wait for a server that is away began")
+	}
+}
+
+// hold has a transaction hold what a statement locks, until it is released.
+func hold(t *testing.T, address, sql string) (release func()) {
+	t.Helper()
+	conn := connect(t, address)
+	if _, err := conn.Exec(t.Context(), "BEGIN;"+sql); err != nil {
+		t.Fatal(err)
+	}
+	return func() { conn.Close(context.Background()) }
+}

@@ -1,0 +1,100 @@
+package tracker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/tilth-dev/tilth/access/authorisation"
+	"github.com/tilth-dev/tilth/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/tracker/telemetry"
+)
+
+// errStandsBy is what a tracker that stands by says.
+var errStandsBy = errors.New("this tracker stands by: another one has the database")
+
+// Standby answers at the addresses of a tracker that waits until it has its database: every call as UNAVAILABLE, so
+// that callers try their next address; over HTTP it is alive, and not ready.
+type Standby struct {
+	server *grpc.Server
+	site   *http.Server
+	parts  int
+	served chan error
+}
+
+// StandBy begins to answer: calls on one listener, pages on another (nil = none). The registry takes the metrics. The
+// caller ends it with Close.
+func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, web net.Listener) (*Standby, error) {
+	if err := telemetry.Active(metrics, false); err != nil {
+		return nil, fmt.Errorf("register the metrics of a tracker that stands by: %w", err)
+	}
+	by := &Standby{server: s.refusingServer(), site: s.standbySite(log, metrics), parts: 1, served: make(chan error, 2)}
+	refused := func(net.Addr) {}
+	rpc, web = s.guard(rpc, refused), s.guardWeb(web, refused)
+	go func() { by.served <- by.server.Serve(rpc) }()
+	if web != nil {
+		by.parts++
+		go func() { by.served <- by.site.Serve(web) }()
+	}
+	return by, nil
+}
+
+// Close ends it, and both listeners.
+func (by *Standby) Close() (err error) {
+	by.server.Stop() // no call lasts
+	by.site.Close()
+	for range by.parts {
+		if failed := <-by.served; !errors.Is(failed, grpc.ErrServerStopped) && !errors.Is(failed, http.ErrServerClosed) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// refusingServer is a server that refuses every call before it reads the request, whoever calls.
+func (s Security) refusingServer() *grpc.Server {
+	side := insecure.NewCredentials()
+	if s.TLS != nil {
+		side = credentials.NewTLS(s.TLS.Config("h2"))
+	}
+	l := s.limits().WithDefaults()
+	return grpc.NewServer(
+		grpc.Creds(side), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
+		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(readBufferBytes),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, Time: l.Ping, Timeout: l.Ping / 2}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: connlimit.LeastPing, PermitWithoutStream: true}),
+		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+			return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+		}),
+	)
+}
+
+// standbySite is the server of health and metrics, which are for those who may read a tracker's.
+func (s Security) standbySite(log *slog.Logger, metrics prometheus.Gatherer) *http.Server {
+	mux := http.NewServeMux()
+	health.Checks{
+		Live:  func() error { return nil },
+		Ready: func(context.Context) error { return errStandsBy },
+	}.Register(mux)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, errStandsBy.Error(), http.StatusServiceUnavailable)
+	})
+	gate := authorisation.New(authorisation.Config{
+		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,
+	})
+	return s.site(gate.HTTP(mux, health.LivePath, health.ReadyPath), log)
+}
