@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -128,7 +129,7 @@ func Run(ctx context.Context, cfg Config) error {
 func refused(cfg *Config, err error) error {
 	addr := ""
 	if c, is := cfg.Conn.(*grpc.ClientConn); is {
-		addr = c.Target()
+		addr = strings.TrimPrefix(c.Target(), trackersScheme+":///")
 	}
 	explained := wire.Explain(addr, "join the tracker as "+cfg.Spec.GetName(), err)
 	switch status.Code(err) {

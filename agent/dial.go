@@ -14,16 +14,21 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Dial makes a connection to a tracker at host:port or unix:path. It connects when first used, and again whenever the
-// tracker comes back.
+// Dial makes a connection to a tracker at host:port or unix:path, or to several, with commas between, of which one
+// serves and the others stand by. It connects when first used, and again whenever the tracker comes back.
 func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	target, patience := addr, connectTime
 	if scheme, _, is := strings.Cut(addr, ":///"); !is || scheme == "" { // one of gRPC's own resolvers
-		if err := wire.CheckAddress(addr); err != nil {
+		if err := wire.CheckAddresses(addr); err != nil {
 			return nil, fmt.Errorf("tracker: %w", err)
+		}
+		if len(wire.Addresses(addr)) > 1 {
+			target, patience = trackersScheme+":///"+addr, takeoverTime
 		}
 	}
 	opts = append([]grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(checkLength, retry.Later), grpc.WithChainStreamInterceptor(checkLengths),
+		grpc.WithChainUnaryInterceptor(checkLength, retry.Later, askNext(patience)), grpc.WithChainStreamInterceptor(checkLengths),
+		grpc.WithResolvers(addresses{}), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + activePolicy + `": {}}]}`),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessageBytes), grpc.MaxCallSendMsgSize(wire.MaxMessageBytes)),
@@ -38,7 +43,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}, opts...)
-	conn, err := grpc.NewClient(addr, opts...)
+	conn, err := grpc.NewClient(target, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("tracker address %q: %w", addr, err)
 	}

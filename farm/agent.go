@@ -24,7 +24,7 @@ import (
 
 // AgentConfig is what every agent needs. Tracker and CacheDir are required.
 type AgentConfig struct {
-	// Tracker is the address of the tracker: host:port or unix:PATH.
+	// Tracker is the address of the tracker: host:port or unix:PATH, or of several, with commas between.
 	Tracker string
 	// Proof is how the agent proves who it is.
 	Proof caller.Proof

@@ -28,6 +28,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir, address, is := strings.Cut(os.Getenv(takeoverEnv), "\n"); is {
+		if err := rivalProcess(dir, address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if path := os.Getenv(trackerProcessEnv); path != "" {
 		trackerProcess(path)
 		return

@@ -109,20 +109,7 @@ func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 		return uploader.Upload(ctx, "candidates", path)
 	}
 	w.dir = t.TempDir()
-	for name, kind := range map[string]tilthv1.AgentKind{
-		"tuner": tilthv1.AgentKind_AGENT_KIND_TUNER, "builder": tilthv1.AgentKind_AGENT_KIND_BUILDER,
-		"runner-1": tilthv1.AgentKind_AGENT_KIND_RUNNER, "runner-2": tilthv1.AgentKind_AGENT_KIND_RUNNER,
-	} {
-		agents.Go(func() {
-			err := agent.Run(living, agent.Config{
-				Conn: conn, Spec: agentSpec(name, kind), Handler: agent.HandlerFunc(w.handle), Slots: 2,
-				FirstRetry: time.Millisecond, MaxRetry: 50 * time.Millisecond, DrainGrace: time.Second,
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
+	runWorkers(living, t, &agents, w)
 	events := make(chan *tilthv1.JobEvent, 10000)
 	agents.Go(func() {
 		defer close(events)
@@ -136,6 +123,24 @@ func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 	})
 	seen := p.killWhile(events)
 	check(t, seen)
+}
+
+// runWorkers runs an agent of each kind, and a second runner, until ctx ends.
+func runWorkers(ctx context.Context, t *testing.T, agents *sync.WaitGroup, w *workers) {
+	for name, kind := range map[string]tilthv1.AgentKind{
+		"tuner": tilthv1.AgentKind_AGENT_KIND_TUNER, "builder": tilthv1.AgentKind_AGENT_KIND_BUILDER,
+		"runner-1": tilthv1.AgentKind_AGENT_KIND_RUNNER, "runner-2": tilthv1.AgentKind_AGENT_KIND_RUNNER,
+	} {
+		agents.Go(func() {
+			err := agent.Run(ctx, agent.Config{
+				Conn: w.conn, Spec: agentSpec(name, kind), Handler: agent.HandlerFunc(w.handle), Slots: 2,
+				FirstRetry: time.Millisecond, MaxRetry: 50 * time.Millisecond, DrainGrace: time.Second,
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // killWhile reads the job's events to the end, and kills the tracker after every few of them.

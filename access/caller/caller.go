@@ -14,6 +14,7 @@ import (
 
 	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/internal/reload"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // Proof names the files by which a caller proves who it is. Its zero value proves nothing, in the clear.
@@ -24,8 +25,8 @@ type Proof struct {
 	TokenFile string
 }
 
-// DialOptions are for connections to the tracker at addr: host:port or unix:PATH. A token is sent in the clear only on
-// this machine.
+// DialOptions are for connections to the tracker at addr: host:port or unix:PATH, or several of these. A token is sent
+// in the clear only on this machine.
 func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, error) {
 	var options []grpc.DialOption
 	encrypted := p.TLS != certs.ClientConfig{}
@@ -49,8 +50,17 @@ func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, er
 	return append(options, grpc.WithPerRPCCredentials(t)), nil
 }
 
-// Local says whether what is sent to an address stays on this machine.
+// Local says whether what is sent to an address, or to several with commas between, stays on this machine.
 func Local(addr string) bool {
+	for _, one := range wire.Addresses(addr) {
+		if !local(one) {
+			return false
+		}
+	}
+	return true
+}
+
+func local(addr string) bool {
 	if strings.HasPrefix(addr, "unix:") {
 		return true
 	}

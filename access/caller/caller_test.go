@@ -12,6 +12,7 @@ func TestWhatStaysOnThisMachine(t *testing.T) {
 		"127.0.0.1:9190": true, "127.8.9.1:1": true, "[::1]:9190": true, "localhost:9190": true, "unix:/run/tilth.sock": true,
 		"": false, "localhost": false, ":9190": false, "0.0.0.0:9190": false, "[::]:9190": false, "192.0.2.1:9190": false,
 		"board.test:9190": false, "localhost.board.test:9190": false, "127.0.0.1.board.test:9190": false, "dns:///127.0.0.1:9190": false,
+		"127.0.0.1:1,unix:/run/tilth.sock": true, "127.0.0.1:1,board.test:9190": false, "127.0.0.1:1,": false,
 	} {
 		if got := Local(addr); got != want {
 			t.Errorf("%q stays here: %v, want %v", addr, got, want)

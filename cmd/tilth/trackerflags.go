@@ -21,7 +21,7 @@ const localFlags = "tilth_local_flags"
 
 // add adds --tracker and what belongs to it. Without a default the command works here unless a tracker is named.
 func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
-	usage := "`address` of the tracker: host:port or unix:PATH; overrides TILTH_TRACKER"
+	usage := "`address` of the tracker: host:port or unix:PATH, or of several, with commas between; overrides TILTH_TRACKER"
 	if byDefault == "" {
 		usage += ", which '' disables"
 	}

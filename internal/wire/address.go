@@ -6,6 +6,26 @@ import (
 	"strings"
 )
 
+// Addresses are those of a list, with commas between.
+func Addresses(list string) []string { return strings.Split(list, ",") }
+
+// mostAddresses bounds a list of addresses.
+const mostAddresses = 16
+
+// CheckAddresses says what is wrong with the addresses to call, of which there may be several.
+func CheckAddresses(list string) error {
+	all := Addresses(list)
+	if len(all) > mostAddresses {
+		return fmt.Errorf("there are %d addresses: want %d at most", len(all), mostAddresses)
+	}
+	for _, addr := range all {
+		if err := CheckAddress(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CheckAddress says what is wrong with an address to listen on or to call, which is host:port or unix:PATH.
 func CheckAddress(addr string) error {
 	if path, is := strings.CutPrefix(addr, "unix:"); is {

@@ -45,7 +45,7 @@ func Words(err error) string {
 
 // remedy is what may help against a connection that was not made, and why.
 func remedy(message string) string {
-	if strings.Contains(message, "name resolver error") || strings.Contains(message, "lookup ") {
+	if strings.Contains(message, "resolver error") || strings.Contains(message, "lookup ") {
 		return ": its host name is not known: check its spelling, and DNS"
 	}
 	if _, cause, is := strings.Cut(message, "tls: "); is {

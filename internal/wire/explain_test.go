@@ -11,6 +11,7 @@ import (
 // Names that nobody knows were blamed on TLS, and refusals of agents told in gRPC's words.
 func TestAFailedCallIsExplainedByItsCause(t *testing.T) {
 	for message, want := range map[string]string{
+		"last resolver error: produced zero addresses":                                                                    "its host name is not known",
 		"name resolver error: produced zero addresses":                                                                    "its host name is not known",
 		"dns: A record lookup error: lookup x.test: no such host":                                                         "its host name is not known",
 		`connection error: desc = "transport: Error while dialing: dial tcp: x"`:                                          "start it with 'tilth tracker'",

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/resolver"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// trackersScheme begins the target of a list of addresses.
+const trackersScheme = "trackers"
+
+// addresses resolves a list of addresses, each as gRPC would alone: a name is asked for by DNS, and checked in the
+// certificate of its own tracker.
+type addresses struct{}
+
+// Scheme implements resolver.Builder.
+func (addresses) Scheme() string { return trackersScheme }
+
+// OverrideAuthority implements resolver.AuthorityOverrider: a list is no authority, and each address has its own.
+func (addresses) OverrideAuthority(resolver.Target) string { return "tracker" }
+
+// Build implements resolver.Builder.
+func (addresses) Build(target resolver.Target, cc resolver.ClientConn, opts resolver.BuildOptions) (resolver.Resolver, error) {
+	list := &resolved{cc: cc}
+	for _, address := range wire.Addresses(target.Endpoint()) {
+		list.parts = append(list.parts, &part{ClientConn: cc, list: list, address: address})
+	}
+	for _, p := range list.parts {
+		if err := p.build(opts); err != nil {
+			list.Close()
+			return nil, fmt.Errorf("tracker address %q: %w", p.address, err)
+		}
+	}
+	return list, nil
+}
+
+// resolved is what the addresses of a list came to.
+type resolved struct {
+	cc    resolver.ClientConn
+	parts []*part
+	mu    sync.Mutex // of what the parts came to
+}
+
+// ResolveNow implements resolver.Resolver.
+func (l *resolved) ResolveNow(opts resolver.ResolveNowOptions) {
+	for _, p := range l.parts {
+		p.resolver.ResolveNow(opts)
+	}
+}
+
+// Close implements resolver.Resolver.
+func (l *resolved) Close() {
+	for _, p := range l.parts {
+		if p.resolver != nil {
+			p.resolver.Close()
+		}
+	}
+}
+
+// tell passes on what there is, once each address has come to something: a call that knew the first alone would fail
+// with it. An error is passed on only where nothing was found of any address.
+func (l *resolved) tell() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []resolver.Address
+	var failed []error
+	for _, p := range l.parts {
+		all = append(all, p.found...)
+		switch {
+		case p.failed != nil:
+			failed = append(failed, p.failed)
+		case len(p.found) == 0:
+			return nil
+		}
+	}
+	if len(all) > 0 {
+		return l.cc.UpdateState(resolver.State{Addresses: all})
+	}
+	if len(failed) == len(l.parts) {
+		l.cc.ReportError(errors.Join(failed...))
+	}
+	return nil
+}
+
+// part is one address of a list, and hears what its resolver says.
+type part struct {
+	resolver.ClientConn
+	list     *resolved
+	address  string
+	resolver resolver.Resolver
+	found    []resolver.Address
+	failed   error
+}
+
+func (p *part) build(opts resolver.BuildOptions) error {
+	scheme, text := "dns", "dns:///"+p.address
+	if strings.HasPrefix(p.address, "unix:") {
+		scheme, text = "unix", p.address
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return err
+	}
+	p.resolver, err = resolver.Get(scheme).Build(resolver.Target{URL: *u}, p, opts)
+	return err
+}
+
+// UpdateState implements resolver.ClientConn.
+func (p *part) UpdateState(s resolver.State) error {
+	found := slices.Clone(s.Addresses)
+	for _, e := range s.Endpoints {
+		if len(s.Addresses) == 0 {
+			found = append(found, e.Addresses...)
+		}
+	}
+	for i := range found {
+		if found[i].ServerName == "" {
+			found[i].ServerName = p.address
+		}
+	}
+	p.list.mu.Lock()
+	p.found, p.failed = found, nil
+	p.list.mu.Unlock()
+	return p.list.tell()
+}
+
+// ReportError implements resolver.ClientConn. What was found before stays.
+func (p *part) ReportError(err error) {
+	p.list.mu.Lock()
+	p.failed = err
+	p.list.mu.Unlock()
+	_ = p.list.tell()
+}

@@ -1,0 +1,206 @@
+package tracker_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
+	tilthfarm "github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// takeoverEnv has the test binary be a tracker on a database: its folder and the address of that, a line each.
+const takeoverEnv = "TILTH_TEST_TAKEOVER"
+
+// rivalProcess is such a tracker, which stands by while another one has the database.
+func rivalProcess(dir, address string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	return tilthfarm.RunTracker(ctx, tilthfarm.TrackerConfig{
+		Store: address, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+}
+
+// rival is one of two trackers of a database, in a process of its own.
+type rival struct {
+	*testing.T
+	dir, database string
+	cmd           *exec.Cmd
+	jobs          tilthv1.JobServiceClient // of this one alone
+}
+
+func newRival(t *testing.T, database, artifacts string) *rival {
+	t.Helper()
+	r := &rival{T: t, dir: t.TempDir(), database: database}
+	if err := os.Symlink(artifacts, filepath.Join(r.dir, "artifacts")); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := agent.Dial(r.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.jobs = tilthv1.NewJobServiceClient(conn)
+	r.start()
+	t.Cleanup(func() {
+		conn.Close()
+		r.kill()
+	})
+	return r
+}
+
+func (r *rival) address() string { return "unix:" + filepath.Join(r.dir, "sock") }
+
+func (r *rival) start() {
+	r.Helper()
+	r.cmd = exec.Command(os.Args[0])
+	r.cmd.Env = append(os.Environ(), takeoverEnv+"="+r.dir+"\n"+r.database)
+	if err := r.cmd.Start(); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rival) kill() {
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait()
+}
+
+func (r *rival) signal(s syscall.Signal) {
+	r.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// ask asks this tracker for anything; a tracker that serves has an answer.
+func (r *rival) ask() error {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	_, err := r.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{})
+	return err
+}
+
+// serves waits until it does, and stands until it stands by.
+func (r *rival) serves() {
+	r.Helper()
+	r.until("serves", func(err error) bool { return err == nil })
+}
+
+func (r *rival) standsBy() {
+	r.Helper()
+	r.until("stands by", func(err error) bool { return wire.Reason(err) == wire.ReasonStandby })
+}
+
+func (r *rival) until(what string, is func(error) bool) {
+	r.Helper()
+	for end := time.Now().Add(time.Minute); !is(r.ask()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatalf("it did not come to be that the tracker %s: %v", what, r.ask())
+		}
+	}
+}
+
+// Of two trackers one is killed and the other is stopped amid a job. Each time the one that stands by takes over, and
+// agents that know both addresses end the job: no trial is lost or recorded twice.
+func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
+	t.Parallel() // most of it waits
+	_, database := database(t)
+	artifacts := t.TempDir()
+	a := newRival(t, database, artifacts)
+	a.serves()
+	b := newRival(t, database, artifacts)
+	b.standsBy()
+	conn, err := agent.Dial(b.address() + "," + a.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // which bounds a hang
+	defer cancel()
+	submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workers{conn: conn, dir: t.TempDir()}
+	uploader := artifact.NewClient(conn, nil, w.logger())
+	w.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
+		return uploader.Upload(ctx, "candidates", path)
+	}
+	living, stopAgents := context.WithCancel(ctx)
+	var agents sync.WaitGroup
+	defer agents.Wait()
+	defer stopAgents()
+	runWorkers(living, t, &agents, w)
+	var seen []*tilthv1.JobEvent
+	err = agent.Watch(ctx, conn, w.logger(), submitted.GetJob().GetId(), 0, func(e *tilthv1.JobEvent) error {
+		switch seen = append(seen, e); len(seen) {
+		case 20:
+			began := time.Now()
+			a.kill()
+			b.serves()
+			t.Logf("taken over %v after a kill", time.Since(began))
+			a.start()
+			a.standsBy()
+		case 60:
+			began := time.Now()
+			b.signal(syscall.SIGSTOP)
+			a.serves()
+			t.Logf("taken over %v after a stop", time.Since(began))
+			b.signal(syscall.SIGCONT)
+			b.refuses()
+			b.standsBy()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, seen)
+}
+
+// refuses has a tracker that lost its database while it stood still change nothing.
+func (r *rival) refuses() {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	_, err := r.jobs.SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "late", Spec: spec("conv")})
+	if status.Code(err) != codes.Unavailable {
+		r.Errorf("a tracker that was taken over submits a job: %v", err)
+	}
+}
+
+// Of two trackers that start at once, exactly one serves.
+func TestOfTwoTrackersThatStartAtOnceOneServes(t *testing.T) {
+	t.Parallel() // most of it waits
+	_, database := database(t)
+	artifacts := t.TempDir()
+	both := []*rival{newRival(t, database, artifacts), newRival(t, database, artifacts)}
+	first := both[0]
+	first.until("has begun", func(err error) bool { return err == nil || wire.Reason(err) == wire.ReasonStandby })
+	if first.ask() != nil {
+		both[0], both[1] = both[1], both[0]
+	}
+	both[0].serves()
+	both[1].standsBy()
+	both[0].signal(syscall.SIGTERM)
+	_ = both[0].cmd.Wait()
+	both[1].serves()
+	if _, err := net.Dial("unix", strings.TrimPrefix(both[0].address(), "unix:")); err == nil {
+		t.Error("the one that stopped still listens")
+	}
+}
