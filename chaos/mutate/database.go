@@ -8,6 +8,21 @@ var database = in("records/postgres", []mutation{
 		test: "TestAnEpochThatIsOverWritesNothing",
 	},
 	{
+		name: "a tracker that is silent keeps its database", file: "await.go",
+		from: "return w.beats > 0 && w.silent >= silentLooks", to: "return w.beats > 0 && w.silent < 0",
+		test: "TestASilentTrackerLosesItsDatabaseToTheOneThatWaits",
+	},
+	{
+		name: "heartbeats are not looked at", file: "await.go",
+		from: "w.epoch != before.epoch || w.beats != before.beats", to: "w.epoch != before.epoch",
+		test: "TestATrackerWithASlowTransactionKeepsItsDatabase",
+	},
+	{
+		name: "a lock that nobody holds for a moment is taken from a tracker that lives", file: "await.go",
+		from: "freeLooks = 4", to: "freeLooks = 0",
+		test: "TestATrackerWhoseSessionEndsKeepsItsDatabase",
+	},
+	{
 		name: "a commit whose answer is lost is made again", file: "writer.go",
 		from: "if db.transaction == number {", to: "if db.transaction > number {",
 		test: "TestACommitWhoseAnswerIsLostIsStoredOnce",

@@ -137,6 +137,24 @@ func TestATrackerWithASlowTransactionKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
+// The lock is free for a moment when the session ends that holds it. A tracker that lives keeps its database all the
+// same, and takes the lock again.
+func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
+	t.Parallel() // most of it waits
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := opened(t, address)
+	w := standBy(t, address)
+	w.outlives(t, address)
+	do(t, address, `SELECT pg_terminate_backend(pid) FROM pg_locks
+		WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+	w.outlives(t, address)
+	settled(t, first, write(first, 1, 1))
+	w.waits(t)
+}
+
 // While no standby confirms commits, a tracker keeps the database, though it stores nothing.
 func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // most of it waits
