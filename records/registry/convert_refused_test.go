@@ -372,7 +372,7 @@ func TestADatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = conn.Exec(t.Context(), "ALTER TABLE tilth.tracker DROP conversion; DELETE FROM tilth.migrations WHERE version > 1")
+	_, err = conn.Exec(t.Context(), "DROP TABLE tilth.heartbeat; ALTER TABLE tilth.tracker DROP conversion; DELETE FROM tilth.migrations WHERE version > 1")
 	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
