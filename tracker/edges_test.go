@@ -66,7 +66,8 @@ func TestMetricsHealthAndStatusPage(t *testing.T) {
 			`tilth_tracker_agents{kind="runner",state="idle"} 1`, `tilth_tracker_commit_seconds_count 2`,
 		},
 		"/healthz": {"ok"},
-		"/":        {"board &lt;7&gt;", "resnet18"},
+		"/":        {"resnet18"},
+		"/devices": {"board &lt;7&gt;"},
 	} {
 		w := httptest.NewRecorder()
 		tr.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/tracker/services"
+	"github.com/tilth-dev/tilth/tracker/web"
 )
 
 // stopGrace is how long calls under way may take to end when a server stops.
@@ -78,16 +79,18 @@ func asker(r *http.Request) string {
 
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
 func (t *Tracker) newSite(g *authorisation.Gate) *http.Server {
-	pages := t.HTTPHandler()
+	pages := t.pages(g)
 	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, authorisation.RefusePage)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath {
+		switch r.URL.Path {
+		// Health is always told, and streams, which hold next to nothing, have bounds of their own.
+		case health.LivePath, health.ReadyPath, web.LivePath:
 			pages.ServeHTTP(w, r)
-			return
+		default:
+			bounded.ServeHTTP(w, r)
 		}
-		bounded.ServeHTTP(w, r)
 	})
-	return t.cfg.Security.site(g.HTTP(handler, health.LivePath, health.ReadyPath), t.log)
+	return t.cfg.Security.site(g.HTTP(handler, web.Public()...), t.log)
 }
 
 // site is a server of pages that keeps peers within limits.
@@ -103,12 +106,12 @@ func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 
 // Serve runs the tracker: gRPC on one listener, metrics, health and status over HTTP on another (nil = none), and
 // expiry. It returns when all of it has stopped, after ctx ended (nil), or because the store or a listener failed.
-func (t *Tracker) Serve(ctx context.Context, rpc, web net.Listener) error {
+func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	g := t.newGate()
 	server, site := t.newServer(g), t.newSite(g)
-	rpc, web = t.cfg.Security.guard(rpc, t.refusedPeer), t.cfg.Security.guardWeb(web, t.refusedPeer)
+	rpc, pages = t.cfg.Security.guard(rpc, t.refusedPeer), t.cfg.Security.guardWeb(pages, t.refusedPeer)
 	done := make(chan error, 4)
 	parts := 3
 	run := func(what string, f func() error) {
@@ -131,10 +134,10 @@ func (t *Tracker) Serve(ctx context.Context, rpc, web net.Listener) error {
 		}
 		return nil
 	})
-	if web != nil {
+	if pages != nil {
 		parts++
 		go run("serve HTTP", func() error {
-			if err := site.Serve(web); !errors.Is(err, http.ErrServerClosed) {
+			if err := site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
 				return err
 			}
 			return nil

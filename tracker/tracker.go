@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/health"
 
+	"github.com/tilth-dev/tilth/access/authorisation"
 	"github.com/tilth-dev/tilth/access/connlimit"
 	"github.com/tilth-dev/tilth/artifact"
 	livez "github.com/tilth-dev/tilth/internal/health"
@@ -238,10 +239,17 @@ func (t *Tracker) Close() {
 	t.health.Shutdown()
 }
 
-// HTTPHandler serves /metrics, /healthz, /readyz and, on /, a page that says what is going on.
+// HTTPHandler serves /metrics, /healthz, /readyz and the pages, to whom Security lets in.
 func (t *Tracker) HTTPHandler() http.Handler {
+	g := t.newGate()
+	return g.HTTP(t.pages(g), web.Public()...)
+}
+
+// pages are the tracker's, on whose calls a gate decides.
+func (t *Tracker) pages(g *authorisation.Gate) http.Handler {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
 	return web.Handler(web.Config{
-		Services: t, Checks: livez.Checks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer, Logger: t.log,
+		Conn: t.newInProcess(g), Door: g, Checks: livez.Checks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer,
+		Logger: t.log, Now: t.cfg.Now,
 	})
 }

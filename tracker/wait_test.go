@@ -199,20 +199,20 @@ func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	f := newFarm(t, tracker.Config{Registerer: registry})
 	f.measurable("r1")
 	f.runner()
-	page := func() string {
+	page := func(path string) string {
 		w := httptest.NewRecorder()
-		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		f.tracker.HTTPHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		return w.Body.String()
 	}
-	if got := page(); !strings.Contains(got, "<td>runner<td>runner<td>idle<td>") {
+	if got := page("/devices"); !strings.Contains(got, `>runner</a><td class="state ready">idle<td>`) {
 		t.Errorf("the page is\n%s", got)
 	}
 	cordon(t, wired{f}, "runner", "a look at the fan", 0)
-	got := page()
-	if !strings.Contains(got, "<td>runner<td>runner<td>cordoned<td>") || !strings.Contains(got, "<td>a look at the fan</tr>") {
+	got := page("/devices")
+	if !strings.Contains(got, `>runner</a><td class="state cordoned">cordoned<td>`) || !strings.Contains(got, `<td class="why">a look at the fan</tr>`) {
 		t.Errorf("the page is\n%s", got)
 	}
-	if !strings.Contains(got, "the only device of class x86 is not given work") {
+	if got = page("/"); !strings.Contains(got, "the only device of class x86 is not given work") {
 		t.Errorf("the page says nothing of why the job waits:\n%s", got)
 	}
 }

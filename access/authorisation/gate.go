@@ -2,6 +2,7 @@ package authorisation
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"path"
@@ -65,6 +66,9 @@ type Gate struct {
 	rates rates
 	// Refusals that are written down, of strangers and of those who are known.
 	strangers, known spam
+	sessions         sessionTable
+	attempts         rates
+	formKey          []byte // of the tokens that forms carry
 }
 
 // New makes a gate.
@@ -78,8 +82,11 @@ func New(cfg Config) *Gate {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
 	return &Gate{
 		cfg:       cfg,
+		formKey:   key,
 		strangers: spam{perKey: strangerRefusals, keys: strangerHosts, whose: "of callers who are not known"},
 		known:     spam{perKey: knownRefusals, keys: knownCallers, whose: "of callers who are known, but call in vain time and again,"},
 	}
@@ -123,6 +130,10 @@ func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD, known boo
 	if g.open() || c.rule.public {
 		return nil
 	}
+	if by, is := ctx.Value(pageKey{}).(caller); is {
+		c.caller = by
+		return c.permitted(known)
+	}
 	proof := proof{authorization: header.Get("authorization")}
 	if p, is := peer.FromContext(ctx); is {
 		proof.certificate = verifiedCertificate(p.AuthInfo)
@@ -131,6 +142,11 @@ func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD, known boo
 	if c.caller, err = g.identify(c.caller.from, proof); err != nil {
 		return err
 	}
+	return c.permitted(known)
+}
+
+// permitted says whether the caller's role may call the method, if it is one that is known.
+func (c *call) permitted(known bool) error {
 	if !known { // a service that nobody serves, or a method that was forgotten in the rules
 		return status.Errorf(codes.Unimplemented, "%s is not served here", c.verb)
 	}
@@ -177,10 +193,11 @@ func (g *Gate) ready(c *call) error {
 
 // ServerOptions are the interceptors; Admit is to be called from the server's tap.
 func (g *Gate) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.unary), grpc.ChainStreamInterceptor(g.stream)}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.Unary), grpc.ChainStreamInterceptor(g.Stream)}
 }
 
-func (g *Gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// Unary is the interceptor of calls with one answer.
+func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	c, is := ctx.Value(callKey{}).(*call)
 	if !is {
 		return nil, notAdmitted(info.FullMethod)

@@ -1,9 +1,11 @@
 package authorisation
 
 import (
+	"context"
 	"crypto/x509"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,43 +17,83 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// HTTP lets those through who may read: with a bearer token, a token as the password of basic authentication (which
-// browsers ask for), or a certificate. Paths that are public are for everybody. The request's context says who asks.
+// SignInPath is where browsers are sent that prove nothing. It has to be public.
+const SignInPath = "/signin"
+
+// pagePolicy allows pages what the tracker itself serves, and nothing within their text.
+const pagePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// pageKey is the key of the caller who asks for a page.
+type pageKey struct{}
+
+// HTTP lets those through who may read: with a bearer token, a token as the password of basic authentication, the
+// cookie of a session (see SignIn), or a certificate. Paths that are public are for everybody. A request that changes
+// something must not come from another site's page. The request's context says who asks.
 func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
+	sameSite := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", pagePolicy)
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
+		if err := sameSite.Check(r); err != nil {
+			RefusePage(w, status.Errorf(codes.PermissionDenied, "%v", err))
+			return
+		}
 		caller, err := g.admitPage(r, public)
 		if err != nil {
+			if g.asksForForm(r, err) {
+				http.Redirect(w, r, SignInPath+"?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+				return
+			}
 			RefusePage(w, err)
 			return
 		}
 		if caller.proved {
-			r = r.WithContext(access.With(r.Context(), caller.Identity))
+			r = r.WithContext(context.WithValue(access.With(r.Context(), caller.Identity), pageKey{}, caller))
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// asksForForm says whether it is a browser that proves nothing, and can do so by a form.
+func (g *Gate) asksForForm(r *http.Request, err error) bool {
+	return status.Code(err) == codes.Unauthenticated && g.cfg.Tokens != nil && r.Method == http.MethodGet &&
+		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 func (g *Gate) admitPage(r *http.Request, public []string) (caller, error) {
 	if g.open() || slices.Contains(public, r.URL.Path) {
 		return caller{}, nil
 	}
-	by, err := g.identify(r.RemoteAddr, pageProof(r))
+	by, is := g.bySession(r)
+	var err error
+	if !is {
+		by, err = g.identify(r.RemoteAddr, pageProof(r))
+	}
 	c := &call{verb: r.Method + " " + r.URL.Path, began: g.cfg.Now(), caller: by}
-	if err == nil && !slices.Contains(readers, by.Role) {
-		err = status.Errorf(codes.PermissionDenied, "%s has the role %s, which may not see this page: that is for %s",
-			by.Name, by.Role, roleNames(readers))
+	if err == nil {
+		err = mayRead(by)
 	}
 	if often := g.frequent(c); often != nil && (err == nil || !by.proved) {
 		err = often
 	}
-	if err != nil {
+	if err != nil && !g.asksForForm(r, err) { // who is asked to sign in is not refused yet
 		g.refused(c, nil, err)
 	}
 	return by, err
+}
+
+func mayRead(by caller) error {
+	if slices.Contains(readers, by.Role) {
+		return nil
+	}
+	return status.Errorf(codes.PermissionDenied, "%s has the role %s, which may not see this page: that is for %s",
+		by.Name, by.Role, roleNames(readers))
 }
 
 func pageProof(r *http.Request) proof {

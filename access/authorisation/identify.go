@@ -19,6 +19,8 @@ type caller struct {
 	from   string
 	// valid says whether the proof still holds: a token may be revoked while a stream lasts.
 	valid func() error
+	// session is the key of the browser's session that proves who calls; empty = something else does.
+	session string
 }
 
 // proof is what a call comes with.

@@ -4,8 +4,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// stream is the interceptor of streams.
-func (g *Gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+// Stream is the interceptor of streams.
+func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	c, is := ss.Context().Value(callKey{}).(*call)
 	if !is {
 		return notAdmitted(info.FullMethod)

@@ -48,22 +48,23 @@ var rooms = []struct {
 	{"tracker/upkeep", []string{"internal", "records"}},
 	{"tracker/telemetry", []string{"proto", "internal", "records", "artifact", "tracker/refusal", "tracker/policy", "tracker/state"}},
 	{"tracker/services", []string{"proto", "internal", "access", "records", "artifact", "tracker/refusal", "tracker/state", "tracker/engine"}},
-	{"tracker/web", []string{"proto", "internal"}},
+	{"tuning/trials", []string{"proto", "internal"}},
+	{"tracker/web", []string{"proto", "internal", "access", "tuning/trials"}},
 	{"tracker", []string{
 		"proto", "internal", "access", "records", "artifact",
 		"tracker/policy", "tracker/state", "tracker/engine", "tracker/upkeep", "tracker/telemetry", "tracker/services", "tracker/web",
 	}},
-	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt"}},
+	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
 	{"farm", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "agent", "tuner", "builder",
 		"runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
 	}},
 	{"bench", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "artifact", "agent", "tuner", "builder",
-		"runner", "tuning", "farm",
+		"runner", "tuning", "tuning/trials", "farm",
 	}},
 	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "artifact", "agent", "client", "tracker"}},
-	{"cmd/tilth/display", []string{"proto", "internal", "tuning"}},
+	{"cmd/tilth/display", []string{"proto", "internal", "tuning/trials"}},
 	{"cmd", nil}, // everything
 }
 

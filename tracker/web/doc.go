@@ -1,3 +1,4 @@
-// Package web has what the tracker serves over HTTP beside gRPC: a page that says what is going on, its metrics and
-// its health. It asks the services and the engine, and decides nothing.
+// Package web has what the tracker serves over HTTP beside gRPC: pages that say what is going on, and let people act
+// on it, metrics and health. Its pages work without scripts; it asks the tracker's services as any other client does,
+// and decides nothing. Begin with Handler.
 package web

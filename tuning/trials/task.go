@@ -3,9 +3,9 @@ package trials
 import (
 	"fmt"
 
-	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -171,7 +171,7 @@ func (t *Task) unbeaten(limit float64) float64 {
 // which leaves the bytes alone as a limit, where a schedule with another algorithm does not say.
 func (t *Task) multiplications() float64 {
 	c := t.Best.GetCandidate()
-	direct := c.GetNumerics() == "" || c.GetNumerics() == schedule.Strict.String()
+	direct := c.GetNumerics() == "" || c.GetNumerics() == wire.NumericsStrict
 	switch {
 	case c.GetMultiplications() > 0:
 		return c.GetMultiplications()

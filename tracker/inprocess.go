@@ -1,0 +1,201 @@
+package tracker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/wire/bounds"
+)
+
+// inProcess is a connection to the tracker's own services, without a network: what the page calls passes the same gate
+// and the same bounds as what comes over the wire, and is counted and written down as that is. Its methods may be
+// called from many goroutines once the services are registered.
+type inProcess struct {
+	gate    *authorisation.Gate
+	bounds  *bounds.Checker
+	count   grpc.UnaryServerInterceptor
+	methods map[string]registered
+}
+
+// registered is a method with what implements it. One of unary and stream is set.
+type registered struct {
+	server any
+	unary  func(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
+	stream grpc.StreamHandler
+}
+
+// newInProcess returns a connection to the tracker's services on which a gate decides.
+func (t *Tracker) newInProcess(g *authorisation.Gate) *inProcess {
+	c := &inProcess{gate: g, bounds: t.bounds, count: t.metrics.Count, methods: map[string]registered{}}
+	t.Register(c)
+	return c
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (c *inProcess) RegisterService(desc *grpc.ServiceDesc, server any) {
+	for _, m := range desc.Methods {
+		c.methods["/"+desc.ServiceName+"/"+m.MethodName] = registered{server: server, unary: m.Handler}
+	}
+	for _, s := range desc.Streams {
+		c.methods["/"+desc.ServiceName+"/"+s.StreamName] = registered{server: server, stream: s.Handler}
+	}
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (c *inProcess) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
+	m := c.methods[method]
+	if m.unary == nil {
+		return status.Errorf(codes.Unimplemented, "%s is no unary call of the tracker", method)
+	}
+	ctx, err := c.gate.Admit(ctx, method, metadata.MD{})
+	if err != nil {
+		return err
+	}
+	counted := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		return c.count(ctx, req, info, func(ctx context.Context, req any) (any, error) { return c.gate.Unary(ctx, req, info, handle) })
+	}
+	response, err := m.unary(m.server, ctx, func(to any) error { return c.carry(method, args, to) }, counted)
+	if err != nil {
+		return err
+	}
+	return hand(response, reply)
+}
+
+// carry has a request arrive as it would over the wire: within its bounds, and without control characters.
+func (c *inProcess) carry(method string, from, to any) error {
+	request, is := from.(proto.Message)
+	into, both := to.(proto.Message)
+	if !is || !both {
+		return status.Errorf(codes.Internal, "a request of %s is no message", method)
+	}
+	encoded, err := proto.Marshal(request)
+	if err != nil {
+		return status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if most := bounds.RequestBytes(method); len(encoded) > most {
+		return status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the limit of %d", len(encoded), most)
+	}
+	if err := c.bounds.Wire(request, encoded); err != nil {
+		return err
+	}
+	return proto.Unmarshal(encoded, into)
+}
+
+// hand gives a message of the server's to the client.
+func hand(from, to any) error {
+	message, is := from.(proto.Message)
+	into, both := to.(proto.Message)
+	if !is || !both {
+		return status.Error(codes.Internal, "an answer is no message")
+	}
+	proto.Reset(into)
+	proto.Merge(into, message)
+	return nil
+}
+
+// NewStream implements grpc.ClientConnInterface for streams from the server. The stream ends with ctx, which the
+// caller has to end.
+func (c *inProcess) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	m := c.methods[method]
+	if m.stream == nil || desc.ClientStreams {
+		return nil, status.Errorf(codes.Unimplemented, "%s is no stream from the tracker", method)
+	}
+	admitted, err := c.gate.Admit(ctx, method, metadata.MD{})
+	if err != nil {
+		return nil, err
+	}
+	s := &inProcessStream{ctx: admitted, conn: c, method: method, messages: make(chan any), ended: make(chan struct{})}
+	s.serve = func() {
+		defer close(s.ended)
+		s.err = c.gate.Stream(m.server, serverSide{s}, &grpc.StreamServerInfo{FullMethod: method, IsServerStream: true}, m.stream)
+	}
+	return s, nil
+}
+
+// inProcessStream is a stream from the server, as its client has it.
+type inProcessStream struct {
+	ctx      context.Context
+	conn     *inProcess
+	method   string
+	request  any
+	begin    sync.Once
+	serve    func()
+	messages chan any
+	ended    chan struct{}
+	err      error // of the server's side; valid once ended is closed
+}
+
+// SendMsg implements grpc.ClientStream: it takes the one request.
+func (s *inProcessStream) SendMsg(m any) error {
+	s.request = m
+	return nil
+}
+
+// CloseSend implements grpc.ClientStream: the server begins.
+func (s *inProcessStream) CloseSend() error {
+	s.begin.Do(func() { go s.serve() })
+	return nil
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *inProcessStream) RecvMsg(m any) error {
+	select {
+	case message := <-s.messages:
+		return hand(message, m)
+	case <-s.ended:
+		if s.err != nil {
+			return s.err
+		}
+		return io.EOF
+	}
+}
+
+// Header implements grpc.ClientStream.
+func (s *inProcessStream) Header() (metadata.MD, error) { return metadata.MD{}, nil }
+
+// Trailer implements grpc.ClientStream.
+func (s *inProcessStream) Trailer() metadata.MD { return metadata.MD{} }
+
+// Context implements grpc.ClientStream.
+func (s *inProcessStream) Context() context.Context { return s.ctx }
+
+// serverSide is the stream as the server has it.
+type serverSide struct{ *inProcessStream }
+
+// RecvMsg implements grpc.ServerStream.
+func (s serverSide) RecvMsg(m any) error {
+	if s.request == nil {
+		return errors.New("the request has come already")
+	}
+	request := s.request
+	s.request = nil
+	return s.conn.carry(s.method, request, m)
+}
+
+// SendMsg implements grpc.ServerStream.
+func (s serverSide) SendMsg(m any) error {
+	select {
+	case s.messages <- m:
+		return nil
+	case <-s.ctx.Done():
+		return status.FromContextError(s.ctx.Err()).Err()
+	}
+}
+
+// SetHeader implements grpc.ServerStream.
+func (serverSide) SetHeader(metadata.MD) error { return nil }
+
+// SendHeader implements grpc.ServerStream.
+func (serverSide) SendHeader(metadata.MD) error { return nil }
+
+// SetTrailer implements grpc.ServerStream.
+func (serverSide) SetTrailer(metadata.MD) {}

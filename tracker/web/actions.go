@@ -1,0 +1,202 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/access"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// mostFormBytes bounds a form.
+const mostFormBytes = 8 << 10
+
+// action is what people may do to a job or a device.
+type action struct {
+	// Name is its word, Method the call that it makes, Effect what it does.
+	Name, Method, Effect string
+	// Takes is what the form asks for: a reason, and how long.
+	Reason, Duration bool
+	// on says whether it makes sense for a job or a device as it is.
+	onJob    func(*tilthv1.Job) bool
+	onDevice func(*tilthv1.Device) bool
+	do       func(s *site, ctx context.Context, f filled) error
+}
+
+// filled is a form that was filled in.
+type filled struct {
+	name, reason, by string
+	duration         time.Duration // 0 = without end
+}
+
+func open(j *tilthv1.Job) bool { return slices.Contains(openStates, j.GetState()) }
+
+func paused(j *tilthv1.Job) bool { return j.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
+
+// jobActions are those for jobs.
+var jobActions = []action{
+	{Name: "pause", Method: tilthv1.JobService_PauseJob_FullMethodName, Reason: true,
+		Effect: "Nothing more of the job is done until it is resumed; what is being measured goes on. The time of its budget stands still.",
+		onJob:  func(j *tilthv1.Job) bool { return open(j) && !paused(j) },
+		do: func(s *site, ctx context.Context, f filled) error {
+			_, err := s.jobs.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: f.name, Reason: f.reason})
+			return err
+		}},
+	{Name: "resume", Method: tilthv1.JobService_ResumeJob_FullMethodName, Reason: true, Effect: "The job is queued again.", onJob: paused,
+		do: func(s *site, ctx context.Context, f filled) error {
+			_, err := s.jobs.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: f.name, Reason: f.reason})
+			return err
+		}},
+	{Name: "retry", Method: tilthv1.JobService_RetryDeadLetters_FullMethodName, Effect: "Batches that were given up are tried again.",
+		onJob: func(j *tilthv1.Job) bool { return open(j) && len(j.GetDeadLetters()) > 0 },
+		do: func(s *site, ctx context.Context, f filled) error {
+			_, err := s.jobs.RetryDeadLetters(ctx, &tilthv1.RetryDeadLettersRequest{JobId: f.name})
+			return err
+		}},
+	{Name: "cancel", Method: tilthv1.JobService_CancelJob_FullMethodName, Reason: true,
+		Effect: "The job ends, and cannot be resumed. What was measured stays.", onJob: open,
+		do: func(s *site, ctx context.Context, f filled) error {
+			_, err := s.jobs.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: f.name, Reason: f.reason})
+			return err
+		}},
+}
+
+func cordoned(d *tilthv1.Device) bool { return d.GetCordon() != nil }
+
+// deviceActions are those for devices.
+var deviceActions = []action{
+	{Name: "cordon", Method: tilthv1.DeviceService_CordonDevice_FullMethodName, Reason: true, Duration: true,
+		Effect:   "The device is given no more work; what it has goes on.",
+		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
+		do: func(s *site, ctx context.Context, f filled) error {
+			req := &tilthv1.CordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason}
+			if f.duration > 0 {
+				req.Duration = durationpb.New(f.duration)
+			}
+			_, err := s.devices.CordonDevice(ctx, req)
+			return err
+		}},
+	{Name: "drain", Method: tilthv1.DeviceService_DrainDevice_FullMethodName, Reason: true,
+		Effect:   "The device is given no more work, until it is uncordoned. It is drained when what it has is done.",
+		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
+		do: func(s *site, ctx context.Context, f filled) error {
+			_, err := s.devices.DrainDevice(ctx, &tilthv1.DrainDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
+			return err
+		}},
+	{Name: "uncordon", Method: tilthv1.DeviceService_UncordonDevice_FullMethodName, Reason: true, Effect: "The device is given work again.",
+		onDevice: cordoned,
+		do: func(s *site, ctx context.Context, f filled) error {
+			_, err := s.devices.UncordonDevice(ctx, &tilthv1.UncordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
+			return err
+		}},
+}
+
+// jobActions are those that make sense for a job, and that who asks may take.
+func (s *site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
+	for _, a := range jobActions {
+		if a.onJob(j) && s.Door.May(r, a.Method, j.GetSpec().GetOwner()) {
+			out = append(out, a.Name)
+		}
+	}
+	return out
+}
+
+func (s *site) deviceActions(r *http.Request, d *tilthv1.Device) (out []string) {
+	for _, a := range deviceActions {
+		if a.onDevice(d) && s.Door.May(r, a.Method, "") {
+			out = append(out, a.Name)
+		}
+	}
+	return out
+}
+
+func find(actions []action, r *http.Request) (action, error) {
+	for _, a := range actions {
+		if a.Name == r.PathValue("action") {
+			return a, nil
+		}
+	}
+	return action{}, status.Errorf(codes.NotFound, "there is no action %q", r.PathValue("action"))
+}
+
+// confirmPage asks whether something is to be done.
+type confirmPage struct {
+	action
+	What, Name, Back string
+}
+
+func (s *site) confirmJob(w http.ResponseWriter, r *http.Request) error {
+	a, err := find(jobActions, r)
+	if err != nil {
+		return err
+	}
+	j, err := s.getJob(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	p := confirmPage{action: a, What: "job", Name: j.GetSpec().GetName() + " (" + j.GetId() + ")", Back: "/jobs/" + j.GetId()}
+	return s.render(w, r, http.StatusOK, "confirm", layout{Title: a.Name + " the job", Section: "jobs", Page: p})
+}
+
+func (s *site) confirmDevice(w http.ResponseWriter, r *http.Request) error {
+	a, err := find(deviceActions, r)
+	if err != nil {
+		return err
+	}
+	name := r.URL.Query().Get("name")
+	if _, err := s.devices.GetDevice(r.Context(), &tilthv1.GetDeviceRequest{Name: name}); err != nil {
+		return err
+	}
+	p := confirmPage{action: a, What: "device", Name: name, Back: "/device?" + query("name", name)}
+	return s.render(w, r, http.StatusOK, "confirm", layout{Title: a.Name + " the device", Section: "devices", Page: p})
+}
+
+func (s *site) actOnJob(w http.ResponseWriter, r *http.Request) error {
+	return s.act(w, r, jobActions, r.PathValue("id"), "/jobs/"+url.PathEscape(r.PathValue("id")))
+}
+
+func (s *site) actOnDevice(w http.ResponseWriter, r *http.Request) error {
+	name := r.URL.Query().Get("name")
+	return s.act(w, r, deviceActions, name, "/device?"+query("name", name))
+}
+
+// act does what a form asks for, and leads back to what it was done to.
+func (s *site) act(w http.ResponseWriter, r *http.Request, actions []action, name, back string) error {
+	a, err := find(actions, r)
+	if err != nil {
+		return err
+	}
+	if err := s.form(w, r); err != nil {
+		return err
+	}
+	f := filled{name: name, reason: r.PostForm.Get("reason"), by: "page"}
+	if id, is := access.From(r.Context()); is {
+		f.by = id.Name
+	}
+	if text := r.PostForm.Get("duration"); a.Duration && text != "" {
+		if f.duration, err = time.ParseDuration(text); err != nil || f.duration <= 0 {
+			return status.Errorf(codes.InvalidArgument, "duration %q is not one such as 90m or 12h", text)
+		}
+	}
+	if err := a.do(s, r.Context(), f); err != nil {
+		return err
+	}
+	http.Redirect(w, r, back, http.StatusSeeOther)
+	return nil
+}
+
+// form reads a form, and checks that it is one of this site's.
+func (s *site) form(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, mostFormBytes)
+	if err := r.ParseForm(); err != nil {
+		return status.Errorf(codes.InvalidArgument, "read the form: %v", err)
+	}
+	return s.Door.CheckForm(r, r.PostForm.Get("form_token"))
+}

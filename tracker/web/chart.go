@@ -1,0 +1,221 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// Sizes of drawings, in pixels of their own; the style fits them to the page.
+const (
+	chartWidth, chartHeight         = 560, 220
+	marginLeft, marginRight         = 64, 12
+	marginTop, marginBottom         = 14, 30
+	sparkWidth, sparkHeight         = 96, 20
+	mostDrawn                       = 1500
+	ticks                           = 4
+	logarithmicFrom         float64 = 8
+)
+
+// scale places values along an axis.
+type scale struct {
+	low, high float64
+	from, to  float64 // pixels
+	log       bool
+}
+
+func (s scale) at(v float64) float64 {
+	low, high := s.low, s.high
+	if s.log {
+		v, low, high = math.Log(v), math.Log(low), math.Log(high)
+	}
+	if high <= low {
+		return (s.from + s.to) / 2
+	}
+	return s.from + (v-low)/(high-low)*(s.to-s.from)
+}
+
+// tick is the value at a part of the axis.
+func (s scale) tick(part float64) float64 {
+	if s.log {
+		return s.low * math.Pow(s.high/s.low, part)
+	}
+	return s.low + part*(s.high-s.low)
+}
+
+// latencies is the vertical axis of latencies; logarithmic where they lie far apart.
+func latencies(low, high float64) scale {
+	s := scale{low: low, high: high, from: chartHeight - marginBottom, to: marginTop, log: high/low > logarithmicFrom}
+	if !s.log {
+		room := max((high-low)*0.08, high*0.01)
+		s.low, s.high = max(0, low-room), high+room
+	}
+	return s
+}
+
+// drawable says whether a latency in seconds has a place in a drawing.
+func drawable(seconds float64) bool { return seconds > 1e-12 && seconds < 1e6 }
+
+// drawing is an SVG in the making. Colours come from the style, by classes.
+type drawing struct{ strings.Builder }
+
+func (d *drawing) open(name string, width, height int) {
+	fmt.Fprintf(d, `<svg class="%s" viewBox="0 0 %d %d" role="img">`, name, width, height)
+}
+
+func (d *drawing) done() template.HTML {
+	d.WriteString("</svg>")
+	return template.HTML(d.String())
+}
+
+func (d *drawing) label(class string, x, y float64, anchor, text string) {
+	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, anchor, template.HTMLEscapeString(text))
+}
+
+// axes draws the grid: latencies upwards, something else to the right.
+func (d *drawing) axes(x, y scale, name string, text func(float64) string) {
+	for i := range ticks + 1 {
+		part := float64(i) / ticks
+		v := y.tick(part)
+		fmt.Fprintf(d, `<path class="grid" d="M%d %.1fH%d"/>`, marginLeft, y.at(v), chartWidth-marginRight)
+		d.label("tick", marginLeft-6, y.at(v)+4, "end", show.Seconds(v))
+		anchor := "middle"
+		if i == ticks {
+			anchor = "end"
+		}
+		d.label("tick", x.at(x.tick(part)), chartHeight-marginBottom+14, anchor, text(x.tick(part)))
+	}
+	d.label("axis", chartWidth-marginRight, chartHeight-3, "end", name)
+}
+
+// curveOf draws a model's latency over time or over trials; empty while there is none.
+func curveOf(c trials.Curve, name string, at func(trials.Point) float64) template.HTML {
+	c = thin(slices.DeleteFunc(slices.Clone(c), func(p trials.Point) bool { return !drawable(p.Seconds) }))
+	if len(c) == 0 {
+		return ""
+	}
+	low, high := c[0].Seconds, c[0].Seconds
+	for _, p := range c {
+		low, high = min(low, p.Seconds), max(high, p.Seconds)
+	}
+	x := scale{low: 0, high: max(at(c[len(c)-1]), 1), from: marginLeft, to: chartWidth - marginRight}
+	y := latencies(low, high)
+	text := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	if name == "time" {
+		text = spanText
+	}
+	d := &drawing{}
+	d.open("chart", chartWidth, chartHeight)
+	d.axes(x, y, name, text)
+	d.WriteString(`<path class="curve" d="`)
+	for i, p := range c {
+		if i == 0 {
+			fmt.Fprintf(d, "M%.1f %.1f", x.at(at(p)), y.at(p.Seconds))
+			continue
+		}
+		fmt.Fprintf(d, "H%.1fV%.1f", x.at(at(p)), y.at(p.Seconds))
+	}
+	fmt.Fprintf(d, `H%d"/>`, chartWidth-marginRight)
+	for _, p := range c {
+		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.5"><title>%s after %s, %d trials</title></circle>`,
+			x.at(at(p)), y.at(p.Seconds), show.Seconds(p.Seconds), show.Clock(p.Elapsed), p.Trials)
+	}
+	return d.done()
+}
+
+// spanText shows seconds on an axis.
+func spanText(seconds float64) string {
+	switch {
+	case seconds < 120:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 7200:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	}
+	return fmt.Sprintf("%.1f h", seconds/3600)
+}
+
+// thin keeps as many elements as are drawn.
+func thin[T any](all []T) []T {
+	for len(all) > mostDrawn {
+		all = everyOther(all)
+	}
+	return all
+}
+
+// scatter draws every trial of a task: latency over trial, by algorithm; failures stand at the top.
+func scatter(points []point) template.HTML {
+	points = thin(points)
+	low, high, last := math.Inf(1), 0.0, 1.0
+	for _, p := range points {
+		last = max(last, float64(p.trial))
+		if drawable(p.latency) {
+			low, high = min(low, p.latency), max(high, p.latency)
+		}
+	}
+	if high == 0 {
+		return ""
+	}
+	x := scale{low: 0, high: last, from: marginLeft, to: chartWidth - marginRight}
+	y := latencies(low, high)
+	d := &drawing{}
+	d.open("chart", chartWidth, chartHeight)
+	d.axes(x, y, "trial", func(v float64) string { return fmt.Sprintf("%.0f", v) })
+	algorithms := algorithmsOf(points)
+	for _, p := range points {
+		class, text, cy := "failed", "failed: "+errorText(p.class), float64(marginTop)-7
+		if drawable(p.latency) {
+			class = fmt.Sprintf("dot a%d", slices.Index(algorithms, p.algorithm)%4)
+			text, cy = show.Seconds(p.latency), y.at(p.latency)
+		}
+		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, class, x.at(float64(p.trial)), cy,
+			template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))
+	}
+	for i, name := range algorithms[:min(len(algorithms), 4)] {
+		fmt.Fprintf(d, `<circle class="dot a%d" cx="%d" cy="%d" r="3"/>`, i, marginLeft+6+i*120, chartHeight-7)
+		d.label("tick", float64(marginLeft+13+i*120), chartHeight-3, "start", name)
+	}
+	return d.done()
+}
+
+// algorithmsOf are those of trials, in order.
+func algorithmsOf(points []point) []string {
+	var names []string
+	for _, p := range points {
+		if !slices.Contains(names, p.algorithm) {
+			names = append(names, p.algorithm)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func errorText(c tilthv1.ErrorClass) string {
+	return strings.ToLower(strings.TrimPrefix(c.String(), "ERROR_CLASS_"))
+}
+
+// sparkline draws how a best came down; empty for less than two values.
+func sparkline(values []float64) template.HTML {
+	values = slices.DeleteFunc(values, func(v float64) bool { return !drawable(v) })
+	for len(values) > sparkWidth {
+		values = everyOther(values)
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	x := scale{low: 0, high: float64(len(values) - 1), from: 1, to: sparkWidth - 1}
+	y := scale{low: slices.Min(values), high: slices.Max(values), from: sparkHeight - 2, to: 2}
+	d := &drawing{}
+	d.open("spark", sparkWidth, sparkHeight)
+	fmt.Fprintf(d, `<path class="curve" d="M%.1f %.1f`, x.at(0), y.at(values[0]))
+	for i, v := range values[1:] {
+		fmt.Fprintf(d, "H%.1fV%.1f", x.at(float64(i+1)), y.at(v))
+	}
+	d.WriteString(`"/>`)
+	return d.done()
+}

@@ -1,0 +1,126 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// devicesOfPage is how many devices a page shows.
+const devicesOfPage = 200
+
+// deviceRow is a device in the list.
+type deviceRow struct {
+	*tilthv1.Device
+	// Shown is its state, Why says what keeps work from it, if anything does.
+	Shown, Why string
+}
+
+// devicesPage is a part of the devices, and the other agents that are there.
+type devicesPage struct {
+	Label, State, Next string
+	Devices            []deviceRow
+	Agents             []*tilthv1.Agent
+}
+
+func (s *site) listDevices(w http.ResponseWriter, r *http.Request) error {
+	in := r.URL.Query()
+	p := devicesPage{Label: in.Get("label"), State: in.Get("state")}
+	listed, err := s.devices.ListDevices(r.Context(), &tilthv1.ListDevicesRequest{PageSize: devicesOfPage, PageToken: in.Get("page")})
+	if err != nil {
+		return err
+	}
+	for _, d := range listed.GetDevices() {
+		shown, why := withDevice(d)
+		if contains(labelsText(d.GetAgent().GetSpec().GetLabels()), p.Label) && contains(shown, p.State) {
+			p.Devices = append(p.Devices, deviceRow{d, shown, why})
+		}
+	}
+	if next := listed.GetNextPageToken(); next != "" {
+		p.Next = "?" + query("label", p.Label, "state", p.State, "page", next)
+	}
+	for _, kind := range []tilthv1.AgentKind{tilthv1.AgentKind_AGENT_KIND_TUNER, tilthv1.AgentKind_AGENT_KIND_BUILDER} {
+		agents, err := s.agents.ListAgents(r.Context(), &tilthv1.ListAgentsRequest{Kind: kind, PageSize: devicesOfPage})
+		if err != nil {
+			return err
+		}
+		p.Agents = append(p.Agents, agents.GetAgents()...)
+	}
+	return s.render(w, r, http.StatusOK, "devices", layout{Title: "Devices", Section: "devices", Live: LivePath, Page: p})
+}
+
+// withDevice is how a device is shown beside its runner's state, and why it is given no work.
+func withDevice(d *tilthv1.Device) (shown, why string) {
+	runner, rests := names.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
+	if state := d.GetState(); state != tilthv1.DeviceState_DEVICE_STATE_READY {
+		shown = names.DeviceState(state)
+		if runner != names.AgentState(tilthv1.AgentState_AGENT_STATE_IDLE) {
+			shown += ", " + runner
+		}
+		return shown, cmp.Or(d.GetCordon().GetReason(), d.GetQuarantine().GetReason())
+	}
+	if d.GetWarning() != nil {
+		return runner + ", warned", cmp.Or(rests, d.GetWarning().GetReason())
+	}
+	return runner, rests
+}
+
+// labelsText is labels as people write them, in order.
+func labelsText(labels map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, k+"="+labels[k])
+	}
+	return strings.Join(out, " ")
+}
+
+// query is the text of a query of names and values.
+func query(pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return v.Encode()
+}
+
+// devicePage is a device.
+type devicePage struct {
+	deviceRow
+	History []*tilthv1.DeviceChange
+	Classes []string
+	Actions []string
+}
+
+func (s *site) device(w http.ResponseWriter, r *http.Request) error {
+	got, err := s.devices.GetDevice(r.Context(), &tilthv1.GetDeviceRequest{Name: r.URL.Query().Get("name")})
+	if err != nil {
+		return err
+	}
+	d := got.GetDevice()
+	shown, why := withDevice(d)
+	p := devicePage{deviceRow: deviceRow{d, shown, why}, History: slices.Clone(d.GetHistory()), Actions: s.deviceActions(r, d)}
+	slices.Reverse(p.History)
+	for _, c := range d.GetAgent().GetSpec().GetDeviceClasses() {
+		p.Classes = append(p.Classes, c.GetName())
+	}
+	return s.render(w, r, http.StatusOK, "device", layout{Title: d.GetAgent().GetSpec().GetName(), Section: "devices", Live: LivePath, Page: p})
+}
+
+// Clocks are a device's clocks, as people read them.
+func (p devicePage) Clocks() (out []string) {
+	for _, c := range p.GetCalibration().GetSurroundings().GetClocks() {
+		text := fmt.Sprintf("%s: %.2f GHz", c.GetDomain(), c.GetHertz()/1e9)
+		if c.GetMostHertz() > 0 {
+			text += fmt.Sprintf(" of %.2f", c.GetMostHertz()/1e9)
+		}
+		out = append(out, text)
+	}
+	return out
+}

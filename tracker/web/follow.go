@@ -1,0 +1,238 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// Bounds on what is kept of jobs that are looked at, and on what a page reads.
+const (
+	// mostFollowed are the jobs of which sums are kept.
+	mostFollowed = 16
+	// mostPoints are the trials that are kept of a job; every other one is dropped when there are more.
+	mostPoints = 20_000
+	// mostRead are the events that one page reads. Those that are left are read by the next.
+	mostRead = 50_000
+	// mostTold are the events that are shown.
+	mostTold = 40
+)
+
+// follows has what events of jobs sum up to, so that a page reads only those that are new.
+type follows struct {
+	mu    sync.Mutex
+	byJob map[string]*follow
+	uses  uint64
+}
+
+// follow is what a job's events sum up to.
+type follow struct {
+	mu     sync.Mutex
+	used   uint64 // guarded by follows.mu
+	next   uint64 // the sequence of the event that is due
+	last   *timestamppb.Timestamp
+	tally  *trials.Tally
+	points []point
+	told   []told
+	// behind says that events were left for the next page.
+	behind bool
+}
+
+// point is one trial.
+type point struct {
+	task, trial   uint32
+	elapsed       float64 // seconds since the job was made
+	latency, best float64 // seconds; latency is 0 on failure
+	class         tilthv1.ErrorClass
+	algorithm     string
+	digest        string
+	device        string
+}
+
+// told is an event in words.
+type told struct {
+	At   *timestamppb.Timestamp
+	Text string
+}
+
+// of returns the follow of a job, in the place of the one that was not used for longest.
+func (f *follows) of(job *tilthv1.Job) *follow {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := f.byJob[job.GetId()]
+	if one == nil {
+		if len(f.byJob) >= mostFollowed {
+			oldest := ""
+			for id, other := range f.byJob {
+				if oldest == "" || other.used < f.byJob[oldest].used {
+					oldest = id
+				}
+			}
+			delete(f.byJob, oldest)
+		}
+		one = &follow{}
+		f.byJob[job.GetId()] = one
+	}
+	f.uses++
+	one.used = f.uses
+	return one
+}
+
+// view reads what is new of a job, and has look see what its events sum up to. What look is given must not outlast it.
+func (s *site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) error {
+	f := s.follows.of(job)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tally == nil {
+		f.reset(job)
+	}
+	err := s.read(ctx, f, job)
+	if status.Code(err) == codes.FailedPrecondition { // the records are a backup's: the job has another history
+		f.reset(job)
+		err = s.read(ctx, f, job)
+	}
+	if err != nil {
+		return err
+	}
+	look(f)
+	return nil
+}
+
+func (f *follow) reset(job *tilthv1.Job) {
+	var references []trials.Reference
+	for _, t := range job.GetSpec().GetTasks() {
+		references = append(references, trials.Reference{DefaultDigest: t.GetDefaultDigest()})
+	}
+	f.tally, f.next, f.last, f.points, f.told = trials.NewTally(job, references), 1, nil, nil, nil
+}
+
+// read takes in the events that are stored and new.
+func (s *site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{
+		JobId: job.GetId(), FromSequence: f.next, After: f.last, Several: true, Status: true,
+	})
+	if err != nil {
+		return err
+	}
+	f.behind = false
+	for n := 0; ; {
+		message, err := stream.Recv()
+		if err != nil {
+			return endOf(err)
+		}
+		if message.GetStatus() != nil { // what follows is to come yet
+			return nil
+		}
+		for _, e := range append([]*tilthv1.JobEvent{message.GetEvent()}, message.GetMore()...) {
+			f.add(e)
+			n++
+		}
+		if n >= mostRead {
+			f.behind = true
+			return nil
+		}
+	}
+}
+
+// add takes in the next event.
+func (f *follow) add(e *tilthv1.JobEvent) {
+	f.next, f.last = e.GetSequence()+1, e.GetAt()
+	f.tally.Add(e)
+	if len(f.tally.Curve) > mostPoints {
+		f.tally.Curve = slices.Clip(everyOther(f.tally.Curve))
+	}
+	if t := e.GetTrial(); t != nil && int(t.GetTaskIndex()) < len(f.tally.Tasks) {
+		m := t.GetMeasurement()
+		f.points = append(f.points, point{
+			task: t.GetTaskIndex(), trial: m.GetCandidate().GetTrial(), elapsed: f.tally.Elapsed().Seconds(),
+			latency: m.GetLatencySeconds(), best: t.GetBestSeconds(), class: m.GetError(),
+			algorithm: algorithm(m.GetCandidate()), digest: show.Digest(m.GetCandidate().GetDigest()), device: m.GetDevice(),
+		})
+		if len(f.points) > mostPoints {
+			f.points = everyOther(f.points)
+		}
+	}
+	if text := f.tell(e); text != "" {
+		if f.told = append(f.told, told{e.GetAt(), text}); len(f.told) > mostTold {
+			f.told = slices.Clone(f.told[1:])
+		}
+	}
+}
+
+// everyOther keeps every other element, and the last.
+func everyOther[T any](all []T) []T {
+	n := 0
+	for i := range all {
+		if i%2 == 0 || i == len(all)-1 {
+			all[n] = all[i]
+			n++
+		}
+	}
+	return all[:n]
+}
+
+// algorithm says which sums a candidate computes, as far as the tracker is told.
+func algorithm(c *tilthv1.Candidate) string {
+	level := cmp.Or(c.GetNumerics(), "strict")
+	if m := c.GetMultiplications(); m > 0 && m < 1 {
+		return fmt.Sprintf("%s, %.0f %% of multiplications", level, 100*m)
+	}
+	return level
+}
+
+// tell says what happened; empty for what is not worth a line.
+func (f *follow) tell(e *tilthv1.JobEvent) string {
+	task := func(i uint32) string {
+		if int(i) < len(f.tally.Tasks) {
+			return f.tally.Tasks[i].Name
+		}
+		return fmt.Sprintf("task %d", i)
+	}
+	switch e := e.GetEvent().(type) {
+	case *tilthv1.JobEvent_State:
+		return because("the job is "+names.JobState(e.State.GetState()), e.State.GetReason())
+	case *tilthv1.JobEvent_DeadLetter:
+		return because(fmt.Sprintf("a batch of %s was given up (%s)", task(e.DeadLetter.GetTaskIndex()), names.ErrorClass(e.DeadLetter.GetError())),
+			e.DeadLetter.GetMessage())
+	case *tilthv1.JobEvent_Retried:
+		return "a batch of " + task(e.Retried.GetTaskIndex()) + " is tried again"
+	case *tilthv1.JobEvent_Suspected:
+		return because("the best of "+task(e.Suspected.GetTaskIndex())+" is measured again", e.Suspected.GetReason())
+	case *tilthv1.JobEvent_Trial:
+		m := e.Trial.GetMeasurement()
+		if m.GetLatencySeconds() > 0 && m.GetLatencySeconds() == e.Trial.GetBestSeconds() {
+			return fmt.Sprintf("%s: %s, the best so far (trial %d)", task(e.Trial.GetTaskIndex()), show.Seconds(m.GetLatencySeconds()), m.GetCandidate().GetTrial())
+		}
+	}
+	return ""
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// left is what is left of a job's budget of time; "" when it has none.
+func left(job *tilthv1.Job) string {
+	b := job.GetSpec().GetBudget()
+	if b.GetTime() == nil || job.GetEndedAt() != nil {
+		return ""
+	}
+	return show.Clock(max(b.GetTime().AsDuration()-job.GetTimeSpent().AsDuration(), 0*time.Second))
+}

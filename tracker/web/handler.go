@@ -1,0 +1,128 @@
+package web
+
+import (
+	"embed"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/internal/health"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Paths that are for everybody, since who signs in sees them, and the path of streams, which stay open.
+const (
+	signInPath = "/signin"
+	stylePath  = "/static/style.css"
+	iconPath   = "/static/icon.svg"
+	// LivePath is that of streams that tell of changes.
+	LivePath = "/live"
+)
+
+// Public returns the paths that are for everybody.
+func Public() []string {
+	return []string{signInPath, stylePath, iconPath, health.LivePath, health.ReadyPath}
+}
+
+// mostQueryBytes bounds what follows the path of a request.
+const mostQueryBytes = 4 << 10
+
+// Door says who asks, and what they may do. Errors are statuses.
+type Door interface {
+	// SignsIn says whether people sign in with tokens; InSession whether a request belongs to a session.
+	SignsIn() bool
+	InSession(r *http.Request) bool
+	// SignIn begins a session, SignOut ends it.
+	SignIn(w http.ResponseWriter, r *http.Request, token string) error
+	SignOut(w http.ResponseWriter, r *http.Request)
+	// Valid says whether what a request came with still holds.
+	Valid(r *http.Request) error
+	// May says whether who asks may call a method, about a job of the owner.
+	May(r *http.Request, method, owner string) bool
+	// FormToken is what a form carries, which CheckForm looks for.
+	FormToken(r *http.Request) string
+	CheckForm(r *http.Request, token string) error
+}
+
+// Config is what is served.
+type Config struct {
+	// Conn leads to the tracker's services; who calls is told by the context of a request.
+	Conn grpc.ClientConnInterface
+	Door Door
+	// Checks say how the tracker is.
+	Checks health.Checks
+	// Metrics are served on /metrics, and summed up on the first page; nil = none are.
+	Metrics prometheus.Gatherer
+	Logger  *slog.Logger
+	// Now is the wall's clock.
+	Now func() time.Time
+}
+
+//go:embed static
+var static embed.FS
+
+// site is what the pages share.
+type site struct {
+	Config
+	jobs    tilthv1.JobServiceClient
+	agents  tilthv1.AgentServiceClient
+	devices tilthv1.DeviceServiceClient
+	records tilthv1.RecordServiceClient
+	follows follows
+	streams streams
+	rates   rates
+}
+
+// Handler serves /metrics, /healthz, /readyz and the pages.
+func Handler(cfg Config) http.Handler {
+	s := &site{
+		Config: cfg,
+		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
+		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn),
+		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}},
+	}
+	mux := http.NewServeMux()
+	if cfg.Metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
+	}
+	cfg.Checks.Register(mux)
+	for path, show := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET /{$}":                         s.overview,
+		"GET /jobs":                        s.listJobs,
+		"GET /jobs/{id}":                   s.job,
+		"GET /jobs/{id}/tasks/{task}":      s.task,
+		"GET /jobs/{id}/actions/{action}":  s.confirmJob,
+		"POST /jobs/{id}/actions/{action}": s.actOnJob,
+		"GET /compare":                     s.compare,
+		"GET /devices":                     s.listDevices,
+		"GET /device":                      s.device,
+		"GET /device/actions/{action}":     s.confirmDevice,
+		"POST /device/actions/{action}":    s.actOnDevice,
+		"GET /records":                     s.listRecords,
+		"GET " + signInPath:                s.signInForm,
+		"POST " + signInPath:               s.signIn,
+		"POST /signout":                    s.signOut,
+		"GET " + LivePath:                  s.live,
+		"/":                                s.nothing,
+	} {
+		mux.Handle(path, s.page(show))
+	}
+	files := http.FileServerFS(static)
+	mux.HandleFunc("GET /static/{file}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "private, max-age=300")
+		files.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// streams counts those that are open, by who asked for them.
+type streams struct {
+	mu      sync.Mutex
+	open    int
+	byAsker map[string]int
+}

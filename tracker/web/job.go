@@ -1,0 +1,238 @@
+package web
+
+import (
+	"cmp"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// taskRow is a task in a job's table.
+type taskRow struct {
+	Index  int
+	Name   string
+	Weight float64
+	Trials int
+	Flop   float64
+	// Share is the part of the model's latency.
+	Share                       float64
+	UntunedSeconds, BestSeconds float64
+	Algorithm                   string
+	Spark                       template.HTML
+	Failed                      int
+}
+
+// failure is a class of errors with how often it was, and the first message.
+type failure struct {
+	Class, Message, Task string
+	Times                int
+}
+
+// jobPage is a job.
+type jobPage struct {
+	*tilthv1.Job
+	jobRow
+	UntunedSeconds, Latency float64
+	Tasks                   []taskRow
+	Failures                []failure
+	Told                    []told
+	ByTime, ByTrials        template.HTML
+	Shares                  trials.Shares
+	Actions                 []string
+	Behind                  bool
+	Outage                  *tilthv1.Outage
+}
+
+func (s *site) job(w http.ResponseWriter, r *http.Request) error {
+	got, err := s.jobs.GetJob(r.Context(), &tilthv1.GetJobRequest{JobId: r.PathValue("id")})
+	if err != nil {
+		return err
+	}
+	j := got.GetJob()
+	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j)}
+	if err := s.view(r.Context(), j, p.take); err != nil {
+		return err
+	}
+	return s.render(w, r, http.StatusOK, "job", layout{
+		Title: cmp.Or(j.GetSpec().GetName(), j.GetId()), Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p,
+	})
+}
+
+// take takes what a job's events sum up to.
+func (p *jobPage) take(f *follow) {
+	t := f.tally
+	p.UntunedSeconds, p.Latency, p.Behind = t.UntunedSeconds(), t.BestSeconds(), f.behind
+	p.Shares = t.Spent().Shares(t.Elapsed())
+	p.Told = slices.Clone(f.told)
+	slices.Reverse(p.Told)
+	p.ByTime = curveOf(t.Curve, "time", func(c trials.Point) float64 { return c.Elapsed.Seconds() })
+	p.ByTrials = curveOf(t.Curve, "trials", func(c trials.Point) float64 { return float64(c.Trials) })
+	for i := range t.Tasks {
+		p.Tasks = append(p.Tasks, rowOf(f, i, p.Latency))
+		for _, class := range slices.Sorted(maps.Keys(t.Tasks[i].Errors)) {
+			p.Failures = append(p.Failures, failure{class, t.Tasks[i].Messages[class], t.Tasks[i].Name, t.Tasks[i].Errors[class]})
+		}
+	}
+}
+
+func rowOf(f *follow, i int, latency float64) taskRow {
+	task := &f.tally.Tasks[i]
+	row := taskRow{
+		Index: i, Name: task.Name, Weight: task.Weight, Trials: task.Trials, Flop: task.Flop,
+		UntunedSeconds: task.UntunedSeconds, BestSeconds: task.BestSeconds, Algorithm: "",
+	}
+	if task.Best != nil {
+		row.Algorithm = algorithm(task.Best.GetCandidate())
+	}
+	if latency > 0 {
+		row.Share = task.BestSeconds * task.Weight / latency
+	}
+	for _, n := range task.Errors {
+		row.Failed += n
+	}
+	var best []float64
+	for _, p := range f.points {
+		if int(p.task) == i && p.best > 0 {
+			best = append(best, p.best)
+		}
+	}
+	row.Spark = sparkline(best)
+	return row
+}
+
+// taskPage is a task of a job.
+type taskPage struct {
+	*tilthv1.Job
+	taskRow
+	Chart template.HTML
+	Best  *tilthv1.Measurement
+	// Interval is where the median of the best lies.
+	Interval, Trace, Workload, Digest string
+	Failures                          []failure
+	// Previous and Next are the tasks beside it; -1 = none.
+	Previous, Next int
+	Behind         bool
+}
+
+// mostText bounds a text of a workload or a schedule that is shown, in bytes.
+const mostText = 64 << 10
+
+func (s *site) task(w http.ResponseWriter, r *http.Request) error {
+	j, err := s.getJob(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	i, err := strconv.Atoi(r.PathValue("task"))
+	if err != nil || i < 0 || i >= len(j.GetSpec().GetTasks()) {
+		return status.Errorf(codes.NotFound, "job %s has no task %q", j.GetId(), r.PathValue("task"))
+	}
+	spec := j.GetSpec().GetTasks()[i]
+	p := taskPage{Job: j, Previous: i - 1, Next: -1, Workload: shorten(spec.GetWorkload()), Digest: spec.GetWorkloadDigest()}
+	if i+1 < len(j.GetSpec().GetTasks()) {
+		p.Next = i + 1
+	}
+	if i < len(j.GetProgress()) {
+		p.Trace = shorten(j.GetProgress()[i].GetBestTrace())
+	}
+	err = s.view(r.Context(), j, func(f *follow) {
+		t := &f.tally.Tasks[i]
+		p.taskRow, p.Best, p.Interval, p.Behind = rowOf(f, i, f.tally.BestSeconds()), t.Best, t.Uncertainty(), f.behind
+		p.Chart = scatter(slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i }))
+		for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
+			p.Failures = append(p.Failures, failure{class, t.Messages[class], t.Name, t.Errors[class]})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.render(w, r, http.StatusOK, "task", layout{Title: p.Name, Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p})
+}
+
+func shorten(text []byte) string {
+	if len(text) > mostText {
+		return string(text[:mostText]) + " …"
+	}
+	return string(text)
+}
+
+// comparePage is two jobs side by side.
+type comparePage struct {
+	A, B  string
+	Jobs  []jobPage
+	Tasks []comparedTask
+}
+
+// comparedTask is a workload with its best latency in either job, in seconds; 0 = none.
+type comparedTask struct {
+	Name string
+	A, B float64
+}
+
+// compare shows two jobs side by side; workloads are told apart by their digests.
+func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
+	p := comparePage{A: r.URL.Query().Get("a"), B: r.URL.Query().Get("b")}
+	at := map[string]int{}
+	for side, id := range []string{p.A, p.B} {
+		if p.A == "" || p.B == "" {
+			break
+		}
+		j, err := s.getJob(r.Context(), id)
+		if err != nil {
+			return err
+		}
+		one := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0]}
+		if err := s.view(r.Context(), j, one.take); err != nil {
+			return err
+		}
+		p.Jobs = append(p.Jobs, one)
+		for i, t := range j.GetSpec().GetTasks() {
+			k, is := at[t.GetWorkloadDigest()]
+			if !is {
+				k = len(p.Tasks)
+				at[t.GetWorkloadDigest()] = k
+				p.Tasks = append(p.Tasks, comparedTask{Name: one.Tasks[i].Name})
+			}
+			if side == 0 {
+				p.Tasks[k].A = one.Tasks[i].BestSeconds
+			} else {
+				p.Tasks[k].B = one.Tasks[i].BestSeconds
+			}
+		}
+	}
+	return s.render(w, r, http.StatusOK, "compare", layout{Title: "Compare", Section: "compare", Page: p})
+}
+
+// recordsPage is the best records of a workload, or of all.
+type recordsPage struct {
+	Workload, Target, Next string
+	Records                []*tilthv1.Record
+}
+
+// recordsOfPage is how many records a page shows.
+const recordsOfPage = 100
+
+func (s *site) listRecords(w http.ResponseWriter, r *http.Request) error {
+	in := r.URL.Query()
+	p := recordsPage{Workload: in.Get("workload"), Target: in.Get("target")}
+	request := &tilthv1.BestRecordsRequest{Target: p.Target, PageSize: recordsOfPage, PageToken: in.Get("page")}
+	if p.Workload != "" {
+		request.WorkloadDigests = []string{p.Workload}
+	}
+	best, err := s.records.BestRecords(r.Context(), request)
+	if err != nil {
+		return err
+	}
+	p.Records = best.GetRecords()
+	if next := best.GetNextPageToken(); next != "" {
+		p.Next = "?" + query("workload", p.Workload, "target", p.Target, "page", next)
+	}
+	return s.render(w, r, http.StatusOK, "records", layout{Title: "Records", Section: "records", Page: p})
+}

@@ -1,0 +1,125 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// Bounds of a page of jobs: how many it shows, and how many it looks at for those that match.
+const (
+	jobsOfPage = 50
+	mostLooked = 1000
+)
+
+// jobRow is a job in a list.
+type jobRow struct {
+	*tilthv1.Job
+	Trials, Budget uint32
+	// Done is the part of the budget of trials that is spent; 0 where there is none.
+	Done float64
+	// BestSeconds is the model's latency; 0 while a task has none.
+	BestSeconds float64
+	Left        string
+}
+
+func rows(jobs []*tilthv1.Job) (out []jobRow) {
+	for _, j := range jobs {
+		t := trials.OfProgress(j, nil)
+		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: left(j)}
+		if !j.GetTruncated() {
+			row.BestSeconds = t.BestSeconds()
+		}
+		if row.Budget > 0 {
+			row.Done = min(1, float64(row.Trials)/float64(row.Budget))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// jobsQuery is what jobs are asked for.
+type jobsQuery struct {
+	Owner, State, Model, Class string
+}
+
+func (q jobsQuery) matches(j *tilthv1.Job) bool {
+	return contains(j.GetSpec().GetOwner(), q.Owner) && contains(j.GetSpec().GetName(), q.Model) &&
+		contains(j.GetSpec().GetTarget().GetDeviceClass(), q.Class)
+}
+
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// states are those that a query asks for: open, a state, or all.
+func (q jobsQuery) states() ([]tilthv1.JobState, error) {
+	switch q.State {
+	case "":
+		return nil, nil
+	case "open":
+		return openStates, nil
+	}
+	for number := range tilthv1.JobState_name {
+		if s := tilthv1.JobState(number); number != 0 && names.JobState(s) == q.State {
+			return []tilthv1.JobState{s}, nil
+		}
+	}
+	return nil, status.Errorf(codes.InvalidArgument, "state %q is none of a job", q.State)
+}
+
+// jobsPage is a page of the list of jobs.
+type jobsPage struct {
+	jobsQuery
+	Jobs []jobRow
+	// Next leads to the page after this one; empty after the last.
+	Next   string
+	States []string
+}
+
+func (s *site) listJobs(w http.ResponseWriter, r *http.Request) error {
+	in := r.URL.Query()
+	q := jobsQuery{Owner: in.Get("owner"), State: in.Get("state"), Model: in.Get("model"), Class: in.Get("class")}
+	found, next, err := s.findJobs(r.Context(), q, in.Get("page"))
+	if err != nil {
+		return err
+	}
+	p := jobsPage{jobsQuery: q, Jobs: rows(found), States: []string{"open", "queued", "running", "paused", "done", "failed", "cancelled"}}
+	if next != "" {
+		p.Next = "?" + url.Values{"owner": {q.Owner}, "state": {q.State}, "model": {q.Model}, "class": {q.Class}, "page": {next}}.Encode()
+	}
+	return s.render(w, r, http.StatusOK, "jobs", layout{Title: "Jobs", Section: "jobs", Live: LivePath, Page: p})
+}
+
+// findJobs returns the newest jobs that match, from a page's token on, and the token of the page after them.
+func (s *site) findJobs(ctx context.Context, q jobsQuery, token string) (found []*tilthv1.Job, next string, err error) {
+	states, err := q.states()
+	if err != nil {
+		return nil, "", err
+	}
+	for looked := 0; looked < mostLooked; {
+		most := jobsOfPage - len(found)
+		listed, err := s.jobs.ListJobs(ctx, &tilthv1.ListJobsRequest{States: states, PageSize: uint32(most), PageToken: token})
+		if err != nil {
+			return nil, "", err
+		}
+		for _, j := range listed.GetJobs() {
+			if q.matches(j) {
+				found = append(found, j)
+			}
+		}
+		looked += max(1, len(listed.GetJobs()))
+		if token = listed.GetNextPageToken(); token == "" || len(found) == jobsOfPage {
+			break
+		}
+	}
+	return found, token, nil
+}

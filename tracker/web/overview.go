@@ -1,0 +1,178 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// mostProblems bounds the problems of one kind that are shown.
+const mostProblems = 10
+
+// openStates are those of jobs that have not ended.
+var openStates = []tilthv1.JobState{
+	tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING, tilthv1.JobState_JOB_STATE_PAUSED,
+}
+
+// problem is something that is wrong now, with the alert whose runbook says what to do.
+type problem struct {
+	Alert, Text, Link string
+}
+
+// figure is a number with what it counts.
+type figure struct {
+	Name  string
+	Value float64
+}
+
+// overviewPage is what is going on.
+type overviewPage struct {
+	Problems                      []problem
+	Queues, Jobs, Devices, Agents []figure
+	// Rate is the trials recorded in a second, lately; negative while it is not known.
+	Rate   float64
+	Trials float64
+	Open   []jobRow
+}
+
+func (s *site) overview(w http.ResponseWriter, r *http.Request) error {
+	listed, err := s.jobs.ListJobs(r.Context(), &tilthv1.ListJobsRequest{States: openStates, PageSize: 20})
+	if err != nil {
+		return err
+	}
+	agents, err := s.agents.ListAgents(r.Context(), &tilthv1.ListAgentsRequest{PageSize: 1})
+	if err != nil {
+		return err
+	}
+	families, err := s.gather()
+	if err != nil {
+		return err
+	}
+	p := overviewPage{
+		Queues: families.figures("queue_depth", "kind", "class"), Jobs: families.figures("open_jobs", "state"),
+		Devices: families.figures("devices", "state"), Agents: families.figures("agents", "kind", "state"),
+		Open: rows(listed.GetJobs()), Trials: families.sum("trials_total"),
+	}
+	p.Rate = s.rates.of(p.Trials, s.Now())
+	p.Problems = s.problems(r.Context(), listed.GetJobs(), agents.GetOutage(), families)
+	return s.render(w, r, http.StatusOK, "overview", layout{Title: "Overview", Section: "overview", Live: LivePath, Page: p})
+}
+
+// problems are what is wrong now.
+func (s *site) problems(ctx context.Context, jobs []*tilthv1.Job, outage *tilthv1.Outage, m metrics) (out []problem) {
+	if err := s.Checks.Ready(ctx); err != nil {
+		out = append(out, problem{"TilthTrackerDown", "the tracker is not ready: " + err.Error(), ""})
+	}
+	if outage != nil {
+		out = append(out, problem{"TilthOutage",
+			fmt.Sprintf("%d of %d agents fell silent at once; they are waited for", outage.GetSilent(), outage.GetAgents()), ""})
+	}
+	var stuck, dead []problem
+	for _, j := range jobs {
+		link, name := "/jobs/"+j.GetId(), j.GetSpec().GetName()
+		if j.GetWait().GetNothingCanRun() {
+			stuck = append(stuck, problem{"TilthJobsCannotRun", name + " waits: " + j.GetWait().GetMessage(), link})
+		}
+		if n := len(j.GetDeadLetters()); n > 0 {
+			dead = append(dead, problem{"TilthDeadLetters", fmt.Sprintf("%s: batches given up: %d", name, n), link})
+		}
+	}
+	out = append(out, stuck[:min(len(stuck), mostProblems)]...)
+	out = append(out, dead[:min(len(dead), mostProblems)]...)
+	for _, f := range m.figures("devices", "state") {
+		if f.Name == "quarantined" && f.Value > 0 {
+			out = append(out, problem{"TilthDevicesQuarantined", fmt.Sprintf("devices in quarantine: %.0f", f.Value), "/devices?state=quarantined"})
+		}
+	}
+	if n := m.sum("warned_devices"); n > 0 {
+		out = append(out, problem{"TilthDevicesWarned", fmt.Sprintf("devices that measure badly and have no replacement: %.0f", n), "/devices?state=warned"})
+	}
+	return out
+}
+
+// metrics are the tracker's, by name without their prefix.
+type metrics map[string]*dto.MetricFamily
+
+func (s *site) gather() (metrics, error) {
+	out := metrics{}
+	if s.Metrics == nil {
+		return out, nil
+	}
+	families, err := s.Metrics.Gather()
+	for _, f := range families {
+		out[strings.TrimPrefix(f.GetName(), "tilth_tracker_")] = f
+	}
+	return out, err
+}
+
+func value(m *dto.Metric) float64 { return m.GetGauge().GetValue() + m.GetCounter().GetValue() }
+
+func (m metrics) sum(name string) (total float64) {
+	for _, one := range m[name].GetMetric() {
+		total += value(one)
+	}
+	return total
+}
+
+// figures are the values of a metric that are not 0, named by their labels.
+func (m metrics) figures(name string, labels ...string) (out []figure) {
+	for _, one := range m[name].GetMetric() {
+		var parts []string
+		for _, label := range labels {
+			for _, pair := range one.GetLabel() {
+				if pair.GetName() == label && pair.GetValue() != "" {
+					parts = append(parts, pair.GetValue())
+				}
+			}
+		}
+		if v := value(one); v != 0 {
+			out = append(out, figure{strings.Join(parts, " "), v})
+		}
+	}
+	slices.SortFunc(out, func(a, b figure) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Bounds of the time over which a rate is taken.
+const (
+	rateEvery, rateOver = 2 * time.Second, 30 * time.Second
+	mostSamples         = 16
+)
+
+// rates has what a counter was when pages were shown.
+type rates struct {
+	mu      sync.Mutex
+	samples []sample
+}
+
+type sample struct {
+	at    time.Time
+	count float64
+}
+
+// of takes in what a counter is now, and returns its rate in a second, lately; negative while that is not known.
+func (r *rates) of(count float64, now time.Time) float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.samples) > 1 && now.Sub(r.samples[0].at) > rateOver {
+		r.samples = r.samples[1:]
+	}
+	rate := -1.0
+	if len(r.samples) > 0 {
+		if passed := now.Sub(r.samples[0].at); passed >= rateEvery && passed <= 2*rateOver {
+			rate = max(0, count-r.samples[0].count) / passed.Seconds()
+		}
+	}
+	if n := len(r.samples); n == 0 || n < mostSamples && now.Sub(r.samples[n-1].at) >= rateEvery {
+		r.samples = append(r.samples, sample{now, count})
+	}
+	return rate
+}

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"html/template"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// templates are those of the pages, each with the layout that all share.
+var templates = parse("overview", "jobs", "job", "task", "compare", "devices", "device", "records", "signin", "confirm", "error")
+
+func parse(pages ...string) map[string]*template.Template {
+	out := map[string]*template.Template{}
+	for _, page := range pages {
+		out[page] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles, "templates/layout.html", "templates/"+page+".html"))
+	}
+	return out
+}
+
+// words are the functions of templates.
+var words = template.FuncMap{
+	"seconds":     show.Seconds,
+	"ratio":       show.Ratio,
+	"digest":      show.Digest,
+	"gflops":      show.GFLOPS,
+	"jobState":    names.JobState,
+	"deviceState": names.DeviceState,
+	"agentState":  names.AgentState,
+	"errorClass":  names.ErrorClass,
+	"percent":     func(v float64) string { return show.Percent(v, 1) },
+	"clock":       show.Clock,
+	"labels":      labelsText,
+	"agentKind":   names.AgentKind,
+	"algorithm":   algorithm,
+	"hundred":     func(part float64) float64 { return 100 * part },
+	"list":        func(l layout, jobs []jobRow) jobsList { return jobsList{l, jobs} },
+}
+
+// jobsList is a list of jobs within a page.
+type jobsList struct {
+	Layout layout
+	Jobs   []jobRow
+}
+
+// layout is what every page has.
+type layout struct {
+	Title string
+	// Section is the heading of the navigation that the page belongs to.
+	Section string
+	// Live is where the page hears of changes; empty = it does not.
+	Live string
+	// Who asks, in what role; empty where nobody is asked. InSession is whether there is a session to end.
+	Who, Role string
+	InSession bool
+	FormToken string
+	Now       time.Time
+	Page      any
+}
+
+// Ago shows when something was, as a person would say it; its title has the instant.
+func (l layout) Ago(at interface{ AsTime() time.Time }) template.HTML {
+	t := at.AsTime()
+	if t.Unix() <= 0 {
+		return show.Missing
+	}
+	return timeElement(t, ago(l.Now.Sub(t)))
+}
+
+func timeElement(t time.Time, text string) template.HTML {
+	utc := t.UTC()
+	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05") + ` UTC">` +
+		template.HTMLEscapeString(text) + `</time>`)
+}
+
+// ago is how long something is ago, or will be in, in words.
+func ago(d time.Duration) string {
+	before, after := "", " ago"
+	if d < 0 {
+		d, before, after = -d, "in ", ""
+	}
+	if d < time.Second {
+		return "now"
+	}
+	return before + roughly(d) + after
+}
+
+// roughly is a duration in its largest unit.
+func roughly(d time.Duration) string {
+	for _, unit := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
+		if d >= 2*unit.of {
+			return template.HTMLEscaper(int64(d/unit.of)) + " " + unit.name
+		}
+	}
+	return template.HTMLEscaper(int64(d/time.Second)) + " s"
+}
+
+// page serves what show shows; its error becomes a page too.
+func (s *site) page(show func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := checkQuery(r)
+		if err == nil {
+			err = show(w, r)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// checkQuery refuses a query that is longer than any of this site's.
+func checkQuery(r *http.Request) error {
+	if n := len(r.URL.RawQuery); n > mostQueryBytes {
+		return status.Errorf(codes.InvalidArgument, "the query has %d bytes, more than the limit of %d", n, mostQueryBytes)
+	}
+	return nil
+}
+
+// render sends a page.
+func (s *site) render(w http.ResponseWriter, r *http.Request, code int, page string, l layout) error {
+	id, _ := access.From(r.Context())
+	l.Who, l.Role, l.InSession, l.Now = id.Name, string(id.Role), s.Door.InSession(r), s.Now()
+	l.FormToken = s.Door.FormToken(r)
+	var out bytes.Buffer
+	if err := templates[page].Execute(&out, l); err != nil {
+		return status.Errorf(codes.Internal, "show the page: %v", err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	if _, err := out.WriteTo(w); err != nil {
+		s.Logger.Debug("page not sent", "page", page, "error", err)
+	}
+	return nil
+}
+
+// httpCodes are those of statuses; others are errors of the tracker's own.
+var httpCodes = map[codes.Code]int{
+	codes.InvalidArgument: http.StatusBadRequest, codes.NotFound: http.StatusNotFound, codes.PermissionDenied: http.StatusForbidden,
+	codes.Unauthenticated: http.StatusUnauthorized, codes.FailedPrecondition: http.StatusConflict, codes.Unimplemented: http.StatusMethodNotAllowed,
+	codes.ResourceExhausted: http.StatusTooManyRequests, codes.Unavailable: http.StatusServiceUnavailable,
+}
+
+// fail shows an error as a page.
+func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody waits for it
+	}
+	code, is := httpCodes[status.Code(err)]
+	if !is {
+		code = http.StatusInternalServerError
+		s.Logger.Warn("page failed", "path", r.URL.Path, "error", err)
+	}
+	message := status.Convert(err).Message()
+	page := map[string]any{"Message": message}
+	if err := s.render(w, r, code, "error", layout{Title: http.StatusText(code), Page: page}); err != nil {
+		http.Error(w, message, code)
+	}
+}
+
+// nothing is shown for paths that are none.
+func (s *site) nothing(_ http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return status.Errorf(codes.Unimplemented, "%s is not for this page", r.Method)
+	}
+	return status.Error(codes.NotFound, "there is no page of this address")
+}
+
+// getJob returns a job, whose tasks have names.
+func (s *site) getJob(ctx context.Context, id string) (*tilthv1.Job, error) {
+	got, err := s.jobs.GetJob(ctx, &tilthv1.GetJobRequest{JobId: id})
+	return got.GetJob(), err
+}

@@ -1,0 +1,51 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// signInPage is the form.
+type signInPage struct{ Next, Message string }
+
+// here is a path of this site, whatever is given: nobody is led elsewhere.
+func here(next string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+func (s *site) signInForm(w http.ResponseWriter, r *http.Request) error {
+	if !s.Door.SignsIn() {
+		return status.Error(codes.NotFound, "this tracker takes no tokens: there is nothing to sign in to")
+	}
+	return s.render(w, r, http.StatusOK, "signin", layout{Title: "Sign in", Page: signInPage{Next: here(r.URL.Query().Get("next"))}})
+}
+
+func (s *site) signIn(w http.ResponseWriter, r *http.Request) error {
+	if err := s.form(w, r); err != nil {
+		return err
+	}
+	next := here(r.PostForm.Get("next"))
+	if err := s.Door.SignIn(w, r, r.PostForm.Get("token")); err != nil {
+		code := httpCodes[status.Code(err)]
+		return s.render(w, r, max(code, http.StatusBadRequest), "signin", layout{
+			Title: "Sign in", Page: signInPage{Next: next, Message: status.Convert(err).Message()},
+		})
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+	return nil
+}
+
+func (s *site) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := s.form(w, r); err != nil {
+		return err
+	}
+	s.Door.SignOut(w, r)
+	http.Redirect(w, r, signInPath, http.StatusSeeOther)
+	return nil
+}
