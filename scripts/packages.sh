@@ -15,6 +15,8 @@ tests+=(pocl-opencl-icd ocl-icd-libopencl1)
 tests+=(postgresql)
 # The program that asks PyTorch for times, beside a PyTorch that plays one.
 tests+=(python3)
+# The browser that looks at the tracker's pages.
+tests+=(chromium)
 runtimes=(nodejs npm)
 peers=(g++ binutils)
 
@@ -45,6 +47,7 @@ present() {
 	npm) command -v npm ;;
 	strace) command -v strace ;;
 	python3) command -v python3 ;;
+	chromium) command -v chromium || command -v google-chrome ;;
 	runc) command -v runc ;;
 	nftables) command -v nft ;;
 	postgresql) command -v initdb || ls /usr/lib/postgresql/*/bin/initdb ;;
