@@ -69,7 +69,7 @@ func (s *site) live(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	changes := make(chan struct{}, 1)
-	over := make(chan error, 1)
+	var over chan struct{}
 	id := r.URL.Query().Get("job")
 	if id != "" {
 		j, err := s.getJob(ctx, id)
@@ -80,22 +80,22 @@ func (s *site) live(w http.ResponseWriter, r *http.Request) error {
 		if err := s.view(ctx, j, func(f *follow) { next = f.next }); err != nil {
 			return err
 		}
-		ended := make(chan struct{})
+		over = make(chan struct{})
 		go func() {
-			defer close(ended)
-			over <- s.watch(ctx, id, next, changes)
+			defer close(over)
+			s.watch(ctx, id, next, changes)
 		}()
 		defer func() {
 			cancel()
-			<-ended
+			<-over
 		}()
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	return s.tell(w, r, id == "", changes, over)
 }
 
-// watch has every change of a job told.
-func (s *site) watch(ctx context.Context, id string, next uint64, changes chan<- struct{}) error {
+// watch has every change of a job told, until it ends or can be watched no more: the page that is loaded then says why.
+func (s *site) watch(ctx context.Context, id string, next uint64, changes chan<- struct{}) {
 	stream, err := s.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: next, Several: true, Status: true})
 	for err == nil {
 		if _, err = stream.Recv(); err == nil {
@@ -105,11 +105,10 @@ func (s *site) watch(ctx context.Context, id string, next uint64, changes chan<-
 			}
 		}
 	}
-	return endOf(err)
 }
 
 // tell writes a line for each change, or every few seconds, until the stream is over.
-func (s *site) tell(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan error) error {
+func (s *site) tell(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan struct{}) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // that of a request would end the stream
 	write := func(line string) error {
