@@ -94,7 +94,8 @@ func (s *site) live(w http.ResponseWriter, r *http.Request) error {
 	return s.tell(w, r, id == "", changes, over)
 }
 
-// watch has every change of a job told, until it ends or can be watched no more: the page that is loaded then says why.
+// watch has every change of a job told, until it ends or can be watched no more: the page that is loaded then says
+// why.
 func (s *site) watch(ctx context.Context, id string, next uint64, changes chan<- struct{}) {
 	stream, err := s.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: next, Several: true, Status: true})
 	for err == nil {
