@@ -70,7 +70,7 @@ REAL ?= 10
 FARMS ?= 20
 chaos: ## faults against farms of real processes, power cuts too, and whether promises hold; ROUNDS=200 REAL=10 FARMS=20 SEED=1
 	@scripts/packages.sh test
-	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 1h -real $(REAL) \
+	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 1h -real $(REAL) -cuts 30 \
 		-farms $(FARMS) -keep $(CURDIR)/.tools/chaos
 
 bench: ## tune all built-in models and compare them with ONNX Runtime

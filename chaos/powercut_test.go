@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	cuts  = flag.Int("cuts", 30, "how many power cuts of each farm that is recorded")
+	cuts  = flag.Int("cuts", 15, "how many power cuts of each farm that is recorded")
 	lives = flag.Int("lives", 1, "after how many of them the farm goes on to its end")
 	farms = flag.Int("farms", 1, "how many farms are recorded; the seed is that of the first, the others follow")
 )

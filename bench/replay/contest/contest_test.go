@@ -74,7 +74,7 @@ func TestAReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Variants: variants, Budget: 24, Seeds: 2, Batches: testBatches, Noisy: true}
+	o := Options{Variants: variants, Budget: 24, Seeds: 1, Batches: testBatches, Noisy: true}
 	text := func() string {
 		r, err := Run(t.Context(), testSets(t)[:2], o)
 		if err != nil {
