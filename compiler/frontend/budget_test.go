@@ -105,6 +105,25 @@ func TestASmallModelCannotMultiplyItself(t *testing.T) {
 	}
 }
 
+// The first fully connected layer of VGG-16 has 98 MiB of weights in bytes: as 32-bit integers in each of several
+// steps they took more than a file of that size may.
+func TestKnownWeightsStayInBytes(t *testing.T) {
+	const in, out = 1 << 12, 1 << 10
+	one := func(d array.DType) *array.Array {
+		a := array.New(d)
+		a.SetInt(0, 1)
+		return a
+	}
+	m := sketch.New().Input("x", 1, in).Known("s", one(array.Float32)).Known("z", one(array.Uint8)).
+		Known("iw", array.New(array.Int8, out, in)).Node("w = DequantizeLinear iw s").
+		Node("q = QuantizeLinear x s z").Node("qx = DequantizeLinear q s z").
+		Node("y = Gemm qx w", sketch.Int("transB", 1)).Output("y")
+	limits := op.Limits{Nodes: 1 << 12, Bytes: 1 << 20, Steps: 1 << 30}
+	if _, bytes, err := importCost(limits, m); err != nil || bytes > 12*in*out {
+		t.Errorf("%d bytes for each weight, %v", bytes/(in*out), err)
+	}
+}
+
 func TestAnErrorOfImportIsShort(t *testing.T) {
 	m := sketch.New().Input("in", 1).Known("s", array.New(array.Int64, 1<<16)).Node("y = Reshape in s").Output("y")
 	if _, err := frontend.Import(m, frontend.Options{Verify: true}); err == nil || len(err.Error()) > frontend.MaxError+4 {

@@ -39,15 +39,21 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *op.Value) *op.Value {
 	if !isKnown(b) || !isKnown(bZero) {
 		return e.op(op.MatMul, nil, e.centred(a, aZero), e.centred(b, bZero))
 	}
-	b = e.narrow(e.centred(b, bZero))
+	b = e.narrow(b, bZero)
 	product := e.op(op.IntegerMatMul, nil, a, b)
 	if isZero(aZero) || e.failed() {
 		return product
 	}
-	sums := e.op(op.ReduceSum, attributes{intOf("keepdims", min(1, int64(len(b.Shape)-1)))}, e.toInt32(b), e.ints(int64(max(0, len(b.Shape)-2))))
-	if len(a.Shape) == 1 && len(b.Shape) > 1 {
-		sums = e.op(op.Squeeze, nil, sums, e.ints(-2))
+	// The sums are a row of ones times b', which needs no copy of b' in a wider type.
+	depth := b.Shape[max(0, len(b.Shape)-2)]
+	ones := array.New(array.Int8, 1, depth)
+	if len(a.Shape) == 1 || len(b.Shape) == 1 {
+		ones = array.New(array.Int8, depth)
 	}
+	for i := range ones.Len() {
+		ones.SetInt(i, 1)
+	}
+	sums := e.op(op.IntegerMatMul, nil, e.known(ones), b)
 	return e.op(op.Sub, nil, product, e.op(op.Mul, nil, e.toInt32(aZero), sums))
 }
 
@@ -68,7 +74,7 @@ func (e *expansion) integerConv(x, xZero, w, wZero *op.Value) *op.Value {
 	if !isKnown(w) || !isKnown(wZero) {
 		return e.op(op.IntegerConv, attrs, e.centred(x, xZero), e.centred(w, wZero))
 	}
-	x, w = e.padChannels(x, e.narrow(e.centred(w, wZero)))
+	x, w = e.padChannels(x, e.narrow(w, wZero))
 	if e.failed() {
 		return nil
 	}
@@ -138,9 +144,14 @@ func (e *expansion) centred(v, zero *op.Value) *op.Value {
 	}
 	return e.op(op.Sub, nil, v, e.toInt32(zero))
 }
-
-// narrow gives known integers the smallest signed type that holds them.
-func (e *expansion) narrow(v *op.Value) *op.Value {
+// narrow is known integers minus their zero point, in the smallest signed type that holds them. Most are so already,
+// and some are hundreds of megabytes.
+// some are hundreds of megabytes.
+func (e *expansion) narrow(v, zero *op.Value) *op.Value {
+	if v.DType == array.Int8 && isZero(zero) {
+		return v
+	}
+	v = e.centred(v, zero)
 	if e.failed() || v.Const == nil {
 		return v
 	}

@@ -150,11 +150,7 @@ func (e *expansion) quantisedGemm() []*op.Item {
 		return nil
 	}
 	if e.node.Int("transB", 0) != 0 {
-		if weights.Zero != nil && len(weights.Zero.Shape) == 1 {
-			weights.Zero = e.reshape(weights.Zero, array.Elements(weights.Zero.Shape), 1)
-		}
-		weights.Integer = e.op(op.Transpose, attributes{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}, e.centred(weights.Integer, weights.Zero))
-		weights.Zero = nil
+		weights.Integer = e.op(op.Transpose, attributes{{Name: "perm", Type: onnx.AttrInts, Ints: []int64{1, 0}}}, weights.Integer)
 	}
 	return e.scaled(e.integerMatMul(data.Integer, data.Zero, weights.Integer, weights.Zero), factor, e.tensor(2))
 }
