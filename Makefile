@@ -35,8 +35,9 @@ test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that the
 race: ## the same under the race detector, where anything runs side by side
 	@scripts/packages.sh test
 	@alone="$$(scripts/alone.sh)" && others="$$($(GO) list ./... | grep -vxF "$$alone")" && \
-	CGO_ENABLED=1 $(GO) test -race -p $(PACKAGES) -timeout $(TIMEOUT) $(LONGEST) $$others && \
-	$(GO) test -p $(PACKAGES) -timeout $(TIMEOUT) $$alone
+	{ $(GO) test -p 1 -timeout $(TIMEOUT) $$alone & } && plain=$$! && \
+	{ CGO_ENABLED=1 $(GO) test -race -p $(PACKAGES) -timeout $(TIMEOUT) $(LONGEST) $$others; raced=$$?; \
+	wait $$plain && exit $$raced; }
 
 RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'
