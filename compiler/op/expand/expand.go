@@ -9,6 +9,7 @@ import (
 // Operators are those that are always written as others.
 var Operators = slices.Concat(
 	recurrentDefs, quantizeDefs, integerDefs, controlDefs, sequenceDefs, lossDefs, normDefs, attentionDefs, trainingDefs, suppressionDefs, runtimeDefs,
+	runtimeQuantisedDefs,
 )
 
 // Form is another way to write some nodes of an operator that has tensor expressions.
