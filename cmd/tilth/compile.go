@@ -222,6 +222,7 @@ func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *tar
 		return nil, err
 	}
 	o.Target, o.Toolchain, o.Choices, o.Parallel, o.Output, o.Objects = t, tc, choices, runtime.NumCPU(), output, objects
+	o.Apart = true // the same schedules are the same package, whatever is in the cache and on however many processors
 	return aot.Compile(ctx, p, o)
 }
 

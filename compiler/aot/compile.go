@@ -40,8 +40,11 @@ type Options struct {
 	Parallel int
 	// Output is the path of the package.
 	Output string
-	// Objects, if not nil, saves compiling what was compiled before: each task is then a translation unit of its own.
+	// Objects, if not nil, saves compiling what was compiled before.
 	Objects *toolchain.Objects
+	// Apart makes each task a translation unit of its own, as it is with Objects. The package then depends neither on
+	// these nor on Parallel; compilers start more often.
+	Apart bool
 	// Check, if not nil, measures the package, opened, before it is written. An error of it fails the compilation.
 	Check func(m *Model) (*Accuracy, error)
 	// Weights, if not nil, says which weights of the program are in integers.
@@ -107,7 +110,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 
 // units is how many translation units the kernels are printed into.
 func (o Options) units() int {
-	if o.Objects != nil {
+	if o.Objects != nil || o.Apart {
 		return len(o.Choices)
 	}
 	return min(len(o.Choices), max(o.Parallel, 1)*unitsPerCompiler)
