@@ -70,14 +70,14 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 
 // on is the storage for a target: what its backend prefers, unless the flag says otherwise.
 func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.Storage, error) {
-	if f.text == "float32" {
-		return f.always(), nil
-	}
 	as, err := registry.Storage(t, numerics, storages[f.text])
-	as.WeightBits = weightBits[f.weights]
-	if err == nil && f.text != "" && as.Type == array.Invalid {
+	switch {
+	case f.text == "float32":
+		as = array.Storage{Bytes: as.Bytes}
+	case err == nil && f.text != "" && as.Type == array.Invalid:
 		err = usagef("--storage %s: programs for %s store float32, since it has no instructions for that type", f.text, t.Fingerprint())
 	}
+	as.WeightBits = weightBits[f.weights]
 	return as, err
 }
 

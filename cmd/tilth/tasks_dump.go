@@ -47,7 +47,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 
 // storage is how programs for the target store factors.
 func (d *dumpFlags) storage() (array.Storage, error) {
-	if d.numerics.level < schedule.Fast {
+	if d.numerics.level < schedule.Fast && d.what == "" {
 		return d.stored.always(), nil
 	}
 	on, err := registry.Target(d.target, d.threads)

@@ -1,6 +1,7 @@
 package array
 
-// Storage is how a program keeps factors of products in float32 in memory. Its zero value leaves them as they are.
+// Storage is how a program keeps factors of products in memory, those in float32 but for Bytes. Its zero value leaves
+// them as they are.
 type Storage struct {
 	// Type is a type of 16 bits; Invalid = float32.
 	Type DType
@@ -13,6 +14,9 @@ type Storage struct {
 	// FloatKernels is set where weights of convolutions stay floats that are no matrices: instructions multiply these
 	// faster than integers that are cast.
 	FloatKernels bool
+	// Bytes is the type of 8 bits in which integers are kept that are multiplied by known ones; Invalid where each
+	// stays in the type that it has in the model. Results are the same.
+	Bytes DType
 	// RowBytes is what rows of constant factors are to be multiples of, where one order of their axes makes them so; 0
 	// where it does not matter.
 	RowBytes int64

@@ -16,11 +16,14 @@ var passes = slices.Concat(rewrite.Passes, placement.Passes)
 // passes are those of a model that is imported with the options.
 func (o Options) passes() []graph.Pass {
 	list := passes
+	if o.Storage.Bytes != array.Invalid {
+		list = slices.Insert(slices.Clone(list), 0, rewrite.ShiftBytes(o.Storage.Bytes))
+	}
 	if o.Storage.WeightBits > 0 {
-		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.QuantiseWeights(o.Storage, o.Quantised))
+		list = slices.Insert(slices.Clone(list), len(list)-len(placement.Passes), rewrite.QuantiseWeights(o.Storage, o.Quantised))
 	}
 	if o.Storage.RowBytes > 0 {
-		list = slices.Insert(slices.Clone(list), len(rewrite.Passes), rewrite.AlignRows(o.Storage.RowBytes, o.Storage.ElementBytes()))
+		list = slices.Insert(slices.Clone(list), len(list)-len(placement.Passes), rewrite.AlignRows(o.Storage.RowBytes, o.Storage.ElementBytes()))
 	}
 	if o.Storage.Type != array.Invalid {
 		list = append(slices.Clone(list), placement.Narrow(o.Storage))

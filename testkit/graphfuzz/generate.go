@@ -33,6 +33,7 @@ func Generate(seed uint64) *Case {
 	g.outputs()
 	g.selection(seed)
 	g.blocks(seed)
+	g.integers(seed)
 	return &Case{Seed: seed, Inputs: g.inputs, Model: &onnx.Model{
 		IRVersion: 8, ProducerName: "graphfuzz", Opsets: opsets(), Graph: g.graph,
 	}}

@@ -38,8 +38,40 @@ func TestFastNumericsStoreFactorsAsProcessorsMultiplyThem(t *testing.T) {
 			slices.Sort(on.CPU.Features)
 		}
 		for n, want := range map[schedule.Numerics]array.Storage{schedule.Strict: {}, schedule.Default: {}, schedule.Fast: c.want} {
-			if got := (Backend{}).Storage(on, n, c.as); got != want {
+			got := (Backend{}).Storage(on, n, c.as)
+			got.Bytes = array.Invalid
+			if got != want {
 				t.Errorf("%s %s as %v, %v: %v, want %v", c.name, c.feature, c.as, n, got, want)
+			}
+		}
+	}
+}
+
+// TestBytesAreStoredAsProcessorsMultiplyThem: four terms at once want one of the two types, where only one has such an
+// instruction.
+func TestBytesAreStoredAsProcessorsMultiplyThem(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		features []string
+		want     array.DType
+	}{
+		{"x86-64-v3", nil, array.Invalid},
+		{"x86-64-v3", []string{"avxvnni"}, array.Uint8},
+		{"x86-64-v4", []string{"avx512vnni"}, array.Uint8},
+		{"sapphire-rapids", nil, array.Uint8},
+		{"arm64", nil, array.Invalid},
+		{"arm64", []string{"dotprod"}, array.Int8},
+		{"arm64", []string{"dotprod", "i8mm"}, array.Invalid},
+	} {
+		on, err := target.Parse(c.name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on.CPU.Features = append(on.CPU.Features, c.features...)
+		slices.Sort(on.CPU.Features)
+		for _, n := range []schedule.Numerics{schedule.Strict, schedule.Default, schedule.Fast} {
+			if got := (Backend{}).Storage(on, n, array.Invalid).Bytes; got != c.want {
+				t.Errorf("%s %v, %v: %v, want %v", c.name, c.features, n, got, c.want)
 			}
 		}
 	}

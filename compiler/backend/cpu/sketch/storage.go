@@ -4,21 +4,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/tile"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Storage is how factors of products in float32 are stored where numerics are fast: in bfloat16, unless float16 is
 // asked for. Where a processor multiplies pairs or tiles of the type, activations are stored so, too. Elsewhere they
-// would be cast each time that they are used, and only weights, which wait for memory, are worth it.
+// would be cast each time that they are used, and only weights, which wait for memory, are worth it. Bytes are kept in
+// the type that the processor multiplies best, whatever numerics are.
 func Storage(t *target.Target, numerics schedule.Numerics, as array.DType) array.Storage {
-	if numerics < schedule.Fast || !casts(t, as) {
-		return array.Storage{}
+	var s array.Storage
+	switch {
+	case numerics < schedule.Fast || !casts(t, as):
+	case as == array.Float16:
+		s = stored(as, feature.Tiles(t, as))
+	default:
+		s = stored(array.BFloat16, feature.Tiles(t, array.BFloat16) || machine.MultipliesPairs(t))
 	}
-	if as == array.Float16 {
-		return stored(as, feature.Tiles(t, as))
-	}
-	return stored(array.BFloat16, feature.Tiles(t, array.BFloat16) || machine.MultipliesPairs(t))
+	s.Bytes = tile.Bytes(t)
+	return s
 }
 
 // stored is the storage of a processor that multiplies the type, or only casts it.

@@ -64,6 +64,19 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	return instruction{}
 }
 
+// Bytes is the type that data of 8 bits should have where it is multiplied by weights in int8: that of which a target
+// multiplies more terms at once; Invalid where both are the same.
+func Bytes(t *target.Target) array.DType {
+	unsigned, signed := dotInstruction(t, array.Uint8, array.Int8).terms, dotInstruction(t, array.Int8, array.Int8).terms
+	switch {
+	case unsigned > signed:
+		return array.Uint8
+	case unsigned < signed:
+		return array.Int8
+	}
+	return array.Invalid
+}
+
 // dotInstructionBF16 is that for elements in bfloat16, whose products are added up in float32.
 func dotInstructionBF16(t *target.Target) instruction {
 	if machine.MultipliesPairs(t) {

@@ -1,0 +1,223 @@
+package rewrite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/graph"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/op"
+)
+
+// moves are operators whose results are elements of their data, so that these may have something added first. Padding
+// of a maximum is less than every element, whatever their type.
+var moves = []string{"MaxPool", "GlobalMaxPool", op.Concat, op.Reshape, "Flatten", op.Squeeze, op.Unsqueeze, op.Transpose, op.Slice}
+
+// ShiftBytes is the pass that gives bytes which are multiplied by known integers the type that a processor multiplies
+// best: 128 is added to signed ones, or taken from unsigned ones. What that adds to a sum is known, and taken off each
+// result. Bytes that are quantised here are so by another zero point.
+func ShiftBytes(to array.DType) graph.Pass {
+	return graph.Pass{Name: "shift-bytes", Run: func(g *graph.Graph) error {
+		s := &shift{Graph: g, to: to, from: array.Int8, by: 128, users: g.Users(), wanted: map[*graph.Value]bool{}, shifted: map[*graph.Value]*graph.Value{}}
+		if to == array.Int8 {
+			s.from, s.by = array.Uint8, -128
+		}
+		return s.run()
+	}}
+}
+
+type shift struct {
+	*graph.Graph
+	from, to array.DType
+	by       int64
+	users    map[*graph.Value][]*graph.Node
+	// wanted are values of which it is known whether products read them; shifted are the values that take their place.
+	wanted  map[*graph.Value]bool
+	shifted map[*graph.Value]*graph.Value
+	// made are the nodes that go behind the one at hand, before it those that it reads.
+	made []*graph.Node
+}
+
+func (s *shift) run() error {
+	var nodes []*graph.Node
+	for _, n := range s.Nodes {
+		s.made = nil
+		if err := s.node(n); err != nil {
+			return err
+		}
+		nodes = append(append(nodes, n), s.made...)
+	}
+	s.Nodes = nodes
+	return nil
+}
+
+// node makes what takes the place of a node, or of its result where products read that.
+func (s *shift) node(n *graph.Node) error {
+	switch {
+	case s.multiplies(n):
+		return s.product(n)
+	case n.Is(op.Dequantize) && s.shifted[n.Operands[0]] != nil && s.zero(n) != nil:
+		in := slices.Clone(n.Operands)
+		in[0] = s.shifted[in[0]]
+		in = append(in[:2], s.zero(n))
+		made, err := s.apply(n.Node, n.Attrs, n.Result.Name, in...)
+		if err == nil {
+			s.Replace(n.Result, made)
+		}
+		return err
+	case n.Out.DType != s.from || !s.wants(n.Result):
+		return nil
+	case n.Is(op.Quantize) && s.zero(n) != nil:
+		attrs := maps.Clone(n.Attrs)
+		attrs["to"] = &onnx.Attribute{Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(s.to))}
+		return s.replace(n, attrs, n.Operands[0], n.Operands[1], s.zero(n))
+	case slices.Contains(moves, n.Op):
+		in := slices.Clone(n.Operands)
+		for k, v := range in {
+			if v != nil && v.DType == s.from {
+				if in[k] = s.shifted[v]; in[k] == nil {
+					return nil
+				}
+			}
+		}
+		return s.replace(n, n.Attrs, in...)
+	}
+	return nil
+}
+
+// replace makes the node whose result is that of another one, shifted.
+func (s *shift) replace(n *graph.Node, attrs map[string]*onnx.Attribute, in ...*graph.Value) error {
+	made, err := s.apply(n.Node, attrs, n.Result.Name, in...)
+	s.shifted[n.Result] = made
+	return err
+}
+
+// multiplies reports whether a node is a product of such bytes by known integers.
+func (s *shift) multiplies(n *graph.Node) bool {
+	if !n.Is(op.IntegerConv) && !n.Is(op.IntegerMatMul) {
+		return false
+	}
+	data, weights := n.Operands[0], n.Operands[1]
+	if data.DType != s.from || data.Const != nil || weights.Const == nil || weights.DType != array.Int8 {
+		return false
+	}
+	if n.Is(op.IntegerMatMul) {
+		return len(data.Shape) > 1 && len(weights.Shape) == 2
+	}
+	return len(n.Operands) < 3 || n.Operands[2] == nil || n.Operands[2].Const != nil
+}
+
+// wants reports whether products read a value, or what moves its elements.
+func (s *shift) wants(v *graph.Value) bool {
+	if known, ok := s.wanted[v]; ok {
+		return known
+	}
+	s.wanted[v] = slices.ContainsFunc(s.users[v], func(n *graph.Node) bool {
+		return s.multiplies(n) && n.Operands[0] == v || slices.Contains(moves, n.Op) && n.Out.DType == s.from && s.wants(n.Result)
+	})
+	return s.wanted[v]
+}
+
+// zero is the zero point of a quantisation or a dequantisation, shifted; nil where it is not one for all.
+func (s *shift) zero(n *graph.Node) *graph.Value {
+	if len(n.Operands) < 3 || n.Operands[2] == nil {
+		return s.number(0)
+	}
+	if !isScalar(n.Operands[2]) {
+		return nil
+	}
+	return s.number(n.Operands[2].Const.Int(0))
+}
+
+// number is a known byte, shifted.
+func (s *shift) number(v int64) *graph.Value {
+	a := array.New(s.to)
+	a.SetInt(0, v+s.by)
+	return s.Constant("shifted", a)
+}
+
+// data is a value, shifted: by a kernel that reads it, where it is not made so.
+func (s *shift) data(v *graph.Value, n *graph.Node) (*graph.Value, error) {
+	if made := s.shifted[v]; made != nil {
+		return made, nil
+	}
+	by := array.New(array.Int32)
+	by.SetInt(0, s.by)
+	cast := func(to array.DType, v *graph.Value) (*graph.Value, error) {
+		return s.apply(&op.Node{Name: n.Name, Op: op.Cast, Opset: n.Opset}, map[string]*onnx.Attribute{
+			"to": {Name: "to", Type: onnx.AttrInt, Int: int64(onnx.DataType(to))}}, v.Name, v)
+	}
+	wide, err := cast(array.Int32, v)
+	if err != nil {
+		return nil, err
+	}
+	if wide, err = s.apply(&op.Node{Name: n.Name, Op: op.Add, Opset: n.Opset}, nil, v.Name, wide, s.Constant("shift", by)); err != nil {
+		return nil, err
+	}
+	s.shifted[v], err = cast(s.to, wide)
+	return s.shifted[v], err
+}
+
+// product multiplies what is shifted, and takes off each result what that adds to it.
+func (s *shift) product(n *graph.Node) error {
+	data, err := s.data(n.Operands[0], n)
+	if err != nil {
+		return err
+	}
+	in := []*graph.Value{data, n.Operands[1]}
+	if n.Is(op.IntegerConv) {
+		padding := int64(0)
+		if len(n.Operands) > 2 && n.Operands[2] != nil {
+			padding = n.Operands[2].Const.Int(0)
+		}
+		in = append(in, s.number(padding))
+	}
+	sum, err := s.apply(n.Node, n.Attrs, n.Result.Name, in...)
+	if err != nil {
+		return err
+	}
+	added := s.added(n)
+	readers := s.users[n.Result]
+	if len(readers) == 1 && readers[0].Is(op.Sub) && !s.IsOutput(n.Result) && readers[0].Operands[0] == n.Result {
+		if c := readers[0].Operands[1]; c.Const != nil && slices.Equal(c.Shape, added.Shape) {
+			for i := range added.Len() {
+				added.SetInt(i, added.Int(i)+c.Const.Int(i))
+			}
+			n = readers[0]
+		}
+	}
+	result, err := s.apply(&op.Node{Name: n.Name, Op: op.Sub, Opset: n.Opset}, nil, n.Result.Name, sum, s.Constant(n.Result.Name+".added", added))
+	if err == nil {
+		s.Replace(n.Result, result)
+	}
+	return err
+}
+
+// added is what shifting the data adds to each channel of a product: the sum of its weights times the shift.
+func (s *shift) added(n *graph.Node) *array.Array {
+	w := n.Operands[1].Const
+	channels, axes := w.Shape[0], slices.Repeat([]int64{1}, len(w.Shape)-1)
+	axes[0] = channels
+	if n.Is(op.IntegerMatMul) {
+		channels, axes = w.Shape[1], []int64{1, w.Shape[1]}
+	}
+	a := array.New(array.Int32, axes...)
+	for i := range w.Len() {
+		channel := i / (w.Len() / channels)
+		if n.Is(op.IntegerMatMul) {
+			channel = i % channels
+		}
+		a.SetInt(channel, a.Int(channel)+s.by*w.Int(i))
+	}
+	return a
+}
+
+func (s *shift) apply(like *op.Node, attrs map[string]*onnx.Attribute, name string, in ...*graph.Value) (*graph.Value, error) {
+	made, err := s.Apply(op.Node{Name: like.Name, Op: like.Op, Opset: like.Opset, Attrs: attrs}, name, in...)
+	if err != nil {
+		return nil, err
+	}
+	s.made = append(s.made, made)
+	return made.Result, nil
+}

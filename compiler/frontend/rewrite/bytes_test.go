@@ -1,0 +1,100 @@
+package rewrite_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/testkit/sketch"
+)
+
+// bytesOf is x, quantised to a type of 8 bits as q, with scale one and zero point z, and weights in int8: w of a
+// convolution by 3x3, d of a depthwise one, m of a product.
+func bytesOf(d array.DType, zero int64) sketch.Model {
+	z := array.New(d)
+	z.SetInt(0, zero)
+	known := func(shape ...int64) *array.Array {
+		a := array.New(array.Int8, shape...)
+		for i := range a.Len() {
+			a.SetInt(i, (i*i*7+3*i)%255-127)
+		}
+		return a
+	}
+	return sketch.New().Input("x", 1, 8, 6, 6).Known("one", scalarOf(0.02)).Known("z", z).Known("s", scalarOf(0.7)).Known("none", array.New(array.Int8)).
+		Known("w", known(8, 8, 3, 3)).Known("d", known(8, 1, 3, 3)).Known("m", known(6, 10)).Node("q = QuantizeLinear x one z")
+}
+
+// TestBytesAreShiftedToTheTypeThatIsMultiplied: results are those of the bytes as they are in the model, padding and
+// zero points included, and no product reads bytes of the other type.
+func TestBytesAreShiftedToTheTypeThatIsMultiplied(t *testing.T) {
+	conv := func(s sketch.Model) sketch.Model {
+		return s.Node("y = QLinearConv q one z w one none s z", sketch.Same3x3)
+	}
+	for name, build := range map[string]func(sketch.Model) sketch.Model{
+		"convolution": conv,
+		"depthwise convolution": func(s sketch.Model) sketch.Model {
+			return s.Node("y = ConvInteger q d z", sketch.Same3x3, sketch.Int("group", 8))
+		},
+		"product":       func(s sketch.Model) sketch.Model { return s.Node("y = QLinearMatMul q one z m one none s z") },
+		"no zero point": func(s sketch.Model) sketch.Model { return s.Node("y = ConvInteger q w", sketch.Same3x3) },
+		"what is moved": func(s sketch.Model) sketch.Model {
+			return conv(s.Node("p = MaxPool q", sketch.Ints("kernel_shape", 3, 3), sketch.Ints("pads", 1, 1, 1, 1)).
+				Node("c = Concat p q", sketch.Int("axis", 2)).Node("q2 = Slice c begin end axis")).Node("u = QLinearConv q2 one z w one none s z")
+		},
+		"other readers": func(s sketch.Model) sketch.Model {
+			return s.Node("a = ConvInteger q w z", sketch.Same3x3).Node("b = DequantizeLinear q one z").Node("f = Cast a", sketch.Int("to", 1)).
+				Node("y = Add f b").Node("u = Neg b")
+		},
+		"a result of bytes": func(s sketch.Model) sketch.Model {
+			return s.Node("k = Identity q").Node("y = ConvInteger k w z", sketch.Same3x3).Node("u = Identity q")
+		},
+	} {
+		for _, c := range []struct {
+			from, to array.DType
+			zero     int64
+		}{{array.Int8, array.Uint8, 0}, {array.Int8, array.Uint8, -11}, {array.Uint8, array.Int8, 0}, {array.Uint8, array.Int8, 119}} {
+			t.Run(name+" "+c.from.String(), func(t *testing.T) {
+				start := bytesOf(c.from, c.zero)
+				for k, v := range map[string]int64{"begin": 2, "end": 11, "axis": 2} {
+					start = start.Known(k, array.FromInt64([]int64{v}, 1))
+				}
+				m := build(start).Output("y")
+				for _, n := range m.Graph.Nodes {
+					if n.Outputs[0] == "u" {
+						m.Graph.Outputs = append(m.Graph.Outputs, sketch.Info("u", nil))
+					}
+				}
+				want, err := frontend.Import(m, frontend.Options{Verify: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := frontend.Import(m, frontend.Options{Verify: true, Storage: array.Storage{Bytes: c.to}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				products := 0
+				for _, task := range got.Tasks {
+					text := task.Workload.Text()
+					if !strings.Contains(text, "(mul (cast i32 [") {
+						continue
+					}
+					products++
+					if reads := "input t0 " + c.to.String() + "["; !strings.Contains(text, reads) {
+						t.Errorf("there is no %q in a product:\n%s", reads, text)
+					}
+				}
+				if products == 0 {
+					t.Error("there is no product")
+				}
+				outs := sketch.Run(t, want)
+				for name, a := range sketch.Run(t, got) {
+					if !bytes.Equal(a.Data, outs[name].Data) {
+						t.Errorf("%s is %v, want %v", name, a, outs[name])
+					}
+				}
+			})
+		}
+	}
+}

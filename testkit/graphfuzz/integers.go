@@ -1,0 +1,205 @@
+package graphfuzz
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+)
+
+// quantised is a value in bytes, and the names of its scale and zero point. The scale is a power of two.
+type quantised struct {
+	tensor
+	scale, zero string
+	exponent    int
+}
+
+// layers draws layers of quantised values. All scales are powers of two and all sums less than 2^24 steps of theirs,
+// so that nothing is rounded but where a value is quantised: bytes have one right answer.
+type layers struct {
+	*generator
+	dtype array.DType
+	made  []quantised
+}
+
+// integers adds, to one graph of three, layers of quantised values behind an input of their own.
+func (g *generator) integers(seed uint64) {
+	g.rng = rand.New(rand.NewPCG(seed, 3))
+	if g.rng.IntN(3) > 0 {
+		return
+	}
+	l := &layers{generator: g, dtype: pick(g, []array.DType{array.Uint8, array.Int8})}
+	shape := []int64{1 + int64(g.rng.IntN(9)), 1 + int64(g.rng.IntN(40))}
+	if g.rng.IntN(3) > 0 {
+		shape = []int64{1, 1 + int64(g.rng.IntN(20)), 3 + int64(g.rng.IntN(8)), 3 + int64(g.rng.IntN(8))}
+	}
+	l.quantise(g.fed(array.Float32, shape...), -6)
+	for range 1 + g.rng.IntN(4) {
+		pick(g, []func(quantised){l.conv, l.conv, l.product, l.product, l.add, l.maxPool, l.concat})(l.made[len(l.made)-1-g.rng.IntN(min(2, len(l.made)))])
+	}
+	last := l.made[len(l.made)-1]
+	g.graph.Outputs = append(g.graph.Outputs, info(last.tensor))
+	if g.rng.IntN(2) == 0 {
+		g.graph.Outputs = append(g.graph.Outputs, info(l.floats(last)))
+	}
+}
+
+// parameters are a scale, or one for each channel, and a zero point.
+func (l *layers) parameters(exponents []int, zero int64, d array.DType) (scale, point string) {
+	s, z := array.New(array.Float32), array.New(d)
+	if len(exponents) > 1 {
+		s, z = array.New(array.Float32, int64(len(exponents))), array.New(d, int64(len(exponents)))
+	}
+	for k, e := range exponents {
+		s.SetFloat(int64(k), math.Ldexp(1, e))
+		z.SetInt(int64(k), zero)
+	}
+	return l.constant(s), l.constant(z)
+}
+
+// result is what a value becomes in bytes by a new scale of some exponent, and a zero point near the middle.
+func (l *layers) result(shape []int64, exponent int) quantised {
+	zero := int64(l.rng.IntN(31) - 15)
+	if l.dtype == array.Uint8 {
+		zero += 128
+	}
+	q := quantised{tensor: tensor{dtype: l.dtype, shape: shape}, exponent: exponent}
+	q.scale, q.zero = l.parameters([]int{exponent}, zero, l.dtype)
+	return q
+}
+
+// keep notes what a node made.
+func (l *layers) keep(q quantised, made tensor) {
+	q.tensor = made
+	l.made = append(l.made, q)
+}
+
+func (l *layers) quantise(x tensor, exponent int) {
+	if l.rng.IntN(4) == 0 {
+		x = l.node("Relu", x.dtype, x.shape, single(x))
+	}
+	q := l.result(x.shape, exponent)
+	l.keep(q, l.node("QuantizeLinear", l.dtype, x.shape, []string{x.name, q.scale, q.zero}))
+}
+
+func (l *layers) floats(q quantised) tensor {
+	return l.node("DequantizeLinear", array.Float32, q.shape, []string{q.name, q.scale, q.zero})
+}
+
+// weights are bytes with one scale, or one for each channel. Exponents of their scales are -7 and -8.
+func (l *layers) weights(axis int, shape ...int64) (codes, scale, zero string) {
+	a := array.New(array.Int8, shape...)
+	for i := range a.Data {
+		a.Data[i] = byte(l.rng.IntN(255) - 127)
+	}
+	exponents := []int{-7}
+	if l.rng.IntN(2) == 0 {
+		exponents = make([]int, shape[axis])
+		for k := range exponents {
+			exponents[k] = -7 - l.rng.IntN(2)
+		}
+	}
+	scale, zero = l.parameters(exponents, 0, array.Int8)
+	return l.constant(a), scale, zero
+}
+
+// sums is the exponent of a scale in which sums of so many terms have bytes, some of which are beyond the ends.
+func (l *layers) sums(of quantised, terms int64) int {
+	return of.exponent - 7 + 6 + bits.Len64(uint64(terms))/2 + l.rng.IntN(3)
+}
+
+// conv is a convolution of integers, or of what they are dequantised to, in groups or not.
+func (l *layers) conv(x quantised) {
+	w := l.window()
+	if x.rank() != 4 || !w.fits(x.tensor) {
+		return
+	}
+	in, group := x.shape[1], int64(1)
+	switch {
+	case l.rng.IntN(3) == 0:
+		group = in
+	case in%2 == 0 && l.rng.IntN(3) == 0:
+		group = 2
+	}
+	out := group * (1 + int64(l.rng.IntN(max(1, int(20/group)))))
+	shape := []int64{1, out, w.out(x.shape[2]), w.out(x.shape[3])}
+	if !fits(shape) {
+		return
+	}
+	codes, scale, zero := l.weights(0, out, in/group, w.kernel, w.kernel)
+	attrs := []*onnx.Attribute{integer("group", group), ints("kernel_shape", w.kernel, w.kernel),
+		ints("strides", w.stride, w.stride), ints("pads", w.pad, w.pad, w.pad, w.pad), ints("dilations", w.dilation, w.dilation)}
+	exponent := l.sums(x, in/group*w.kernel*w.kernel)
+	if l.rng.IntN(2) == 0 {
+		q := l.result(shape, exponent)
+		l.keep(q, l.node("QLinearConv", l.dtype, shape, []string{x.name, x.scale, x.zero, codes, scale, zero, q.scale, q.zero}, attrs...))
+		return
+	}
+	f := l.node("DequantizeLinear", array.Float32, []int64{out, in / group, w.kernel, w.kernel}, []string{codes, scale, zero}, integer("axis", 0))
+	operands := []string{l.floats(x).name, f.name}
+	if l.rng.IntN(2) == 0 {
+		operands = append(operands, l.constant(l.random(array.Float32, []int64{out})))
+	}
+	l.quantise(l.node("Conv", array.Float32, shape, operands, attrs...), exponent)
+}
+
+// product multiplies rows by a matrix.
+func (l *layers) product(x quantised) {
+	if x.rank() != 2 {
+		return
+	}
+	depth, columns := x.shape[1], 1+int64(l.rng.IntN(40))
+	codes, scale, zero := l.weights(1, depth, columns)
+	shape := []int64{x.shape[0], columns}
+	exponent := l.sums(x, depth)
+	if l.rng.IntN(2) == 0 {
+		q := l.result(shape, exponent)
+		l.keep(q, l.node("QLinearMatMul", l.dtype, shape, []string{x.name, x.scale, x.zero, codes, scale, zero, q.scale, q.zero}))
+		return
+	}
+	f := l.node("DequantizeLinear", array.Float32, []int64{depth, columns}, []string{codes, scale, zero}, integer("axis", 1))
+	l.quantise(l.node("MatMul", array.Float32, shape, []string{l.floats(x).name, f.name}), exponent)
+}
+
+// add is the sum of two quantised values of one shape, which may be one.
+func (l *layers) add(x quantised) {
+	other := x
+	for _, o := range l.made {
+		if slices.Equal(o.shape, x.shape) && max(o.exponent-x.exponent, x.exponent-o.exponent) < 8 {
+			other = o
+			break
+		}
+	}
+	exponent := max(x.exponent, other.exponent) + l.rng.IntN(2)
+	if l.rng.IntN(2) == 0 {
+		l.quantise(l.node("Add", array.Float32, x.shape, []string{l.floats(x).name, l.floats(other).name}), exponent)
+		return
+	}
+	q := l.result(x.shape, exponent)
+	l.keep(q, l.node("QLinearAdd", l.dtype, x.shape, []string{x.name, x.scale, x.zero, other.name, other.scale, other.zero, q.scale, q.zero}))
+	l.graph.Nodes[len(l.graph.Nodes)-1].Domain = runtimeDomain
+}
+
+// maxPool chooses among bytes.
+func (l *layers) maxPool(x quantised) {
+	w := l.window()
+	w.dilation = 1
+	if x.rank() != 4 || !w.fits(x.tensor) {
+		return
+	}
+	shape := []int64{1, x.shape[1], w.out(x.shape[2]), w.out(x.shape[3])}
+	l.keep(x, l.node("MaxPool", l.dtype, shape, single(x.tensor), ints("kernel_shape", w.kernel, w.kernel),
+		ints("strides", w.stride, w.stride), ints("pads", w.pad, w.pad, w.pad, w.pad)))
+}
+
+// concat lines up a value with itself, in bytes.
+func (l *layers) concat(x quantised) {
+	shape := slices.Clone(x.shape)
+	shape[1] *= 2
+	if shape[1] <= 64 && fits(shape) {
+		l.keep(x, l.node("Concat", l.dtype, shape, []string{x.name, x.name}, integer("axis", 1)))
+	}
+}
