@@ -5,8 +5,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// DrawGroups draws a convolution of channels in groups: 2 to 9 of them, or 16, on either side of a group, any number
-// of groups, and any kernel, strides, dilation and padding, with or without what is after it.
+// DrawGroups draws a convolution of channels in groups: mostly 2 to 9 of them, or 16, on either side of a group, or
+// any number up to 64. There are any number of groups, and any kernel, strides, dilation and padding, with or without
+// what is after it.
 func DrawGroups(t *rapid.T) *expr.Workload {
 	g := &dag{t: t}
 	a, b, sum := g.factors()
@@ -16,7 +17,15 @@ func DrawGroups(t *rapid.T) *expr.Workload {
 	groups, n := g.int("groups", 2, 7), g.int("batch", 1, 2)
 	h, w := g.int("height", 1, 9), g.int("width", 1, 20)
 	ky, kx := g.int("ky", 1, 3), g.int("kx", 1, 3)
-	sy, sx, dy, dx := g.int("sy", 1, 2), g.int("sx", 1, 2), g.int("dy", 1, 2), g.int("dx", 1, 2)
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0: // any width; with fewer results, since the evaluator computes each term
+		in, out = g.int("any in", 1, 64), g.int("any out", 1, 64)
+		groups, n, h, w = min(groups, 3), 1, min(h, 4), min(w, 7)
+	case 1: // large windows
+		ky, kx = g.int("large ky", 1, 7), g.int("large kx", 1, 7)
+		in, out, n = min(in, 5), min(out, 9), 1
+	}
+	sy, sx, dy, dx := g.int("sy", 1, 3), g.int("sx", 1, 3), g.int("dy", 1, 3), g.int("dx", 1, 3)
 	top, left := g.int("top", 0, 2), g.int("left", 0, 2)
 	outputs := func(extent, kernel, dilation, stride int64) int64 {
 		return max(0, extent-(kernel-1)*dilation-1)/stride + 1

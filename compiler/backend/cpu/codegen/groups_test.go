@@ -8,6 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	model "github.com/tilth-dev/tilth/testkit/sketch"
 	"pgregory.net/rapid"
 )
 
@@ -31,5 +33,28 @@ func TestGroupsOfEveryWidthAreRight(t *testing.T) {
 				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 4).Draw(rt, "cases"))
 			})
 		})
+	}
+}
+
+// TestGroupsOfEveryWidthHaveADefault: also groups whose channels take just as many vectors, whole ones and parts, as
+// there are registers for without one for the operand.
+func TestGroupsOfEveryWidthHaveADefault(t *testing.T) {
+	for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {
+		on, err := target.Parse(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for width := int64(1); width <= 64; width++ {
+			for _, in := range []int64{1, 4, width} {
+				m := model.New().Input("x", 1, 3*in, 6, 7).Constant("w", 3*width, in, 3, 3).
+					Node("y = Conv x w", model.Same3x3, model.Int("group", 3)).Output("y")
+				for _, task := range model.Import(t, m).Tasks {
+					s := sketch.New(task.Workload, on, schedule.Default)
+					if _, err := s.Apply(s.Default()); err != nil {
+						t.Errorf("%s, %d channels of %d in a group: %v", name, width, in, err)
+					}
+				}
+			}
+		}
 	}
 }

@@ -121,7 +121,8 @@ const mostRagged = 8
 // fewerParts reports whether a tile that is a group has fewer instructions for a channel than one whose vectors go on
 // in the next group, each of which picks lanes once for all columns of a window.
 func (x *Tile) fewerParts(lanes int64, acc *schedule.Stage) bool {
-	if x.group < lanes || parts(x.group, lanes) > mostRagged {
+	vectors := parts(x.group, lanes)
+	if x.group < lanes || vectors > mostRagged || (core.RegisterTile{Rows: 1, Vectors: vectors, Unroll: 1}).Legal(x.target) != nil {
 		return false
 	}
 	tiles, columns := x.pickedTiles(lanes), 1.0
