@@ -304,7 +304,7 @@ func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
 	case x.crosses(z):
 		checks = crossingCheck
 	case len(x.joint) > 0:
-		checks = borderCheck * min(1, 2*float64(x.rowOf())/float64(x.extent(x.col)))
+		checks = borderCheck * x.bordersChecked()
 	case !x.columnsWrittenOut(z):
 		checks = borderCheck * 2 / float64(tiles*z.tw) // the outermost positions of the outermost tiles
 	}

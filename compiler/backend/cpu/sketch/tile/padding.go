@@ -96,3 +96,25 @@ func (x *Tile) rowsChecked(z sizes) float64 {
 	}
 	return 0
 }
+
+// bordersChecked is the part of joint positions that check each load: those in the border rows of an image, and in its
+// border planes. Of those in its border columns only the outermost do.
+func (x *Tile) bordersChecked() float64 {
+	within := 1.0
+	for _, axis := range x.joint[:len(x.joint)-1] {
+		within *= 1 - x.atBorders(axis, x.accesses[0].Rows[axis])
+	}
+	return 1 - within
+}
+
+// atBorders is the part of the positions along an axis of so many whose windows are not all inside of an image.
+func (x *Tile) atBorders(axis int, extent int64) float64 {
+	for _, dim := range x.fed.Dims {
+		for k, c := range dim[len(x.extents):] {
+			if dim[axis] != 0 && c != 0 && x.reduce[k] > 1 {
+				return min(1, float64(c*(x.reduce[k]-1))/float64(dim[axis]*extent))
+			}
+		}
+	}
+	return 0
+}
