@@ -37,9 +37,9 @@ type follows struct {
 	uses  uint64
 }
 
-// follow is what a job's events sum up to.
+// follow is what a job's events sum up to. Who has its turn reads and looks; whoever waits for one may give up.
 type follow struct {
-	mu     sync.Mutex
+	turn   chan struct{}
 	used   uint64 // guarded by follows.mu
 	next   uint64 // the sequence of the event that is due
 	last   *timestamppb.Timestamp
@@ -82,7 +82,7 @@ func (f *follows) of(job *tilthv1.Job) *follow {
 			}
 			delete(f.byJob, oldest)
 		}
-		one = &follow{}
+		one = &follow{turn: make(chan struct{}, 1)}
 		f.byJob[job.GetId()] = one
 	}
 	f.uses++
@@ -93,8 +93,12 @@ func (f *follows) of(job *tilthv1.Job) *follow {
 // view reads what is new of a job, and has look see what its events sum up to. What look is given must not outlast it.
 func (s *site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) error {
 	f := s.follows.of(job)
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done(): // another page reads, and it may read much
+		return status.FromContextError(ctx.Err()).Err()
+	}
 	if f.tally == nil {
 		f.reset(job)
 	}

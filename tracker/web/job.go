@@ -75,16 +75,29 @@ func (p *jobPage) take(f *follow) {
 	slices.Reverse(p.Told)
 	p.ByTime = curveOf(t.Curve, "time", func(c trials.Point) float64 { return c.Elapsed.Seconds() })
 	p.ByTrials = curveOf(t.Curve, "trials", func(c trials.Point) float64 { return float64(c.Trials) })
+	bests := f.bests()
 	for i := range t.Tasks {
-		p.Tasks = append(p.Tasks, rowOf(f, i, p.Latency))
+		p.Tasks = append(p.Tasks, rowOf(f, i, bests[i]))
 		for _, class := range slices.Sorted(maps.Keys(t.Tasks[i].Errors)) {
 			p.Failures = append(p.Failures, failure{class, t.Tasks[i].Messages[class], t.Tasks[i].Name, t.Tasks[i].Errors[class]})
 		}
 	}
 }
 
-func rowOf(f *follow, i int, latency float64) taskRow {
-	task := &f.tally.Tasks[i]
+// bests are how the best of each task came down, in seconds: one pass over the points, however many tasks there are.
+func (f *follow) bests() [][]float64 {
+	out := make([][]float64, len(f.tally.Tasks))
+	for _, p := range f.points {
+		if p.best > 0 {
+			out[p.task] = append(out[p.task], p.best)
+		}
+	}
+	return out
+}
+
+// rowOf is a task's row; bests are how its best came down.
+func rowOf(f *follow, i int, bests []float64) taskRow {
+	task, latency := &f.tally.Tasks[i], f.tally.BestSeconds()
 	row := taskRow{
 		Index: i, Name: task.Name, Weight: task.Weight, Trials: task.Trials, Flop: task.Flop,
 		UntunedSeconds: task.UntunedSeconds, BestSeconds: task.BestSeconds, Algorithm: "",
@@ -98,13 +111,7 @@ func rowOf(f *follow, i int, latency float64) taskRow {
 	for _, n := range task.Errors {
 		row.Failed += n
 	}
-	var best []float64
-	for _, p := range f.points {
-		if int(p.task) == i && p.best > 0 {
-			best = append(best, p.best)
-		}
-	}
-	row.Spark = sparkline(best)
+	row.Spark = sparkline(bests)
 	return row
 }
 
@@ -144,7 +151,7 @@ func (s *site) task(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = s.view(r.Context(), j, func(f *follow) {
 		t := &f.tally.Tasks[i]
-		p.taskRow, p.Best, p.Interval, p.Behind = rowOf(f, i, f.tally.BestSeconds()), t.Best, t.Uncertainty(), f.behind
+		p.taskRow, p.Best, p.Interval, p.Behind = rowOf(f, i, f.bests()[i]), t.Best, t.Uncertainty(), f.behind
 		p.Chart = scatter(slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i }))
 		for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
 			p.Failures = append(p.Failures, failure{class, t.Messages[class], t.Name, t.Errors[class]})

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"context"
+	"io"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// stalled is a tracker whose streams tell that they were asked for, and end when they are let go.
+type stalled struct {
+	grpc.ClientConnInterface
+	asked, letGo chan struct{}
+}
+
+func (s stalled) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return stalledStream{conn: s}, nil
+}
+
+type stalledStream struct {
+	grpc.ClientStream
+	conn stalled
+}
+
+func (stalledStream) SendMsg(any) error { return nil }
+func (stalledStream) CloseSend() error  { return nil }
+func (s stalledStream) RecvMsg(any) error {
+	s.conn.asked <- struct{}{}
+	<-s.conn.letGo
+	return io.EOF
+}
+
+// TestWhoWaitsForAnothersReadingMayGiveUp: a page whose request has ended does not wait until another has read.
+func TestWhoWaitsForAnothersReadingMayGiveUp(t *testing.T) {
+	conn := stalled{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
+	s := &site{jobs: tilthv1.NewJobServiceClient(conn), follows: follows{byJob: map[string]*follow{}}}
+	job := &tilthv1.Job{Id: "job-1", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
+	read := make(chan error)
+	go func() { read <- s.view(t.Context(), job, func(*follow) {}) }()
+	<-conn.asked
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.view(ended, job, func(*follow) { t.Error("it looks while another reads") }); status.Code(err) != codes.Canceled {
+		t.Errorf("a page that nobody waits for: %v", err)
+	}
+	close(conn.letGo)
+	if err := <-read; err != nil {
+		t.Error(err)
+	}
+	if err := s.view(t.Context(), job, func(*follow) {}); err != nil {
+		t.Errorf("the page after that: %v", err)
+	}
+}
+
+func TestTheBestOfEachTaskIsItsOwn(t *testing.T) {
+	f := &follow{}
+	f.reset(&tilthv1.Job{Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "a"}, {Name: "b"}, {Name: "c"}}}})
+	f.points = []point{{task: 0, best: 3}, {task: 1, best: 9}, {task: 0}, {task: 0, best: 2}, {task: 1, best: 8}}
+	for i, want := range [][]float64{{3, 2}, {9, 8}, nil} {
+		if got := f.bests()[i]; !slices.Equal(got, want) {
+			t.Errorf("task %d: %v, want %v", i, got, want)
+		}
+	}
+}
