@@ -11,6 +11,9 @@ import (
 func (s *Services) ListDevices(_ context.Context, req *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
 	devices, next, err := page(s, (*state.Machine).DeviceNames, req, func(m *state.Machine, name string) (*tilthv1.Device, bool) {
 		d, _, err := m.Device(name)
+		if c := d.GetCalibration(); c != nil {
+			c.Course = nil // a list of thousands would be mostly that
+		}
 		return d, err == nil
 	})
 	if err != nil {

@@ -158,6 +158,7 @@ func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.J
 	p := b.job.progress[b.task]
 	p.Trials++
 	keepBest(p, m)
+	keepDefault(p, b.spec(), m)
 	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		fail(p, m)
 	}

@@ -20,6 +20,13 @@ func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	}
 }
 
+// keepDefault keeps the latency of a task's default schedule, against which the job's gain is seen.
+func keepDefault(p *tilthv1.TaskProgress, task *tilthv1.TaskSpec, m *tilthv1.Measurement) {
+	if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && m.GetCandidate().GetDigest() == task.GetDefaultDigest() {
+		p.DefaultSeconds = m.GetLatencySeconds()
+	}
+}
+
 // bestOf is the measurement that stands for the best so far; nil when there is none. The progress of a job that was
 // begun before measurements were kept has its latency only.
 func bestOf(p *tilthv1.TaskProgress) *tilthv1.Measurement {

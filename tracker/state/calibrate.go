@@ -65,6 +65,7 @@ func (c *Change) calibrated(d *device, session string, report *tilthv1.Calibrati
 	v := c.cfg.Drift.Judge(d.calibration, report.GetKernels(), drift.Summarize(report, now), d.quarantine != nil)
 	d.calibration.Session, d.calibration.Number = session, report.GetNumber()
 	d.calibration.Surroundings = report.GetSurroundings()
+	remember(d.calibration, now)
 	d.calibrateAt = now.Add(v.Next)
 	c.tell(Calibrated)
 	switch {

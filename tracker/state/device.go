@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -95,10 +96,22 @@ func (m *Machine) deviceOf(name string) (*device, error) {
 	return m.devices[name], nil
 }
 
+// doing is what a device does whose lease is of some work.
+func doing(w work) *tilthv1.DeviceWork {
+	if b, is := w.(*batch); is {
+		return &tilthv1.DeviceWork{JobId: b.job.id, JobName: b.job.spec.GetName(), Task: b.spec().GetName()}
+	}
+	j, _ := w.(*job)
+	return &tilthv1.DeviceWork{JobId: j.id, JobName: j.spec.GetName()}
+}
+
 // describe returns the device as clients see it.
 func (m *Machine) describe(d *device) *tilthv1.Device {
 	a := m.agents[d.name]
 	out := &tilthv1.Device{Agent: a.shown(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
+	for _, l := range slices.SortedFunc(maps.Values(a.leases), func(a, b *lease) int { return cmp.Compare(a.token.GetSubject(), b.token.GetSubject()) }) {
+		out.Work = append(out.Work, doing(l.work))
+	}
 	if d.cordon != nil {
 		out.Cordon = proto.CloneOf(d.cordon)
 	}

@@ -80,11 +80,16 @@ func (d *drawing) label(class string, x, y float64, anchor, text string) {
 
 // axes draws the grid: latencies upwards, something else to the right.
 func (d *drawing) axes(x, y scale, name string, text func(float64) string) {
+	d.grid(x, y, name, text, show.Seconds)
+}
+
+// grid draws axes whose values are shown as text and upwards show them.
+func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) string) {
 	for i := range ticks + 1 {
 		part := float64(i) / ticks
 		v := y.tick(part)
 		fmt.Fprintf(d, `<path class="grid" d="M%d %.1fH%d"/>`, marginLeft, y.at(v), chartWidth-marginRight)
-		d.label("tick", marginLeft-6, y.at(v)+4, "end", show.Seconds(v))
+		d.label("tick", marginLeft-6, y.at(v)+4, "end", upwards(v))
 		anchor := "middle"
 		if i == ticks {
 			anchor = "end"

@@ -2,7 +2,9 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -13,8 +15,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// devicesOfPage is how many devices a page shows.
-const devicesOfPage = 200
+// Bounds on devices: how many a page lists, how many one call returns, and how many are looked at for those that match
+// and have a place on a board. A page ends with a call's devices, so it may list nearly as many more.
+const (
+	devicesOfPage = 200
+	devicesOfCall = 200
+	mostDevices   = 10_000
+)
 
 // deviceRow is a device in the list.
 type deviceRow struct {
@@ -23,27 +30,63 @@ type deviceRow struct {
 	Shown, Why string
 }
 
+// devicesQuery is what devices are asked for.
+type devicesQuery struct{ Label, State string }
+
+func (q devicesQuery) matches(d deviceRow) bool {
+	return labelled(d.GetAgent().GetSpec().GetLabels(), q.Label) && contains(d.Shown, q.State)
+}
+
+// labelled says whether one of the labels is asked for: by key=value, or by a part of their text.
+func labelled(labels map[string]string, asked string) bool {
+	if key, value, is := strings.Cut(asked, "="); is {
+		got, has := labels[key]
+		return has && got == value
+	}
+	return contains(labelsText(labels), asked)
+}
+
+// findDevices returns devices that match, from a page's token on, until there are so many, and the token of those that
+// follow.
+func (s *site) findDevices(ctx context.Context, q devicesQuery, token string, most int) (found []deviceRow, next string, err error) {
+	for looked := 0; looked < mostDevices && len(found) < most; {
+		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: devicesOfCall, PageToken: token})
+		if err != nil {
+			return nil, "", err
+		}
+		for _, d := range listed.GetDevices() {
+			shown, why := withDevice(d)
+			if row := (deviceRow{d, shown, why}); q.matches(row) {
+				found = append(found, row)
+			}
+		}
+		looked += max(1, len(listed.GetDevices()))
+		if token = listed.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	return found, token, nil
+}
+
 // devicesPage is a part of the devices, and the other agents that are there.
 type devicesPage struct {
-	Label, State, Next string
-	Devices            []deviceRow
-	Agents             []*tilthv1.Agent
+	devicesQuery
+	Next    string
+	Devices []deviceRow
+	Agents  []*tilthv1.Agent
 }
 
 func (s *site) listDevices(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	p := devicesPage{Label: in.Get("label"), State: in.Get("state")}
-	listed, err := s.devices.ListDevices(r.Context(), &tilthv1.ListDevicesRequest{PageSize: devicesOfPage, PageToken: in.Get("page")})
+	p := devicesPage{devicesQuery: devicesQuery{Label: in.Get("label"), State: in.Get("state")}}
+	if in.Get("view") == "board" {
+		return s.board(w, r, p.devicesQuery)
+	}
+	found, next, err := s.findDevices(r.Context(), p.devicesQuery, in.Get("page"), devicesOfPage)
 	if err != nil {
 		return err
 	}
-	for _, d := range listed.GetDevices() {
-		shown, why := withDevice(d)
-		if contains(labelsText(d.GetAgent().GetSpec().GetLabels()), p.Label) && contains(shown, p.State) {
-			p.Devices = append(p.Devices, deviceRow{d, shown, why})
-		}
-	}
-	if next := listed.GetNextPageToken(); next != "" {
+	if p.Devices = found; next != "" {
 		p.Next = "?" + query("label", p.Label, "state", p.State, "page", next)
 	}
 	for _, kind := range []tilthv1.AgentKind{tilthv1.AgentKind_AGENT_KIND_TUNER, tilthv1.AgentKind_AGENT_KIND_BUILDER} {
@@ -96,6 +139,8 @@ type devicePage struct {
 	History []*tilthv1.DeviceChange
 	Classes []string
 	Actions []string
+	// Drift and Heat are drawn from its last calibrations; empty while there are none.
+	Drift, Heat template.HTML
 }
 
 func (s *site) device(w http.ResponseWriter, r *http.Request) error {
@@ -107,6 +152,7 @@ func (s *site) device(w http.ResponseWriter, r *http.Request) error {
 	shown, why := withDevice(d)
 	p := devicePage{deviceRow: deviceRow{d, shown, why}, History: slices.Clone(d.GetHistory()), Actions: s.deviceActions(r, d)}
 	slices.Reverse(p.History)
+	p.Drift, p.Heat = driftOf(d.GetCalibration().GetCourse()), heatOf(d.GetCalibration().GetCourse())
 	for _, c := range d.GetAgent().GetSpec().GetDeviceClasses() {
 		p.Classes = append(p.Classes, c.GetName())
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -46,6 +45,7 @@ type follow struct {
 	tally  *trials.Tally
 	points []point
 	told   []told
+	forms  forms
 	// behind says that events were left for the next page.
 	behind bool
 }
@@ -59,6 +59,7 @@ type point struct {
 	algorithm     string
 	digest        string
 	device        string
+	knobs         knobs
 }
 
 // told is an event in words.
@@ -117,9 +118,11 @@ func (s *site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) e
 func (f *follow) reset(job *tilthv1.Job) {
 	var references []trials.Reference
 	for _, t := range job.GetSpec().GetTasks() {
-		references = append(references, trials.Reference{DefaultDigest: t.GetDefaultDigest()})
+		references = append(references, trials.Reference{
+			DefaultDigest: t.GetDefaultDigest(), PeakSeconds: t.GetPeakSeconds(), ByteSeconds: t.GetByteSeconds(),
+		})
 	}
-	f.tally, f.next, f.last, f.points, f.told = trials.NewTally(job, references), 1, nil, nil, nil
+	f.tally, f.next, f.last, f.points, f.told, f.forms = trials.NewTally(job, references), 1, nil, nil, nil, nil
 }
 
 // read takes in the events that are stored and new.
@@ -165,6 +168,7 @@ func (f *follow) add(e *tilthv1.JobEvent) {
 			task: t.GetTaskIndex(), trial: m.GetCandidate().GetTrial(), elapsed: f.tally.Elapsed().Seconds(),
 			latency: m.GetLatencySeconds(), best: t.GetBestSeconds(), class: m.GetError(),
 			algorithm: algorithm(m.GetCandidate()), digest: show.Digest(m.GetCandidate().GetDigest()), device: m.GetDevice(),
+			knobs: f.forms.read(string(m.GetCandidate().GetOrigin())),
 		})
 		if len(f.points) > mostPoints {
 			f.points = everyOther(f.points)
@@ -230,13 +234,4 @@ func because(what, why string) string {
 		return what
 	}
 	return what + ": " + why
-}
-
-// left is what is left of a job's budget of time; "" when it has none.
-func left(job *tilthv1.Job) string {
-	b := job.GetSpec().GetBudget()
-	if b.GetTime() == nil || job.GetEndedAt() != nil {
-		return ""
-	}
-	return show.Clock(max(b.GetTime().AsDuration()-job.GetTimeSpent().AsDuration(), 0*time.Second))
 }

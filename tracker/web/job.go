@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -26,8 +27,13 @@ type taskRow struct {
 	Share                       float64
 	UntunedSeconds, BestSeconds float64
 	Algorithm                   string
-	Spark                       template.HTML
-	Failed                      int
+	// OfLimit is the part of what the machine could do, LimitSeconds the least time that it could take; 0 = not known.
+	OfLimit      string
+	LimitSeconds float64
+	// ByBytes says that reading and writing asks for the limit, not arithmetic.
+	ByBytes bool
+	Spark   template.HTML
+	Failed  int
 }
 
 // failure is a class of errors with how often it was, and the first message.
@@ -41,14 +47,16 @@ type jobPage struct {
 	*tilthv1.Job
 	jobRow
 	UntunedSeconds, Latency float64
-	Tasks                   []taskRow
-	Failures                []failure
-	Told                    []told
-	ByTime, ByTrials        template.HTML
-	Shares                  trials.Shares
-	Actions                 []string
-	Behind                  bool
-	Outage                  *tilthv1.Outage
+	// Limit is the least time that the machine could take, in seconds; 0 = not known.
+	Limit            float64
+	Tasks            []taskRow
+	Failures         []failure
+	Told             []told
+	ByTime, ByTrials template.HTML
+	Shares           trials.Shares
+	Actions          []string
+	Behind           bool
+	Outage           *tilthv1.Outage
 }
 
 func (s *site) job(w http.ResponseWriter, r *http.Request) error {
@@ -70,6 +78,7 @@ func (s *site) job(w http.ResponseWriter, r *http.Request) error {
 func (p *jobPage) take(f *follow) {
 	t := f.tally
 	p.UntunedSeconds, p.Latency, p.Behind = t.UntunedSeconds(), t.BestSeconds(), f.behind
+	p.Limit = t.LimitSeconds()
 	p.Shares = t.Spent().Shares(t.Elapsed())
 	p.Told = slices.Clone(f.told)
 	slices.Reverse(p.Told)
@@ -100,8 +109,9 @@ func rowOf(f *follow, i int, bests []float64) taskRow {
 	task, latency := &f.tally.Tasks[i], f.tally.BestSeconds()
 	row := taskRow{
 		Index: i, Name: task.Name, Weight: task.Weight, Trials: task.Trials, Flop: task.Flop,
-		UntunedSeconds: task.UntunedSeconds, BestSeconds: task.BestSeconds, Algorithm: "",
+		UntunedSeconds: task.UntunedSeconds, BestSeconds: task.BestSeconds, OfLimit: task.OfLimit(),
 	}
+	row.LimitSeconds, row.ByBytes = task.Limit()
 	if task.Best != nil {
 		row.Algorithm = algorithm(task.Best.GetCandidate())
 	}
@@ -124,6 +134,9 @@ type taskPage struct {
 	// Interval is where the median of the best lies.
 	Interval, Trace, Workload, Digest string
 	Failures                          []failure
+	// Knobs are those of the best, Neighbours the trials one knob away from it.
+	Knobs      []knob
+	Neighbours []neighbour
 	// Previous and Next are the tasks beside it; -1 = none.
 	Previous, Next int
 	Behind         bool
@@ -152,6 +165,8 @@ func (s *site) task(w http.ResponseWriter, r *http.Request) error {
 	err = s.view(r.Context(), j, func(f *follow) {
 		t := &f.tally.Tasks[i]
 		p.taskRow, p.Best, p.Interval, p.Behind = rowOf(f, i, f.bests()[i]), t.Best, t.Uncertainty(), f.behind
+		best := f.knobsOf(i, show.Digest(t.Best.GetCandidate().GetDigest()))
+		p.Knobs, p.Neighbours = f.forms.show(best), f.neighbours(i, best)
 		p.Chart = scatter(slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i }))
 		for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
 			p.Failures = append(p.Failures, failure{class, t.Messages[class], t.Name, t.Errors[class]})

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -26,17 +25,17 @@ type jobRow struct {
 	Trials, Budget uint32
 	// Done is the part of the budget of trials that is spent; 0 where there is none.
 	Done float64
-	// BestSeconds is the model's latency; 0 while a task has none.
-	BestSeconds float64
-	Left        string
+	// BestSeconds is the model's latency, UntunedSeconds that with default schedules; 0 while a task has none.
+	BestSeconds, UntunedSeconds float64
+	Left                        string
 }
 
 func rows(jobs []*tilthv1.Job) (out []jobRow) {
 	for _, j := range jobs {
 		t := trials.OfProgress(j, nil)
-		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: left(j)}
+		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: left(j, uint32(t.Trials()))}
 		if !j.GetTruncated() {
-			row.BestSeconds = t.BestSeconds()
+			row.BestSeconds, row.UntunedSeconds = t.BestSeconds(), t.UntunedSeconds()
 		}
 		if row.Budget > 0 {
 			row.Done = min(1, float64(row.Trials)/float64(row.Budget))
@@ -48,12 +47,30 @@ func rows(jobs []*tilthv1.Job) (out []jobRow) {
 
 // jobsQuery is what jobs are asked for.
 type jobsQuery struct {
-	Owner, State, Model, Class string
+	Owner, State, Model, Class, Label string
+	// classes are those of the devices with the label.
+	classes map[string]bool
 }
 
 func (q jobsQuery) matches(j *tilthv1.Job) bool {
+	class := j.GetSpec().GetTarget().GetDeviceClass()
 	return contains(j.GetSpec().GetOwner(), q.Owner) && contains(j.GetSpec().GetName(), q.Model) &&
-		contains(j.GetSpec().GetTarget().GetDeviceClass(), q.Class)
+		contains(class, q.Class) && (q.Label == "" || q.classes[class])
+}
+
+// labelled finds the classes of devices with the label that is asked for: a job's devices are those of its class.
+func (s *site) labelled(ctx context.Context, q *jobsQuery) error {
+	if q.Label == "" {
+		return nil
+	}
+	q.classes = map[string]bool{}
+	found, _, err := s.findDevices(ctx, devicesQuery{Label: q.Label}, "", mostDevices)
+	for _, d := range found {
+		for _, c := range d.GetAgent().GetSpec().GetDeviceClasses() {
+			q.classes[c.GetName()] = true
+		}
+	}
+	return err
 }
 
 func contains(text, part string) bool {
@@ -87,14 +104,17 @@ type jobsPage struct {
 
 func (s *site) listJobs(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	q := jobsQuery{Owner: in.Get("owner"), State: in.Get("state"), Model: in.Get("model"), Class: in.Get("class")}
+	q := jobsQuery{Owner: in.Get("owner"), State: in.Get("state"), Model: in.Get("model"), Class: in.Get("class"), Label: in.Get("label")}
+	if err := s.labelled(r.Context(), &q); err != nil {
+		return err
+	}
 	found, next, err := s.findJobs(r.Context(), q, in.Get("page"))
 	if err != nil {
 		return err
 	}
 	p := jobsPage{jobsQuery: q, Jobs: rows(found), States: []string{"open", "queued", "running", "paused", "done", "failed", "cancelled"}}
 	if next != "" {
-		p.Next = "?" + url.Values{"owner": {q.Owner}, "state": {q.State}, "model": {q.Model}, "class": {q.Class}, "page": {next}}.Encode()
+		p.Next = "?" + query("owner", q.Owner, "state", q.State, "model", q.Model, "class", q.Class, "label", q.Label, "page", next)
 	}
 	return s.render(w, r, http.StatusOK, "jobs", layout{Title: "Jobs", Section: "jobs", Live: LivePath, Page: p})
 }

@@ -21,7 +21,7 @@ import (
 var templateFiles embed.FS
 
 // templates are those of the pages, each with the layout that all share.
-var templates = parse("overview", "jobs", "job", "task", "compare", "devices", "device", "records", "signin", "confirm", "error")
+var templates = parse("overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error")
 
 func parse(pages ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}

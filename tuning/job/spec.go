@@ -54,5 +54,8 @@ func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 			DefaultDigest: defaultDigest(t.Workload, o.Target, o.Numerics),
 		})
 	}
+	for i, r := range References(spec) {
+		spec.Tasks[i].PeakSeconds, spec.Tasks[i].ByteSeconds = r.PeakSeconds, r.ByteSeconds
+	}
 	return spec
 }

@@ -86,6 +86,9 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 // set takes a task's progress in the place of its events.
 func (t *Task) set(p *tilthv1.TaskProgress) {
 	t.Trials = int(p.GetTrials())
+	if p.GetDefaultSeconds() > 0 {
+		t.UntunedSeconds = p.GetDefaultSeconds()
+	}
 	t.measuredAgain(p.GetBest())
 	t.setBest(p.GetBestSeconds())
 	t.keepBest(p.GetBest())

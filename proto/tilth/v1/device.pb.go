@@ -103,7 +103,9 @@ type Device struct {
 	// Absent when it was never calibrated.
 	Calibration *DeviceCalibration `protobuf:"bytes,7,opt,name=calibration,proto3" json:"calibration,omitempty"`
 	// Absent unless it is given work although it does not measure as it should.
-	Warning       *DeviceWarning `protobuf:"bytes,70,opt,name=warning,proto3" json:"warning,omitempty"`
+	Warning *DeviceWarning `protobuf:"bytes,70,opt,name=warning,proto3" json:"warning,omitempty"`
+	// What its leases are for, in the order of the jobs.
+	Work          []*DeviceWork `protobuf:"bytes,140,rep,name=work,proto3" json:"work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -194,6 +196,75 @@ func (x *Device) GetWarning() *DeviceWarning {
 	return nil
 }
 
+func (x *Device) GetWork() []*DeviceWork {
+	if x != nil {
+		return x.Work
+	}
+	return nil
+}
+
+// DeviceWork is what a device does under a lease.
+type DeviceWork struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	JobId   string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	JobName string                 `protobuf:"bytes,2,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
+	// Name of the task whose candidates are measured; empty where packages are run.
+	Task          string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceWork) Reset() {
+	*x = DeviceWork{}
+	mi := &file_tilth_v1_device_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceWork) ProtoMessage() {}
+
+func (x *DeviceWork) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_device_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceWork.ProtoReflect.Descriptor instead.
+func (*DeviceWork) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DeviceWork) GetJobId() string {
+	if x != nil {
+		return x.JobId
+	}
+	return ""
+}
+
+func (x *DeviceWork) GetJobName() string {
+	if x != nil {
+		return x.JobName
+	}
+	return ""
+}
+
+func (x *DeviceWork) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
 // Cordon is the wish to keep a device from being given work.
 type Cordon struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -211,7 +282,7 @@ type Cordon struct {
 
 func (x *Cordon) Reset() {
 	*x = Cordon{}
-	mi := &file_tilth_v1_device_proto_msgTypes[1]
+	mi := &file_tilth_v1_device_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -223,7 +294,7 @@ func (x *Cordon) String() string {
 func (*Cordon) ProtoMessage() {}
 
 func (x *Cordon) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[1]
+	mi := &file_tilth_v1_device_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -236,7 +307,7 @@ func (x *Cordon) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cordon.ProtoReflect.Descriptor instead.
 func (*Cordon) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{1}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Cordon) GetBy() string {
@@ -287,7 +358,7 @@ type Quarantine struct {
 
 func (x *Quarantine) Reset() {
 	*x = Quarantine{}
-	mi := &file_tilth_v1_device_proto_msgTypes[2]
+	mi := &file_tilth_v1_device_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +370,7 @@ func (x *Quarantine) String() string {
 func (*Quarantine) ProtoMessage() {}
 
 func (x *Quarantine) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[2]
+	mi := &file_tilth_v1_device_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +383,7 @@ func (x *Quarantine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quarantine.ProtoReflect.Descriptor instead.
 func (*Quarantine) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{2}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Quarantine) GetReason() string {
@@ -348,7 +419,7 @@ type DeviceWarning struct {
 
 func (x *DeviceWarning) Reset() {
 	*x = DeviceWarning{}
-	mi := &file_tilth_v1_device_proto_msgTypes[3]
+	mi := &file_tilth_v1_device_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -360,7 +431,7 @@ func (x *DeviceWarning) String() string {
 func (*DeviceWarning) ProtoMessage() {}
 
 func (x *DeviceWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[3]
+	mi := &file_tilth_v1_device_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -373,7 +444,7 @@ func (x *DeviceWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceWarning.ProtoReflect.Descriptor instead.
 func (*DeviceWarning) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{3}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeviceWarning) GetReason() string {
@@ -408,7 +479,7 @@ type CalibrationReport struct {
 
 func (x *CalibrationReport) Reset() {
 	*x = CalibrationReport{}
-	mi := &file_tilth_v1_device_proto_msgTypes[4]
+	mi := &file_tilth_v1_device_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +491,7 @@ func (x *CalibrationReport) String() string {
 func (*CalibrationReport) ProtoMessage() {}
 
 func (x *CalibrationReport) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[4]
+	mi := &file_tilth_v1_device_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +504,7 @@ func (x *CalibrationReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationReport.ProtoReflect.Descriptor instead.
 func (*CalibrationReport) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{4}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CalibrationReport) GetKernels() string {
@@ -487,7 +558,7 @@ type Surroundings struct {
 
 func (x *Surroundings) Reset() {
 	*x = Surroundings{}
-	mi := &file_tilth_v1_device_proto_msgTypes[5]
+	mi := &file_tilth_v1_device_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +570,7 @@ func (x *Surroundings) String() string {
 func (*Surroundings) ProtoMessage() {}
 
 func (x *Surroundings) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[5]
+	mi := &file_tilth_v1_device_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +583,7 @@ func (x *Surroundings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Surroundings.ProtoReflect.Descriptor instead.
 func (*Surroundings) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{5}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Surroundings) GetTemperatures() []*Temperature {
@@ -562,7 +633,7 @@ type Temperature struct {
 
 func (x *Temperature) Reset() {
 	*x = Temperature{}
-	mi := &file_tilth_v1_device_proto_msgTypes[6]
+	mi := &file_tilth_v1_device_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +645,7 @@ func (x *Temperature) String() string {
 func (*Temperature) ProtoMessage() {}
 
 func (x *Temperature) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[6]
+	mi := &file_tilth_v1_device_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +658,7 @@ func (x *Temperature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Temperature.ProtoReflect.Descriptor instead.
 func (*Temperature) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{6}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Temperature) GetSensor() string {
@@ -620,7 +691,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	mi := &file_tilth_v1_device_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -632,7 +703,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	mi := &file_tilth_v1_device_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -645,7 +716,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{7}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Clock) GetDomain() string {
@@ -688,7 +759,7 @@ type Throttling struct {
 
 func (x *Throttling) Reset() {
 	*x = Throttling{}
-	mi := &file_tilth_v1_device_proto_msgTypes[8]
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +771,7 @@ func (x *Throttling) String() string {
 func (*Throttling) ProtoMessage() {}
 
 func (x *Throttling) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[8]
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +784,7 @@ func (x *Throttling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttling.ProtoReflect.Descriptor instead.
 func (*Throttling) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{8}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Throttling) GetSource() string {
@@ -744,7 +815,7 @@ type MemoryErrors struct {
 
 func (x *MemoryErrors) Reset() {
 	*x = MemoryErrors{}
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +827,7 @@ func (x *MemoryErrors) String() string {
 func (*MemoryErrors) ProtoMessage() {}
 
 func (x *MemoryErrors) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +840,7 @@ func (x *MemoryErrors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryErrors.ProtoReflect.Descriptor instead.
 func (*MemoryErrors) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *MemoryErrors) GetMemory() string {
@@ -810,7 +881,7 @@ type CalibrationFigures struct {
 
 func (x *CalibrationFigures) Reset() {
 	*x = CalibrationFigures{}
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +893,7 @@ func (x *CalibrationFigures) String() string {
 func (*CalibrationFigures) ProtoMessage() {}
 
 func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +906,7 @@ func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationFigures.ProtoReflect.Descriptor instead.
 func (*CalibrationFigures) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CalibrationFigures) GetComputeSeconds() float64 {
@@ -901,13 +972,15 @@ type DeviceCalibration struct {
 	Surroundings *Surroundings `protobuf:"bytes,13,opt,name=surroundings,proto3" json:"surroundings,omitempty"`
 	// When the first of the calibrations was that were not calm and had no calm one after them; absent while there are none.
 	DisturbedSince *timestamppb.Timestamp `protobuf:"bytes,70,opt,name=disturbed_since,json=disturbedSince,proto3" json:"disturbed_since,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The last calibrations since there is a reference; only in answers about one device.
+	Course        *CalibrationCourse `protobuf:"bytes,140,opt,name=course,proto3" json:"course,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeviceCalibration) Reset() {
 	*x = DeviceCalibration{}
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +992,7 @@ func (x *DeviceCalibration) String() string {
 func (*DeviceCalibration) ProtoMessage() {}
 
 func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1005,7 @@ func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCalibration.ProtoReflect.Descriptor instead.
 func (*DeviceCalibration) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeviceCalibration) GetKernels() string {
@@ -1033,6 +1106,77 @@ func (x *DeviceCalibration) GetDisturbedSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *DeviceCalibration) GetCourse() *CalibrationCourse {
+	if x != nil {
+		return x.Course
+	}
+	return nil
+}
+
+// CalibrationCourse is how calibrations came out, oldest first, 48 at most. Its lists are equally long.
+type CalibrationCourse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unix time.
+	AtSeconds []int64 `protobuf:"varint,1,rep,packed,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
+	// As DeviceCalibration.drift.
+	Drift []float32 `protobuf:"fixed32,2,rep,packed,name=drift,proto3" json:"drift,omitempty"`
+	// Of the hottest sensor; 0 = none is known.
+	Celsius       []float32 `protobuf:"fixed32,3,rep,packed,name=celsius,proto3" json:"celsius,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalibrationCourse) Reset() {
+	*x = CalibrationCourse{}
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalibrationCourse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalibrationCourse) ProtoMessage() {}
+
+func (x *CalibrationCourse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalibrationCourse.ProtoReflect.Descriptor instead.
+func (*CalibrationCourse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *CalibrationCourse) GetAtSeconds() []int64 {
+	if x != nil {
+		return x.AtSeconds
+	}
+	return nil
+}
+
+func (x *CalibrationCourse) GetDrift() []float32 {
+	if x != nil {
+		return x.Drift
+	}
+	return nil
+}
+
+func (x *CalibrationCourse) GetCelsius() []float32 {
+	if x != nil {
+		return x.Celsius
+	}
+	return nil
+}
+
 // DeviceChange is a change of a device's state.
 type DeviceChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1048,7 +1192,7 @@ type DeviceChange struct {
 
 func (x *DeviceChange) Reset() {
 	*x = DeviceChange{}
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1204,7 @@ func (x *DeviceChange) String() string {
 func (*DeviceChange) ProtoMessage() {}
 
 func (x *DeviceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1217,7 @@ func (x *DeviceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceChange.ProtoReflect.Descriptor instead.
 func (*DeviceChange) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeviceChange) GetAt() *timestamppb.Timestamp {
@@ -1116,7 +1260,7 @@ type ListDevicesRequest struct {
 
 func (x *ListDevicesRequest) Reset() {
 	*x = ListDevicesRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1272,7 @@ func (x *ListDevicesRequest) String() string {
 func (*ListDevicesRequest) ProtoMessage() {}
 
 func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1285,7 @@ func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListDevicesRequest) GetPageSize() uint32 {
@@ -1170,7 +1314,7 @@ type ListDevicesResponse struct {
 
 func (x *ListDevicesResponse) Reset() {
 	*x = ListDevicesResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1326,7 @@ func (x *ListDevicesResponse) String() string {
 func (*ListDevicesResponse) ProtoMessage() {}
 
 func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1339,7 @@ func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
 func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListDevicesResponse) GetDevices() []*Device {
@@ -1221,7 +1365,7 @@ type GetDeviceRequest struct {
 
 func (x *GetDeviceRequest) Reset() {
 	*x = GetDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1377,7 @@ func (x *GetDeviceRequest) String() string {
 func (*GetDeviceRequest) ProtoMessage() {}
 
 func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1390,7 @@ func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*GetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetDeviceRequest) GetName() string {
@@ -1265,7 +1409,7 @@ type GetDeviceResponse struct {
 
 func (x *GetDeviceResponse) Reset() {
 	*x = GetDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1421,7 @@ func (x *GetDeviceResponse) String() string {
 func (*GetDeviceResponse) ProtoMessage() {}
 
 func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1434,7 @@ func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*GetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetDeviceResponse) GetDevice() *Device {
@@ -1313,7 +1457,7 @@ type CordonDeviceRequest struct {
 
 func (x *CordonDeviceRequest) Reset() {
 	*x = CordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1469,7 @@ func (x *CordonDeviceRequest) String() string {
 func (*CordonDeviceRequest) ProtoMessage() {}
 
 func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1482,7 @@ func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*CordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CordonDeviceRequest) GetName() string {
@@ -1378,7 +1522,7 @@ type CordonDeviceResponse struct {
 
 func (x *CordonDeviceResponse) Reset() {
 	*x = CordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1534,7 @@ func (x *CordonDeviceResponse) String() string {
 func (*CordonDeviceResponse) ProtoMessage() {}
 
 func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1547,7 @@ func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*CordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CordonDeviceResponse) GetDevice() *Device {
@@ -1424,7 +1568,7 @@ type UncordonDeviceRequest struct {
 
 func (x *UncordonDeviceRequest) Reset() {
 	*x = UncordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1580,7 @@ func (x *UncordonDeviceRequest) String() string {
 func (*UncordonDeviceRequest) ProtoMessage() {}
 
 func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1593,7 @@ func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *UncordonDeviceRequest) GetName() string {
@@ -1482,7 +1626,7 @@ type UncordonDeviceResponse struct {
 
 func (x *UncordonDeviceResponse) Reset() {
 	*x = UncordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1638,7 @@ func (x *UncordonDeviceResponse) String() string {
 func (*UncordonDeviceResponse) ProtoMessage() {}
 
 func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1651,7 @@ func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UncordonDeviceResponse) GetDevice() *Device {
@@ -1530,7 +1674,7 @@ type DrainDeviceRequest struct {
 
 func (x *DrainDeviceRequest) Reset() {
 	*x = DrainDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1686,7 @@ func (x *DrainDeviceRequest) String() string {
 func (*DrainDeviceRequest) ProtoMessage() {}
 
 func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1699,7 @@ func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceRequest.ProtoReflect.Descriptor instead.
 func (*DrainDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DrainDeviceRequest) GetName() string {
@@ -1595,7 +1739,7 @@ type DrainDeviceResponse struct {
 
 func (x *DrainDeviceResponse) Reset() {
 	*x = DrainDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1751,7 @@ func (x *DrainDeviceResponse) String() string {
 func (*DrainDeviceResponse) ProtoMessage() {}
 
 func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1764,7 @@ func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceResponse.ProtoReflect.Descriptor instead.
 func (*DrainDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DrainDeviceResponse) GetDevice() *Device {
@@ -1641,7 +1785,7 @@ type RecalibrateDeviceRequest struct {
 
 func (x *RecalibrateDeviceRequest) Reset() {
 	*x = RecalibrateDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1797,7 @@ func (x *RecalibrateDeviceRequest) String() string {
 func (*RecalibrateDeviceRequest) ProtoMessage() {}
 
 func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1810,7 @@ func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceRequest.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RecalibrateDeviceRequest) GetName() string {
@@ -1699,7 +1843,7 @@ type RecalibrateDeviceResponse struct {
 
 func (x *RecalibrateDeviceResponse) Reset() {
 	*x = RecalibrateDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1855,7 @@ func (x *RecalibrateDeviceResponse) String() string {
 func (*RecalibrateDeviceResponse) ProtoMessage() {}
 
 func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1868,7 @@ func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceResponse.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RecalibrateDeviceResponse) GetDevice() *Device {
@@ -1744,7 +1888,7 @@ type ReportCalibrationRequest struct {
 
 func (x *ReportCalibrationRequest) Reset() {
 	*x = ReportCalibrationRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[25]
+	mi := &file_tilth_v1_device_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1900,7 @@ func (x *ReportCalibrationRequest) String() string {
 func (*ReportCalibrationRequest) ProtoMessage() {}
 
 func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[25]
+	mi := &file_tilth_v1_device_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1913,7 @@ func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationRequest.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportCalibrationRequest) GetSession() string {
@@ -1794,7 +1938,7 @@ type ReportCalibrationResponse struct {
 
 func (x *ReportCalibrationResponse) Reset() {
 	*x = ReportCalibrationResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[26]
+	mi := &file_tilth_v1_device_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1950,7 @@ func (x *ReportCalibrationResponse) String() string {
 func (*ReportCalibrationResponse) ProtoMessage() {}
 
 func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[26]
+	mi := &file_tilth_v1_device_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,14 +1963,14 @@ func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationResponse.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{28}
 }
 
 var File_tilth_v1_device_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_device_proto_rawDesc = "" +
 	"\n" +
-	"\x15tilth/v1/device.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\"\xf8\x02\n" +
+	"\x15tilth/v1/device.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\"\xa3\x03\n" +
 	"\x06Device\x12%\n" +
 	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12(\n" +
@@ -1837,7 +1981,13 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x06leases\x18\x05 \x01(\rR\x06leases\x120\n" +
 	"\ahistory\x18\x06 \x03(\v2\x16.tilth.v1.DeviceChangeR\ahistory\x12=\n" +
 	"\vcalibration\x18\a \x01(\v2\x1b.tilth.v1.DeviceCalibrationR\vcalibration\x121\n" +
-	"\awarning\x18F \x01(\v2\x17.tilth.v1.DeviceWarningR\awarning\"\xb0\x01\n" +
+	"\awarning\x18F \x01(\v2\x17.tilth.v1.DeviceWarningR\awarning\x12)\n" +
+	"\x04work\x18\x8c\x01 \x03(\v2\x14.tilth.v1.DeviceWorkR\x04work\"R\n" +
+	"\n" +
+	"DeviceWork\x12\x15\n" +
+	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x12\x19\n" +
+	"\bjob_name\x18\x02 \x01(\tR\ajobName\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\"\xb0\x01\n" +
 	"\x06Cordon\x12\x0e\n" +
 	"\x02by\x18\x01 \x01(\tR\x02by\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x120\n" +
@@ -1890,7 +2040,7 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1e\n" +
 	"\n" +
 	"impairment\x18\x05 \x01(\tR\n" +
-	"impairment\"\x80\x05\n" +
+	"impairment\"\xb6\x05\n" +
 	"\x11DeviceCalibration\x12\x18\n" +
 	"\akernels\x18\x01 \x01(\tR\akernels\x12:\n" +
 	"\treference\x18\x02 \x01(\v2\x1c.tilth.v1.CalibrationFiguresR\treference\x128\n" +
@@ -1907,7 +2057,13 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\asession\x18\v \x01(\tR\asession\x12\x16\n" +
 	"\x06number\x18\f \x01(\x04R\x06number\x12:\n" +
 	"\fsurroundings\x18\r \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\x12C\n" +
-	"\x0fdisturbed_since\x18F \x01(\v2\x1a.google.protobuf.TimestampR\x0edisturbedSince\"\x8f\x01\n" +
+	"\x0fdisturbed_since\x18F \x01(\v2\x1a.google.protobuf.TimestampR\x0edisturbedSince\x124\n" +
+	"\x06course\x18\x8c\x01 \x01(\v2\x1b.tilth.v1.CalibrationCourseR\x06course\"b\n" +
+	"\x11CalibrationCourse\x12\x1d\n" +
+	"\n" +
+	"at_seconds\x18\x01 \x03(\x03R\tatSeconds\x12\x14\n" +
+	"\x05drift\x18\x02 \x03(\x02R\x05drift\x12\x18\n" +
+	"\acelsius\x18\x03 \x03(\x02R\acelsius\"\x8f\x01\n" +
 	"\fDeviceChange\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.tilth.v1.DeviceStateR\x05state\x12\x16\n" +
@@ -1982,97 +2138,101 @@ func file_tilth_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_tilth_v1_device_proto_goTypes = []any{
 	(DeviceState)(0),                  // 0: tilth.v1.DeviceState
 	(*Device)(nil),                    // 1: tilth.v1.Device
-	(*Cordon)(nil),                    // 2: tilth.v1.Cordon
-	(*Quarantine)(nil),                // 3: tilth.v1.Quarantine
-	(*DeviceWarning)(nil),             // 4: tilth.v1.DeviceWarning
-	(*CalibrationReport)(nil),         // 5: tilth.v1.CalibrationReport
-	(*Surroundings)(nil),              // 6: tilth.v1.Surroundings
-	(*Temperature)(nil),               // 7: tilth.v1.Temperature
-	(*Clock)(nil),                     // 8: tilth.v1.Clock
-	(*Throttling)(nil),                // 9: tilth.v1.Throttling
-	(*MemoryErrors)(nil),              // 10: tilth.v1.MemoryErrors
-	(*CalibrationFigures)(nil),        // 11: tilth.v1.CalibrationFigures
-	(*DeviceCalibration)(nil),         // 12: tilth.v1.DeviceCalibration
-	(*DeviceChange)(nil),              // 13: tilth.v1.DeviceChange
-	(*ListDevicesRequest)(nil),        // 14: tilth.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),       // 15: tilth.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),          // 16: tilth.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),         // 17: tilth.v1.GetDeviceResponse
-	(*CordonDeviceRequest)(nil),       // 18: tilth.v1.CordonDeviceRequest
-	(*CordonDeviceResponse)(nil),      // 19: tilth.v1.CordonDeviceResponse
-	(*UncordonDeviceRequest)(nil),     // 20: tilth.v1.UncordonDeviceRequest
-	(*UncordonDeviceResponse)(nil),    // 21: tilth.v1.UncordonDeviceResponse
-	(*DrainDeviceRequest)(nil),        // 22: tilth.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),       // 23: tilth.v1.DrainDeviceResponse
-	(*RecalibrateDeviceRequest)(nil),  // 24: tilth.v1.RecalibrateDeviceRequest
-	(*RecalibrateDeviceResponse)(nil), // 25: tilth.v1.RecalibrateDeviceResponse
-	(*ReportCalibrationRequest)(nil),  // 26: tilth.v1.ReportCalibrationRequest
-	(*ReportCalibrationResponse)(nil), // 27: tilth.v1.ReportCalibrationResponse
-	(*Agent)(nil),                     // 28: tilth.v1.Agent
-	(*timestamppb.Timestamp)(nil),     // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 30: google.protobuf.Duration
+	(*DeviceWork)(nil),                // 2: tilth.v1.DeviceWork
+	(*Cordon)(nil),                    // 3: tilth.v1.Cordon
+	(*Quarantine)(nil),                // 4: tilth.v1.Quarantine
+	(*DeviceWarning)(nil),             // 5: tilth.v1.DeviceWarning
+	(*CalibrationReport)(nil),         // 6: tilth.v1.CalibrationReport
+	(*Surroundings)(nil),              // 7: tilth.v1.Surroundings
+	(*Temperature)(nil),               // 8: tilth.v1.Temperature
+	(*Clock)(nil),                     // 9: tilth.v1.Clock
+	(*Throttling)(nil),                // 10: tilth.v1.Throttling
+	(*MemoryErrors)(nil),              // 11: tilth.v1.MemoryErrors
+	(*CalibrationFigures)(nil),        // 12: tilth.v1.CalibrationFigures
+	(*DeviceCalibration)(nil),         // 13: tilth.v1.DeviceCalibration
+	(*CalibrationCourse)(nil),         // 14: tilth.v1.CalibrationCourse
+	(*DeviceChange)(nil),              // 15: tilth.v1.DeviceChange
+	(*ListDevicesRequest)(nil),        // 16: tilth.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),       // 17: tilth.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),          // 18: tilth.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),         // 19: tilth.v1.GetDeviceResponse
+	(*CordonDeviceRequest)(nil),       // 20: tilth.v1.CordonDeviceRequest
+	(*CordonDeviceResponse)(nil),      // 21: tilth.v1.CordonDeviceResponse
+	(*UncordonDeviceRequest)(nil),     // 22: tilth.v1.UncordonDeviceRequest
+	(*UncordonDeviceResponse)(nil),    // 23: tilth.v1.UncordonDeviceResponse
+	(*DrainDeviceRequest)(nil),        // 24: tilth.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),       // 25: tilth.v1.DrainDeviceResponse
+	(*RecalibrateDeviceRequest)(nil),  // 26: tilth.v1.RecalibrateDeviceRequest
+	(*RecalibrateDeviceResponse)(nil), // 27: tilth.v1.RecalibrateDeviceResponse
+	(*ReportCalibrationRequest)(nil),  // 28: tilth.v1.ReportCalibrationRequest
+	(*ReportCalibrationResponse)(nil), // 29: tilth.v1.ReportCalibrationResponse
+	(*Agent)(nil),                     // 30: tilth.v1.Agent
+	(*timestamppb.Timestamp)(nil),     // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 32: google.protobuf.Duration
 }
 var file_tilth_v1_device_proto_depIdxs = []int32{
-	28, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
+	30, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
 	0,  // 1: tilth.v1.Device.state:type_name -> tilth.v1.DeviceState
-	2,  // 2: tilth.v1.Device.cordon:type_name -> tilth.v1.Cordon
-	3,  // 3: tilth.v1.Device.quarantine:type_name -> tilth.v1.Quarantine
-	13, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
-	12, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
-	4,  // 6: tilth.v1.Device.warning:type_name -> tilth.v1.DeviceWarning
-	29, // 7: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
-	29, // 8: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
-	29, // 9: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
-	29, // 10: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
-	29, // 11: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
-	6,  // 12: tilth.v1.CalibrationReport.surroundings:type_name -> tilth.v1.Surroundings
-	7,  // 13: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
-	8,  // 14: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
-	9,  // 15: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
-	10, // 16: tilth.v1.Surroundings.memory_errors:type_name -> tilth.v1.MemoryErrors
-	29, // 17: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
-	11, // 18: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
-	11, // 19: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
-	11, // 20: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
-	11, // 21: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
-	29, // 22: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
-	29, // 23: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
-	6,  // 24: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
-	29, // 25: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
-	29, // 26: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
-	0,  // 27: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
-	1,  // 28: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
-	1,  // 29: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
-	30, // 30: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 31: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 32: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
-	30, // 33: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
-	1,  // 34: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 35: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
-	5,  // 36: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
-	14, // 37: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
-	16, // 38: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
-	18, // 39: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
-	20, // 40: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
-	22, // 41: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
-	24, // 42: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
-	26, // 43: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
-	15, // 44: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
-	17, // 45: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
-	19, // 46: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
-	21, // 47: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
-	23, // 48: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
-	25, // 49: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
-	27, // 50: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
-	44, // [44:51] is the sub-list for method output_type
-	37, // [37:44] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	3,  // 2: tilth.v1.Device.cordon:type_name -> tilth.v1.Cordon
+	4,  // 3: tilth.v1.Device.quarantine:type_name -> tilth.v1.Quarantine
+	15, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
+	13, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
+	5,  // 6: tilth.v1.Device.warning:type_name -> tilth.v1.DeviceWarning
+	2,  // 7: tilth.v1.Device.work:type_name -> tilth.v1.DeviceWork
+	31, // 8: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
+	31, // 9: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
+	31, // 10: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
+	31, // 11: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
+	31, // 12: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
+	7,  // 13: tilth.v1.CalibrationReport.surroundings:type_name -> tilth.v1.Surroundings
+	8,  // 14: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
+	9,  // 15: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
+	10, // 16: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
+	11, // 17: tilth.v1.Surroundings.memory_errors:type_name -> tilth.v1.MemoryErrors
+	31, // 18: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
+	12, // 19: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
+	12, // 20: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
+	12, // 21: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
+	12, // 22: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
+	31, // 23: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
+	31, // 24: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
+	7,  // 25: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
+	31, // 26: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
+	14, // 27: tilth.v1.DeviceCalibration.course:type_name -> tilth.v1.CalibrationCourse
+	31, // 28: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
+	0,  // 29: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
+	1,  // 30: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
+	1,  // 31: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
+	32, // 32: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 33: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 34: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
+	32, // 35: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
+	1,  // 36: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 37: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
+	6,  // 38: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
+	16, // 39: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
+	18, // 40: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
+	20, // 41: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
+	22, // 42: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
+	24, // 43: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
+	26, // 44: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
+	28, // 45: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
+	17, // 46: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
+	19, // 47: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
+	21, // 48: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
+	23, // 49: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
+	25, // 50: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
+	27, // 51: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
+	29, // 52: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
+	46, // [46:53] is the sub-list for method output_type
+	39, // [39:46] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_device_proto_init() }
@@ -2087,7 +2247,7 @@ func file_tilth_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_device_proto_rawDesc), len(file_tilth_v1_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -110,6 +110,10 @@ type TaskSpec struct {
 	Flop float64 `protobuf:"fixed64,5,opt,name=flop,proto3" json:"flop,omitempty"`
 	// Digest of the default schedule's trace, by which clients tell what tuning gained; empty = not known.
 	DefaultDigest string `protobuf:"bytes,6,opt,name=default_digest,json=defaultDigest,proto3" json:"default_digest,omitempty"`
+	// The least time of the workload's arithmetic on the target, each sum computed directly, and of reading and writing its arguments once,
+	// in seconds, as far as the client knows what the machine does; 0 = not known.
+	PeakSeconds   float64 `protobuf:"fixed64,140,opt,name=peak_seconds,json=peakSeconds,proto3" json:"peak_seconds,omitempty"`
+	ByteSeconds   float64 `protobuf:"fixed64,141,opt,name=byte_seconds,json=byteSeconds,proto3" json:"byte_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -184,6 +188,20 @@ func (x *TaskSpec) GetDefaultDigest() string {
 		return x.DefaultDigest
 	}
 	return ""
+}
+
+func (x *TaskSpec) GetPeakSeconds() float64 {
+	if x != nil {
+		return x.PeakSeconds
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetByteSeconds() float64 {
+	if x != nil {
+		return x.ByteSeconds
+	}
+	return 0
 }
 
 // TargetSpec says for what the job is tuned; every field is opaque to the tracker and compared for equality only.
@@ -664,9 +682,11 @@ type TaskProgress struct {
 	// Digest of the candidate with known_best_seconds. When the job measures it again, its own measurement takes that one's place.
 	KnownBestDigest string `protobuf:"bytes,11,opt,name=known_best_digest,json=knownBestDigest,proto3" json:"known_best_digest,omitempty"`
 	// Measurement with known_best_seconds, without trace and origin.
-	KnownBest     *Measurement `protobuf:"bytes,131,opt,name=known_best,json=knownBest,proto3" json:"known_best,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	KnownBest *Measurement `protobuf:"bytes,131,opt,name=known_best,json=knownBest,proto3" json:"known_best,omitempty"`
+	// Median latency of the default schedule in this job in seconds; 0 = not measured, or the job's spec does not tell its digest.
+	DefaultSeconds float64 `protobuf:"fixed64,140,opt,name=default_seconds,json=defaultSeconds,proto3" json:"default_seconds,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TaskProgress) Reset() {
@@ -781,6 +801,13 @@ func (x *TaskProgress) GetKnownBest() *Measurement {
 		return x.KnownBest
 	}
 	return nil
+}
+
+func (x *TaskProgress) GetDefaultSeconds() float64 {
+	if x != nil {
+		return x.DefaultSeconds
+	}
+	return 0
 }
 
 // DeadLetter is a batch the farm gave up on, through no fault of its candidates.
@@ -2470,14 +2497,16 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xb6\x01\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xfe\x01\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
 	"\bworkload\x18\x03 \x01(\fR\bworkload\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\x01R\x06weight\x12\x12\n" +
 	"\x04flop\x18\x05 \x01(\x01R\x04flop\x12%\n" +
-	"\x0edefault_digest\x18\x06 \x01(\tR\rdefaultDigest\"\xa9\x01\n" +
+	"\x0edefault_digest\x18\x06 \x01(\tR\rdefaultDigest\x12\"\n" +
+	"\fpeak_seconds\x18\x8c\x01 \x01(\x01R\vpeakSeconds\x12\"\n" +
+	"\fbyte_seconds\x18\x8d\x01 \x01(\x01R\vbyteSeconds\"\xa9\x01\n" +
 	"\n" +
 	"TargetSpec\x12 \n" +
 	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12\x1e\n" +
@@ -2524,7 +2553,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\ttruncated\x18Z \x01(\bR\ttruncated\x12\"\n" +
 	"\x04wait\x18F \x01(\v2\x0e.tilth.v1.WaitR\x04wait\x128\n" +
 	"\n" +
-	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\"\x8d\x05\n" +
+	"time_spent\x18G \x01(\v2\x19.google.protobuf.DurationR\ttimeSpent\"\xb7\x05\n" +
 	"\fTaskProgress\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12\x1a\n" +
 	"\bproposed\x18\x02 \x01(\rR\bproposed\x12:\n" +
@@ -2540,7 +2569,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	" \x01(\v2\x15.tilth.v1.MeasurementR\x04best\x12*\n" +
 	"\x11known_best_digest\x18\v \x01(\tR\x0fknownBestDigest\x125\n" +
 	"\n" +
-	"known_best\x18\x83\x01 \x01(\v2\x15.tilth.v1.MeasurementR\tknownBest\x1a9\n" +
+	"known_best\x18\x83\x01 \x01(\v2\x15.tilth.v1.MeasurementR\tknownBest\x12(\n" +
+	"\x0fdefault_seconds\x18\x8c\x01 \x01(\x01R\x0edefaultSeconds\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\x1a;\n" +

@@ -170,7 +170,7 @@ type Candidate struct {
 	Digest string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	// The schedule's trace; opaque to the tracker.
 	Trace []byte `protobuf:"bytes,2,opt,name=trace,proto3" json:"trace,omitempty"`
-	// How the tuner came to it (its decisions); opaque to all but the tuner.
+	// How the tuner came to it: knob=value, separated by blanks. Only the tuner reads it; pages show it.
 	Origin []byte `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
 	// Number of the trial within its task and job, from 0; set by the tracker when the batch is accepted.
 	Trial uint32 `protobuf:"varint,4,opt,name=trial,proto3" json:"trial,omitempty"`

@@ -1,0 +1,37 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/policy/drift"
+)
+
+// mostCourse is how many calibrations a device's course has.
+const mostCourse = 48
+
+// remember adds the last calibration to a device's course, once there is something to compare it with.
+func remember(c *tilthv1.DeviceCalibration, now time.Time) {
+	if c.GetReference() == nil || len(c.GetRecent()) == 0 {
+		return
+	}
+	if c.GetCourse() == nil {
+		c.Course = &tilthv1.CalibrationCourse{}
+	}
+	to := c.GetCourse()
+	to.AtSeconds = last(append(to.AtSeconds, now.Unix()))
+	to.Drift = last(append(to.Drift, float32(drift.Drift(c.GetRecent()[len(c.GetRecent())-1], c.GetReference()))))
+	to.Celsius = last(append(to.Celsius, hottest(c.GetSurroundings())))
+}
+
+// last keeps the last elements, in the memory of them all.
+func last[T any](all []T) []T { return slices.Delete(all, 0, max(0, len(all)-mostCourse)) }
+
+// hottest is what the hottest sensor reads, in degrees Celsius; 0 = there is none.
+func hottest(s *tilthv1.Surroundings) (celsius float32) {
+	for _, t := range s.GetTemperatures() {
+		celsius = max(celsius, float32(t.GetCelsius()))
+	}
+	return celsius
+}

@@ -1,0 +1,55 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"time"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// driftOf draws by how much a device was slower than its reference; empty for less than two calibrations.
+func driftOf(c *tilthv1.CalibrationCourse) template.HTML {
+	var percent []float64
+	for _, v := range c.GetDrift() {
+		percent = append(percent, 100*float64(v))
+	}
+	return courseOf(c.GetAtSeconds(), percent, 1, "%.1f %%")
+}
+
+// heatOf draws what a device's hottest sensor read; empty where it has none.
+func heatOf(c *tilthv1.CalibrationCourse) template.HTML {
+	var at []int64
+	var celsius []float64
+	for i, v := range c.GetCelsius() {
+		if v != 0 && i < len(c.GetAtSeconds()) {
+			at, celsius = append(at, c.GetAtSeconds()[i]), append(celsius, float64(v))
+		}
+	}
+	return courseOf(at, celsius, 5, "%.0f °C")
+}
+
+// courseOf draws values over time. The vertical axis leaves some room around them, in their unit.
+func courseOf(at []int64, values []float64, room float64, format string) template.HTML {
+	if len(at) < 2 || len(at) != len(values) {
+		return ""
+	}
+	text := func(v float64) string { return fmt.Sprintf(format, v) }
+	first := at[0]
+	x := scale{low: 0, high: max(1, float64(at[len(at)-1]-first)), from: marginLeft, to: chartWidth - marginRight}
+	y := scale{low: slices.Min(values) - room, high: slices.Max(values) + room, from: chartHeight - marginBottom, to: marginTop}
+	d := &drawing{}
+	d.open("chart", chartWidth, chartHeight)
+	d.grid(x, y, "time", spanText, text)
+	d.WriteString(`<path class="curve" d="`)
+	for i, v := range values {
+		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(float64(at[i]-first)), y.at(v))
+	}
+	d.WriteString(`"/>`)
+	for i, v := range values {
+		fmt.Fprintf(d, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.5"><title>%s at %s UTC</title></circle>`,
+			x.at(float64(at[i]-first)), y.at(v), text(v), time.Unix(at[i], 0).UTC().Format("2006-01-02 15:04"))
+	}
+	return d.done()
+}

@@ -1,0 +1,31 @@
+package web
+
+import (
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// left is what is left of a job's time; "" when nobody knows. A budget of trials lasts as long as it will if its
+// trials go on taking what they took so far.
+func left(job *tilthv1.Job, trials uint32) string {
+	if job.GetEndedAt() != nil {
+		return ""
+	}
+	b, spent := job.GetSpec().GetBudget(), job.GetTimeSpent().AsDuration()
+	text := ""
+	var least time.Duration
+	if b.GetTime() != nil {
+		least = max(b.GetTime().AsDuration()-spent, 0)
+		text = show.Clock(least)
+	}
+	if b.GetTrials() > 0 && trials > 0 && spent > 0 {
+		each := float64(spent) / float64(trials)
+		rest := time.Duration(each * float64(b.GetTrials()-min(trials, b.GetTrials())))
+		if text == "" || rest < least {
+			text = "about " + show.Clock(rest)
+		}
+	}
+	return text
+}
