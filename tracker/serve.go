@@ -78,8 +78,7 @@ func asker(r *http.Request) string {
 }
 
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
-func (t *Tracker) newSite(g *authorisation.Gate) *http.Server {
-	pages := t.pages(g)
+func (t *Tracker) newSite(g *authorisation.Gate, pages http.Handler) *http.Server {
 	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, authorisation.RefusePage)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -110,9 +109,10 @@ func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	g := t.newGate()
-	server, site := t.newServer(g), t.newSite(g)
+	pageSite := t.pages(g)
+	server, site := t.newServer(g), t.newSite(g, pageSite)
 	rpc, pages = t.cfg.Security.guard(rpc, t.refusedPeer), t.cfg.Security.guardWeb(pages, t.refusedPeer)
-	done := make(chan error, 4)
+	done := make(chan error, 5)
 	parts := 3
 	run := func(what string, f func() error) {
 		err := f()
@@ -135,7 +135,11 @@ func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 		return nil
 	})
 	if pages != nil {
-		parts++
+		parts += 2
+		go run("note metrics", func() error {
+			pageSite.Run(ctx)
+			return nil
+		})
 		go run("serve HTTP", func() error {
 			if err := site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
 				return err

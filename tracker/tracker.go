@@ -246,9 +246,9 @@ func (t *Tracker) HTTPHandler() http.Handler {
 }
 
 // pages are the tracker's, on whose calls a gate decides.
-func (t *Tracker) pages(g *authorisation.Gate) http.Handler {
+func (t *Tracker) pages(g *authorisation.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
-	return web.Handler(web.Config{
+	return web.New(web.Config{
 		Conn: t.newInProcess(g), Door: g, Checks: livez.Checks{Live: t.engine.Alive, Ready: t.engine.Ready}, Metrics: gatherer,
 		Logger: t.log, Now: t.cfg.Now,
 	})

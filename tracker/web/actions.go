@@ -27,7 +27,7 @@ type action struct {
 	// on says whether it makes sense for a job or a device as it is.
 	onJob    func(*tilthv1.Job) bool
 	onDevice func(*tilthv1.Device) bool
-	do       func(s *site, ctx context.Context, f filled) error
+	do       func(s *Site, ctx context.Context, f filled) error
 }
 
 // filled is a form that was filled in.
@@ -45,24 +45,24 @@ var jobActions = []action{
 	{Name: "pause", Method: tilthv1.JobService_PauseJob_FullMethodName, Reason: true,
 		Effect: "Nothing more of the job is done until it is resumed; what is being measured goes on. The time of its budget stands still.",
 		onJob:  func(j *tilthv1.Job) bool { return open(j) && !paused(j) },
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.PauseJob(ctx, &tilthv1.PauseJobRequest{JobId: f.name, Reason: f.reason})
 			return err
 		}},
 	{Name: "resume", Method: tilthv1.JobService_ResumeJob_FullMethodName, Reason: true, Effect: "The job is queued again.", onJob: paused,
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.ResumeJob(ctx, &tilthv1.ResumeJobRequest{JobId: f.name, Reason: f.reason})
 			return err
 		}},
 	{Name: "retry", Method: tilthv1.JobService_RetryDeadLetters_FullMethodName, Effect: "Batches that were given up are tried again.",
 		onJob: func(j *tilthv1.Job) bool { return open(j) && len(j.GetDeadLetters()) > 0 },
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.RetryDeadLetters(ctx, &tilthv1.RetryDeadLettersRequest{JobId: f.name})
 			return err
 		}},
 	{Name: "cancel", Method: tilthv1.JobService_CancelJob_FullMethodName, Reason: true,
 		Effect: "The job ends, and cannot be resumed. What was measured stays.", onJob: open,
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.jobs.CancelJob(ctx, &tilthv1.CancelJobRequest{JobId: f.name, Reason: f.reason})
 			return err
 		}},
@@ -75,7 +75,7 @@ var deviceActions = []action{
 	{Name: "cordon", Method: tilthv1.DeviceService_CordonDevice_FullMethodName, Reason: true, Duration: true,
 		Effect:   "The device is given no more work; what it has goes on.",
 		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			req := &tilthv1.CordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason}
 			if f.duration > 0 {
 				req.Duration = durationpb.New(f.duration)
@@ -86,29 +86,32 @@ var deviceActions = []action{
 	{Name: "drain", Method: tilthv1.DeviceService_DrainDevice_FullMethodName, Reason: true,
 		Effect:   "The device is given no more work, until it is uncordoned. It is drained when what it has is done.",
 		onDevice: func(d *tilthv1.Device) bool { return !cordoned(d) },
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.devices.DrainDevice(ctx, &tilthv1.DrainDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
 			return err
 		}},
 	{Name: "uncordon", Method: tilthv1.DeviceService_UncordonDevice_FullMethodName, Reason: true, Effect: "The device is given work again.",
 		onDevice: cordoned,
-		do: func(s *site, ctx context.Context, f filled) error {
+		do: func(s *Site, ctx context.Context, f filled) error {
 			_, err := s.devices.UncordonDevice(ctx, &tilthv1.UncordonDeviceRequest{Name: f.name, By: f.by, Reason: f.reason})
 			return err
 		}},
 }
 
 // jobActions are those that make sense for a job, and that who asks may take.
-func (s *site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
+func (s *Site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
 	for _, a := range jobActions {
 		if a.onJob(j) && s.Door.May(r, a.Method, j.GetSpec().GetOwner()) {
 			out = append(out, a.Name)
 		}
 	}
+	if s.Door.May(r, clone.Method, "") {
+		out = append(out, clone.Name)
+	}
 	return out
 }
 
-func (s *site) deviceActions(r *http.Request, d *tilthv1.Device) (out []string) {
+func (s *Site) deviceActions(r *http.Request, d *tilthv1.Device) (out []string) {
 	for _, a := range deviceActions {
 		if a.onDevice(d) && s.Door.May(r, a.Method, "") {
 			out = append(out, a.Name)
@@ -130,9 +133,11 @@ func find(actions []action, r *http.Request) (action, error) {
 type confirmPage struct {
 	action
 	What, Name, Back string
+	// Request names what is asked for, where doing it twice would be twice as much; empty elsewhere.
+	Request string
 }
 
-func (s *site) confirmJob(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) confirmJob(w http.ResponseWriter, r *http.Request) error {
 	a, err := find(jobActions, r)
 	if err != nil {
 		return err
@@ -145,7 +150,7 @@ func (s *site) confirmJob(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "confirm", layout{Title: a.Name + " the job", Section: "jobs", Page: p})
 }
 
-func (s *site) confirmDevice(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) confirmDevice(w http.ResponseWriter, r *http.Request) error {
 	a, err := find(deviceActions, r)
 	if err != nil {
 		return err
@@ -158,17 +163,17 @@ func (s *site) confirmDevice(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "confirm", layout{Title: a.Name + " the device", Section: "devices", Page: p})
 }
 
-func (s *site) actOnJob(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) actOnJob(w http.ResponseWriter, r *http.Request) error {
 	return s.act(w, r, jobActions, r.PathValue("id"), "/jobs/"+url.PathEscape(r.PathValue("id")))
 }
 
-func (s *site) actOnDevice(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) actOnDevice(w http.ResponseWriter, r *http.Request) error {
 	name := r.URL.Query().Get("name")
 	return s.act(w, r, deviceActions, name, "/device?"+query("name", name))
 }
 
 // act does what a form asks for, and leads back to what it was done to.
-func (s *site) act(w http.ResponseWriter, r *http.Request, actions []action, name, back string) error {
+func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, name, back string) error {
 	a, err := find(actions, r)
 	if err != nil {
 		return err
@@ -193,7 +198,7 @@ func (s *site) act(w http.ResponseWriter, r *http.Request, actions []action, nam
 }
 
 // form reads a form, and checks that it is one of this site's.
-func (s *site) form(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) form(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, mostFormBytes)
 	if err := r.ParseForm(); err != nil {
 		return status.Errorf(codes.InvalidArgument, "read the form: %v", err)

@@ -42,7 +42,7 @@ type boardPage struct {
 }
 
 // board shows devices by the values of a label.
-func (s *site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) error {
+func (s *Site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) error {
 	found, next, err := s.findDevices(r.Context(), q, "", mostDevices)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func labelled(labels map[string]string, asked string) bool {
 
 // findDevices returns devices that match, from a page's token on, until there are so many, and the token of those that
 // follow.
-func (s *site) findDevices(ctx context.Context, q devicesQuery, token string, most int) (found []deviceRow, next string, err error) {
+func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, most int) (found []deviceRow, next string, err error) {
 	for looked := 0; looked < mostDevices && len(found) < most; {
 		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: devicesOfCall, PageToken: token})
 		if err != nil {
@@ -76,7 +76,7 @@ type devicesPage struct {
 	Agents  []*tilthv1.Agent
 }
 
-func (s *site) listDevices(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) listDevices(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
 	p := devicesPage{devicesQuery: devicesQuery{Label: in.Get("label"), State: in.Get("state")}}
 	if in.Get("view") == "board" {
@@ -143,7 +143,7 @@ type devicePage struct {
 	Drift, Heat template.HTML
 }
 
-func (s *site) device(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) device(w http.ResponseWriter, r *http.Request) error {
 	got, err := s.devices.GetDevice(r.Context(), &tilthv1.GetDeviceRequest{Name: r.URL.Query().Get("name")})
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (f *follows) of(job *tilthv1.Job) *follow {
 }
 
 // view reads what is new of a job, and has look see what its events sum up to. What look is given must not outlast it.
-func (s *site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) error {
+func (s *Site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) error {
 	f := s.follows.of(job)
 	select {
 	case f.turn <- struct{}{}:
@@ -126,7 +126,7 @@ func (f *follow) reset(job *tilthv1.Job) {
 }
 
 // read takes in the events that are stored and new.
-func (s *site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
+func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := s.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{

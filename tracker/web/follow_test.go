@@ -39,7 +39,7 @@ func (s stalledStream) RecvMsg(any) error {
 // TestWhoWaitsForAnothersReadingMayGiveUp: a page whose request has ended does not wait until another has read.
 func TestWhoWaitsForAnothersReadingMayGiveUp(t *testing.T) {
 	conn := stalled{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
-	s := &site{jobs: tilthv1.NewJobServiceClient(conn), follows: follows{byJob: map[string]*follow{}}}
+	s := &Site{jobs: tilthv1.NewJobServiceClient(conn), follows: follows{byJob: map[string]*follow{}}}
 	job := &tilthv1.Job{Id: "job-1", Spec: &tilthv1.JobSpec{Tasks: []*tilthv1.TaskSpec{{Name: "conv", Weight: 1}}}}
 	read := make(chan error)
 	go func() { read <- s.view(t.Context(), job, func(*follow) {}) }()

@@ -66,8 +66,8 @@ type Config struct {
 //go:embed static
 var static embed.FS
 
-// site is what the pages share.
-type site struct {
+// Site serves /metrics, /healthz, /readyz and the pages.
+type Site struct {
 	Config
 	jobs    tilthv1.JobServiceClient
 	agents  tilthv1.AgentServiceClient
@@ -76,11 +76,16 @@ type site struct {
 	follows follows
 	streams streams
 	rates   rates
+	history history
+	mux     *http.ServeMux
 }
 
-// Handler serves /metrics, /healthz, /readyz and the pages.
-func Handler(cfg Config) http.Handler {
-	s := &site{
+// ServeHTTP implements http.Handler.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// New returns a site, whose Run notes what its first page tells.
+func New(cfg Config) *Site {
+	s := &Site{
 		Config: cfg,
 		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
 		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn),
@@ -98,6 +103,8 @@ func Handler(cfg Config) http.Handler {
 		"GET /jobs/{id}/tasks/{task}":      s.task,
 		"GET /jobs/{id}/actions/{action}":  s.confirmJob,
 		"POST /jobs/{id}/actions/{action}": s.actOnJob,
+		"GET /jobs/{id}/actions/clone":     s.confirmClone,
+		"POST /jobs/{id}/actions/clone":    s.cloneJob,
 		"GET /compare":                     s.compare,
 		"GET /devices":                     s.listDevices,
 		"GET /device":                      s.device,
@@ -117,7 +124,8 @@ func Handler(cfg Config) http.Handler {
 		w.Header().Set("Cache-Control", "private, max-age=300")
 		files.ServeHTTP(w, r)
 	})
-	return mux
+	s.mux = mux
+	return s
 }
 
 // streams counts those that are open, by who asked for them.

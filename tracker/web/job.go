@@ -59,7 +59,7 @@ type jobPage struct {
 	Outage           *tilthv1.Outage
 }
 
-func (s *site) job(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	got, err := s.jobs.GetJob(r.Context(), &tilthv1.GetJobRequest{JobId: r.PathValue("id")})
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ type taskPage struct {
 // mostText bounds a text of a workload or a schedule that is shown, in bytes.
 const mostText = 64 << 10
 
-func (s *site) task(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 	j, err := s.getJob(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ type comparedTask struct {
 }
 
 // compare shows two jobs side by side; workloads are told apart by their digests.
-func (s *site) compare(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 	p := comparePage{A: r.URL.Query().Get("a"), B: r.URL.Query().Get("b")}
 	at := map[string]int{}
 	for side, id := range []string{p.A, p.B} {
@@ -241,7 +241,7 @@ type recordsPage struct {
 // recordsOfPage is how many records a page shows.
 const recordsOfPage = 100
 
-func (s *site) listRecords(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) listRecords(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
 	p := recordsPage{Workload: in.Get("workload"), Target: in.Get("target")}
 	request := &tilthv1.BestRecordsRequest{Target: p.Target, PageSize: recordsOfPage, PageToken: in.Get("page")}

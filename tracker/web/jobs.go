@@ -59,7 +59,7 @@ func (q jobsQuery) matches(j *tilthv1.Job) bool {
 }
 
 // labelled finds the classes of devices with the label that is asked for: a job's devices are those of its class.
-func (s *site) labelled(ctx context.Context, q *jobsQuery) error {
+func (s *Site) labelled(ctx context.Context, q *jobsQuery) error {
 	if q.Label == "" {
 		return nil
 	}
@@ -102,7 +102,7 @@ type jobsPage struct {
 	States []string
 }
 
-func (s *site) listJobs(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) listJobs(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
 	q := jobsQuery{Owner: in.Get("owner"), State: in.Get("state"), Model: in.Get("model"), Class: in.Get("class"), Label: in.Get("label")}
 	if err := s.labelled(r.Context(), &q); err != nil {
@@ -120,7 +120,7 @@ func (s *site) listJobs(w http.ResponseWriter, r *http.Request) error {
 }
 
 // findJobs returns the newest jobs that match, from a page's token on, and the token of the page after them.
-func (s *site) findJobs(ctx context.Context, q jobsQuery, token string) (found []*tilthv1.Job, next string, err error) {
+func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found []*tilthv1.Job, next string, err error) {
 	states, err := q.states()
 	if err != nil {
 		return nil, "", err

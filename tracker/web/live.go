@@ -56,7 +56,7 @@ func endOf(err error) error {
 
 // live tells, for as long as it is listened to, that the page is to be loaded again: of a job when it has events, of
 // others every few seconds. It ends with the session.
-func (s *site) live(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
 	asker, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if id, is := access.From(r.Context()); is {
 		asker = "identity " + id.Name
@@ -96,7 +96,7 @@ func (s *site) live(w http.ResponseWriter, r *http.Request) error {
 
 // watch has every change of a job told, until it ends or can be watched no more: the page that is loaded then says
 // why.
-func (s *site) watch(ctx context.Context, id string, next uint64, changes chan<- struct{}) {
+func (s *Site) watch(ctx context.Context, id string, next uint64, changes chan<- struct{}) {
 	stream, err := s.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: next, Several: true, Status: true})
 	for err == nil {
 		if _, err = stream.Recv(); err == nil {
@@ -109,7 +109,7 @@ func (s *site) watch(ctx context.Context, id string, next uint64, changes chan<-
 }
 
 // tell writes a line for each change, or every few seconds, until the stream is over.
-func (s *site) tell(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan struct{}) error {
+func (s *Site) tell(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan struct{}) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // that of a request would end the stream
 	write := func(line string) error {

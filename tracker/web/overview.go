@@ -1,8 +1,6 @@
 package web
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,9 +12,6 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostProblems bounds the problems of one kind that are shown.
-const mostProblems = 10
-
 // openStates are those of jobs that have not ended.
 var openStates = []tilthv1.JobState{
 	tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING, tilthv1.JobState_JOB_STATE_PAUSED,
@@ -25,7 +20,12 @@ var openStates = []tilthv1.JobState{
 // problem is something that is wrong now, with the alert whose runbook says what to do.
 type problem struct {
 	Alert, Text, Link string
+	// Pending says that it has not lasted as long as the alert wants.
+	Pending bool
 }
+
+// Runbook is where in the repository it says what to do.
+func (p problem) Runbook() string { return "docs/operations.md#" + strings.ToLower(p.Alert) }
 
 // figure is a number with what it counts.
 type figure struct {
@@ -43,12 +43,8 @@ type overviewPage struct {
 	Open   []jobRow
 }
 
-func (s *site) overview(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) overview(w http.ResponseWriter, r *http.Request) error {
 	listed, err := s.jobs.ListJobs(r.Context(), &tilthv1.ListJobsRequest{States: openStates, PageSize: 20})
-	if err != nil {
-		return err
-	}
-	agents, err := s.agents.ListAgents(r.Context(), &tilthv1.ListAgentsRequest{PageSize: 1})
 	if err != nil {
 		return err
 	}
@@ -62,46 +58,14 @@ func (s *site) overview(w http.ResponseWriter, r *http.Request) error {
 		Open: rows(listed.GetJobs()), Trials: families.sum("trials_total"),
 	}
 	p.Rate = s.rates.of(p.Trials, s.Now())
-	p.Problems = s.problems(r.Context(), listed.GetJobs(), agents.GetOutage(), families)
+	p.Problems = s.problems(view{now: families, at: s.Now(), jobs: listed.GetJobs(), notReady: s.Checks.Ready(r.Context())})
 	return s.render(w, r, http.StatusOK, "overview", layout{Title: "Overview", Section: "overview", Live: LivePath, Page: p})
-}
-
-// problems are what is wrong now.
-func (s *site) problems(ctx context.Context, jobs []*tilthv1.Job, outage *tilthv1.Outage, m metrics) (out []problem) {
-	if err := s.Checks.Ready(ctx); err != nil {
-		out = append(out, problem{"TilthTrackerDown", "the tracker is not ready: " + err.Error(), ""})
-	}
-	if outage != nil {
-		out = append(out, problem{"TilthOutage",
-			fmt.Sprintf("%d of %d agents fell silent at once; they are waited for", outage.GetSilent(), outage.GetAgents()), ""})
-	}
-	var stuck, dead []problem
-	for _, j := range jobs {
-		link, name := "/jobs/"+j.GetId(), j.GetSpec().GetName()
-		if j.GetWait().GetNothingCanRun() {
-			stuck = append(stuck, problem{"TilthJobsCannotRun", name + " waits: " + j.GetWait().GetMessage(), link})
-		}
-		if n := len(j.GetDeadLetters()); n > 0 {
-			dead = append(dead, problem{"TilthDeadLetters", fmt.Sprintf("%s: batches given up: %d", name, n), link})
-		}
-	}
-	out = append(out, stuck[:min(len(stuck), mostProblems)]...)
-	out = append(out, dead[:min(len(dead), mostProblems)]...)
-	for _, f := range m.figures("devices", "state") {
-		if f.Name == "quarantined" && f.Value > 0 {
-			out = append(out, problem{"TilthDevicesQuarantined", fmt.Sprintf("devices in quarantine: %.0f", f.Value), "/devices?state=quarantined"})
-		}
-	}
-	if n := m.sum("warned_devices"); n > 0 {
-		out = append(out, problem{"TilthDevicesWarned", fmt.Sprintf("devices that measure badly and have no replacement: %.0f", n), "/devices?state=warned"})
-	}
-	return out
 }
 
 // metrics are the tracker's, by name without their prefix.
 type metrics map[string]*dto.MetricFamily
 
-func (s *site) gather() (metrics, error) {
+func (s *Site) gather() (metrics, error) {
 	out := metrics{}
 	if s.Metrics == nil {
 		return out, nil
@@ -113,7 +77,9 @@ func (s *site) gather() (metrics, error) {
 	return out, err
 }
 
-func value(m *dto.Metric) float64 { return m.GetGauge().GetValue() + m.GetCounter().GetValue() }
+func value(m *dto.Metric) float64 {
+	return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+}
 
 func (m metrics) sum(name string) (total float64) {
 	for _, one := range m[name].GetMetric() {

@@ -112,7 +112,7 @@ func roughly(d time.Duration) string {
 }
 
 // page serves what show shows; its error becomes a page too.
-func (s *site) page(show func(http.ResponseWriter, *http.Request) error) http.Handler {
+func (s *Site) page(show func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := checkQuery(r)
 		if err == nil {
@@ -133,7 +133,7 @@ func checkQuery(r *http.Request) error {
 }
 
 // render sends a page.
-func (s *site) render(w http.ResponseWriter, r *http.Request, code int, page string, l layout) error {
+func (s *Site) render(w http.ResponseWriter, r *http.Request, code int, page string, l layout) error {
 	id, _ := access.From(r.Context())
 	l.Who, l.Role, l.InSession, l.Now = id.Name, string(id.Role), s.Door.InSession(r), s.Now()
 	l.FormToken = s.Door.FormToken(r)
@@ -157,7 +157,7 @@ var httpCodes = map[codes.Code]int{
 }
 
 // fail shows an error as a page.
-func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody waits for it
 	}
@@ -174,7 +174,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // nothing is shown for paths that are none.
-func (s *site) nothing(_ http.ResponseWriter, r *http.Request) error {
+func (s *Site) nothing(_ http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return status.Errorf(codes.Unimplemented, "%s is not for this page", r.Method)
 	}
@@ -182,7 +182,7 @@ func (s *site) nothing(_ http.ResponseWriter, r *http.Request) error {
 }
 
 // getJob returns a job, whose tasks have names.
-func (s *site) getJob(ctx context.Context, id string) (*tilthv1.Job, error) {
+func (s *Site) getJob(ctx context.Context, id string) (*tilthv1.Job, error) {
 	got, err := s.jobs.GetJob(ctx, &tilthv1.GetJobRequest{JobId: id})
 	return got.GetJob(), err
 }

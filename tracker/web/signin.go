@@ -19,14 +19,14 @@ func here(next string) string {
 	return next
 }
 
-func (s *site) signInForm(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if !s.Door.SignsIn() {
 		return status.Error(codes.NotFound, "this tracker takes no tokens: there is nothing to sign in to")
 	}
 	return s.render(w, r, http.StatusOK, "signin", layout{Title: "Sign in", Page: signInPage{Next: here(r.URL.Query().Get("next"))}})
 }
 
-func (s *site) signIn(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := s.form(w, r); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *site) signIn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *site) signOut(w http.ResponseWriter, r *http.Request) error {
+func (s *Site) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := s.form(w, r); err != nil {
 		return err
 	}

@@ -1,0 +1,141 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// alert is one of deploy/prometheus/alerts.yml, judged by what the tracker itself counts. A test holds this table
+// against that file, so that both mean the same.
+type alert struct {
+	// Name is that of the alert and of its section in docs/operations.md.
+	Name string
+	// Metrics are what its expression reads, without the prefix of a tracker's.
+	Metrics []string
+	// Limit is what a value is compared with, Window over what time counters grow, For how long it must last.
+	Limit       float64
+	Window, For time.Duration
+	// wrong says what is wrong now, a problem for each thing; nothing when all is well.
+	wrong func(a alert, v view) []problem
+}
+
+// view is what alerts are judged by.
+type view struct {
+	now, before metrics
+	at          time.Time
+	// jobs are the newest that have not ended, where somebody looks at a page.
+	jobs []*tilthv1.Job
+	// notReady is why the tracker is not ready; nil when it is.
+	notReady error
+}
+
+// elsewhere are alerts that no tracker can judge, and why.
+var elsewhere = map[string]string{
+	"TilthNoTrackerServes": "a tracker does not know how others are",
+	"TilthAgentDown":       "it is Prometheus that asks agents",
+	"TilthDeviceDisturbed": "runners count that",
+	"TilthModelMisleads":   "tuners count that",
+}
+
+// reasons are what jobs may wait for that nobody but people can change.
+const reasons = "no_device|no_builder|no_tuner|cordoned|quarantined|resting"
+
+// alerts are those that a tracker can judge.
+var alerts = []alert{
+	{Name: "TilthTrackerDown", For: time.Minute, wrong: func(_ alert, v view) []problem {
+		if v.notReady == nil {
+			return nil
+		}
+		return one("", "the tracker is not ready: %v", v.notReady)
+	}},
+	{Name: "TilthDiskNearlyFull", Metrics: []string{"disk_free_bytes"}, Limit: 2e9, For: 5 * time.Minute, wrong: func(a alert, v view) []problem {
+		if free, is := v.now.only("disk_free_bytes"); is && free < a.Limit {
+			return one("", "the tracker's disk has %s left: it stops when there is none", show.Bytes(int64(free)))
+		}
+		return nil
+	}},
+	{Name: "TilthDiskSlow", Metrics: []string{"fsync_seconds_bucket"}, Limit: 0.1, Window: 10 * time.Minute, For: 10 * time.Minute, wrong: diskSlow},
+	{Name: "TilthArtifactsDamaged", Metrics: []string{"artifacts_dropped_total"}, Window: 24 * time.Hour,
+		wrong: grew("reason", "damaged", "", "artifacts were damaged on the tracker's disk within a day: %.0f")},
+	{Name: "TilthStoreDamaged", Metrics: []string{"store_damaged_rows_total"}, Window: 24 * time.Hour,
+		wrong: grew("", "", "", "rows of the tracker's records were found damaged within a day: %.0f")},
+	{Name: "TilthStoreAway", Metrics: []string{"store_away"}, For: time.Minute,
+		wrong: above("", "the tracker does not reach the database of its records, and refuses calls")},
+	{Name: "TilthBackupOld", Metrics: []string{"backup_last_success_timestamp_seconds", "backup_interval_seconds"}, Limit: 2, For: 15 * time.Minute,
+		wrong: func(a alert, v view) []problem {
+			made, _ := v.now.only("backup_last_success_timestamp_seconds")
+			every, _ := v.now.only("backup_interval_seconds")
+			if age := unix(v.at) - made; every > 0 && age > a.Limit*every {
+				return one("", "the last good backup of the tracker's records was made %s", ago(time.Duration(age)*time.Second))
+			}
+			return nil
+		}},
+	{Name: "TilthTrackerOverloaded", Metrics: []string{"refused_total"}, Window: 10 * time.Minute, For: 10 * time.Minute,
+		wrong: grew("limit", "load_", "", "the tracker refuses calls for want of room: %.0f in ten minutes")},
+	{Name: "TilthStrangersKnock", Metrics: []string{"calls_refused_total"}, Limit: 100, Window: 15 * time.Minute,
+		wrong: grew("", "", "", "calls were refused in 15 minutes, since their callers could not prove who they are or may not do it: %.0f")},
+	{Name: "TilthCertificateExpires", Metrics: []string{"certificate_expiry_timestamp_seconds"}, Limit: 14 * 86400, wrong: func(a alert, v view) []problem {
+		if ends, is := v.now.only("certificate_expiry_timestamp_seconds"); is && ends-unix(v.at) < a.Limit {
+			return one("", "the tracker's certificate expires %s", ago(-time.Duration(ends-unix(v.at))*time.Second))
+		}
+		return nil
+	}},
+	{Name: "TilthWorkWaits", Metrics: []string{"queue_depth", "leases_granted_total"}, Window: 15 * time.Minute, For: 15 * time.Minute, wrong: workWaits},
+	{Name: "TilthJobsCannotRun", Metrics: []string{"waiting_jobs"}, For: 15 * time.Minute, wrong: cannotRun},
+	{Name: "TilthDeadLetters", Metrics: []string{"dead_letters_total"}, Window: 15 * time.Minute, wrong: deadLetters},
+	{Name: "TilthTrialsFail", Metrics: []string{"trials_total"}, Limit: 0.2, Window: 30 * time.Minute, For: 15 * time.Minute, wrong: trialsFail},
+	{Name: "TilthOutage", Metrics: []string{"outage_silent_agents"},
+		wrong: above("/devices", "agents that fell silent at once, and are waited for: %.0f")},
+	{Name: "TilthLeasesExpire", Metrics: []string{"leases_expired_total"}, Limit: 3, Window: 15 * time.Minute,
+		wrong: grewBy("kind", "/devices", "leases of a %s that were lost in 15 minutes: %.0f")},
+	{Name: "TilthDevicesQuarantined", Metrics: []string{"devices"}, For: 30 * time.Minute, wrong: func(a alert, v view) []problem {
+		if n := v.now.where("devices", "state", "quarantined"); n > a.Limit {
+			return one("/devices?state=quarantined", "devices that do not measure as they did, and get no work: %.0f", n)
+		}
+		return nil
+	}},
+	{Name: "TilthDevicesWarned", Metrics: []string{"warned_devices"}, For: 30 * time.Minute,
+		wrong: above("/devices?state=warned", "devices that measure badly and have no replacement: %.0f")},
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+// one is one problem.
+func one(link, format string, values ...any) []problem {
+	return []problem{{Text: fmt.Sprintf(format, values...), Link: link}}
+}
+
+// above is wrong while the sum of a gauge is above the limit; text may have a place for it.
+func above(link, text string) func(alert, view) []problem {
+	return func(a alert, v view) []problem {
+		if n := v.now.sum(a.Metrics[0]); n > a.Limit {
+			return []problem{{Text: fill(text, n), Link: link}}
+		}
+		return nil
+	}
+}
+
+// grew is wrong while a counter, of those whose label has the prefix, has grown by more than the limit in the window.
+func grew(label, prefix, link, text string) func(alert, view) []problem {
+	return func(a alert, v view) []problem {
+		if n := v.now.where(a.Metrics[0], label, prefix) - v.before.where(a.Metrics[0], label, prefix); n > a.Limit {
+			return []problem{{Text: fill(text, n), Link: link}}
+		}
+		return nil
+	}
+}
+
+// grewBy is wrong for each value of a label whose counter has grown by more than the limit in the window.
+func grewBy(label, link, text string) func(alert, view) []problem {
+	return func(a alert, v view) (out []problem) {
+		for _, f := range v.now.figures(a.Metrics[0], label) {
+			if n := f.Value - v.before.where(a.Metrics[0], label, f.Name); n > a.Limit {
+				out = append(out, one(link, text, f.Name, n)...)
+			}
+		}
+		return out
+	}
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// How often counters are noted, and for how long: minute by minute for an hour, and every half an hour for a day.
+const (
+	noteEvery  = time.Minute
+	closelyFor = time.Hour
+	distantly  = 30 * time.Minute
+	notedFor   = 25 * time.Hour
+	mostNotes  = int(closelyFor/noteEvery+notedFor/distantly) + 2
+)
+
+// history has what counters were, and since when alerts hold.
+type history struct {
+	mu    sync.Mutex
+	notes []note
+	since map[string]time.Time
+}
+
+// note is what counters were at a time.
+type note struct {
+	at time.Time
+	metrics
+}
+
+// Run notes counters until ctx ends, so that a page can tell how they grew.
+func (s *Site) Run(ctx context.Context) {
+	tick := time.NewTicker(noteEvery)
+	defer tick.Stop()
+	for {
+		m, err := s.gather()
+		if err != nil {
+			s.Logger.Warn("metrics not gathered", "error", err)
+		}
+		s.history.note(m, s.Now())
+		s.problems(view{now: m, at: s.Now(), notReady: s.Checks.Ready(ctx)})
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// note keeps what the counters are that alerts look at.
+func (w *history) note(m metrics, now time.Time) {
+	kept := metrics{}
+	for _, a := range alerts {
+		for _, name := range a.Metrics {
+			name = strings.TrimSuffix(name, "_bucket")
+			if f := m[name]; a.Window > 0 && f != nil {
+				kept[name] = f
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes = append(w.notes, note{now, kept})
+	var last time.Time
+	w.notes = slices.DeleteFunc(w.notes, func(n note) bool {
+		age := now.Sub(n.at)
+		old := age > notedFor || age > closelyFor && n.at.Sub(last) < distantly
+		if !old {
+			last = n.at
+		}
+		return old
+	})
+	w.notes = w.notes[max(0, len(w.notes)-mostNotes):]
+}
+
+// before returns what counters were that long ago. A tracker that has not run for so long has counted from nothing.
+func (w *history) before(now time.Time, window time.Duration) metrics {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range slices.Backward(w.notes) {
+		if now.Sub(n.at) >= window {
+			return n.metrics
+		}
+	}
+	return metrics{}
+}
+
+// held returns for how long an alert has held, if it does now.
+func (w *history) held(name string, holds bool, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !holds {
+		delete(w.since, name)
+		return 0
+	}
+	if _, is := w.since[name]; !is {
+		if w.since == nil {
+			w.since = map[string]time.Time{}
+		}
+		w.since[name] = now
+	}
+	return now.Sub(w.since[name])
+}
+
+// problems judges all alerts. One that has not lasted as long as it must is pending, as Prometheus says.
+func (s *Site) problems(v view) (out []problem) {
+	for _, a := range alerts {
+		if v.before = nil; a.Window > 0 {
+			v.before = s.history.before(v.at, a.Window)
+		}
+		found := a.wrong(a, v)
+		lasted := s.history.held(a.Name, len(found) > 0, v.at)
+		for _, p := range found {
+			p.Alert, p.Pending = a.Name, lasted < a.For
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// only is the value of a metric that has one; is says whether it is there.
+func (m metrics) only(name string) (v float64, is bool) {
+	for _, one := range m[name].GetMetric() {
+		return value(one), true
+	}
+	return 0, false
+}
+
+// where sums up a metric of those whose label begins with a prefix; "" is no label.
+func (m metrics) where(name, label, prefix string) (total float64) {
+	for _, one := range m[name].GetMetric() {
+		if label == "" || hasLabel(one, label, prefix) {
+			total += value(one)
+		}
+	}
+	return total
+}
+
+// slower counts what a histogram has seen, and what of that took longer than a limit, as far as its buckets tell.
+func (m metrics) slower(name string, limit float64) (all, slow float64) {
+	for _, one := range m[name].GetMetric() {
+		h := one.GetHistogram()
+		all += float64(h.GetSampleCount())
+		within := uint64(0)
+		for _, b := range h.GetBucket() {
+			if within = b.GetCumulativeCount(); b.GetUpperBound() >= limit {
+				break
+			}
+		}
+		slow += float64(h.GetSampleCount() - within)
+	}
+	return all, slow
+}
+
+func hasLabel(m *dto.Metric, label, prefix string) bool {
+	for _, pair := range m.GetLabel() {
+		if pair.GetName() == label {
+			return strings.HasPrefix(pair.GetValue(), prefix)
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// mostProblems bounds the problems of one kind that are shown.
+const mostProblems = 10
+
+// fill puts a number into a text that may have a place for one.
+func fill(text string, n float64) string {
+	if strings.Contains(text, "%") {
+		return fmt.Sprintf(text, n)
+	}
+	return text
+}
+
+// diskSlow is wrong while more than one transaction in a hundred waits for the disk for longer than the limit.
+func diskSlow(a alert, v view) []problem {
+	all, slow := v.now.slower("fsync_seconds", a.Limit)
+	allBefore, slowBefore := v.before.slower("fsync_seconds", a.Limit)
+	if n := all - allBefore; n > 0 && (slow-slowBefore)/n > 0.01 {
+		return one("", "%s of the transactions wait longer than %s for the tracker's disk", show.Percent(slow-slowBefore, n), show.Seconds(a.Limit))
+	}
+	return nil
+}
+
+// workWaits is wrong for each queue with work of whose kind nothing was leased within the window.
+func workWaits(a alert, v view) (out []problem) {
+	for _, q := range v.now.figures("queue_depth", "kind", "class") {
+		kind, class, _ := strings.Cut(q.Name, " ")
+		if v.now.where("leases_granted_total", "kind", kind) > v.before.where("leases_granted_total", "kind", kind) {
+			continue
+		}
+		if out = append(out, one("/devices", "work waits for a %s of class %s, and none is leased to any: %.0f", kind, class, q.Value)...); len(out) == mostProblems {
+			break
+		}
+	}
+	return out
+}
+
+// cannotRun is wrong while jobs stand still, and names those that are looked at.
+func cannotRun(_ alert, v view) (out []problem) {
+	for _, j := range v.jobs {
+		if j.GetWait().GetNothingCanRun() && len(out) < mostProblems {
+			out = append(out, one("/jobs/"+j.GetId(), "%s waits: %s", j.GetSpec().GetName(), j.GetWait().GetMessage())...)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, f := range v.now.figures("waiting_jobs", "reason") {
+		if strings.Contains("|"+reasons+"|", "|"+f.Name+"|") {
+			out = append(out, one("/jobs?state=open", "jobs that stand still (%s): %.0f", f.Name, f.Value)...)
+		}
+	}
+	return out
+}
+
+// deadLetters is wrong while batches were given up that nobody has tried again, or lately were.
+func deadLetters(_ alert, v view) (out []problem) {
+	for _, j := range v.jobs {
+		if n := len(j.GetDeadLetters()); n > 0 && len(out) < mostProblems {
+			out = append(out, one("/jobs/"+j.GetId(), "%s: batches given up: %d", j.GetSpec().GetName(), n)...)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return grewBy("error", "/jobs", "batches that were given up lately after %s: %.0f")(alert{Metrics: []string{"dead_letters_total"}}, v)
+}
+
+// trialsFail is wrong while a large part of the trials fails on devices.
+func trialsFail(a alert, v view) []problem {
+	failed, all := 0.0, v.now.sum("trials_total")-v.before.sum("trials_total")
+	for _, class := range []string{"wrong_result", "crash", "timeout"} {
+		failed += v.now.where("trials_total", "error", class) - v.before.where("trials_total", "error", class)
+	}
+	if all > 0 && failed/all > a.Limit {
+		return one("/jobs", "%s of the trials that were recorded in half an hour failed on the device", show.Percent(failed, all))
+	}
+	return nil
+}
