@@ -17,6 +17,8 @@ tests+=(postgresql)
 tests+=(python3)
 # The browser that looks at the tracker's pages.
 tests+=(chromium)
+# What runs the examples of docs/api.md.
+tests+=(curl)
 runtimes=(nodejs npm)
 peers=(g++ binutils)
 

@@ -81,13 +81,12 @@ func asker(r *http.Request) string {
 func (t *Tracker) newSite(g *authorisation.Gate, pages http.Handler) *http.Server {
 	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, authorisation.RefusePage)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
 		// Health is always told, and streams, which hold next to nothing, have bounds of their own.
-		case health.LivePath, health.ReadyPath, web.LivePath:
+		if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath || web.Streams(r) {
 			pages.ServeHTTP(w, r)
-		default:
-			bounded.ServeHTTP(w, r)
+			return
 		}
+		bounded.ServeHTTP(w, r)
 	})
 	return t.cfg.Security.site(g.HTTP(handler, web.Public()...), t.log)
 }

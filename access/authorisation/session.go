@@ -192,6 +192,23 @@ func (g *Gate) CheckForm(r *http.Request, token string) error {
 	if !hmac.Equal([]byte(token), []byte(g.FormToken(r))) {
 		return status.Error(codes.PermissionDenied, "the form is of another session, or of before the tracker was started: load the page again")
 	}
+	return g.checkHost(r)
+}
+
+// CheckCall refuses a call in JSON that changes something and came with a browser's session, which its pages' forms are
+// for, or, where nobody is asked who they are, by a name that could be another site's.
+func (g *Gate) CheckCall(r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if g.InSession(r) {
+		return status.Error(codes.PermissionDenied, "a session is for pages: make calls with a token in the Authorization header")
+	}
+	return g.checkHost(r)
+}
+
+// checkHost refuses a request to a tracker that authenticates nobody unless it is by an address or localhost.
+func (g *Gate) checkHost(r *http.Request) error {
 	if host := hostname(r.Host); g.open() && host != "localhost" && net.ParseIP(host) == nil {
 		return status.Errorf(codes.PermissionDenied,
 			"a tracker that authenticates nobody changes nothing for a page from %q: use its address, localhost, or the command line", host)

@@ -47,6 +47,8 @@ type Door interface {
 	// FormToken is what a form carries, which CheckForm looks for.
 	FormToken(r *http.Request) string
 	CheckForm(r *http.Request, token string) error
+	// CheckCall refuses a call in JSON that changes something and may be another site's.
+	CheckCall(r *http.Request) error
 }
 
 // Config is what is served.
@@ -78,6 +80,7 @@ type Site struct {
 	rates   rates
 	history history
 	mux     *http.ServeMux
+	api     http.Handler
 }
 
 // ServeHTTP implements http.Handler.
@@ -89,7 +92,7 @@ func New(cfg Config) *Site {
 		Config: cfg,
 		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
 		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn),
-		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}},
+		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}}, api: newAPI(cfg),
 	}
 	mux := http.NewServeMux()
 	if cfg.Metrics != nil {
@@ -124,6 +127,7 @@ func New(cfg Config) *Site {
 		w.Header().Set("Cache-Control", "private, max-age=300")
 		files.ServeHTTP(w, r)
 	})
+	mux.HandleFunc(apiPath, s.callJSON)
 	s.mux = mux
 	return s
 }

@@ -46,6 +46,15 @@ func (s *streams) begin(asker string) (end func(), ok bool) {
 	}, true
 }
 
+// asker is who asks for a stream: an identity, or a host where nobody is asked who they are.
+func asker(r *http.Request) string {
+	if id, is := access.From(r.Context()); is {
+		return "identity " + id.Name
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
+}
+
 // endOf is the error of a stream that has ended; nil for its end.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
@@ -57,11 +66,7 @@ func endOf(err error) error {
 // live tells, for as long as it is listened to, that the page is to be loaded again: of a job when it has events, of
 // others every few seconds. It ends with the session.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
-	asker, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if id, is := access.From(r.Context()); is {
-		asker = "identity " + id.Name
-	}
-	end, ok := s.streams.begin(asker)
+	end, ok := s.streams.begin(asker(r))
 	if !ok {
 		return status.Error(codes.Unavailable, "there are too many streams of changes: load the page again to see them")
 	}
