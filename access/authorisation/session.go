@@ -195,8 +195,8 @@ func (g *Gate) CheckForm(r *http.Request, token string) error {
 	return g.checkHost(r)
 }
 
-// CheckCall refuses a call in JSON that changes something and came with a browser's session, which its pages' forms are
-// for, or, where nobody is asked who they are, by a name that could be another site's.
+// CheckCall refuses a call in JSON that changes something and came with a browser's session, which the forms of pages
+// are for, or, where nobody is asked who they are, by a name that could be another site's.
 func (g *Gate) CheckCall(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil

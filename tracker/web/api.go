@@ -31,8 +31,8 @@ const mostBodyBytes = 4 << 20
 //go:embed api/tilth.swagger.json
 var schema []byte
 
-// Streams says whether a request is answered for as long as something happens, or for as much as there is: it holds one
-// message at a time, and streams have bounds of their own.
+// Streams says whether a request is answered for as long as something happens, or for as much as there is. Such a
+// request holds one message at a time, and has bounds of its own.
 func Streams(r *http.Request) bool {
 	return r.URL.Path == LivePath || r.URL.Path == apiPath+"records" ||
 		strings.HasPrefix(r.URL.Path, apiPath+"jobs/") && strings.HasSuffix(r.URL.Path, "/events")
