@@ -13,6 +13,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
+// mostLive are the devices up to which a board loads itself again when time passes.
+const mostLive = 2500
+
 // tile is a device on a board.
 type tile struct {
 	Name string
@@ -66,7 +69,11 @@ func (s *Site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) err
 		}
 		p.Shelves = append(p.Shelves, shelf{value, counted(states), byValue[value]})
 	}
-	return s.render(w, r, http.StatusOK, "board", layout{Title: "Devices", Section: "devices", Live: LivePath, Page: p})
+	l := layout{Title: "Devices", Section: "devices", Page: p}
+	if p.Devices <= mostLive {
+		l.Live = LivePath
+	}
+	return s.render(w, r, http.StatusOK, "board", l)
 }
 
 // counted are counts by name, in order.

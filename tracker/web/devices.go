@@ -16,10 +16,10 @@ import (
 )
 
 // Bounds on devices: how many a page lists, how many one call returns, and how many are looked at for those that match
-// and have a place on a board. A page ends with a call's devices, so it may list nearly as many more.
+// and have a place on a board. A page ends with a call's devices, so it may list nearly twice as many.
 const (
 	devicesOfPage = 200
-	devicesOfCall = 200
+	devicesOfCall = 1000
 	mostDevices   = 10_000
 )
 
@@ -50,7 +50,7 @@ func labelled(labels map[string]string, asked string) bool {
 // follow.
 func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, most int) (found []deviceRow, next string, err error) {
 	for looked := 0; looked < mostDevices && len(found) < most; {
-		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: devicesOfCall, PageToken: token})
+		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: uint32(min(most, devicesOfCall)), PageToken: token})
 		if err != nil {
 			return nil, "", err
 		}

@@ -58,8 +58,8 @@ func (q jobsQuery) matches(j *tilthv1.Job) bool {
 		contains(class, q.Class) && (q.Label == "" || q.classes[class])
 }
 
-// labelled finds the classes of devices with the label that is asked for: a job's devices are those of its class.
-func (s *Site) labelled(ctx context.Context, q *jobsQuery) error {
+// classesOf finds the classes of devices with the label that is asked for: a job's devices are those of its class.
+func (s *Site) classesOf(ctx context.Context, q *jobsQuery) error {
 	if q.Label == "" {
 		return nil
 	}
@@ -105,7 +105,7 @@ type jobsPage struct {
 func (s *Site) listJobs(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
 	q := jobsQuery{Owner: in.Get("owner"), State: in.Get("state"), Model: in.Get("model"), Class: in.Get("class"), Label: in.Get("label")}
-	if err := s.labelled(r.Context(), &q); err != nil {
+	if err := s.classesOf(r.Context(), &q); err != nil {
 		return err
 	}
 	found, next, err := s.findJobs(r.Context(), q, in.Get("page"))

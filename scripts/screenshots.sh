@@ -1,0 +1,54 @@
+#!/bin/bash
+# Makes the pictures of docs/page.md: of a job that tunes ResNet-18 on this machine, and of a farm of 2,400 simulated
+# devices. It needs chromium, curl, ss and bin/tilth.
+# usage: scripts/screenshots.sh [SECONDS of tuning]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+budget=${1:-90}
+tilth=$PWD/bin/tilth
+dir=$(mktemp -d)
+running=()
+finish() {
+	kill "${running[@]}" 2>/dev/null || true
+	wait
+	rm -rf "$dir"
+}
+trap finish EXIT
+
+# shoot URL NAME HEIGHT
+shoot() {
+	chromium --headless --no-sandbox --hide-scrollbars --user-data-dir="$dir/browser" --window-size="1280,$3" \
+		--screenshot="docs/$2.png" "$1" 2>/dev/null
+}
+await() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; echo "screenshots.sh: waited in vain for: $*" >&2; exit 1; }
+
+rpc=127.0.0.1:19190 web=http://127.0.0.1:19191
+"$tilth" tracker --data "$dir/data" --listen "$rpc" --http "${web#http://}" 2>"$dir/tracker.log" & running+=($!)
+await curl -sf "$web/readyz"
+for agent in tuner builder runner; do
+	"$tilth" "$agent" --tracker "$rpc" 2>"$dir/$agent.log" & running+=($!)
+done
+"$tilth" model resnet-18 -o "$dir/resnet18.onnx"
+"$tilth" tune "$dir/resnet18.onnx" --tracker "$rpc" --wait --time "${budget}s" >/dev/null 2>"$dir/tune.log"
+job=$(curl -sf "$web/api/v1/jobs?pageSize=1" | sed -n 's/.*"id":"\(job-[^"]*\)".*/\1/p')
+shoot "$web/jobs/$job" page-job 1150
+shoot "$web/jobs/$job/tasks/1" page-task 900
+kill "${running[@]}"
+wait
+running=()
+
+"$tilth" simulate --devices 2400 --jobs 40 --time 90s --rate 1000 --mean-life 5m --crashes 0.02 >/dev/null 2>&1 & running+=($!)
+simulated=
+serving() {
+	for address in $(ss -ltnpH | sed -n 's/.*\(127\.0\.0\.1:[0-9]*\) .*"tilth".*/\1/p'); do
+		if curl -sf -m 5 "http://$address/api/v1/devices?pageSize=1" | grep -q '"name"'; then
+			simulated=http://$address
+			return
+		fi
+	done
+	return 1
+}
+await serving
+sleep 40 # devices join, and work spreads
+shoot "$simulated/" page-overview 700
+shoot "$simulated/devices?view=board" page-board 1000
