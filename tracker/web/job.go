@@ -57,6 +57,8 @@ type jobPage struct {
 	Actions          []string
 	Behind           bool
 	Outage           *tilthv1.Outage
+	// Packages are those that a job runs, which has no tasks then.
+	Packages []packageRow
 }
 
 func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
@@ -65,7 +67,7 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	j := got.GetJob()
-	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j)}
+	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j), Packages: packagesOf(j)}
 	if err := s.view(r.Context(), j, p.take); err != nil {
 		return err
 	}
@@ -210,7 +212,7 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		one := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0]}
+		one := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Packages: packagesOf(j)}
 		if err := s.view(r.Context(), j, one.take); err != nil {
 			return err
 		}
