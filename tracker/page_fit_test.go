@@ -56,7 +56,10 @@ func shown(t testing.TB) (f *farm, paths map[string]string) {
 func TestPagesFitAPhoneAndADesk(t *testing.T) {
 	f, paths := shown(t)
 	server := httptest.NewServer(f.tracker.HTTPHandler())
-	defer server.Close()
+	defer func() {
+		server.CloseClientConnections() // streams of changes would last as long as the browser
+		server.Close()
+	}()
 	ctx, complaints := browser(t)
 	limited, cancel := context.WithTimeout(ctx, 2*time.Minute) // a hang is a failure, not a stuck run
 	defer cancel()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -85,6 +86,7 @@ func (d *drawing) axes(x, y scale, name string, text func(float64) string) {
 
 // grid draws axes whose values are shown as text and upwards show them.
 func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) string) {
+	shown := ""
 	for i := range ticks + 1 {
 		part := float64(i) / ticks
 		v := y.tick(part)
@@ -94,7 +96,10 @@ func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) stri
 		if i == ticks {
 			anchor = "end"
 		}
-		d.label("tick", x.at(x.tick(part)), chartHeight-marginBottom+14, anchor, text(x.tick(part)))
+		if label := text(x.tick(part)); label != shown { // of few trials, several ticks are the same one
+			d.label("tick", x.at(x.tick(part)), chartHeight-marginBottom+14, anchor, label)
+			shown = label
+		}
 	}
 	d.label("axis", chartWidth-marginRight, chartHeight-3, "end", name)
 }
@@ -181,9 +186,11 @@ func scatter(points []point) template.HTML {
 		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, class, x.at(float64(p.trial)), cy,
 			template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))
 	}
+	left := marginLeft + 6
 	for i, name := range algorithms[:min(len(algorithms), 4)] {
-		fmt.Fprintf(d, `<circle class="dot a%d" cx="%d" cy="%d" r="3"/>`, i, marginLeft+6+i*120, chartHeight-7)
-		d.label("tick", float64(marginLeft+13+i*120), chartHeight-3, "start", name)
+		fmt.Fprintf(d, `<circle class="dot a%d" cx="%d" cy="%d" r="3"/>`, i, left, chartHeight-7)
+		d.label("tick", float64(left+7), chartHeight-3, "start", name)
+		left += 7*utf8.RuneCountInString(name) + 24
 	}
 	return d.done()
 }

@@ -36,12 +36,12 @@ func courseOf(at []int64, values []float64, room float64, format string) templat
 		return ""
 	}
 	text := func(v float64) string { return fmt.Sprintf(format, v) }
-	first := at[0]
-	x := scale{low: 0, high: max(1, float64(at[len(at)-1]-first)), from: marginLeft, to: chartWidth - marginRight}
+	first, last := at[0], at[len(at)-1]
+	x := scale{low: 0, high: max(1, float64(last-first)), from: marginLeft, to: chartWidth - marginRight}
 	y := scale{low: slices.Min(values) - room, high: slices.Max(values) + room, from: chartHeight - marginBottom, to: marginTop}
 	d := &drawing{}
 	d.open("chart", chartWidth, chartHeight)
-	d.grid(x, y, "time", spanText, text)
+	d.grid(x, y, "before the last", func(v float64) string { return spanText(float64(last-first) - v) }, text)
 	d.WriteString(`<path class="curve" d="`)
 	for i, v := range values {
 		fmt.Fprintf(d, "%c%.1f %.1f", "ML"[min(i, 1)], x.at(float64(at[i]-first)), y.at(v))
