@@ -93,7 +93,10 @@ func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) stri
 		fmt.Fprintf(d, `<path class="grid" d="M%d %.1fH%d"/>`, marginLeft, y.at(v), chartWidth-marginRight)
 		d.label("tick", marginLeft-6, y.at(v)+4, "end", upwards(v))
 		anchor := "middle"
-		if i == ticks {
+		switch i {
+		case 0:
+			anchor = "start" // beside the lowest value
+		case ticks:
 			anchor = "end"
 		}
 		if label := text(x.tick(part)); label != shown { // of few trials, several ticks are the same one
