@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes the pictures of docs/page.md: of a job that tunes ResNet-18 on this machine, and of a farm of 2,400 simulated
-# devices. It needs chromium, curl, ss and bin/tilth.
+# devices. It needs chromium, curl, pngquant and bin/tilth.
 # usage: scripts/screenshots.sh [SECONDS of tuning]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,6 +19,7 @@ trap finish EXIT
 shoot() {
 	chromium --headless --no-sandbox --hide-scrollbars --user-data-dir="$dir/browser" --window-size="1280,$3" \
 		--screenshot="docs/$2.png" "$1" 2>/dev/null
+	pngquant --force --ext .png 64 "docs/$2.png"
 }
 await() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; echo "screenshots.sh: waited in vain for: $*" >&2; exit 1; }
 
@@ -32,23 +33,14 @@ done
 "$tilth" tune "$dir/resnet18.onnx" --tracker "$rpc" --wait --time "${budget}s" >/dev/null 2>"$dir/tune.log"
 job=$(curl -sf "$web/api/v1/jobs?pageSize=1" | sed -n 's/.*"id":"\(job-[^"]*\)".*/\1/p')
 shoot "$web/jobs/$job" page-job 1150
-shoot "$web/jobs/$job/tasks/1" page-task 900
+shoot "$web/jobs/$job/tasks/10" page-task 1000
 kill "${running[@]}"
 wait
 running=()
 
-"$tilth" simulate --devices 2400 --jobs 40 --time 90s --rate 1000 --mean-life 5m --crashes 0.02 >/dev/null 2>&1 & running+=($!)
-simulated=
-serving() {
-	for address in $(ss -ltnpH | sed -n 's/.*\(127\.0\.0\.1:[0-9]*\) .*"tilth".*/\1/p'); do
-		if curl -sf -m 5 "http://$address/api/v1/devices?pageSize=1" | grep -q '"name"'; then
-			simulated=http://$address
-			return
-		fi
-	done
-	return 1
-}
-await serving
+"$tilth" simulate --http "${web#http://}" --devices 2400 --jobs 40 --time 90s --rate 1000 --mean-life 5m --crashes 0.02 \
+	>/dev/null 2>&1 & running+=($!)
+await curl -sf "$web/readyz"
 sleep 40 # devices join, and work spreads
-shoot "$simulated/" page-overview 700
-shoot "$simulated/devices?view=board" page-board 1000
+shoot "$web/" page-overview 700
+shoot "$web/devices?view=board" page-board 1000

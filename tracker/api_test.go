@@ -35,7 +35,8 @@ func (c *closed) ask(name, method, target, body string, headers ...string) (code
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
-	w := must[*http.Response](c)(transport.RoundTrip(r))
+	w, err := transport.RoundTrip(r)
+	c.check(err)
 	defer w.Body.Close()
 	return w.StatusCode, string(must[[]byte](c)(io.ReadAll(w.Body)))
 }
@@ -95,7 +96,7 @@ func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	target := "/api/v1/jobs/" + f.submit("r", spec("conv")).GetId() + ":pause"
 	for host, want := range map[string]int{"evil.example": 403, "127.0.0.1:9191": 200} {
-		r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), "POST", "http://"+host+target, strings.NewReader("{}")))
+		r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+target, strings.NewReader("{}")))
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		if f.tracker.HTTPHandler().ServeHTTP(w, r); w.Code != want {
@@ -108,9 +109,10 @@ func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 func TestAStreamIsAMessageALine(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()
-	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), "GET", "http://"+c.web+"/api/v1/jobs/"+job+"/events", nil))
+	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+c.web+"/api/v1/jobs/"+job+"/events", nil))
 	r.Header.Set("Authorization", "Bearer "+c.tokens["read-only"])
-	w := must[*http.Response](t)((&http.Transport{DisableKeepAlives: true}).RoundTrip(r))
+	w, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	c.check(err)
 	defer w.Body.Close()
 	if kind := w.Header.Get("Content-Type"); kind != "application/x-ndjson" {
 		t.Errorf("a stream is %s", kind)

@@ -25,7 +25,8 @@ func TestPeopleSignInOverTLS(t *testing.T) {
 	v.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	get := func(target string) (*http.Response, string) {
 		t.Helper()
-		w := must[*http.Response](t)(v.client.Get(site + target))
+		w, err := v.client.Get(site + target)
+		c.check(err)
 		defer w.Body.Close()
 		return w, string(must[[]byte](t)(io.ReadAll(w.Body)))
 	}

@@ -26,9 +26,10 @@ type addresses struct {
 	HTTP string `json:"http"`
 }
 
-// ServeTracker is the tracker's process: it serves a tracker over the data in dir at listen (host:port; port 0 = any),
-// writes a line with its addresses to out, and stops when in ends, so that it does not outlive who started it.
-func ServeTracker(ctx context.Context, dir, listen string, in io.Reader, out io.Writer) error {
+// ServeTracker is the tracker's process: it serves a tracker over the data in dir at listen, and its pages at web
+// (each host:port; port 0 = any). It writes a line with its addresses to out, and stops when in ends, so that it does
+// not outlive who started it.
+func ServeTracker(ctx context.Context, dir, listen, web string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -37,7 +38,7 @@ func ServeTracker(ctx context.Context, dir, listen string, in io.Reader, out io.
 	}()
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, artifactsName),
-		Listen: listen, HTTP: "127.0.0.1:0", Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
+		Listen: listen, HTTP: web, Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
 		Keep: farm.KeepAll(), // what is dropped cannot be told from what is lost
 		Ready: func(rpc, web net.Addr) {
 			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // who cannot read it stops the process

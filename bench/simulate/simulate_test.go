@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == trackerArgument {
 		// --data DIR --listen ADDR
-		if err := ServeTracker(context.Background(), os.Args[3], os.Args[5], os.Stdin, os.Stdout); err != nil {
+		if err := ServeTracker(context.Background(), os.Args[3], os.Args[5], "127.0.0.1:0", os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

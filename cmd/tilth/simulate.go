@@ -29,7 +29,7 @@ the work and the agent are there until the agent has the lease, on disk.`
 func newSimulate(a *app) *cobra.Command {
 	var o simulate.Options
 	var asJSON bool
-	var details, launcher string
+	var details, launcher, web string
 	var log logFlag
 	c := &cobra.Command{
 		Use: "simulate", Short: "Load-test a tracker with simulated agents", Long: simulateLong,
@@ -41,12 +41,13 @@ func newSimulate(a *app) *cobra.Command {
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
+	c.Flags().StringVar(&web, "http", "127.0.0.1:0", "`address` of the tracker's pages")
 	log.add(c, slog.LevelError)
 	_ = c.MarkFlagRequired("devices") // it exists
 	_ = c.MarkFlagRequired("jobs")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		o.Logger = log.logger(a.stderr)
-		seen, err := a.simulate(ctx, o, strings.Fields(launcher))
+		seen, err := a.simulate(ctx, o, web, strings.Fields(launcher))
 		if err != nil {
 			return err
 		}
@@ -90,8 +91,9 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 
-// simulate runs a simulation with this program as the tracker, which the launcher starts, if any.
-func (a *app) simulate(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
+// simulate runs a simulation with this program as the tracker, which the launcher starts, if any, and which serves its
+// pages at an address.
+func (a *app) simulate(ctx context.Context, o simulate.Options, web string, launcher []string) (*simulate.Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
 		return nil, usagef("%v", err)
@@ -100,7 +102,7 @@ func (a *app) simulate(ctx context.Context, o simulate.Options, launcher []strin
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	o.Tracker = append(launcher, program, simulateTrackerName)
+	o.Tracker = append(launcher, program, simulateTrackerName, "--http", web)
 	if o.Dir == "" {
 		if o.Dir, err = os.MkdirTemp("", "tilth-simulate-"); err != nil {
 			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
@@ -133,12 +135,13 @@ const simulateTrackerName = "simulate-tracker"
 
 // newSimulateTracker serves a tracker until its standard input ends.
 func newSimulateTracker(a *app) *cobra.Command {
-	var data, listen string
+	var data, listen, web string
 	c := &cobra.Command{Use: simulateTrackerName, Short: "Serve tilth simulate", Hidden: true, Args: cobra.NoArgs}
 	c.Flags().StringVar(&data, "data", "", "folder of records and artifacts")
 	c.Flags().StringVar(&listen, "listen", "", "address to serve gRPC on")
+	c.Flags().StringVar(&web, "http", "127.0.0.1:0", "address to serve pages on")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
-		return simulate.ServeTracker(ctx, data, listen, a.stdin, a.stdout)
+		return simulate.ServeTracker(ctx, data, listen, web, a.stdin, a.stdout)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -189,13 +188,18 @@ func scatter(points []point) template.HTML {
 		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, class, x.at(float64(p.trial)), cy,
 			template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))
 	}
-	left := marginLeft + 6
+	return d.done() + legend(algorithms)
+}
+
+// legend says which colours are of which algorithms.
+func legend(algorithms []string) template.HTML {
+	d := &drawing{}
+	d.WriteString(`<p class="legend">`)
 	for i, name := range algorithms[:min(len(algorithms), 4)] {
-		fmt.Fprintf(d, `<circle class="dot a%d" cx="%d" cy="%d" r="3"/>`, i, left, chartHeight-7)
-		d.label("tick", float64(left+7), chartHeight-3, "start", name)
-		left += 7*utf8.RuneCountInString(name) + 24
+		fmt.Fprintf(d, `<svg class="key" viewBox="0 0 8 8"><circle class="dot a%d" cx="4" cy="4" r="3"/></svg>%s `, i, template.HTMLEscapeString(name))
 	}
-	return d.done()
+	d.WriteString("</p>")
+	return template.HTML(d.String())
 }
 
 // algorithmsOf are those of trials, in order.
