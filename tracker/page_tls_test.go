@@ -23,22 +23,23 @@ func TestPeopleSignInOverTLS(t *testing.T) {
 	v.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots, ServerName: "localhost"}
 	site := "https://localhost:" + c.web[strings.LastIndex(c.web, ":")+1:]
 	v.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	get := func(target string) (*http.Response, string) {
+	get := func(target string) (code int, text string) {
 		t.Helper()
 		w, err := v.client.Get(site + target)
 		c.check(err)
 		defer w.Body.Close()
-		return w, string(must[[]byte](t)(io.ReadAll(w.Body)))
+		return w.StatusCode, string(must[[]byte](t)(io.ReadAll(w.Body)))
 	}
 	_, form := get("/signin")
 	found := hidden.FindStringSubmatch(form)
 	if found == nil {
 		t.Fatalf("there is no form:\n%s", form)
 	}
-	w := must[*http.Response](t)(v.client.PostForm(site+"/signin", url.Values{
+	w, err := v.client.PostForm(site+"/signin", url.Values{
 		"form_token": {html.UnescapeString(found[1])}, "token": {c.tokens["alice"]}, "next": {"/jobs"},
-	}))
-	w.Body.Close()
+	})
+	c.check(err)
+	defer w.Body.Close()
 	if w.StatusCode != http.StatusSeeOther || len(w.Cookies()) != 1 {
 		t.Fatalf("signing in is answered with %d and %d cookies", w.StatusCode, len(w.Cookies()))
 	}
@@ -46,16 +47,17 @@ func TestPeopleSignInOverTLS(t *testing.T) {
 	if got.Name != "__Host-tilth_session" || !got.Secure || !got.HttpOnly || got.SameSite != http.SameSiteStrictMode || got.Path != "/" || got.Domain != "" {
 		t.Errorf("the cookie is %v", got)
 	}
-	if w, text := get("/jobs"); w.StatusCode != http.StatusOK || !strings.Contains(text, "alice, client") {
-		t.Errorf("signed in, the page is %d\n%s", w.StatusCode, text)
+	if code, text := get("/jobs"); code != http.StatusOK || !strings.Contains(text, "alice, client") {
+		t.Errorf("signed in, the page is %d\n%s", code, text)
 	}
 	// The name of a cookie in clear, which another host's page could set, opens nothing.
 	r := must[*http.Request](t)(http.NewRequestWithContext(t.Context(), http.MethodGet, site+"/jobs", nil))
 	r.Header.Set("Cookie", "tilth_session="+got.Value)
 	bare := &http.Client{Transport: v.client.Transport}
-	w = must[*http.Response](t)(bare.Do(r))
-	w.Body.Close()
-	if w.StatusCode != http.StatusUnauthorized {
-		t.Errorf("a cookie without the prefix is answered with %d", w.StatusCode)
+	refused, err := bare.Do(r)
+	c.check(err)
+	defer refused.Body.Close()
+	if refused.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a cookie without the prefix is answered with %d", refused.StatusCode)
 	}
 }

@@ -144,6 +144,7 @@ func (e *expansion) centred(v, zero *op.Value) *op.Value {
 	}
 	return e.op(op.Sub, nil, v, e.toInt32(zero))
 }
+
 // narrow is known integers minus their zero point, in the smallest signed type that holds them. Most are so already,
 // and some are hundreds of megabytes.
 // some are hundreds of megabytes.
