@@ -16,5 +16,5 @@ func NewLife() string { return strings.ToLower(rand.Text()[:lifeLetters]) }
 
 // IsLife says whether a text could be the name of a life.
 func IsLife(text string) bool {
-	return text != "" && len(text) <= mostLifeLetters && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
+	return text != "" && len(text) <= mostLifeLetters && strings.Trim(text, lifeAlphabet) == ""
 }

@@ -43,8 +43,18 @@ var database = in("records/postgres", []mutation{
 		test: "TestACommitThatTheStandbyLacksIsNotAcknowledged",
 	},
 	{
+		name: "a transaction looks at another shard's epoch", file: "tracker.go",
+		from: "WHERE epoch = $2 AND shard = $3\", number, db.epoch, db.shard)", to: "WHERE $2 > 0 AND shard = $3\", number, db.epoch, db.shard)",
+		test: "TestAShardThatIsTakenOverWritesNothing",
+	},
+	{
+		name: "what a shard remembers of the records that all change", file: "shards.go",
+		from: "\tclear(t.groups.known)\n\tt.groups.last = 0", to: "\tt.groups.last = 0",
+		test: "TestShardsShareTheRecords",
+	},
+	{
 		name: "what became of a commit is asked without waiting for the standby", file: "tracker.go",
-		from: "transaction FROM tracker FOR UPDATE", to: "transaction FROM tracker",
+		from: "transaction FROM tracker WHERE shard = $1 FOR UPDATE", to: "transaction FROM tracker WHERE shard = $1",
 		test: "TestACommitThatTheStandbyLacksIsNotAcknowledged",
 	},
 	{

@@ -25,6 +25,8 @@ const (
 	connectTimeout = 5 * time.Second
 	// mostReaders bounds the connections that look-ups take at once; others wait for one.
 	mostReaders = 8
+	// leastReaders is the same for a process that has many shards, whose bound is divided by their number.
+	leastReaders = 2
 )
 
 // Check says what is wrong with the address of a database, as postgres://USER@HOST:PORT/DATABASE, or with several

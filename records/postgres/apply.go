@@ -10,8 +10,8 @@ import (
 func (t *txn) apply(op records.Op) error {
 	switch op := op.(type) {
 	case records.PutJob:
-		t.do(`INSERT INTO jobs (id, message, open) VALUES ($1, $2, $3)
-			ON CONFLICT (id) DO UPDATE SET message = excluded.message, open = excluded.open`, []byte(op.ID), op.Row, !op.Final)
+		t.do(`INSERT INTO jobs (id, message, open, shard) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (id) DO UPDATE SET message = excluded.message, open = excluded.open`, []byte(op.ID), op.Row, !op.Final, t.shard)
 	case records.PutNew:
 		t.putNew(op)
 	case records.PutProgress:
@@ -21,7 +21,7 @@ func (t *txn) apply(op records.Op) error {
 	case records.AppendTrials:
 		return t.appendTrials(op)
 	case records.EndJob:
-		t.put("ended", op.ID, op.Row)
+		t.putOwn("ended", op.ID, op.Row)
 	case records.DropJob:
 		return t.dropJob(op.ID)
 	case records.PutAgent:
@@ -47,7 +47,7 @@ func (t *txn) apply(op records.Op) error {
 func (t *txn) applyToBatch(op records.Op) error {
 	switch op := op.(type) {
 	case records.PutBatch:
-		t.put("batches", op.ID, op.Row)
+		t.putOwn("batches", op.ID, op.Row)
 	case records.CloseBatch:
 		t.remove("batches", op.ID)
 		t.put("closed_batches", op.ID, op.Row)
@@ -68,16 +68,22 @@ func (t *txn) put(table, id string, message []byte) {
 	t.do("INSERT INTO "+table+" (id, message) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET message = excluded.message", []byte(id), message)
 }
 
+// putOwn stores a row of such a table that tells the shard.
+func (t *txn) putOwn(table, id string, message []byte) {
+	t.do("INSERT INTO "+table+" (id, message, shard) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET message = excluded.message",
+		[]byte(id), message, t.shard)
+}
+
 func (t *txn) remove(table, id string) { t.do("DELETE FROM "+table+" WHERE id = $1", []byte(id)) }
 
 // putNamed stores a row of a table of messages by names, which may be too long for a key.
 func (t *txn) putNamed(table, name string, message []byte) {
-	t.do("INSERT INTO "+table+" (name, message) VALUES ($1, $2) ON CONFLICT (sha256(name)) DO UPDATE SET message = excluded.message",
-		[]byte(name), message)
+	t.do("INSERT INTO "+table+" (name, message, shard) VALUES ($1, $2, $3) ON CONFLICT (shard, sha256(name)) DO UPDATE SET message = excluded.message",
+		[]byte(name), message, t.shard)
 }
 
 func (t *txn) removeNamed(table, name string) {
-	t.do("DELETE FROM "+table+" WHERE sha256(name) = sha256($1)", []byte(name))
+	t.do("DELETE FROM "+table+" WHERE sha256(name) = sha256($1) AND shard = $2", []byte(name), t.shard)
 }
 
 func (t *txn) putNew(op records.PutNew) {
@@ -183,8 +189,8 @@ func (t *txn) addEntries(g *group, all []added) error {
 // dropJob removes a job that has ended, but for what Sweep does.
 func (t *txn) dropJob(id string) error {
 	key := []byte(id)
-	t.do("UPDATE tracker SET last_job = greatest(last_job, $1)", key) // numbers do not begin again
-	t.do("INSERT INTO dropped (id) VALUES ($1) ON CONFLICT DO NOTHING", key)
+	t.do("UPDATE tracker SET last_job = greatest(last_job, $1) WHERE shard = $2", key, t.shard) // numbers do not begin again
+	t.do("INSERT INTO dropped (id, shard) VALUES ($1, $2) ON CONFLICT DO NOTHING", key, t.shard)
 	for _, table := range []string{"jobs", "specs", "ended"} {
 		t.remove(table, id)
 	}

@@ -19,6 +19,8 @@ const (
 	// freeLooks is the same where the lock was given up meanwhile: the process has probably ended, or its writer is
 	// about to connect anew.
 	freeLooks = 4
+	// reluctantLooks are for how many looks a process that has its share of the shards leaves one to others.
+	reluctantLooks = 4
 	// endTimeout bounds the wait until a session that is ended has given up its lock.
 	endTimeout = 2 * time.Second
 )
@@ -32,13 +34,15 @@ type watch struct {
 	// session is the one that it looks on; nil = there is none now, and what was seen before counts no more: the
 	// server may have been away, also for the process that has the database.
 	session *session
-	// counted says that there is a table of heartbeats; a database that an earlier version has lacks it.
-	counted bool
-	held    bool // the lock was held, in this session
-	pid     int32
-	epoch   int64
-	beats   int64 // as they were counted last; 0 = who has the lock counts none
-	silent  int   // looks in a row that found the same count
+	// counted says that there is a table of heartbeats, and sharded that it has a row for each shard; a database of
+	// an earlier version may lack either.
+	counted, sharded bool
+	held             bool // the lock was held, in this session
+	pid              int32
+	epoch            int64
+	beats            int64 // as they were counted last; 0 = who has the lock counts none
+	silent           int   // looks in a row that found the same count
+	left             int   // looks at which it was left to another process
 }
 
 // await waits until no other process has the database, and makes the connection that holds the lock. While the server
@@ -48,7 +52,7 @@ func (db *DB) await(ctx context.Context) error {
 	defer w.forget()
 	for {
 		free, err := w.look(ctx)
-		if err == nil && free {
+		if err == nil && free && !w.leaves(ctx) {
 			err = w.take(ctx)
 			if err == nil {
 				return nil
@@ -76,7 +80,7 @@ func (w *watch) look(ctx context.Context) (free bool, err error) {
 		if w.session, err = w.db.reach(ctx); err != nil {
 			return false, err
 		}
-		*w = watch{db: w.db, session: w.session}
+		*w = watch{db: w.db, session: w.session, left: w.left}
 		// A look writes, as a heartbeat does, so that a server that takes no writes now takes neither.
 		if _, err := w.session.Exec(ctx, "SET synchronous_commit = off"); err != nil {
 			return false, err
@@ -110,20 +114,34 @@ func (w *watch) over() bool {
 	return w.silent >= silentLooks
 }
 
+// leaves says whether the database is left to another process that waits, for some looks: this one has its share.
+func (w *watch) leaves(ctx context.Context) bool {
+	if w.db.reluctant == nil || !w.db.reluctant(ctx) {
+		return false
+	}
+	w.left++
+	return w.left <= reluctantLooks
+}
+
 // ask asks for the heartbeats, and for who holds the lock.
 func (w *watch) ask(ctx context.Context) error {
 	const holder = `coalesce((SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND (classid::bigint << 32 | objid::bigint) = $1), 0)`
-	if !w.counted {
-		err := w.session.QueryRow(ctx, "SELECT to_regclass($2) IS NOT NULL, "+holder, int64(advisoryLock), schemaName+".heartbeat").
-			Scan(&w.counted, &w.pid)
+	lock := lockOf(w.db.shard)
+	if !w.sharded { // not yet, as far as is known
+		err := w.session.QueryRow(ctx, "SELECT to_regclass($2) IS NOT NULL, "+shardedSQL+", "+holder, lock, schemaName+".heartbeat").
+			Scan(&w.counted, &w.sharded, &w.pid)
 		if err != nil || !w.counted {
 			return err
 		}
 	}
-	const beats = "UPDATE heartbeat SET looks = looks + 1 RETURNING beats, (SELECT epoch FROM tracker), "
-	return w.session.QueryRow(ctx, beats+holder, int64(advisoryLock)).Scan(&w.beats, &w.epoch, &w.pid)
+	if !w.sharded {
+		const beats = "UPDATE heartbeat SET looks = looks + 1 RETURNING beats, (SELECT epoch FROM tracker), "
+		return w.session.QueryRow(ctx, beats+holder, lock).Scan(&w.beats, &w.epoch, &w.pid)
+	}
+	const beats = "UPDATE heartbeat SET looks = looks + 1 WHERE shard = $2 RETURNING beats, (SELECT epoch FROM tracker WHERE shard = $2), "
+	return w.session.QueryRow(ctx, beats+holder, lock, w.db.shard).Scan(&w.beats, &w.epoch, &w.pid)
 }
 
 // take takes the lock, on a new connection to the server that was promoted last, from whoever holds it. The session
@@ -156,7 +174,7 @@ func (w *watch) seize(ctx context.Context, s *session) error {
 		}
 	}
 	for {
-		held, err := tryLock(ctx, s)
+		held, err := tryLock(ctx, s, w.db.shard)
 		if err != nil || held {
 			return err
 		}
@@ -175,11 +193,15 @@ func (w *watch) forget() {
 }
 
 // quieten has who waits go by the lock alone until the first heartbeat: a migration or a conversion counts none.
-func quieten(ctx context.Context, conn *pgx.Conn) error {
-	var counted bool
-	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schemaName+".heartbeat").Scan(&counted)
+func quieten(ctx context.Context, conn *pgx.Conn, shard int) error {
+	var counted, sharded bool
+	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, "+shardedSQL, schemaName+".heartbeat").Scan(&counted, &sharded)
+	of := ""
+	if sharded {
+		of = fmt.Sprintf(" WHERE shard = %d", shard)
+	}
 	if err == nil && counted {
-		_, err = conn.Exec(ctx, "SET LOCAL synchronous_commit = off; UPDATE heartbeat SET beats = 0")
+		_, err = conn.Exec(ctx, "SET LOCAL synchronous_commit = off; UPDATE heartbeat SET beats = 0"+of)
 	}
 	return err
 }

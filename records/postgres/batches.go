@@ -18,7 +18,7 @@ func isDamage(err error) bool {
 func (db *DB) OpenBatches() (open []*records.OpenBatch, err error) {
 	err = db.all(func(v *view) error {
 		var id, message []byte
-		err := v.query("SELECT id, message FROM batches ORDER BY id", nil, []any{&id, &message}, func() error {
+		err := v.query("SELECT id, message FROM batches WHERE shard = $1 ORDER BY id", []any{db.shard}, []any{&id, &message}, func() error {
 			b := &records.OpenBatch{ID: string(id), Row: &storev1.BatchRow{}}
 			b.Damage = decode(message, b.Row)
 			open = append(open, b)
@@ -108,10 +108,16 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 				return err
 			}
 			var row storev1.JobRow
-			if err := lookUp(v, "jobs", closed.GetJobId(), &row); err != nil && !isDamage(err) {
-				return err
+			own, err := db.own(v, closed.GetJobId())
+			if err == nil && own {
+				err = lookUp(v, "jobs", closed.GetJobId(), &row)
 			}
-			ids, proposals = append(ids, closed.GetJobId()), append(proposals, row.GetProposals())
+			switch {
+			case err != nil && !isDamage(err):
+				return err
+			case own:
+				ids, proposals = append(ids, closed.GetJobId()), append(proposals, row.GetProposals())
+			}
 			// Batches of a job begin with its id and a point, which the next character follows.
 			from = max(closed.GetJobId()+"/", id+"\x00")
 		}

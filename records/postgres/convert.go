@@ -48,10 +48,13 @@ func openStopped(ctx context.Context, address string, opts Options, prepare func
 		err = fmt.Errorf("%w: stop the tracker first", err)
 	}
 	if err == nil {
-		err = quieten(ctx, db.conn.Conn)
+		err = quieten(ctx, db.conn.Conn, 0)
 	}
 	if err == nil {
 		err = prepare(db.conn.Conn)
+	}
+	if err == nil {
+		err = checkOneShard(ctx, db.conn.Conn)
 	}
 	if err == nil {
 		err = db.beginEpoch(ctx, "")
@@ -83,7 +86,7 @@ func checkSchema(ctx context.Context, conn *pgx.Conn) error {
 // conversion is the database's mark; nil when it has none.
 func conversion(ctx context.Context, conn *pgx.Conn) (*storev1.Conversion, error) {
 	var message []byte
-	if err := conn.QueryRow(ctx, "SELECT conversion FROM tracker").Scan(&message); err != nil || len(message) == 0 {
+	if err := conn.QueryRow(ctx, "SELECT conversion FROM tracker WHERE shard = 0").Scan(&message); err != nil || len(message) == 0 {
 		return nil, err
 	}
 	mark := &storev1.Conversion{}

@@ -15,12 +15,16 @@ import (
 type groups struct {
 	known map[records.Group]*group
 	last  int32 // the largest number that a group has or, of one that is lost, records have; 0 = not known
+	// numbers are those of groups that exist, also where nothing else is remembered of them: see txn.share.
+	numbers map[records.Group]int32
 }
 
 // mostGroups bounds the memory: a group has less than a kilobyte.
 const mostGroups = 1 << 15
 
-func newGroups() *groups { return &groups{known: map[records.Group]*group{}} }
+func newGroups() *groups {
+	return &groups{known: map[records.Group]*group{}, numbers: map[records.Group]int32{}}
+}
 
 // group is the number that stands for a group, and its best records.
 type group struct {
@@ -62,7 +66,10 @@ func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	if len(s.known) >= mostGroups {
 		clear(s.known)
 	}
-	s.known[of] = g
+	if len(s.numbers) >= mostGroups {
+		clear(s.numbers)
+	}
+	s.known[of], s.numbers[of] = g, g.number
 	return g, nil
 }
 
@@ -110,16 +117,22 @@ func (g *group) read(t *txn, keys [][]byte) error {
 	if err != nil {
 		return err
 	}
+	return g.take(keys, func(k records.Key) *tilthv1.Measurement { return stored[string(k[:])] })
+}
+
+// take takes the best records by their keys at each level; those that are not stored are none.
+func (g *group) take(keys [][]byte, stored func(records.Key) *tilthv1.Measurement) error {
 	for level, key := range keys[:min(len(keys), len(g.best))] {
-		m := stored[string(key)]
-		if m == nil {
+		if len(key) == 0 {
 			continue
 		}
 		k, err := keyOf(key)
 		if err != nil {
 			return err
 		}
-		g.best[level] = records.Best{Key: k, Measurement: m}
+		if m := stored(k); m != nil {
+			g.best[level] = records.Best{Key: k, Measurement: m}
+		}
 	}
 	return nil
 }

@@ -41,6 +41,9 @@ func (db *DB) beat() {
 	}
 }
 
+// beatSQL adds to the count, in the epoch that is in force.
+const beatSQL = "UPDATE heartbeat SET beats = beats + 1 WHERE shard = $2 AND (SELECT epoch FROM tracker WHERE shard = $2) = $1"
+
 // once adds to the count, on the server that is written now.
 func (h *heart) once() error {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
@@ -53,7 +56,7 @@ func (h *heart) once() error {
 		}
 		h.conn, h.server = conn, written
 	}
-	done, err := h.conn.Exec(ctx, "UPDATE heartbeat SET beats = beats + 1 WHERE (SELECT epoch FROM tracker) = $1", h.db.epoch)
+	done, err := h.conn.Exec(ctx, beatSQL, h.db.epoch, h.db.shard)
 	if err != nil || done.RowsAffected() == 1 {
 		return err
 	}
@@ -67,8 +70,8 @@ func (h *heart) farewell() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
-	const none = "UPDATE heartbeat SET beats = 0 WHERE (SELECT epoch FROM tracker) = $1"
-	_, _ = h.conn.Exec(ctx, none, h.db.epoch) // silence says the same, later
+	const none = "UPDATE heartbeat SET beats = 0 WHERE shard = $2 AND (SELECT epoch FROM tracker WHERE shard = $2) = $1"
+	_, _ = h.conn.Exec(ctx, none, h.db.epoch, h.db.shard) // silence says the same, later
 }
 
 func (h *heart) hangUp() {

@@ -19,7 +19,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		return 0, 0, err
 	}
 	db.mu.Lock()
-	db.imports++
+	db.imports = nextImport(db.imports, db.shard)
 	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
 	if err = i.mark(false); err == nil {
@@ -38,6 +38,11 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	return i.imported, i.skipped, nil
 }
 
+// nextImport is the number after another of an import: its last digits tell the shard, so that no other has it.
+func nextImport(last int64, shard int) int64 {
+	return (last/records.MostShards+1)*records.MostShards + int64(shard)
+}
+
 // importing is an import under way: in the database it is its chunks, and a mark that says whether they are all.
 type importing struct {
 	db                *DB
@@ -47,12 +52,12 @@ type importing struct {
 }
 
 func (i *importing) commit(own func(*txn) error) error {
-	return i.db.maintain(own).Wait(context.Background())
+	return i.db.maintainRecords(own).Wait(context.Background())
 }
 
 func (i *importing) mark(whole bool) error {
 	return i.commit(func(t *txn) error {
-		t.do("INSERT INTO imports (number, whole) VALUES ($1, $2) ON CONFLICT (number) DO UPDATE SET whole = excluded.whole", i.number, whole)
+		t.do("INSERT INTO imports (number, whole, shard) VALUES ($1, $2, $3) ON CONFLICT (number) DO UPDATE SET whole = excluded.whole", i.number, whole, t.shard)
 		return nil
 	})
 }
@@ -145,7 +150,7 @@ func (db *DB) settleImports() error {
 	var whole bool
 	wholes := map[int64]bool{}
 	err := db.all(func(v *view) error {
-		return v.query("SELECT number, whole FROM imports ORDER BY number", nil, []any{&number, &whole}, func() error {
+		return v.query("SELECT number, whole FROM imports WHERE shard = $1 ORDER BY number", []any{db.shard}, []any{&number, &whole}, func() error {
 			left, wholes[number] = append(left, &importing{db: db, number: number}), whole
 			return nil
 		})

@@ -117,7 +117,7 @@ func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
 	err = db.all(func(v *view) error {
 		var ids []string
 		var id []byte
-		err := v.query("SELECT id FROM jobs WHERE open ORDER BY id", nil, []any{&id}, func() error {
+		err := v.query("SELECT id FROM jobs WHERE open AND shard = $1 ORDER BY id", []any{db.shard}, []any{&id}, func() error {
 			ids = append(ids, string(id))
 			return nil
 		})
@@ -138,7 +138,7 @@ func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
 func (db *DB) LastJobID() (id string, err error) {
 	err = db.look(func(v *view) error {
 		var last []byte
-		_, err := one(v, "SELECT greatest(last_job, coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), '')) FROM tracker", nil, []any{&last})
+		_, err := one(v, "SELECT greatest(last_job, coalesce((SELECT id FROM jobs ORDER BY id DESC LIMIT 1), '')) FROM tracker WHERE shard = $1", []any{db.shard}, []any{&last})
 		id = string(last)
 		return err
 	})
@@ -149,7 +149,7 @@ func (db *DB) LastJobID() (id string, err error) {
 func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	return db.all(func(v *view) error {
 		var id, message []byte
-		return v.query("SELECT id, message FROM ended ORDER BY id", nil, []any{&id, &message}, func() error {
+		return v.query("SELECT id, message FROM ended WHERE shard = $1 ORDER BY id", []any{db.shard}, []any{&id, &message}, func() error {
 			row := &storev1.EndedRow{}
 			err := decode(message, row)
 			if err == nil {
@@ -258,7 +258,7 @@ func (db *DB) Sweep(ctx context.Context) error {
 		var id []byte
 		var there bool
 		err := db.view(ctx, func(v *view) (err error) {
-			there, err = one(v, "SELECT id FROM dropped ORDER BY id LIMIT 1", nil, []any{&id})
+			there, err = one(v, "SELECT id FROM dropped WHERE shard = $1 ORDER BY id LIMIT 1", []any{db.shard}, []any{&id})
 			return err
 		})
 		if err != nil || !there {

@@ -72,6 +72,25 @@ var migrations = []string{
 	);
 	INSERT INTO heartbeat (beats, looks) VALUES (0, 0);
 	`,
+	`
+	-- Shards: each has jobs, agents and devices of its own, and one process at a time; see shards.go. Records, and what
+	-- else has no shard here, are common to all.
+	ALTER TABLE tracker DROP COLUMN one, ADD COLUMN shard integer NOT NULL DEFAULT 0, ADD PRIMARY KEY (shard);
+	ALTER TABLE heartbeat DROP COLUMN one, ADD COLUMN shard integer NOT NULL DEFAULT 0, ADD PRIMARY KEY (shard);
+	ALTER TABLE jobs ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	ALTER TABLE ended ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	ALTER TABLE dropped ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	ALTER TABLE batches ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	ALTER TABLE agents ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	DROP INDEX agents_name;
+	CREATE UNIQUE INDEX agents_name ON agents (shard, sha256(name));
+	ALTER TABLE devices ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	DROP INDEX devices_name;
+	CREATE UNIQUE INDEX devices_name ON devices (shard, sha256(name));
+	ALTER TABLE imports ADD COLUMN shard integer NOT NULL DEFAULT 0;
+	-- Processes that serve some of the shards, with the time of their last sign of life by the server's clock.
+	CREATE TABLE members (id bytea PRIMARY KEY, seen timestamptz NOT NULL);
+	`,
 }
 
 // leastServer is the oldest version of PostgreSQL that does, as the server says it.

@@ -29,6 +29,12 @@ type Options struct {
 	LockTimeout time.Duration
 	// TransactionTimeout is how long a server may take over a transaction before it counts as away; 0 = a minute.
 	TransactionTimeout time.Duration
+	// Shards is how many shards the database has, and Shard which of them is opened; 0 shards = 1. A database has one
+	// until it is opened with more, and keeps their number from then on: ErrShards when it has another one.
+	Shards, Shard int
+	// Reluctant says whether this process has its share of the shards, so that Await leaves this one to others that
+	// wait, for some time; nil = it has not.
+	Reluctant func(ctx context.Context) bool
 	// Life names the life that begins; empty = a name is drawn at random. See records.IsLife.
 	Life string
 }
@@ -38,8 +44,12 @@ type DB struct {
 	name    string // for people
 	pool    *pgxpool.Pool
 	life    string
+	opts    Options
+	shard   int
 	epoch   int64 // 0 = none was begun yet
 	timeout time.Duration
+	// reluctant is Options.Reluctant.
+	reluctant func(ctx context.Context) bool
 	// written is the server that is written, which look-ups ask, too: another may be behind without knowing.
 	written atomic.Pointer[pgx.ConnConfig]
 
@@ -108,7 +118,8 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		return nil, err
 	}
 	db := &DB{
-		name: nameOf(servers), life: cmp.Or(opts.Life, records.NewLife()), groups: newGroups(),
+		name: nameOf(servers), opts: opts, shard: opts.Shard, reluctant: opts.Reluctant,
+		life: cmp.Or(opts.Life, records.NewLifeOf(opts.Shard)), groups: newGroups(),
 		timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout),
 		wake:    make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
 		silent: make(chan struct{}),
@@ -117,6 +128,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		db.servers = append(db.servers, s.ConnConfig)
 	}
 	readers := servers[0].Copy()
+	readers.MaxConns = max(leastReaders, mostReaders/int32(max(opts.Shards, 1)))
 	readers.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 		if written := db.written.Load(); written != nil {
 			*c = *written.Copy()
@@ -126,7 +138,10 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 	if db.pool, err = pgxpool.NewWithConfig(ctx, readers); err != nil {
 		return nil, fmt.Errorf("%s: %w", db.name, err)
 	}
-	if err = lock(db); err == nil {
+	if err = db.awaitShard(ctx); err == nil {
+		err = lock(db)
+	}
+	if err == nil {
 		err = db.begin(ctx)
 	}
 	if err != nil {

@@ -27,7 +27,7 @@ func (db *DB) pruneGroup(ctx context.Context, g numbered, opts records.PruneOpti
 			spared, err = t.removeRecords(g.Group, keys)
 			return err
 		}
-		if err := db.maintain(remove).Wait(ctx); err != nil {
+		if err := db.maintainRecords(remove).Wait(ctx); err != nil {
 			return 0, err
 		}
 		return spared, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// advisoryLock is the key of the lock that the process which has the database holds for as long as its connection
-// lives. Locks are a database's own. The number is "tilth" in ASCII.
+// advisoryLock is the key of the lock that the process which has the database, or its shard 0, holds for as long as
+// its connection lives; see lockOf. Locks are a database's own. The number is "tilth" in ASCII.
 const advisoryLock = 0x74696c7468
 
 // errHeld is when another connection holds the lock.
@@ -30,7 +30,7 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 			_ = s.Close(ctx) // which says no more than err
 		}
 	}()
-	held, err := tryLock(ctx, s)
+	held, err := tryLock(ctx, s, db.shard)
 	if err != nil {
 		return nil, err
 	}
@@ -44,18 +44,24 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 	return s, nil
 }
 
-// tryLock takes the lock, if it is free.
-func tryLock(ctx context.Context, s *session) (held bool, err error) {
-	err = s.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(advisoryLock)).Scan(&held)
+// lockOf is the key of the lock of a shard.
+func lockOf(shard int) int64 { return int64(shard)<<40 | advisoryLock }
+
+// tryLock takes the lock of a shard, if it is free.
+func tryLock(ctx context.Context, s *session, shard int) (held bool, err error) {
+	err = s.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", lockOf(shard)).Scan(&held)
 	return held, err
 }
 
 // takeOver begins an epoch on the connection that holds the lock: every other process that still believes to have the
 // database writes nothing from here on. ErrUnfinished when only a part was copied into it.
 func (db *DB) takeOver(ctx context.Context) error {
-	err := quieten(ctx, db.conn.Conn)
-	if err == nil {
+	err := quieten(ctx, db.conn.Conn, db.shard)
+	if err == nil && db.shard == 0 { // others are not opened before it is done
 		err = migrate(ctx, db.conn.Conn)
+	}
+	if err == nil {
+		err = db.shareOut(ctx)
 	}
 	if err == nil {
 		err = checkConverted(ctx, db.conn.Conn)
@@ -64,7 +70,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 		return err
 	}
 	// What is written from here on was not converted.
-	if err := db.beginEpoch(ctx, ", life = $1, conversion = ''", db.life); err != nil {
+	if err := db.beginEpoch(ctx, ", life = $2, conversion = ''", db.life); err != nil {
 		return err
 	}
 	db.use(db.conn)
@@ -91,7 +97,7 @@ func (db *DB) acquire(ctx context.Context, patience time.Duration) (err error) {
 func (db *DB) beginEpoch(ctx context.Context, more string, args ...any) error {
 	within, cancel := context.WithTimeoutCause(ctx, db.timeout, errors.New("is its synchronous standby away?"))
 	defer cancel()
-	err := db.conn.QueryRow(within, "UPDATE tracker SET epoch = epoch + 1"+more+" RETURNING epoch, transaction", args...).
+	err := db.conn.QueryRow(within, "UPDATE tracker SET epoch = epoch + 1"+more+" WHERE shard = $1 RETURNING epoch, transaction", append([]any{db.shard}, args...)...).
 		Scan(&db.epoch, &db.transaction)
 	if err == nil {
 		err = db.conn.confirmed()
@@ -143,7 +149,7 @@ func (db *DB) resume(ctx context.Context) error {
 // when the number is returned, the standby has that transaction, too.
 func (db *DB) last(ctx context.Context, s *session) (transaction int64, err error) {
 	var epoch int64
-	if err := s.QueryRow(ctx, "SELECT epoch, transaction FROM tracker FOR UPDATE").Scan(&epoch, &transaction); err != nil {
+	if err := s.QueryRow(ctx, "SELECT epoch, transaction FROM tracker WHERE shard = $1 FOR UPDATE", db.shard).Scan(&epoch, &transaction); err != nil {
 		return 0, err
 	}
 	if err := s.confirmed(); err != nil {
@@ -158,7 +164,7 @@ func (db *DB) checkEpoch(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	var epoch int64
-	if err := conn.QueryRow(ctx, "SELECT epoch FROM tracker").Scan(&epoch); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT epoch FROM tracker WHERE shard = $1", db.shard).Scan(&epoch); err != nil {
 		return err
 	}
 	return db.compare(epoch)
@@ -177,7 +183,7 @@ func (db *DB) compare(epoch int64) error {
 // fence makes a transaction of the writer one of its epoch, and gives it its number. The row stays locked until the
 // transaction ends, so that nobody takes over amid it.
 func (db *DB) fence(ctx context.Context, tx pgx.Tx, number int64) error {
-	done, err := tx.Exec(ctx, "UPDATE tracker SET transaction = $1 WHERE epoch = $2", number, db.epoch)
+	done, err := tx.Exec(ctx, "UPDATE tracker SET transaction = $1 WHERE epoch = $2 AND shard = $3", number, db.epoch, db.shard)
 	if err == nil && done.RowsAffected() != 1 {
 		err = fmt.Errorf("%w: this one began epoch %d, which is over", records.ErrTakenOver, db.epoch)
 	}

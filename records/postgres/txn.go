@@ -15,6 +15,8 @@ import (
 type txn struct {
 	ctx    context.Context
 	tx     pgx.Tx
+	shard  int
+	shared bool // there are other shards, whose processes change records, too
 	groups *groups
 	// there are the records, of those that the transaction may add, that exist.
 	there map[place]bool
@@ -45,6 +47,11 @@ func apply(t *txn, group []commit) error {
 	var ops []records.Op
 	for _, c := range group {
 		ops = append(ops, c.write.Ops()...)
+	}
+	if t.shared {
+		if err := t.share(group, ops); err != nil {
+			return err
+		}
 	}
 	if err := t.look(ops); err != nil {
 		return err

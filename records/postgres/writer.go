@@ -28,6 +28,7 @@ const (
 type commit struct {
 	write   *records.Write
 	own     func(*txn) error
+	common  bool // own changes records, which are common to all shards
 	pending *records.Pending
 }
 
@@ -53,6 +54,11 @@ func (db *DB) Commit(w *records.Write) *records.Pending {
 // maintain hands in the store's own work, of one transaction. It may be done several times, and counts once.
 func (db *DB) maintain(own func(*txn) error) *records.Pending {
 	return db.hand(commit{write: &records.Write{}, own: own, pending: records.NewPending()})
+}
+
+// maintainRecords is maintain for work that changes records.
+func (db *DB) maintainRecords(own func(*txn) error) *records.Pending {
+	return db.hand(commit{write: &records.Write{}, own: own, common: true, pending: records.NewPending()})
 }
 
 func (db *DB) hand(c commit) *records.Pending {
@@ -193,7 +199,7 @@ func (db *DB) transact(ctx context.Context, number int64, group []commit) error 
 	if err := db.fence(ctx, tx, number); err != nil {
 		return err
 	}
-	if err := apply(&txn{ctx: ctx, tx: tx, groups: db.groups, there: map[place]bool{}}, group); err != nil {
+	if err := apply(&txn{ctx: ctx, tx: tx, shard: db.shard, shared: db.opts.Shards > 1, groups: db.groups, there: map[place]bool{}}, group); err != nil {
 		return err
 	}
 	sync := time.Now()

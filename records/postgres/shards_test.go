@@ -1,0 +1,344 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+// shardOf opens one of several shards of a database; shard 0 is opened first, and makes the others.
+func shardOf(t *testing.T, address string, shard, shards int) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(address, postgres.Options{Shard: shard, Shards: shards, TransactionTimeout: impatience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// newShards is a new database of which all shards are opened, as by a tracker each.
+func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
+	t.Helper()
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for shard := range shards {
+		dbs = append(dbs, shardOf(t, address, shard, shards))
+	}
+	return dbs, address
+}
+
+func TestAShardKeepsWhatStoresPromise(t *testing.T) {
+	storetest.Test(t, storetest.Kind{Open: openSecondShard, Keeps: true})
+}
+
+// openSecondShard opens the second of three shards of the database of a folder.
+func openSecondShard(folder string) (records.Store, error) {
+	path := filepath.Join(folder, "address")
+	address, err := os.ReadFile(path)
+	if err != nil {
+		made, err := server.Database()
+		if err != nil {
+			return nil, err
+		}
+		address = []byte(made)
+		if err := os.WriteFile(path, address, 0o600); err != nil {
+			return nil, err
+		}
+		first, err := postgres.Open(made, postgres.Options{Shards: 3})
+		if err != nil {
+			return nil, err
+		}
+		if err := first.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return postgres.Open(string(address), postgres.Options{Shards: 3, Shard: 1})
+}
+
+func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
+	dbs, _ := newShards(t, 3)
+	for shard, db := range dbs {
+		w := &records.Write{}
+		id := fmt.Sprintf("job-%08d-%s", 1, db.Life())
+		w.PutNew(id, records.RequestKey("ana", fmt.Sprint("r", shard)), &records.NewJob{Spec: []byte{}})
+		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: id, State: tilthv1.JobState_JOB_STATE_QUEUED}})
+		w.PutBatch(id+".00000001", &storev1.BatchRow{JobId: id})
+		w.PutAgent(&tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: "board"}, Session: fmt.Sprint(shard)})
+		w.PutDevice("board", &storev1.DeviceRow{})
+		if err := db.Commit(w).Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for shard, db := range dbs {
+		jobs, err := db.OpenJobs()
+		if err != nil || len(jobs) != 1 || records.ShardOf(jobs[0].ID) != shard {
+			t.Errorf("shard %d has the jobs %v, %v", shard, jobs, err)
+		}
+		batches, err := db.OpenBatches()
+		if err != nil || len(batches) != 1 || records.ShardOf(batches[0].ID) != shard {
+			t.Errorf("shard %d has the batches %v, %v", shard, batches, err)
+		}
+		var sessions []string
+		err = db.Agents(func(a *tilthv1.Agent) { sessions = append(sessions, a.GetSession()) })
+		if err != nil || !slices.Equal(sessions, []string{fmt.Sprint(shard)}) {
+			t.Errorf("shard %d has the sessions %v, %v", shard, sessions, err)
+		}
+		devices := 0
+		if err := db.Devices(func(string, *storev1.DeviceRow) { devices++ }); err != nil || devices != 1 {
+			t.Errorf("shard %d has %d devices, %v", shard, devices, err)
+		}
+		// Whoever asks is told of all jobs.
+		all, _, err := db.Jobs(records.JobQuery{Most: 10, MostBytes: 1 << 20})
+		if err != nil || len(all) != len(dbs) {
+			t.Errorf("shard %d tells of %d jobs, %v", shard, len(all), err)
+		}
+	}
+	w := &records.Write{}
+	w.DropAgent("board")
+	w.DropDevice("board")
+	if err := dbs[1].Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for shard, want := range []int{1, 0, 1} {
+		agents := 0
+		if err := dbs[shard].Agents(func(*tilthv1.Agent) { agents++ }); err != nil || agents != want {
+			t.Errorf("shard %d has %d agents, %v, want %d", shard, agents, err, want)
+		}
+	}
+}
+
+// trial is a write of one trial of a job, with its number.
+func trial(job string, workload string, n int) *records.Write {
+	w := &records.Write{}
+	// The latencies go down and up again, so that the best changes hands.
+	m := storetest.Record("cpu", workload, int64(n), 1+float64((n*7919)%1000)/1000).GetMeasurement()
+	w.AppendTrials(job, "cpu", records.Digest([]byte(workload)), []*tilthv1.JobEvent{{Sequence: uint64(n), Event: &tilthv1.JobEvent_Trial{
+		Trial: &tilthv1.TrialRecorded{Measurement: m, BatchId: job + ".0"},
+	}}})
+	return w
+}
+
+// Trackers of different shards add to the same groups at once, also to such that are new to all of them, while records
+// are imported and pruned: each record is there once, and the best is the best.
+func TestShardsShareTheRecords(t *testing.T) {
+	const shards, rounds, workloads = 3, 120, 5
+	dbs, _ := newShards(t, shards)
+	var all sync.WaitGroup
+	for shard, db := range dbs {
+		all.Go(func() {
+			var last *records.Pending
+			for round := range rounds {
+				n := round*shards + shard + 1
+				last = db.Commit(trial(fmt.Sprint("job-", shard), fmt.Sprint("conv ", n%workloads), n))
+				if round%40 == 20 {
+					w := &records.Write{}
+					w.SuspectBests("board-1", storetest.Record("cpu", "conv", 1, 1).GetMeasurement().GetAt().AsTime(), "it drifted")
+					last = db.Commit(w)
+				}
+				if round%10 == 0 {
+					if err := last.Wait(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+			if err := last.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			storetest.Add(t, db, storetest.Record("cpu", fmt.Sprint("added ", shard%2), int64(shard+1), 1))
+			w := &records.Write{}
+			w.PutNew(fmt.Sprint("job-", shard), records.RequestKey("ana", fmt.Sprint("r", shard)), &records.NewJob{
+				Spec: []byte{}, Tasks: []*tilthv1.TaskSpec{
+					{Workload: []byte("a"), WorkloadDigest: records.Digest([]byte("a"))}, {Workload: []byte("b"), WorkloadDigest: records.Digest([]byte("b"))},
+				},
+			})
+			if err := db.Commit(w).Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, _, err := db.Prune(t.Context(), records.PruneOptions{KeepRecent: 1 << 20}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, db := range dbs {
+		seen := map[string]int{}
+		fastest := map[string]float64{}
+		for _, r := range storetest.List(t, db, "", "") {
+			m := r.GetMeasurement()
+			seen[m.GetCandidate().GetDigest()+r.GetWorkloadDigest()]++
+			if best, is := fastest[r.GetWorkloadDigest()]; !is || m.GetLatencySeconds() < best {
+				fastest[r.GetWorkloadDigest()] = m.GetLatencySeconds()
+			}
+		}
+		if want := shards*rounds + shards; len(seen) != want {
+			t.Errorf("there are %d records, want %d", len(seen), want)
+		}
+		for what, n := range seen {
+			if n != 1 {
+				t.Errorf("%s is there %d times", what, n)
+			}
+		}
+		for workload, want := range fastest {
+			best, err := db.BestAllowed("cpu", workload, "")
+			if err != nil || best.GetMeasurement().GetLatencySeconds() != want {
+				t.Errorf("the best of %s is %v, %v, want %v", workload, best.GetMeasurement().GetLatencySeconds(), err, want)
+			}
+		}
+	}
+}
+
+func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
+	dbs, address := newShards(t, 2)
+	failed := make(chan error, 1)
+	dbs[1].OnFailed(func(why error) { failed <- why })
+	do(t, address, "UPDATE tilth.tracker SET epoch = epoch + 1 WHERE shard = 1")
+	if err := dbs[1].Commit(numbered(1)).Wait(t.Context()); !errors.Is(err, records.ErrTakenOver) {
+		t.Errorf("the commit came to %v", err)
+	}
+	if err := await(t, failed); !errors.Is(err, records.ErrTakenOver) {
+		t.Errorf("it failed with %v", err)
+	}
+	if err := dbs[0].Commit(numbered(1)).Wait(t.Context()); err != nil {
+		t.Errorf("the other shard: %v", err)
+	}
+	if n := stored(t, dbs[0]); n != 1 {
+		t.Errorf("there are %d writes", n)
+	}
+}
+
+func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
+	db, address := fresh(t)
+	if err := db.Commit(numbered(1)).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	for _, shards := range []int{4, 4} { // one of one shard gets more
+		db, err := postgres.Open(address, postgres.Options{Shards: shards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := stored(t, db); n != 1 {
+			t.Errorf("there are %d writes", n)
+		}
+		db.Close()
+	}
+	for _, shards := range []int{0, 1, 3, 5} {
+		if db, err := postgres.Open(address, postgres.Options{Shards: shards}); !errors.Is(err, postgres.ErrShards) {
+			t.Errorf("as %d shards: %v", shards, err)
+			if err == nil {
+				db.Close()
+			}
+		}
+	}
+	if _, err := postgres.OpenSource(t.Context(), address, postgres.Options{}); err == nil {
+		t.Error("a database of several shards is converted")
+	}
+}
+
+func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
+	dbs, address := newShards(t, 2)
+	take := func(reluctant bool) (<-chan *postgres.DB, <-chan struct{}) {
+		took, waits := make(chan *postgres.DB, 1), make(chan struct{})
+		go func() {
+			db, err := postgres.Await(t.Context(), address, postgres.Options{
+				Shard: 1, Shards: 2, Reluctant: func(ctx context.Context) bool { return reluctant },
+			}, func() error {
+				close(waits)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			took <- db
+		}()
+		return took, waits
+	}
+	reluctant, waits := take(true)
+	await(t, waits)
+	willing, waits := take(false)
+	await(t, waits)
+	eventually(t, "both have seen that the shard is taken", func() bool {
+		var looks int
+		ask(t, address, "SELECT looks FROM tilth.heartbeat WHERE shard = 1", &looks)
+		return looks >= 8 // two each second, of each
+	})
+	dbs[1].Close()
+	first := await(t, willing)
+	select {
+	case <-reluctant:
+		t.Error("who has its share took the shard")
+	default:
+	}
+	first.Close()
+	await(t, reluctant).Close() // nobody else wants it
+}
+
+func TestMembersAreCounted(t *testing.T) {
+	_, address := newShards(t, 2)
+	var members []*postgres.Members
+	for i, id := range []string{"a", "b"} {
+		m, err := postgres.NewMembers(address, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, m)
+		t.Cleanup(m.Leave)
+		if n, err := m.Count(t.Context()); err != nil || n != i+1 {
+			t.Errorf("there are %d members, %v, want %d", n, err, i+1)
+		}
+	}
+	members[0].Leave()
+	if n, err := members[1].Count(t.Context()); err != nil || n != 1 {
+		t.Errorf("there are %d members, %v, want 1", n, err)
+	}
+}
+
+// A database of before there were shards is one of a single shard. Who waits for it does not touch it before.
+func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
+	db, address := fresh(t)
+	w := numbered(1)
+	w.PutDevice("board", &storev1.DeviceRow{})
+	w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: "job-00000001-abcdef", State: tilthv1.JobState_JOB_STATE_QUEUED}})
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	do(t, address, `SET search_path = tilth; DELETE FROM migrations WHERE version = 4; DROP TABLE members;
+		ALTER TABLE tracker DROP COLUMN shard, ADD COLUMN one boolean PRIMARY KEY DEFAULT true CHECK (one);
+		ALTER TABLE heartbeat DROP COLUMN shard, ADD COLUMN one boolean PRIMARY KEY DEFAULT true CHECK (one);
+		ALTER TABLE jobs DROP COLUMN shard; ALTER TABLE ended DROP COLUMN shard; ALTER TABLE dropped DROP COLUMN shard;
+		ALTER TABLE batches DROP COLUMN shard; ALTER TABLE imports DROP COLUMN shard;
+		ALTER TABLE agents DROP COLUMN shard; CREATE UNIQUE INDEX agents_name ON agents (sha256(name));
+		ALTER TABLE devices DROP COLUMN shard; CREATE UNIQUE INDEX devices_name ON devices (sha256(name))`)
+	release := hold(t, address, "SELECT pg_advisory_lock(499984921704)")
+	waiting := standBy(t, address)
+	waiting.outlives(t, address)
+	waiting.waits(t)
+	release()
+	db = waiting.takes(t)
+	devices := 0
+	err := db.Devices(func(string, *storev1.DeviceRow) { devices++ })
+	if n := stored(t, db); n != 1 || devices != 1 || err != nil {
+		t.Errorf("there are %d agents and %d devices, %v", n, devices, err)
+	}
+	if jobs, err := db.OpenJobs(); err != nil || len(jobs) != 1 {
+		t.Errorf("the open jobs are %v, %v", jobs, err)
+	}
+}
