@@ -33,16 +33,31 @@ type activeBuilder struct{ balancer.Builder }
 
 // Build implements balancer.Builder. Each connection remembers for itself which tracker serves.
 func (activeBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	return base.NewBalancerBuilder(activePolicy, &active{turnedAway: map[string]uint64{}}, base.Config{}).Build(cc, opts)
+	return base.NewBalancerBuilder(activePolicy, &active{seats: map[int]*seat{}}, base.Config{}).Build(cc, opts)
 }
 
-// active is what a connection knows of trackers, by address.
+// active is what a connection knows of trackers, by the shards that calls are for (-1 = they name none).
 type active struct {
-	mu      sync.Mutex
+	mu    sync.Mutex
+	seats map[int]*seat
+	times uint64
+}
+
+// seat is what is known of the trackers that may serve a shard, by address.
+type seat struct {
 	serving string // the address that calls go to; empty = none is known
 	// turnedAway numbers the last time that each did not serve; who served since, or has connected anew, is not in it.
 	turnedAway map[string]uint64
-	times      uint64
+}
+
+// seat is that of a shard. The caller holds the lock.
+func (a *active) seat(shard int) *seat {
+	s := a.seats[shard]
+	if s == nil {
+		s = &seat{turnedAway: map[string]uint64{}}
+		a.seats[shard] = s
+	}
+	return s
 }
 
 // Build implements base.PickerBuilder.
@@ -57,7 +72,9 @@ func (a *active) Build(info base.PickerBuildInfo) balancer.Picker {
 	p.addresses = slices.Sorted(maps.Keys(p.ready))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.turnedAway, func(address string, _ uint64) bool { return p.ready[address] == nil })
+	for _, s := range a.seats {
+		maps.DeleteFunc(s.turnedAway, func(address string, _ uint64) bool { return p.ready[address] == nil })
+	}
 	return p
 }
 
@@ -69,30 +86,33 @@ type picker struct {
 }
 
 // Pick implements balancer.Picker: the tracker that serves, or the one that was not asked for the longest time.
-func (p *picker) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+func (p *picker) Pick(of balancer.PickInfo) (balancer.PickResult, error) {
+	shard := shardIn(of.Ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.serving
+	s := p.seat(shard)
+	at := s.serving
 	if p.ready[at] == nil {
-		at = slices.MinFunc(p.addresses, func(x, y string) int { return int(p.turnedAway[x]) - int(p.turnedAway[y]) })
+		at = slices.MinFunc(p.addresses, func(x, y string) int { return int(s.turnedAway[x]) - int(s.turnedAway[y]) })
 	}
-	return balancer.PickResult{SubConn: p.ready[at], Done: func(done balancer.DoneInfo) { p.done(at, done.Err) }}, nil
+	return balancer.PickResult{SubConn: p.ready[at], Done: func(done balancer.DoneInfo) { p.done(shard, at, done.Err) }}, nil
 }
 
 // done learns from how a call ended.
-func (a *active) done(at string, err error) {
+func (a *active) done(shard int, at string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	s := a.seat(shard)
 	switch {
 	case standsBy(err) || status.Code(err) == codes.DeadlineExceeded:
 		a.times++
-		a.turnedAway[at] = a.times
-		if a.serving == at {
-			a.serving = ""
+		s.turnedAway[at] = a.times
+		if s.serving == at {
+			s.serving = ""
 		}
 	case err == nil || wire.Reason(err) != "": // the tracker's own words
-		delete(a.turnedAway, at)
-		a.serving = at
+		delete(s.turnedAway, at)
+		s.serving = at
 	}
 }
 

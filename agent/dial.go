@@ -15,7 +15,8 @@ import (
 )
 
 // Dial makes a connection to a tracker at host:port or unix:path, or to several, with commas between, of which one
-// serves and the others stand by. It connects when first used, and again whenever the tracker comes back.
+// serves and the others stand by, or of which each serves some of the farm's shards. It connects when first
+// used, and again whenever the tracker comes back.
 func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	target, patience := addr, connectTime
 	if scheme, _, is := strings.Cut(addr, ":///"); !is || scheme == "" { // one of gRPC's own resolvers
@@ -26,8 +27,9 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			target, patience = trackersScheme+":///"+addr, takeoverTime
 		}
 	}
+	of := &shards{}
 	opts = append([]grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(checkLength, retry.Later, askNext(patience)), grpc.WithChainStreamInterceptor(checkLengths),
+		grpc.WithChainUnaryInterceptor(of.unary, checkLength, retry.Later, askNext(patience)), grpc.WithChainStreamInterceptor(of.stream, checkLengths),
 		grpc.WithResolvers(addresses{}), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + activePolicy + `": {}}]}`),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(

@@ -164,7 +164,7 @@ func (s *session) ask(ctx context.Context) (*tilthv1.LeaseWorkResponse, error) {
 // handle has one lease's work done and sees to it that the lease ends.
 func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) {
 	token := work.GetLease()
-	ctx, drop := context.WithCancelCause(life)
+	ctx, drop := context.WithCancelCause(withSubject(life, token.GetSubject()))
 	defer drop(nil)
 	h := &held{token: token, drop: drop}
 	s.hold(h)

@@ -65,6 +65,14 @@ type Options struct {
 	Now func() time.Time
 }
 
+// Share are the options of one of n stores of a process, which have the room, and the work of checking, together.
+func (o Options) Share(n int) Options {
+	o.CapBytes = cmp.Or(o.CapBytes, DefaultCapBytes) / int64(n)
+	o.UploadBytes /= int64(n)
+	o.ScrubBytes /= int64(n)
+	return o
+}
+
 func (o *Options) setDefaults() {
 	o.CapBytes = cmp.Or(o.CapBytes, DefaultCapBytes)
 	o.Uploads = cmp.Or(o.Uploads, DefaultUploads)

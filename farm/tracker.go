@@ -26,6 +26,8 @@ func KeepAll() retention.Keep { return retention.Keep{Jobs: -1, Age: -1} }
 type TrackerConfig struct {
 	// Store is the kind of store, by its name in records/registry, or its address; empty = the usual one.
 	Store string
+	// Shards is how many shards the store has, each of which a tracker has at a time; 0 = 1.
+	Shards int
 	// Records is the records file, where the store keeps one; ArtifactsDir the folder of the artifacts.
 	Records, ArtifactsDir string
 	// Listen is where gRPC is served: host:port or unix:PATH.
@@ -70,12 +72,15 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	life, end := context.WithCancel(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() { limitMemory(life) })
-	for {
+	for cfg.Shards <= 1 {
 		err = serveOnce(ctx, cfg, kind)
 		if !errors.Is(err, records.ErrTakenOver) || ctx.Err() != nil {
 			break
 		}
 		cfg.Logger.Warn("another tracker has the database now", "error", err)
+	}
+	if cfg.Shards > 1 {
+		err = serveShards(ctx, cfg, kind)
 	}
 	end()
 	memory.Wait()
@@ -145,12 +150,9 @@ func closeListener(lis net.Listener) error {
 // before all is ready to go on.
 func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security tracker.Security, ended func() error) error {
 	registry := newRegistry()
-	t, err := tracker.New(tracker.Config{
-		Store: store, ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Registerer: registry,
-		Security: security, Shares: cfg.Shares, Keep: cfg.Keep, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
-		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
-		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups, Failing: cfg.Failing,
-	})
+	c := cfg.tracker()
+	c.Store, c.Registerer, c.Security = store, registry, security
+	t, err := tracker.New(c)
 	if err != nil {
 		return errors.Join(fmt.Errorf("tracker: %w", err), ended())
 	}
@@ -162,13 +164,27 @@ func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security
 		return err
 	}
 	if cfg.Ready != nil {
-		var at net.Addr
-		if web != nil {
-			at = web.Addr()
-		}
-		cfg.Ready(rpc.Addr(), at)
+		cfg.Ready(rpc.Addr(), addrOf(web))
 	}
 	return t.Serve(ctx, rpc, web)
+}
+
+// tracker is what a tracker is to go by, but for what it is opened with.
+func (cfg *TrackerConfig) tracker() tracker.Config {
+	return tracker.Config{
+		ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger,
+		Shares: cfg.Shares, Keep: cfg.Keep, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
+		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
+		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups, Failing: cfg.Failing,
+	}
+}
+
+// addrOf is the address of a listener; nil when there is none.
+func addrOf(lis net.Listener) net.Addr {
+	if lis == nil {
+		return nil
+	}
+	return lis.Addr()
 }
 
 // listen listens where calls are served, and where pages are (nil = nowhere).

@@ -21,6 +21,8 @@ var (
 	ErrAway = errors.New("the server of the database is away")
 	// ErrTakenOver is returned by commits after another process has taken the store over.
 	ErrTakenOver = errors.New("another tracker has taken it over: this one stops")
+	// ErrShards is returned when a store has another number of shards than it is opened with.
+	ErrShards = errors.New("the database has another number of shards")
 	// ErrUnfinished is returned when a store has only a part of what was to be copied into it.
 	ErrUnfinished = errors.New("its conversion is not finished")
 	// ErrNotEmpty is wrapped by the error of a conversion into a store that has anything but an unfinished part of it.

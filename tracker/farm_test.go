@@ -28,8 +28,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if dir, address, is := strings.Cut(os.Getenv(takeoverEnv), "\n"); is {
-		if err := rivalProcess(dir, address); err != nil {
+	if told := strings.Split(os.Getenv(takeoverEnv), "\n"); len(told) == 3 {
+		if err := rivalProcess(told[0], told[1], told[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

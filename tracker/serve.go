@@ -79,8 +79,13 @@ func asker(r *http.Request) string {
 
 // newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
 func (t *Tracker) newSite(g *authorisation.Gate, pages http.Handler) *http.Server {
-	bounded := t.guard.Load().HTTP(pages, pageBytes, asker, authorisation.RefusePage)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
+}
+
+// boundPages has a guard keep what pages hold within limits.
+func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
+	bounded := guard.HTTP(pages, pageBytes, asker, authorisation.RefusePage)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Health is always told, and streams, which hold next to nothing, have bounds of their own.
 		if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath || web.Streams(r) {
 			pages.ServeHTTP(w, r)
@@ -88,7 +93,6 @@ func (t *Tracker) newSite(g *authorisation.Gate, pages http.Handler) *http.Serve
 		}
 		bounded.ServeHTTP(w, r)
 	})
-	return t.cfg.Security.site(g.HTTP(handler, web.Public()...), t.log)
 }
 
 // site is a server of pages that keeps peers within limits.

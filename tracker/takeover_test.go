@@ -2,12 +2,14 @@ package tracker_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,15 +26,20 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// takeoverEnv has the test binary be a tracker on a database: its folder and the address of that, a line each.
+// takeoverEnv has the test binary be a tracker on a database: its folder, the address of that, and
+// how many shards it has, a line each.
 const takeoverEnv = "TILTH_TEST_TAKEOVER"
 
 // rivalProcess is such a tracker, which stands by while another one has the database.
-func rivalProcess(dir, address string) error {
+func rivalProcess(dir, address, shards string) error {
+	n, err := strconv.Atoi(shards)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	return tilthfarm.RunTracker(ctx, tilthfarm.TrackerConfig{
-		Store: address, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
+		Store: address, Shards: n, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 }
@@ -41,15 +48,28 @@ func rivalProcess(dir, address string) error {
 type rival struct {
 	*testing.T
 	dir, database string
+	shards        int
 	cmd           *exec.Cmd
 	jobs          tilthv1.JobServiceClient // of this one alone
 }
 
 func newRival(t *testing.T, database, artifacts string) *rival {
 	t.Helper()
-	r := &rival{T: t, dir: t.TempDir(), database: database}
-	if err := os.Symlink(artifacts, filepath.Join(r.dir, "artifacts")); err != nil {
-		t.Fatal(err)
+	return newRivalOf(t, database, 1, artifacts)
+}
+
+// newRivalOf is one of two trackers of a database of shards, each of which has a folder of artifacts.
+func newRivalOf(t *testing.T, database string, shards int, artifacts ...string) *rival {
+	t.Helper()
+	r := &rival{T: t, dir: t.TempDir(), database: database, shards: shards}
+	for i, folder := range artifacts {
+		name := "artifacts"
+		if i > 0 {
+			name = fmt.Sprint("artifacts-", i)
+		}
+		if err := os.Symlink(folder, filepath.Join(r.dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	conn, err := agent.Dial(r.address())
 	if err != nil {
@@ -69,7 +89,7 @@ func (r *rival) address() string { return "unix:" + filepath.Join(r.dir, "sock")
 func (r *rival) start() {
 	r.Helper()
 	r.cmd = exec.Command(os.Args[0])
-	r.cmd.Env = append(os.Environ(), takeoverEnv+"="+r.dir+"\n"+r.database)
+	r.cmd.Env = append(os.Environ(), takeoverEnv+"="+r.dir+"\n"+r.database+"\n"+strconv.Itoa(r.shards))
 	if err := r.cmd.Start(); err != nil {
 		r.Fatal(err)
 	}

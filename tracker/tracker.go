@@ -84,7 +84,12 @@ type Config struct {
 	Backups upkeep.Backups
 	// Drift says how devices are judged by their calibrations.
 	Drift drift.Policy
+	// Shard says which of how many shards of the database Store is; the zero value is the only one.
+	Shard Shard
 }
+
+// Shard says which of how many shards of a database a tracker has. The zero value is the only one.
+type Shard = services.Shard
 
 func (c *Config) setDefaults() {
 	if c.Logger == nil {
@@ -119,7 +124,7 @@ func (c *Config) state() state.Config {
 		HeartbeatInterval: c.HeartbeatInterval, LeaseTimeout: c.LeaseTimeout, Grace: c.Grace, OutageWait: c.OutageWait,
 		MaxAttempts: c.MaxAttempts, FirstRetry: c.FirstRetry, MaxRetry: c.MaxRetry,
 		Rest: rest.Policy{First: c.FirstRest, Longest: c.MaxRest}, SearchTurn: c.SearchTurn,
-		Shares: c.Shares, Keep: c.Keep, Limits: c.Limits, Drift: c.Drift,
+		Shares: c.Shares, Keep: c.Keep, Limits: c.Limits, Drift: c.Drift, Shards: c.Shard.Count,
 	}
 }
 
@@ -164,6 +169,9 @@ func New(cfg Config) (*Tracker, error) {
 	if t.metrics, err = telemetry.New(cfg.Registerer, t.sources()); err == nil {
 		err = telemetry.Active(cfg.Registerer, true)
 	}
+	if err == nil {
+		err = telemetry.Shards(cfg.Registerer, cfg.Shard.Count)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("register the tracker's metrics: %w", err)
 	}
@@ -171,7 +179,7 @@ func New(cfg Config) (*Tracker, error) {
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
 	})
-	t.Services = services.New(t.engine, t.upkeep, t.metrics, cfg.Logger)
+	t.Services = services.New(t.engine, cfg.Shard, t.upkeep, t.metrics, cfg.Logger)
 	if err := t.engine.Recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/records/registry"
 )
 
@@ -24,6 +25,7 @@ const (
 type serveFlags struct {
 	listen, web, data string
 	store             string
+	shards            int
 	security          securityFlags
 	share             shareFlags
 	artifacts         artifactFlags
@@ -46,7 +48,8 @@ It serves this machine only, unless it has a certificate and authenticates calle
 Jobs and records are in a file of --data, or in the database that --store names. Its
 password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD, as for PostgreSQL's own
 programs. One tracker at a time has a database; others stand by, and one of them takes
-over within five seconds when that one fails. Artifacts stay in --data.`,
+over within five seconds when that one fails. With --shards, trackers share a database
+and serve side by side, and take over from each other. Artifacts stay in --data.`,
 		Example: `  tilth tracker
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --store postgres://tilth@db.example.com/tilth
@@ -65,6 +68,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
 	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
 	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` or address of the store for jobs and records: "+registry.Help())
+	c.Flags().IntVar(&f.shards, "shards", 1, "how many `shards` the database of --store has, for trackers that serve side by side; see docs/shards.md")
 	f.drift.add(c)
 	f.patience.add(c)
 	f.share.add(c)
@@ -82,6 +86,12 @@ func (f *serveFlags) check() error {
 	}
 	if _, err := registry.Of(f.store); err != nil {
 		return usagef("--store: %v", err)
+	}
+	if f.shards < 1 || f.shards > wire.MostShards {
+		return usagef("--shards is %d: want 1 to %d", f.shards, wire.MostShards)
+	}
+	if kind, _ := registry.Of(f.store); f.shards > 1 && kind.Shard == nil {
+		return usagef("--shards is %d: only a database has shards, and --store names none", f.shards)
 	}
 	if _, err := f.share.shares(); err != nil {
 		return err
@@ -116,7 +126,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	}
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
-		Store: f.store, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
+		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
 		Listen: f.listen, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
 		Security: f.security.config(a, dir), Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		Ready: func(rpc, web net.Addr) {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strconv"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -41,6 +42,10 @@ const (
 	ReasonRate = "RATE"
 	// ReasonOverloaded comes with UNAVAILABLE: the tracker has no room now; try again later.
 	ReasonOverloaded = "OVERLOADED"
+	// ReasonShards comes with FAILED_PRECONDITION: the farm has several shards, and the call names none; see Shard.
+	ReasonShards = "SHARDS"
+	// ReasonOtherShard comes with FAILED_PRECONDITION: the owner's jobs are in another shard; see Shard.
+	ReasonOtherShard = "OTHER_SHARD"
 )
 
 const errorDomain = "tilth.v1"
@@ -52,6 +57,35 @@ func Refuse(code codes.Code, reason, format string, args ...any) error {
 		s = detailed
 	}
 	return s.Err()
+}
+
+// shardKey is where a refusal for the sake of shards has a number.
+const shardKey = "shard"
+
+// RefuseShard makes an error with a reason that is about shards, and its number.
+func RefuseShard(reason string, number int, format string, args ...any) error {
+	s := status.Newf(codes.FailedPrecondition, format, args...)
+	info := &errdetails.ErrorInfo{Reason: reason, Domain: errorDomain, Metadata: map[string]string{shardKey: strconv.Itoa(number)}}
+	if detailed, err := s.WithDetails(info); err == nil {
+		s = detailed
+	}
+	return s.Err()
+}
+
+// Shard is the number of a refusal with a reason: how many shards there are (ReasonShards), or which is the owner's
+// (ReasonOtherShard). ok is false of every other error.
+func Shard(err error, reason string) (number int, ok bool) {
+	s, is := status.FromError(err)
+	if !is || s == nil {
+		return 0, false
+	}
+	for _, d := range s.Details() {
+		if info, is := d.(*errdetails.ErrorInfo); is && info.GetDomain() == errorDomain && info.GetReason() == reason {
+			number, err := strconv.Atoi(info.GetMetadata()[shardKey])
+			return number, err == nil && number >= 0
+		}
+	}
+	return 0, false
 }
 
 // RefuseUntil makes an error with a reason, which says after how long to try again.

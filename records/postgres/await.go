@@ -114,9 +114,10 @@ func (w *watch) over() bool {
 	return w.silent >= silentLooks
 }
 
-// leaves says whether the database is left to another process that waits, for some looks: this one has its share.
+// leaves says whether a shard that was given back is left to another process that waits, for some looks: this one has
+// its share. One whose process is gone is left to nobody.
 func (w *watch) leaves(ctx context.Context) bool {
-	if w.db.reluctant == nil || !w.db.reluctant(ctx) {
+	if w.db.reluctant == nil || w.pid != 0 || w.beats != 0 || !w.db.reluctant(ctx) {
 		return false
 	}
 	w.left++

@@ -27,7 +27,7 @@ var passing = []string{
 
 // ours are errors of this package, which no connection caused.
 var ours = []error{
-	records.ErrNotFound, records.ErrDamaged, records.ErrInvalid, records.ErrVersion, records.ErrTakenOver, records.ErrClosed,
+	records.ErrNotFound, records.ErrDamaged, records.ErrInvalid, records.ErrVersion, records.ErrTakenOver, records.ErrClosed, records.ErrShards,
 	errOther, pgx.ErrNoRows,
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -40,7 +41,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 
 // nextImport is the number after another of an import: its last digits tell the shard, so that no other has it.
 func nextImport(last int64, shard int) int64 {
-	return (last/records.MostShards+1)*records.MostShards + int64(shard)
+	return (last/wire.MostShards+1)*wire.MostShards + int64(shard)
 }
 
 // importing is an import under way: in the database it is its chunks, and a mark that says whether they are all.

@@ -10,12 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
-
-// ErrShards is when a database has another number of shards than it is opened with.
-var ErrShards = errors.New("the database has another number of shards")
 
 // shardedSQL says whether the schema knows of shards.
 const shardedSQL = `EXISTS (SELECT FROM information_schema.columns WHERE table_schema = '` + schemaName + `' AND table_name = 'heartbeat' AND column_name = 'shard')`
@@ -45,7 +43,7 @@ func checkShards(has, want int) error {
 	if has == want {
 		return nil
 	}
-	return fmt.Errorf("%w: it has %d, and this tracker is to have %d: start it with --shards %d", ErrShards, has, want, has)
+	return fmt.Errorf("%w: it has %d, and this tracker is to have %d: start it with --shards %d", records.ErrShards, has, want, has)
 }
 
 // checkOneShard refuses a database of several shards: the rows of a conversion have none.
@@ -117,7 +115,7 @@ func (db *DB) own(v *view, job string) (own bool, err error) {
 	var shard int
 	there, err := one(v, "SELECT shard FROM jobs WHERE id = $1", []any{[]byte(job)}, []any{&shard})
 	if err == nil && !there {
-		shard = records.ShardOf(job)
+		shard = wire.ShardOf(job)
 	}
 	return shard == db.shard, err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -85,11 +86,11 @@ func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
 	}
 	for shard, db := range dbs {
 		jobs, err := db.OpenJobs()
-		if err != nil || len(jobs) != 1 || records.ShardOf(jobs[0].ID) != shard {
+		if err != nil || len(jobs) != 1 || wire.ShardOf(jobs[0].ID) != shard {
 			t.Errorf("shard %d has the jobs %v, %v", shard, jobs, err)
 		}
 		batches, err := db.OpenBatches()
-		if err != nil || len(batches) != 1 || records.ShardOf(batches[0].ID) != shard {
+		if err != nil || len(batches) != 1 || wire.ShardOf(batches[0].ID) != shard {
 			t.Errorf("shard %d has the batches %v, %v", shard, batches, err)
 		}
 		var sessions []string
@@ -240,7 +241,7 @@ func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
 		db.Close()
 	}
 	for _, shards := range []int{0, 1, 3, 5} {
-		if db, err := postgres.Open(address, postgres.Options{Shards: shards}); !errors.Is(err, postgres.ErrShards) {
+		if db, err := postgres.Open(address, postgres.Options{Shards: shards}); !errors.Is(err, records.ErrShards) {
 			t.Errorf("as %d shards: %v", shards, err)
 			if err == nil {
 				db.Close()

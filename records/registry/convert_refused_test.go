@@ -372,7 +372,12 @@ func TestADatabaseOfAnEarlierVersionIsNotConverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = conn.Exec(t.Context(), "DROP TABLE tilth.heartbeat; ALTER TABLE tilth.tracker DROP conversion; DELETE FROM tilth.migrations WHERE version > 1")
+	_, err = conn.Exec(t.Context(), `SET search_path = tilth; DROP TABLE heartbeat, members; ALTER TABLE tracker DROP conversion;
+		ALTER TABLE tracker DROP shard, ADD one boolean PRIMARY KEY DEFAULT true CHECK (one);
+		ALTER TABLE jobs DROP shard; ALTER TABLE ended DROP shard; ALTER TABLE dropped DROP shard; ALTER TABLE batches DROP shard;
+		ALTER TABLE imports DROP shard; ALTER TABLE agents DROP shard; ALTER TABLE devices DROP shard;
+		CREATE UNIQUE INDEX agents_name ON agents (sha256(name)); CREATE UNIQUE INDEX devices_name ON devices (sha256(name));
+		DELETE FROM migrations WHERE version > 1`)
 	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}

@@ -27,10 +27,27 @@ type Kind struct {
 	// StandBy is Open for a tracker that waits while another one has the store, and calls standsBy once when it begins
 	// to; see postgres.Await. nil = nobody waits.
 	StandBy func(ctx context.Context, address string, standsBy func() error) (records.Store, error)
+	// Shard is StandBy for one of several shards of the store; see postgres.Options. nil = the store has one.
+	Shard func(ctx context.Context, address string, of Shard) (records.Store, error)
+	// Members counts the processes that serve shards of the store, with this one, under an id of its own.
+	Members func(address, id string) (Members, error)
 	// Source and Target open the store for a conversion: to read all that it keeps, or to copy that into it. nil = it
 	// keeps nothing that could be.
 	Source func(ctx context.Context, address, path string) (records.Stopped, error)
 	Target func(ctx context.Context, address, path string) (records.Target, error)
+}
+
+// Shard is one of several shards of a store.
+type Shard struct {
+	Index, Count int
+	// Reluctant says whether this process has its share of them already.
+	Reluctant func(ctx context.Context) bool
+}
+
+// Members counts those who serve shards; see postgres.Members.
+type Members interface {
+	Count(ctx context.Context) (int, error)
+	Leave()
 }
 
 // scheme is the part of a name or an address by which kinds are told apart.
@@ -66,6 +83,11 @@ func All() []Kind {
 			StandBy: func(ctx context.Context, address string, standsBy func() error) (records.Store, error) {
 				return opened(postgres.Await(ctx, address, postgres.Options{}, standsBy))
 			},
+			Shard: func(ctx context.Context, address string, of Shard) (records.Store, error) {
+				waits := func() error { return nil } // what answers meanwhile is there anyway
+				return opened(postgres.Await(ctx, address, postgres.Options{Shard: of.Index, Shards: of.Count, Reluctant: of.Reluctant}, waits))
+			},
+			Members: func(address, id string) (Members, error) { return postgres.NewMembers(address, id) },
 			Source: func(ctx context.Context, address, _ string) (records.Stopped, error) {
 				return stopped(postgres.OpenSource(ctx, address, postgres.Options{}))
 			},

@@ -111,10 +111,10 @@ func (e *Engine) granted(ctx context.Context, response *tilthv1.LeaseWorkRespons
 }
 
 // Heartbeat notes the signs of life of an agent and of the leases that it lists, and takes those back that it should
-// list and does not.
-func (e *Engine) Heartbeat(ctx context.Context, session string, listed []*tilthv1.LeaseToken) (*tilthv1.HeartbeatResponse, error) {
+// list and does not. wanted says that work for the agent waits in another shard.
+func (e *Engine) Heartbeat(ctx context.Context, session string, listed []*tilthv1.LeaseToken, wanted bool) (*tilthv1.HeartbeatResponse, error) {
 	e.mu.Lock()
-	response, lost, err := e.machine.Heartbeat(session, listed)
+	response, lost, err := e.machine.Heartbeat(session, listed, wanted)
 	if err != nil || len(lost) == 0 {
 		e.mu.Unlock()
 		return response, err

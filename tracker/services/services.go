@@ -30,6 +30,7 @@ type Services struct {
 	backups Backups
 	counts  Counts
 	log     *slog.Logger
+	shard   Shard
 }
 
 // Counts hear of what services did.
@@ -46,9 +47,9 @@ type Backups interface {
 	Begin() (end func(), ok bool)
 }
 
-// New returns services of an engine.
-func New(e *engine.Engine, backups Backups, counts Counts, log *slog.Logger) *Services {
-	return &Services{engine: e, backups: backups, counts: counts, log: log}
+// New returns services of an engine, which has a shard.
+func New(e *engine.Engine, shard Shard, backups Backups, counts Counts, log *slog.Logger) *Services {
+	return &Services{engine: e, shard: shard, backups: backups, counts: counts, log: log}
 }
 
 // Register adds the services to a server.

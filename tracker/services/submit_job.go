@@ -18,6 +18,9 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	if caller, is := access.From(ctx); is {
 		req.Spec.Owner = caller.Name
 	}
+	if err := s.shard.takes(req.GetSpec().GetOwner()); err != nil {
+		return nil, err
+	}
 	progress, err := firstProgress(ctx, s.engine.Store().Known, req.GetSpec())
 	if err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ type agent struct {
 	offers []class
 	turn   int
 	rest   rest.Record
+	// Work for it waits in another shard, as it said last.
+	wanted bool
 	// The session is void: the agent left, or was not heard of until its deadline.
 	gone bool
 	// Its place among those that are gone.

@@ -13,13 +13,16 @@ import (
 // Heartbeat notes the signs of life of an agent and of the leases that it lists. lost are leases that it does not list
 // though it should: they are to be taken back. Deadlines are not stored, so that a heartbeat costs the store nothing:
 // after a restart they begin anew.
-func (m *Machine) Heartbeat(session string, listed []*tilthv1.LeaseToken) (response *tilthv1.HeartbeatResponse, lost Lost, err error) {
+// wanted says that work for the agent waits in another shard.
+func (m *Machine) Heartbeat(session string, listed []*tilthv1.LeaseToken, wanted bool) (response *tilthv1.HeartbeatResponse, lost Lost, err error) {
 	a, err := m.live(session)
 	if err != nil {
 		return nil, nil, err
 	}
+	a.wanted = wanted
 	response = &tilthv1.HeartbeatResponse{
 		Dropped: m.renew(a, listed), Calibrate: m.toCalibrate(a), HeartbeatInterval: durationpb.New(m.heartbeatInterval()),
+		WorkWaits: m.waitsFor(a),
 	}
 	return response, m.unheard(a), nil
 }

@@ -56,6 +56,9 @@ func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *fairqueu
 			response = c.leaseBatch(w)
 		}
 		response.Lease = token
+		if c.cfg.Shards > 1 {
+			response.Weight = c.waitingWeight(q, w)
+		}
 		c.effects.Grant = &Grant{To: to, Response: response}
 		c.tell(Granted{a.spec.GetKind(), now.Sub(h.queued)})
 		return nil

@@ -22,6 +22,8 @@ type Config struct {
 	Artifacts Artifacts
 	// Requested returns the job that a request made, also one that has ended; records.ErrNotFound when none did.
 	Requested func(owner, requestID string) (jobID string, err error)
+	// Shards is how many shards the store has, of which this is one; 0 = 1.
+	Shards int
 	// Life is the store's, which distinguishes the names of this life's jobs and leases from those of another.
 	Life string
 	// HeartbeatInterval is how often agents are asked to report while they are few. LeaseTimeout is how long a lease

@@ -17,6 +17,7 @@ func (c *Change) EndTurns() {
 			c.endTurnsOf(c.queues[class])
 		}
 	}
+	c.endTurnElsewhere()
 }
 
 // endTurnsOf frees no more tuners than jobs wait for, those first that were held longest.

@@ -181,7 +181,7 @@ func (w *world) pass(d time.Duration, s signs) {
 				if s == lively {
 					listed = w.leasesOf(session)
 				}
-				_, lost, err := w.m.Heartbeat(session, listed)
+				_, lost, err := w.m.Heartbeat(session, listed, false)
 				if err != nil {
 					w.Fatal(err)
 				}

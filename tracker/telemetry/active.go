@@ -2,6 +2,15 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
+// Shards registers the metric that says how many shards there are.
+func Shards(reg prometheus.Registerer, count int) error {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tilth_tracker_shards", Help: "How many shards the store has, of which the tracker is one's.",
+	})
+	g.Set(float64(max(count, 1)))
+	return reg.Register(g)
+}
+
 // Active registers the metric that says whether a tracker serves, or stands by.
 func Active(reg prometheus.Registerer, serves bool) error {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -642,11 +642,13 @@ func (x *LeaseToken) GetLife() string {
 }
 
 type HeartbeatRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Leases        []*LeaseToken          `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	Leases  []*LeaseToken          `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
+	// Work for the agent waits in another shard of the farm: what it has held for a turn may be taken from it, in favour of that.
+	WantedElsewhere bool `protobuf:"varint,130,opt,name=wanted_elsewhere,json=wantedElsewhere,proto3" json:"wanted_elsewhere,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *HeartbeatRequest) Reset() {
@@ -693,6 +695,13 @@ func (x *HeartbeatRequest) GetLeases() []*LeaseToken {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetWantedElsewhere() bool {
+	if x != nil {
+		return x.WantedElsewhere
+	}
+	return false
+}
+
 type HeartbeatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Leases of the request that are no longer held (cancelled, lost): drop the work.
@@ -701,8 +710,10 @@ type HeartbeatResponse struct {
 	Calibrate bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
 	// How often to send a heartbeat from now on; absent = as before.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,60,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Work for the agent waits. Only trackers of several shards tell.
+	WorkWaits     bool `protobuf:"varint,130,opt,name=work_waits,json=workWaits,proto3" json:"work_waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeartbeatResponse) Reset() {
@@ -754,6 +765,13 @@ func (x *HeartbeatResponse) GetHeartbeatInterval() *durationpb.Duration {
 		return x.HeartbeatInterval
 	}
 	return nil
+}
+
+func (x *HeartbeatResponse) GetWorkWaits() bool {
+	if x != nil {
+		return x.WorkWaits
+	}
+	return false
 }
 
 type LeaseWorkRequest struct {
@@ -819,7 +837,10 @@ type LeaseWorkResponse struct {
 	//	*LeaseWorkResponse_Build
 	//	*LeaseWorkResponse_Measure
 	//	*LeaseWorkResponse_Run
-	Work          isLeaseWorkResponse_Work `protobuf_oneof:"work"`
+	Work isLeaseWorkResponse_Work `protobuf_oneof:"work"`
+	// The weights of the owners whose work waits in the tracker's shard for such agents, this work's owner among them: an agent asks
+	// shards in proportion to it. Only trackers of several shards tell.
+	Weight        float64 `protobuf:"fixed64,130,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -902,6 +923,13 @@ func (x *LeaseWorkResponse) GetRun() *RunWork {
 		}
 	}
 	return nil
+}
+
+func (x *LeaseWorkResponse) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
 }
 
 type isLeaseWorkResponse_Work interface {
@@ -2202,23 +2230,27 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x18\n" +
 	"\asubject\x18\x02 \x01(\tR\asubject\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\rR\aattempt\x12\x12\n" +
-	"\x04life\x18n \x01(\tR\x04life\"Z\n" +
+	"\x04life\x18n \x01(\tR\x04life\"\x86\x01\n" +
 	"\x10HeartbeatRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12,\n" +
-	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\"\xab\x01\n" +
+	"\x06leases\x18\x02 \x03(\v2\x14.tilth.v1.LeaseTokenR\x06leases\x12*\n" +
+	"\x10wanted_elsewhere\x18\x82\x01 \x01(\bR\x0fwantedElsewhere\"\xcb\x01\n" +
 	"\x11HeartbeatResponse\x12.\n" +
 	"\adropped\x18\x01 \x03(\v2\x14.tilth.v1.LeaseTokenR\adropped\x12\x1c\n" +
 	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\x12H\n" +
-	"\x12heartbeat_interval\x18< \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\"[\n" +
+	"\x12heartbeat_interval\x18< \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x1e\n" +
+	"\n" +
+	"work_waits\x18\x82\x01 \x01(\bR\tworkWaits\"[\n" +
 	"\x10LeaseWorkRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12-\n" +
-	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xfe\x01\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\x97\x02\n" +
 	"\x11LeaseWorkResponse\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12.\n" +
 	"\x06search\x18\x02 \x01(\v2\x14.tilth.v1.SearchWorkH\x00R\x06search\x12+\n" +
 	"\x05build\x18\x03 \x01(\v2\x13.tilth.v1.BuildWorkH\x00R\x05build\x121\n" +
 	"\ameasure\x18\x04 \x01(\v2\x15.tilth.v1.MeasureWorkH\x00R\ameasure\x12%\n" +
-	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunWorkH\x00R\x03runB\x06\n" +
+	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunWorkH\x00R\x03run\x12\x17\n" +
+	"\x06weight\x18\x82\x01 \x01(\x01R\x06weightB\x06\n" +
 	"\x04work\"e\n" +
 	"\n" +
 	"SearchWork\x12\x1f\n" +

@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// stream is the interceptor of streams. It is the outermost. Streams about a job or an artifact begin with their first
+// message, which tells where.
+func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	switch method {
+	case tilthv1.JobService_WatchJob_FullMethodName, tilthv1.ArtifactService_UploadArtifact_FullMethodName,
+		tilthv1.ArtifactService_DownloadArtifact_FullMethodName:
+		return &shardedStream{shards: s, ctx: ctx, open: func(ctx context.Context) (grpc.ClientStream, error) {
+			return open(ctx, desc, conn, method, opts...)
+		}}, nil
+	}
+	return open(ctx, desc, conn, method, opts...) // any shard's answer is the same
+}
+
+// shardedStream is a stream to one shard, to all of them, or to one after the other until one has what is asked for.
+// Like every stream it is used by one goroutine that sends and one that receives, and receives after it was sent.
+type shardedStream struct {
+	*shards
+	ctx  context.Context
+	open func(context.Context) (grpc.ClientStream, error)
+	to   []grpc.ClientStream // those that were begun
+	// next are the shards that are asked when the one before does not have it; request is what they are asked.
+	next    []int
+	request any
+}
+
+// begin begins the stream with its first message.
+func (s *shardedStream) begin(m any) error {
+	shard := shardNamed(s.ctx, m)
+	n := int(s.count.Load())
+	if n == 0 && shard < 0 {
+		return s.add(s.ctx)
+	}
+	if shard >= 0 {
+		return s.add(toShard(s.ctx, shard))
+	}
+	if _, is := m.(*tilthv1.DownloadArtifactRequest); is {
+		s.request = m
+		for shard := range n {
+			s.next = append(s.next, shard)
+		}
+		return s.goOn()
+	}
+	for shard := range n {
+		if err := s.add(toShard(s.ctx, shard)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shardedStream) add(ctx context.Context) error {
+	to, err := s.open(ctx)
+	if err == nil {
+		s.to = append(s.to, to)
+	}
+	return err
+}
+
+// goOn asks the next shard.
+func (s *shardedStream) goOn() error {
+	s.to = nil
+	err := s.add(toShard(s.ctx, s.next[0]))
+	s.next = s.next[1:]
+	return err
+}
+
+// SendMsg implements grpc.ClientStream.
+func (s *shardedStream) SendMsg(m any) error {
+	if s.to == nil {
+		if err := s.begin(m); err != nil {
+			return err
+		}
+	}
+	for _, to := range s.to {
+		if err := to.SendMsg(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RecvMsg implements grpc.ClientStream. Of several shards the answer is that of the last, if none failed.
+func (s *shardedStream) RecvMsg(m any) error {
+	if s.to == nil {
+		return status.Error(codes.Internal, "nothing was sent yet")
+	}
+	var last error
+	for _, to := range s.to {
+		err := to.RecvMsg(m)
+		if err != nil && !errors.Is(err, io.EOF) && len(s.to) > 1 {
+			return err
+		}
+		last = err
+	}
+	if len(s.next) == 0 || status.Code(last) != codes.NotFound {
+		s.next = nil // what was begun is not begun anew elsewhere
+		return last
+	}
+	if err := s.goOn(); err != nil {
+		return err
+	}
+	if err := s.to[0].SendMsg(s.request); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := s.to[0].CloseSend(); err != nil {
+		return err
+	}
+	return s.RecvMsg(m)
+}
+
+// CloseSend implements grpc.ClientStream.
+func (s *shardedStream) CloseSend() error {
+	for _, to := range s.to {
+		if err := to.CloseSend(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Header implements grpc.ClientStream.
+func (s *shardedStream) Header() (metadata.MD, error) {
+	if s.to == nil {
+		return metadata.MD{}, nil
+	}
+	return s.to[0].Header()
+}
+
+// Trailer implements grpc.ClientStream.
+func (s *shardedStream) Trailer() metadata.MD {
+	if s.to == nil {
+		return metadata.MD{}
+	}
+	return s.to[0].Trailer()
+}
+
+// Context implements grpc.ClientStream.
+func (s *shardedStream) Context() context.Context { return s.ctx }

@@ -1,0 +1,343 @@
+package tracker_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/tracker"
+	"github.com/tilth-dev/tilth/tracker/policy/quota"
+)
+
+// shardedFarm is a process that has all of several shards, each with a store in memory, and a connection to it as
+// agents and clients make it.
+type shardedFarm struct {
+	*testing.T
+	address string
+	site    string
+	conn    *grpc.ClientConn
+	jobs    tilthv1.JobServiceClient
+	agents  tilthv1.AgentServiceClient
+	devices tilthv1.DeviceServiceClient
+}
+
+func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
+	t.Helper()
+	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{
+		Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	for shard := range someShards {
+		metrics := prometheus.NewRegistry()
+		c := cfg
+		c.Store = memory.New(memory.Options{Life: records.NewLifeOf(shard)})
+		c.ArtifactsDir = filepath.Join(t.TempDir(), "artifacts")
+		c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)
+		c.Shard = tracker.Shard{Index: shard, Count: someShards}
+		one := must[*tracker.Tracker](t)(tracker.New(c))
+		host.Add(one, metrics)
+		parts.Go(func() {
+			if err := one.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	f := &shardedFarm{T: t, address: "unix:" + filepath.Join(t.TempDir(), "sock")}
+	rpc := must[net.Listener](t)(tracker.Listen(f.address))
+	web := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	f.site = "http://" + web.Addr().String()
+	parts.Go(func() {
+		if err := host.Serve(ctx, rpc, web); err != nil {
+			t.Error(err)
+		}
+	})
+	f.conn = must[*grpc.ClientConn](t)(agent.Dial(f.address))
+	f.jobs, f.agents = tilthv1.NewJobServiceClient(f.conn), tilthv1.NewAgentServiceClient(f.conn)
+	f.devices = tilthv1.NewDeviceServiceClient(f.conn)
+	t.Cleanup(func() {
+		f.conn.Close()
+		cancel()
+		parts.Wait()
+	})
+	return f
+}
+
+// plain is a connection that knows nothing of shards.
+func (f *shardedFarm) plain() *grpc.ClientConn {
+	f.Helper()
+	conn := must[*grpc.ClientConn](f)(grpc.NewClient(f.address, grpc.WithTransportCredentials(insecure.NewCredentials())))
+	f.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// at has calls of a plain connection be for a shard.
+func (f *shardedFarm) at(shard int) context.Context {
+	return metadata.AppendToOutgoingContext(f.Context(), wire.ShardHeader, strconv.Itoa(shard))
+}
+
+func (f *shardedFarm) join(name string, kind tilthv1.AgentKind) (session string) {
+	f.Helper()
+	joined := must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: agentSpec(name, kind)}))
+	return joined.GetSession()
+}
+
+func (f *shardedFarm) submit(request, owner string) *tilthv1.Job {
+	f.Helper()
+	s := spec("conv")
+	s.Owner = owner
+	return must[*tilthv1.SubmitJobResponse](f)(f.jobs.SubmitJob(f.Context(), &tilthv1.SubmitJobRequest{RequestId: request, Spec: s})).GetJob()
+}
+
+func (f *shardedFarm) lease(session string, wait time.Duration) *tilthv1.LeaseWorkResponse {
+	f.Helper()
+	return must[*tilthv1.LeaseWorkResponse](f)(f.agents.LeaseWork(f.Context(), &tilthv1.LeaseWorkRequest{Session: session, Wait: durationpb.New(wait)}))
+}
+
+func TestAnOwnerHasOneShard(t *testing.T) {
+	f := newSharded(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{Jobs: 2}}})
+	var owners []string
+	for i := range 9 {
+		owner := fmt.Sprint("team-", i)
+		owners = append(owners, owner)
+		first, second := f.submit("a", owner), f.submit("b", owner)
+		for _, j := range []*tilthv1.Job{first, second, f.submit("a", owner)} {
+			if got, want := wire.ShardOf(j.GetId()), wire.ShardOfOwner(owner, someShards); got != want {
+				t.Errorf("job %s of %s is in shard %d, want %d", j.GetId(), owner, got, want)
+			}
+		}
+		if again := f.submit("a", owner); again.GetId() != first.GetId() {
+			t.Errorf("a submission that is repeated makes %s beside %s", again.GetId(), first.GetId())
+		}
+		// Whatever tracker is asked, the owner has no more than its quota.
+		s := spec("conv")
+		s.Owner = owner
+		for shard := range someShards {
+			_, err := tilthv1.NewJobServiceClient(f.plain()).SubmitJob(f.at(shard), &tilthv1.SubmitJobRequest{RequestId: "c", Spec: s})
+			want := wire.ReasonQuota
+			if shard != wire.ShardOfOwner(owner, someShards) {
+				want = wire.ReasonOtherShard
+			}
+			if wire.Reason(err) != want {
+				t.Errorf("a third job of %s in shard %d: %v, want %s", owner, shard, err, want)
+			}
+		}
+		if got := must[*tilthv1.GetJobResponse](t)(f.jobs.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: second.GetId()})); got.GetJob().GetId() != second.GetId() {
+			t.Errorf("job %s is %v", second.GetId(), got)
+		}
+	}
+	var listed []string
+	for token := ""; ; {
+		page := must[*tilthv1.ListOwnersResponse](t)(f.jobs.ListOwners(t.Context(), &tilthv1.ListOwnersRequest{PageSize: 2, PageToken: token}))
+		for _, o := range page.GetOwners() {
+			listed = append(listed, o.GetName())
+		}
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if !slices.Equal(listed, owners) {
+		t.Errorf("the owners are listed as %v, want %v", listed, owners)
+	}
+}
+
+func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
+	f := newSharded(t, tracker.Config{})
+	session := f.join("board", tilthv1.AgentKind_AGENT_KIND_RUNNER)
+	if _, err := f.devices.CordonDevice(t.Context(), &tilthv1.CordonDeviceRequest{Name: "board", By: "ana", Reason: "smoke"}); err != nil {
+		t.Fatal(err)
+	}
+	everywhere := func(want tilthv1.DeviceState) {
+		t.Helper()
+		for shard := range someShards {
+			d, err := tilthv1.NewDeviceServiceClient(f.plain()).GetDevice(f.at(shard), &tilthv1.GetDeviceRequest{Name: "board"})
+			if err != nil || d.GetDevice().GetState() != want {
+				t.Errorf("in shard %d the device is %v, %v, want %v", shard, d.GetDevice().GetState(), err, want)
+			}
+		}
+	}
+	everywhere(tilthv1.DeviceState_DEVICE_STATE_CORDONED)
+	if _, err := f.devices.UncordonDevice(t.Context(), &tilthv1.UncordonDeviceRequest{Name: "board", By: "ana"}); err != nil {
+		t.Fatal(err)
+	}
+	everywhere(tilthv1.DeviceState_DEVICE_STATE_READY)
+	listed := must[*tilthv1.ListDevicesResponse](t)(f.devices.ListDevices(t.Context(), &tilthv1.ListDevicesRequest{}))
+	agents := must[*tilthv1.ListAgentsResponse](t)(f.agents.ListAgents(t.Context(), &tilthv1.ListAgentsRequest{}))
+	if len(listed.GetDevices()) != 1 || len(agents.GetAgents()) != 1 {
+		t.Errorf("%d devices and %d agents are listed", len(listed.GetDevices()), len(agents.GetAgents()))
+	}
+	if _, err := f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: session}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session})
+	if wire.Reason(err) != wire.ReasonVoidSession {
+		t.Errorf("the session of who left: %v", err)
+	}
+}
+
+// A request for work waits at all shards. When several have some at once, what is not taken waits for the next agent.
+func TestWorkOfTwoShardsIsHandedBackOnce(t *testing.T) {
+	f := newSharded(t, tracker.Config{})
+	session := f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER)
+	if work := f.lease(session, 0); work.GetLease() != nil {
+		t.Fatalf("there is work: %v", work)
+	}
+	leased := make(chan *tilthv1.LeaseWorkResponse)
+	go func() {
+		work, _ := f.agents.LeaseWork(f.Context(), &tilthv1.LeaseWorkRequest{Session: session, Wait: durationpb.New(time.Minute)})
+		leased <- work
+	}()
+	var submitted sync.WaitGroup
+	for shard := range someShards {
+		submitted.Go(func() { f.submit("r", ownerOf(shard)) })
+	}
+	submitted.Wait()
+	held := map[string]*tilthv1.LeaseToken{}
+	take := func(work *tilthv1.LeaseWorkResponse) {
+		if lease := work.GetLease(); lease != nil {
+			held[lease.GetSubject()] = lease
+		}
+	}
+	take(<-leased)
+	if len(held) != 1 {
+		t.Fatalf("the request that waited got %v", held)
+	}
+	// Heartbeats tell which leases arrived; one whose answer was lost is taken back after some.
+	for end := time.Now().Add(time.Minute); len(held) < someShards; {
+		if time.Now().After(end) {
+			t.Fatalf("only %d jobs were leased: %v", len(held), held)
+		}
+		take(f.lease(session, time.Second))
+		request := &tilthv1.HeartbeatRequest{Session: session}
+		for _, lease := range held {
+			request.Leases = append(request.Leases, lease)
+		}
+		answer := must[*tilthv1.HeartbeatResponse](t)(f.agents.Heartbeat(t.Context(), request))
+		if len(answer.GetDropped()) > 0 {
+			t.Fatalf("leases are dropped: %v", answer.GetDropped())
+		}
+	}
+	listed := must[*tilthv1.GetAgentResponse](t)(f.agents.GetAgent(t.Context(), &tilthv1.GetAgentRequest{Name: "tuner"}))
+	if a := listed.GetAgent(); a.GetFailed() != 0 || a.GetState() != tilthv1.AgentState_AGENT_STATE_BUSY {
+		t.Errorf("the tuner is %v, and %d leases failed", a.GetState(), a.GetFailed())
+	}
+}
+
+func TestATunerWhoseTurnIsOverGoesToAnotherShard(t *testing.T) {
+	f := newSharded(t, tracker.Config{SearchTurn: time.Millisecond})
+	session := f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER)
+	f.submit("r", ownerOf(1))
+	held := f.lease(session, 0).GetLease()
+	if held == nil {
+		t.Fatal("there is no work")
+	}
+	other := f.submit("r", ownerOf(2))
+	for end := time.Now().Add(time.Minute); held != nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the tuner keeps its job")
+		}
+		answer := must[*tilthv1.HeartbeatResponse](t)(f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session, Leases: []*tilthv1.LeaseToken{held}}))
+		if len(answer.GetDropped()) > 0 {
+			held = nil
+		}
+	}
+	if got := f.lease(session, 0).GetLease().GetSubject(); got != other.GetId() {
+		t.Errorf("the tuner goes on with %q, want %q", got, other.GetId())
+	}
+}
+
+func TestWhatIsUploadedForNoJobIsInAllShards(t *testing.T) {
+	f := newSharded(t, tracker.Config{})
+	client := artifact.NewClient(f.conn, nil, slog.New(slog.DiscardHandler))
+	path := filepath.Join(t.TempDir(), "package")
+	if err := os.WriteFile(path, []byte(strings.Repeat("package", 100_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ref := must[*tilthv1.ArtifactRef](t)(client.Upload(t.Context(), "package", path))
+	for shard := range someShards {
+		there, err := tilthv1.NewArtifactServiceClient(f.plain()).StatArtifact(f.at(shard), &tilthv1.StatArtifactRequest{Digest: ref.GetDigest()})
+		if err != nil || !there.GetComplete() {
+			t.Errorf("shard %d has %v, %v", shard, there, err)
+		}
+	}
+	stream := must[grpc.ServerStreamingClient[tilthv1.DownloadArtifactResponse]](t)(
+		tilthv1.NewArtifactServiceClient(f.conn).DownloadArtifact(t.Context(), &tilthv1.DownloadArtifactRequest{Digest: ref.GetDigest()}))
+	size := 0
+	for {
+		part, err := stream.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += len(part.GetData())
+	}
+	if size != 700_000 {
+		t.Errorf("%d bytes come back", size)
+	}
+	absent := must[grpc.ServerStreamingClient[tilthv1.DownloadArtifactResponse]](t)(
+		tilthv1.NewArtifactServiceClient(f.conn).DownloadArtifact(t.Context(), &tilthv1.DownloadArtifactRequest{Digest: records.Digest([]byte("none"))}))
+	if _, err := absent.Recv(); status.Code(err) != codes.NotFound {
+		t.Errorf("what no shard has: %v", err)
+	}
+}
+
+func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
+	f := newSharded(t, tracker.Config{})
+	conn := f.plain()
+	_, err := tilthv1.NewAgentServiceClient(conn).Join(t.Context(), &tilthv1.JoinRequest{Spec: agentSpec("old", tilthv1.AgentKind_AGENT_KIND_TUNER)})
+	if count, is := wire.Shard(err, wire.ReasonShards); !is || count != someShards || status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("an agent that knows no shards: %v", err)
+	}
+	for _, strange := range []string{"-1", "4", "x", ""} {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), wire.ShardHeader, strange)
+		if _, err := tilthv1.NewJobServiceClient(conn).ListOwners(ctx, &tilthv1.ListOwnersRequest{}); wire.Reason(err) != wire.ReasonShards {
+			t.Errorf("shard %q: %v", strange, err)
+		}
+	}
+	// What is about no job is for everybody.
+	if _, err := tilthv1.NewRecordServiceClient(conn).BestRecords(t.Context(), &tilthv1.BestRecordsRequest{Target: "cpu-1"}); err != nil {
+		t.Errorf("records: %v", err)
+	}
+}
+
+func TestPagesOfSeveralShards(t *testing.T) {
+	f := newSharded(t, tracker.Config{})
+	job := f.submit("r", ownerOf(3))
+	for path, want := range map[string]string{
+		"/readyz": "", "/healthz": "", "/metrics": `tilth_tracker_active{shard="3"} 1`, "/jobs/" + job.GetId(): job.GetId(), "/devices": "",
+	} {
+		answer := must[*http.Response](t)(http.Get(f.site + path))
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%s is %s, %v, without %q", path, answer.Status, err, want)
+		}
+	}
+}

@@ -1,0 +1,16 @@
+package services
+
+import (
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// Shard says which of how many shards services are of. The zero value is the only one.
+type Shard struct{ Index, Count int }
+
+// takes refuses a job of an owner whose jobs are in another shard.
+func (s Shard) takes(owner string) error {
+	if of := wire.ShardOfOwner(owner, s.Count); of != s.Index {
+		return wire.RefuseShard(wire.ReasonOtherShard, of, "jobs of owner %q are in shard %d, and this is shard %d", owner, of, s.Index)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package tracker_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+const someShards = 4
+
+// newRivals are two trackers of a database of several shards, once each has its share of them.
+func newRivals(t *testing.T) (a, b *rival) {
+	t.Helper()
+	_, database := database(t)
+	var artifacts []string
+	for range someShards {
+		artifacts = append(artifacts, t.TempDir())
+	}
+	a = newRivalOf(t, database, someShards, artifacts...)
+	a.has(someShards)
+	b = newRivalOf(t, database, someShards, artifacts...)
+	b.has(someShards / 2)
+	a.has(someShards / 2)
+	return a, b
+}
+
+// has waits until the tracker serves so many shards.
+func (r *rival) has(want int) {
+	r.Helper()
+	conn, err := grpc.NewClient(r.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer conn.Close()
+	jobs := tilthv1.NewJobServiceClient(conn)
+	var said error
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		count := 0
+		for shard := range someShards {
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), time.Second)
+			_, err := jobs.ListOwners(ctx, &tilthv1.ListOwnersRequest{})
+			cancel()
+			if err == nil {
+				count++
+			} else {
+				said = err
+			}
+		}
+		if count == want {
+			return
+		}
+		if time.Now().After(end) {
+			r.Fatalf("the tracker has %d shards, not %d: %v", count, want, said)
+		}
+	}
+}
+
+// ownerOf is an owner whose jobs are in a shard.
+func ownerOf(shard int) string {
+	for i := 0; ; i++ {
+		if owner := fmt.Sprint("team-", i); wire.ShardOfOwner(owner, someShards) == shard {
+			return owner
+		}
+	}
+}
+
+// Two trackers share a database, and agents have one connection to both: they get work of all shards. One tracker is
+// killed and the other stopped amid the jobs, and each time the other has all shards within a moment: no trial is lost
+// or recorded twice, and no job notices but by a pause.
+func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
+	t.Parallel() // much of it waits
+	a, b := newRivals(t)
+	conn, err := agent.Dial(b.address() + "," + a.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // which bounds a hang
+	defer cancel()
+	w := &workers{conn: conn, dir: t.TempDir()}
+	uploader := artifact.NewClient(conn, nil, w.logger())
+	w.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
+		return uploader.Upload(ctx, "candidates", path)
+	}
+	living, stopAgents := context.WithCancel(ctx)
+	var agents, watches sync.WaitGroup
+	defer agents.Wait()
+	defer stopAgents()
+	runWorkers(living, t, &agents, w)
+	var events atomic.Int64
+	var seen [2 * someShards][]*tilthv1.JobEvent
+	var watched [2 * someShards]error
+	// A job of an owner of each shard.
+	submit := func(round int) {
+		for shard := range someShards {
+			n := round*someShards + shard
+			s := spec("conv")
+			s.Owner = ownerOf(shard)
+			request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprint("r", round), Spec: s}
+			submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := submitted.GetJob().GetId()
+			if wire.ShardOf(id) != shard {
+				t.Errorf("the job of %s is %s", s.GetOwner(), id)
+			}
+			watches.Go(func() {
+				watched[n] = agent.Watch(ctx, conn, w.logger(), id, 0, func(e *tilthv1.JobEvent) error {
+					seen[n] = append(seen[n], e)
+					events.Add(1)
+					return nil
+				})
+			})
+		}
+	}
+	reached := func(n int64) {
+		for events.Load() < n {
+			if ctx.Err() != nil {
+				t.Fatalf("only %d events came", events.Load())
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	submit(0)
+	reached(50)
+	began := time.Now()
+	a.kill()
+	b.has(someShards)
+	t.Logf("taken over %v after a kill", time.Since(began))
+	a.start()
+	a.has(someShards / 2)
+	b.has(someShards / 2)
+	before := events.Load()
+	submit(1)
+	reached(before + 100)
+	began = time.Now()
+	b.signal(syscall.SIGSTOP)
+	a.has(someShards)
+	t.Logf("taken over %v after a stop", time.Since(began))
+	b.signal(syscall.SIGCONT)
+	b.refusesShards()
+	watches.Wait()
+	for n := range seen {
+		if watched[n] != nil {
+			t.Fatalf("job %d: %v", n, watched[n])
+		}
+		check(t, seen[n])
+	}
+	listed, err := tilthv1.NewJobServiceClient(conn).ListJobs(ctx, &tilthv1.ListJobsRequest{})
+	if err != nil || len(listed.GetJobs()) != len(seen) {
+		t.Errorf("%d jobs are listed, %v", len(listed.GetJobs()), err)
+	}
+}
+
+// refusesShards has a tracker that lost its shards while it stood still change nothing of them, until it has them
+// again.
+func (r *rival) refusesShards() {
+	r.Helper()
+	conn, err := grpc.NewClient(r.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer conn.Close()
+	for shard := range someShards {
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), 20*time.Second)
+		s := spec("conv")
+		s.Owner = ownerOf(shard)
+		_, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r0", Spec: s})
+		cancel()
+		if err != nil && status.Code(err) != codes.Unavailable { // it repeats what was submitted, at most
+			r.Errorf("a tracker that was taken over submits a job: %v", err)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package state
+
+import (
+	"maps"
+	"slices"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// What a machine that has one of several shards tells agents, who have a session with each, and hears of the others
+// through them.
+
+// waitingWeight sums up the weights of the owners whose work waits in a queue, and of the owner of what was just
+// taken from it.
+func (m *Machine) waitingWeight(q *queue, taken work) float64 {
+	weight := func(owner string) float64 { return m.cfg.Shares.Of(owner).Weight }
+	own := taken.parent().spec.GetOwner()
+	sum := weight(own)
+	q.work.EachWaiting(func(owner string, _ int) {
+		if owner != own {
+			sum += weight(owner)
+		}
+	})
+	return sum
+}
+
+// waitsFor says whether work waits that an agent could be given.
+func (m *Machine) waitsFor(a *agent) bool {
+	return m.cfg.Shards > 1 && slices.ContainsFunc(a.offers, func(c class) bool {
+		q := m.queues[c]
+		return q != nil && q.work.Len() > 0
+	})
+}
+
+// endTurnElsewhere takes a job from a tuner that has held it for a turn while jobs wait for the tuner in another
+// shard: one at most, since what waits there may be one job that many tuners hear of.
+func (c *Change) endTurnElsewhere() {
+	for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
+		if class.kind != tilthv1.AgentKind_AGENT_KIND_TUNER {
+			continue
+		}
+		for _, l := range c.queues[class].held() {
+			if l.agent.wanted && c.cfg.Clock().Sub(l.granted) >= c.cfg.SearchTurn {
+				l.agent.wanted = false
+				c.giveUpTurn(l.work.(*job))
+				return
+			}
+		}
+	}
+}
