@@ -104,7 +104,8 @@ func (a *active) done(shard int, at string, err error) {
 	defer a.mu.Unlock()
 	s := a.seat(shard)
 	switch {
-	case standsBy(err) || status.Code(err) == codes.DeadlineExceeded:
+	case standsBy(err) || status.Code(err) == codes.DeadlineExceeded, wire.Reason(err) == wire.ReasonStoreAway:
+		// One that does not reach its database may have lost it to another one, of which it does not hear.
 		a.times++
 		s.turnedAway[at] = a.times
 		if s.serving == at {
@@ -122,7 +123,7 @@ const (
 	// connectTime is for how long a call that a tracker refused since it stands by is made again: there may be another
 	// address, to which there is no connection yet.
 	connectTime = 500 * time.Millisecond
-	// takeoverTime is the same where several addresses are known: one of them is about to take over.
+	// takeoverTime is the same where several trackers are known of: one of them is about to take over.
 	takeoverTime = 5 * time.Second
 	// askEvery is the pause once all have refused.
 	askEvery = 50 * time.Millisecond
@@ -132,6 +133,10 @@ const (
 // one at once, and for some time.
 func askNext(patience time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		patience := patience
+		if shardIn(ctx) >= 0 { // a farm of several shards has several trackers, or is about to
+			patience = takeoverTime
+		}
 		asked := map[string]bool{}
 		for begin := time.Now(); ; {
 			var by peer.Peer

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -10,10 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records/memory"
@@ -143,5 +146,43 @@ func TestListsOfAddressesAreChecked(t *testing.T) {
 		if _, err := agent.Dial(addresses); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", addresses, err)
 		}
+	}
+}
+
+// away is a tracker that does not reach its database, which another one may have meanwhile.
+func away(t *testing.T, address string) string {
+	t.Helper()
+	lis, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "the server of the database is away")
+	}))
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(lis) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return lis.Addr().String()
+}
+
+func TestATrackerThatIsCutOffFromItsDatabaseKeepsNoCallers(t *testing.T) {
+	f := newFarm(t)
+	serves, cut := "unix:"+filepath.Join(f.dir, "sock"), "unix:"+away(t, filepath.Join(t.TempDir(), "s"))
+	conn, err := agent.Dial(cut + "," + serves)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = retry.Do(t.Context(), discard, retry.Policy{First: time.Millisecond}, "list", func(ctx context.Context) error {
+		_, err := tilthv1.NewJobServiceClient(conn).ListJobs(ctx, &tilthv1.ListJobsRequest{})
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

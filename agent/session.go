@@ -137,13 +137,16 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 // slot asks for work and does it, one lease after another.
 func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc) {
 	backoff := retry.Backoff{Policy: s.cfg.policy()}
-	for asking.Err() == nil {
-		work, err := s.ask(asking)
+	for next := asking; asking.Err() == nil; {
+		work, err := s.ask(next)
+		next = asking
 		switch {
 		case err == nil:
 			backoff.Reset()
 			if work.GetLease() != nil {
+				began := time.Now()
 				s.handle(life, work)
+				next = after(asking, work.GetLease().GetSubject(), time.Since(began))
 			}
 		case wire.Reason(err) == wire.ReasonVoidSession:
 			end(ErrVoidSession)

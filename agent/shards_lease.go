@@ -17,10 +17,13 @@ import (
 )
 
 // turns are those of the shards in giving work to the agents of a connection: by the weights of the owners who wait
-// in each, as in a shard by those of each owner (start-time fair queueing).
+// in each, and by the time that leases take, as in a shard those of owners are (start-time fair queueing).
 type turns struct {
 	mu      sync.Mutex
 	virtual float64
+	held    map[string]turn // by the lease's subject
+	// seconds is what a lease of each shard takes: the moving average, which it is charged at first.
+	seconds [wire.MostShards]float64
 	tags    [wire.MostShards]float64
 	failed  [wire.MostShards]time.Time // when each did not answer last, or refused
 }
@@ -41,15 +44,66 @@ func (t *turns) order(n int) (order []int) {
 	return order
 }
 
+// turn is what a shard was charged for a lease.
+type turn struct {
+	shard           int
+	seconds, weight float64
+}
+
+// mostTurns bounds the leases that are remembered; an agent has a handful.
+const mostTurns = 4096
+
 // served notes that a shard gave work, where owners of so much weight wait. One that had none earns nothing by it.
-func (t *turns) served(shard int, weight float64) {
+func (t *turns) served(shard int, r *tilthv1.LeaseWorkResponse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.virtual = max(t.virtual, t.tags[shard])
-	if weight <= 0 {
-		weight = 1
+	of := turn{shard: shard, seconds: t.seconds[shard], weight: r.GetWeight()}
+	if of.weight <= 0 {
+		of.weight = 1
 	}
-	t.tags[shard] = t.virtual + 1/weight
+	if of.seconds == 0 {
+		of.seconds = 1
+	}
+	t.tags[shard] = t.virtual + of.seconds/of.weight
+	if t.held == nil || len(t.held) >= mostTurns {
+		t.held = map[string]turn{}
+	}
+	t.held[r.GetLease().GetSubject()] = of
+}
+
+// averaged is the part of a lease in the moving average of its shard's.
+const averaged = 0.2
+
+// ended puts right what a lease was charged, which took so long.
+func (t *turns) ended(subject string, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of, is := t.held[subject]
+	if !is {
+		return
+	}
+	delete(t.held, subject)
+	seconds := took.Seconds()
+	t.tags[of.shard] += (seconds - of.seconds) / of.weight
+	if t.seconds[of.shard] == 0 {
+		t.seconds[of.shard] = seconds
+	}
+	t.seconds[of.shard] += averaged * (seconds - t.seconds[of.shard])
+}
+
+// endedKey is where the context of a request for work has the lease that its slot has ended.
+type endedKey struct{}
+
+// endedLease is a lease that an agent held for some time.
+type endedLease struct {
+	subject string
+	took    time.Duration
+}
+
+// after says which lease the one who asks for work has ended.
+func after(ctx context.Context, subject string, took time.Duration) context.Context {
+	return context.WithValue(ctx, endedKey{}, endedLease{subject, took})
 }
 
 // silent notes that a shard did not answer, or refused.
@@ -68,6 +122,9 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 	if err != nil {
 		return err
 	}
+	if ended, is := ctx.Value(endedKey{}).(endedLease); is {
+		c.turns.ended(ended.subject, ended.took)
+	}
 	into := c.reply.(*tilthv1.LeaseWorkResponse)
 	ask := func(ctx context.Context, shard int, wait *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error) {
 		wait.Session = sessions[shard]
@@ -82,7 +139,7 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 		case wire.Reason(err) == wire.ReasonVoidSession || ctx.Err() != nil:
 			return err
 		case err == nil && r.GetLease() != nil:
-			c.turns.served(shard, r.GetWeight())
+			c.turns.served(shard, r)
 			proto.Reset(into)
 			proto.Merge(into, r)
 			return nil
@@ -124,7 +181,7 @@ func (c *sharded) await(
 			return
 		}
 		taken = true
-		c.turns.served(shard, r.GetWeight())
+		c.turns.served(shard, r)
 		proto.Reset(into)
 		proto.Merge(into, r)
 	}

@@ -1,37 +1,61 @@
 package agent
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
 
-func TestShardsTakeTurnsByTheWeightsOfWhoWaits(t *testing.T) {
-	weights := map[int]float64{0: 1, 1: 3, 3: 2} // shard 2 has no work
-	var s turns
-	served := map[int]int{}
-	next := func() (shard int) {
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// farmOf is what shards have for an agent, by shard: the weights of the owners who wait, and how long leases take.
+type farmOf map[int]struct {
+	weight float64
+	takes  time.Duration
+}
+
+// play has an agent do so many leases, and says for how long it worked for each shard.
+func (f farmOf) play(t *testing.T, s *turns, leases int) (worked [4]time.Duration) {
+	t.Helper()
+	for n := range leases {
+		at := -1
 		for _, shard := range s.order(4) {
-			if weights[shard] > 0 {
-				s.served(shard, weights[shard])
-				return shard
+			if f[shard].weight > 0 {
+				at = shard
+				break
 			}
 		}
-		t.Fatal("no shard has work")
-		return 0
+		if at < 0 {
+			t.Fatal("no shard has work")
+		}
+		subject := fmt.Sprint(n)
+		s.served(at, &tilthv1.LeaseWorkResponse{Lease: &tilthv1.LeaseToken{Subject: subject}, Weight: f[at].weight})
+		s.ended(subject, f[at].takes)
+		worked[at] += f[at].takes
 	}
-	for range 600 {
-		served[next()]++
-	}
-	for shard, want := range map[int]int{0: 100, 1: 300, 2: 0, 3: 200} {
-		if got := served[shard]; got < want-2 || got > want+2 {
-			t.Errorf("shard %d is served %d times of 600, want %d", shard, got, want)
+	return worked
+}
+
+func TestShardsTakeTurnsByTheWeightsOfWhoWaits(t *testing.T) {
+	farm := farmOf{0: {1, time.Second}, 1: {3, 4 * time.Second}, 3: {2, time.Second / 2}} // shard 2 has no work
+	var s turns
+	farm.play(t, &s, 100) // until it knows how long leases take
+	check := func(want map[int]float64) {
+		t.Helper()
+		worked := farm.play(t, &s, 2000)
+		var all time.Duration
+		for _, w := range worked {
+			all += w
+		}
+		for shard, part := range want {
+			if got := float64(worked[shard]) / float64(all); got < part-0.02 || got > part+0.02 {
+				t.Errorf("shard %d has %.3f of the time, want %.3f", shard, got, part)
+			}
 		}
 	}
-	weights[2] = 6 // that it had no work before earns it nothing
-	clear(served)
-	for range 120 {
-		served[next()]++
-	}
-	if served[2] < 57 || served[2] > 63 {
-		t.Errorf("a shard that has work again is served %d times of 120, want 60", served[2])
-	}
+	check(map[int]float64{0: 1. / 6, 1: 3. / 6, 2: 0, 3: 2. / 6})
+	farm[2] = farm[0] // that it had no work before earns it nothing
+	check(map[int]float64{0: 1. / 7, 1: 3. / 7, 2: 1. / 7, 3: 2. / 7})
 }
 
 func TestAShardThatDoesNotAnswerIsPassedOver(t *testing.T) {

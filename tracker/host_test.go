@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -49,7 +51,7 @@ type shardedFarm struct {
 func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	t.Helper()
 	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{
-		Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Security: cfg.Security, Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
@@ -324,6 +326,47 @@ func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
 	// What is about no job is for everybody.
 	if _, err := tilthv1.NewRecordServiceClient(conn).BestRecords(t.Context(), &tilthv1.BestRecordsRequest{Target: "cpu-1"}); err != nil {
 		t.Errorf("records: %v", err)
+	}
+}
+
+// Whoever calls, and for whichever shard, passes one gate.
+func TestShardsAskWhoCalls(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.json")
+	secrets := map[string]string{}
+	for name, role := range map[string]access.Role{"ana": access.Client, "bob": access.Client, "board": access.Agent, "other": access.Agent} {
+		secret, _, err := tokens.Create(path, tokens.Request{Name: name, Role: role}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[name] = secret
+	}
+	f := newSharded(t, tracker.Config{Security: tracker.Security{Tokens: must[*tokens.File](t)(tokens.Open(path, slog.New(slog.DiscardHandler), nil))}})
+	as := func(name string) context.Context {
+		return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+secrets[name])
+	}
+	if _, err := f.jobs.ListOwners(t.Context(), &tilthv1.ListOwnersRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("nobody in particular: %v", err)
+	}
+	s := spec("conv")
+	s.Owner = "bob" // which counts only where nobody is asked
+	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(as("ana"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})).GetJob()
+	if got, want := wire.ShardOf(job.GetId()), wire.ShardOfOwner("ana", someShards); got != want || job.GetSpec().GetOwner() != "ana" {
+		t.Errorf("the job of ana is in shard %d, want %d, and of %q", got, want, job.GetSpec().GetOwner())
+	}
+	if _, err := f.jobs.CancelJob(as("bob"), &tilthv1.CancelJobRequest{JobId: job.GetId()}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("bob cancels the job of ana: %v", err)
+	}
+	joined := must[*tilthv1.JoinResponse](t)(f.agents.Join(as("board"), &tilthv1.JoinRequest{Spec: agentSpec("board", tilthv1.AgentKind_AGENT_KIND_TUNER)}))
+	_, err := f.agents.Heartbeat(as("other"), &tilthv1.HeartbeatRequest{Session: joined.GetSession()})
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("another agent keeps the session alive: %v", err)
+	}
+	request := &tilthv1.LeaseWorkRequest{Session: joined.GetSession()}
+	if work := must[*tilthv1.LeaseWorkResponse](t)(f.agents.LeaseWork(as("board"), request)); work.GetLease().GetSubject() != job.GetId() {
+		t.Errorf("the tuner gets %v", work)
+	}
+	if _, err := f.jobs.CancelJob(as("ana"), &tilthv1.CancelJobRequest{JobId: job.GetId()}); err != nil {
+		t.Errorf("ana cancels her job: %v", err)
 	}
 }
 

@@ -1,0 +1,41 @@
+package main
+
+import "slices"
+
+// shards are mutations of what is said of trackers that share a database.
+var shards = slices.Concat(
+	in("agent", []mutation{
+		{
+			name: "shards take turns whoever waits in them", file: "shards_lease.go",
+			from: "if of.weight <= 0 {", to: "if of.weight >= 0 {",
+			test: "TestShardsTakeTurnsByTheWeightsOfWhoWaits",
+		},
+		{
+			name: "shards take turns however long their leases take", file: "shards_lease.go",
+			from: "t.tags[of.shard] += (seconds - of.seconds) / of.weight", to: "t.tags[of.shard] += 0 * seconds",
+			test: "TestShardsTakeTurnsByTheWeightsOfWhoWaits",
+		},
+	}),
+	[]mutation{
+		{
+			name: "what is told of a device is told one shard", pkg: "./tracker", file: "agent/shards.go",
+			from: "c.invoke(toShard(ctx, shard), request(shard), replies[shard])", to: "c.invoke(toShard(ctx, 0), request(shard), replies[shard])",
+			test: "TestWhatIsToldOfADeviceHoldsInAllShards",
+		},
+		{
+			name: "a shard takes jobs of all owners", pkg: "./tracker", file: "tracker/services/shard.go",
+			from: "of != s.Index", to: "of < 0",
+			test: "TestAnOwnerHasOneShard",
+		},
+		{
+			name: "a tuner keeps its job while those of another shard wait", pkg: "./tracker", file: "tracker/state/shard.go",
+			from: "if l.agent.wanted && ", to: "if l.agent.gone && ",
+			test: "TestATunerWhoseTurnIsOverGoesToAnotherShard",
+		},
+		{
+			name: "work that waits in a shard is not told", pkg: "./tracker", file: "tracker/state/shard.go",
+			from: "q != nil && q.work.Len() > 0", to: "q != nil && q.work.Len() < 0",
+			test: "TestATunerWhoseTurnIsOverGoesToAnotherShard",
+		},
+	},
+)
