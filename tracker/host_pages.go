@@ -46,7 +46,7 @@ func (c hostConn) to(method string, request any) (*hosted, error) {
 	if one := c.of(shard); one != nil {
 		return one, nil
 	}
-	if method == tilthv1.JobService_GetJob_FullMethodName {
+	if method == tilthv1.JobService_GetJob_FullMethodName || method == tilthv1.JobService_WatchJob_FullMethodName {
 		return all[0], nil
 	}
 	return nil, errElsewhere(shard)

@@ -3,13 +3,20 @@ package tracker_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,6 +27,8 @@ import (
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 const someShards = 4
@@ -186,6 +195,44 @@ func (r *rival) refusesShards() {
 		cancel()
 		if err != nil && status.Code(err) != codes.Unavailable { // it repeats what was submitted, at most
 			r.Errorf("a tracker that was taken over submits a job: %v", err)
+		}
+	}
+}
+
+// A tracker's pages show jobs that another one has, as they are stored.
+func TestAPageShowsTheJobOfAnotherTracker(t *testing.T) {
+	_, address := database(t)
+	open := func(shard int) *tracker.Tracker {
+		t.Helper()
+		store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{Shard: shard, Shards: 2}))
+		t.Cleanup(func() { store.Close() })
+		return must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: shard, Count: 2}}))
+	}
+	here, other := open(0), open(1)
+	s := spec("conv")
+	for s.Owner = "team"; wire.ShardOfOwner(s.GetOwner(), 2) != 1; {
+		s.Owner += "x"
+	}
+	job := must[*tilthv1.SubmitJobResponse](t)(other.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})).GetJob()
+	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}))
+	host.Add(here, prometheus.NewRegistry())
+	web := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	rpc := must[net.Listener](t)(tracker.Listen("unix:" + filepath.Join(t.TempDir(), "sock")))
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- host.Serve(ctx, rpc, web) }()
+	defer func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, path := range []string{"/jobs", "/jobs/" + job.GetId(), "/jobs/" + job.GetId() + "/tasks/0"} {
+		answer := must[*http.Response](t)(http.Get("http://" + web.Addr().String() + path))
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), job.GetId()) {
+			t.Errorf("%s is %s, %v", path, answer.Status, err)
 		}
 	}
 }

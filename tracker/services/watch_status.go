@@ -17,6 +17,9 @@ const statusEvery = time.Second
 func (w *watcher) sendStatus() error {
 	var now *tilthv1.JobStatus
 	w.engine.Read(func(m *state.Machine) { now = m.Status(w.jobID) })
+	if now == nil && w.shard.elsewhere(w.jobID) { // of which nothing more is to come here
+		now = &tilthv1.JobStatus{}
+	}
 	queued := now.GetWait().GetReason() == tilthv1.WaitReason_WAIT_REASON_TURN
 	if queued && !w.queued {
 		now.Wait = nil
