@@ -343,3 +343,37 @@ func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 		t.Errorf("the open jobs are %v, %v", jobs, err)
 	}
 }
+
+// A tracker that stands still amid a transaction which has the records to itself holds up the others until its shard
+// is taken over, and not longer.
+func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
+	dbs, address := newShards(t, 2)
+	dbs[1].Close()
+	do(t, address, "UPDATE tilth.heartbeat SET beats = 5 WHERE shard = 1")
+	release := hold(t, address, fmt.Sprintf("SELECT pg_advisory_lock(%d), pg_advisory_xact_lock(%d)", 1<<40|0x74696c7468, 1<<56|0x74696c7468))
+	defer release()
+	dbs[0].Close()
+	first, err := postgres.Open(address, postgres.Options{Shards: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	pending := first.Commit(numbered(1))
+	taken := make(chan error, 1)
+	go func() {
+		second, err := postgres.Await(t.Context(), address, postgres.Options{Shard: 1, Shards: 2}, func() error { return nil })
+		if err == nil {
+			err = second.Close()
+		}
+		taken <- err
+	}()
+	if err := await(t, taken); err != nil {
+		t.Fatal(err)
+	}
+	if err := pending.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := stored(t, first); n != 1 {
+		t.Errorf("there are %d writes", n)
+	}
+}
