@@ -73,6 +73,7 @@ chaos: ## faults against farms of real processes, power cuts too, and whether pr
 	@scripts/packages.sh test
 	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 1h -real $(REAL) -cuts 30 \
 		-farms $(FARMS) -keep $(CURDIR)/.tools/chaos
+	$(GO) test ./tracker -run TestTrackersThatShareADatabaseOutliveFaults -timeout 0 -v -args -shard-seed $(SEED) -shard-faults $(ROUNDS)
 
 bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench peers

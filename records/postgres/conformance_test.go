@@ -62,6 +62,9 @@ var kind = storetest.Kind{
 	Keeps: true,
 }
 
-func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) { storetest.Test(t, kind) }
+func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) {
+	t.Parallel() // it waits for the disk, mostly
+	storetest.Test(t, kind)
+}
 
 func TestTheDatabaseIsWholeAfterAProcessWasKilled(t *testing.T) { storetest.TestCrash(t, kind) }

@@ -43,6 +43,7 @@ func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 }
 
 func TestAShardKeepsWhatStoresPromise(t *testing.T) {
+	t.Parallel() // it waits for the disk, mostly
 	storetest.Test(t, storetest.Kind{Open: openSecondShard, Keeps: true})
 }
 
