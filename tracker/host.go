@@ -26,6 +26,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker/services"
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 	"github.com/tilth-dev/tilth/tracker/web"
 )
@@ -150,10 +151,9 @@ var anyShard = []string{
 	tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.RecordService_ListRecords_FullMethodName,
 	tilthv1.RecordService_ImportRecords_FullMethodName,
 	tilthv1.AdminService_BackupStore_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
-	healthv1.Health_Check_FullMethodName, healthv1.Health_List_FullMethodName, healthv1.Health_Watch_FullMethodName,
 }
 
-// called is the shard that a call is for.
+// called is the shard that a call is for; nil when it needs none, as those about health.
 func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 	named := header.Get(wire.ShardHeader)
 	if len(named) == 1 {
@@ -173,10 +173,10 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 	if all := h.all(); len(all) > 0 {
 		return all[0], nil
 	}
-	if !tilthMethod(method) {
-		return nil, nil //nolint:nilnil // health and reflection need no shard
+	if tilthMethod(method) {
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
 	}
-	return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+	return nil, nil
 }
 
 type hostedKey struct{}
@@ -348,6 +348,9 @@ func (h *Host) tellHealth(ctx context.Context) error {
 		}
 		cancel()
 		h.health.SetServingStatus("", status)
+		if all := h.all(); len(all) > 0 { // agents are those of every shard
+			services.TellKinds(all[0].engine, h.health)
+		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():

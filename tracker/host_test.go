@@ -2,6 +2,7 @@ package tracker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -292,7 +293,7 @@ func TestWhatIsUploadedForNoJobIsInAllShards(t *testing.T) {
 	size := 0
 	for {
 		part, err := stream.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -48,7 +48,7 @@ var database = in("records/postgres", []mutation{
 		test: "TestAShardThatIsTakenOverWritesNothing",
 	},
 	{
-		name: "what a shard remembers of the records that all change", file: "shards.go",
+		name: "what a shard remembers of the records that all change", file: "common.go",
 		from: "\tclear(t.groups.known)\n\tt.groups.last = 0", to: "\tt.groups.last = 0",
 		test: "TestShardsShareTheRecords",
 	},

@@ -9,7 +9,7 @@
 // heartbeat.go and await.go.
 //
 // A database may have several shards, each with jobs, agents and devices of its own, and then a process has a shard of
-// it: what is said here of a database is so of each. The records are common to all. See shards.go.
+// it: what is said here of a database is so of each. The records are common to all. See shards.go and common.go.
 //
 // One goroutine writes; whatever was handed in while it was busy goes into the next transaction together. When the
 // server is away it waits, and goes on when it is back. Each transaction has a number, which it writes, too: where a

@@ -15,7 +15,7 @@ import (
 type groups struct {
 	known map[records.Group]*group
 	last  int32 // the largest number that a group has or, of one that is lost, records have; 0 = not known
-	// numbers are those of groups that exist, also where nothing else is remembered of them: see txn.share.
+	// numbers are those of groups that exist, also where nothing else is remembered of them: see common.go.
 	numbers map[records.Group]int32
 }
 

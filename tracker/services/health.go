@@ -40,6 +40,11 @@ func updateHealth(ctx context.Context, e *engine.Engine, server *health.Server) 
 	ctx, cancel := context.WithTimeout(ctx, 2*healthInterval)
 	defer cancel()
 	server.SetServingStatus("", serving(e.Ready(ctx) == nil))
+	TellKinds(e, server)
+}
+
+// TellKinds brings up to date what a server of gRPC's health service says of what needs agents.
+func TellKinds(e *engine.Engine, server *health.Server) {
 	var present map[tilthv1.AgentKind]bool
 	e.Read(func(m *state.Machine) { present = m.Kinds() })
 	for kind, name := range needs {
