@@ -50,7 +50,7 @@ var database = in("records/postgres", []mutation{
 	{
 		name: "what a shard remembers of the records that all change", file: "common.go",
 		from: "\tclear(t.groups.known)\n\tt.groups.last = 0", to: "\tt.groups.last = 0",
-		test: "TestShardsShareTheRecords",
+		test: "TestAShardLearnsOfTheBestThatAnotherFound",
 	},
 	{
 		name: "what became of a commit is asked without waiting for the standby", file: "tracker.go",

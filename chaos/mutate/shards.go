@@ -12,7 +12,7 @@ var shards = slices.Concat(
 		},
 		{
 			name: "shards take turns however long their leases take", file: "shards_lease.go",
-			from: "t.tags[of.shard] += (seconds - of.seconds) / of.weight", to: "t.tags[of.shard] += 0 * seconds",
+			from: "seconds := took.Seconds()", to: "seconds := took.Seconds()/took.Seconds()",
 			test: "TestShardsTakeTurnsByTheWeightsOfWhoWaits",
 		},
 	}),

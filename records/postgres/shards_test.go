@@ -378,3 +378,34 @@ func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
 		t.Errorf("there are %d writes", n)
 	}
 }
+
+// What a tracker remembers of the best records is what it found itself, and others may have found better ones.
+func TestAShardLearnsOfTheBestThatAnotherFound(t *testing.T) {
+	dbs, _ := newShards(t, 2)
+	add := func(shard int, second int64, latency float64, more func(*records.Write)) {
+		t.Helper()
+		w := &records.Write{}
+		w.AppendTrials("job", "cpu", records.Digest([]byte("conv")), []*tilthv1.JobEvent{{Sequence: uint64(second), Event: &tilthv1.JobEvent_Trial{
+			Trial: &tilthv1.TrialRecorded{Measurement: storetest.Record("cpu", "conv", second, latency).GetMeasurement(), BatchId: "job.0"},
+		}}})
+		more(w)
+		if err := dbs[shard].Commit(w).Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing := func(*records.Write) {}
+	submission := func(w *records.Write) {
+		w.PutNew("job", records.RequestKey("ana", "r"), &records.NewJob{Spec: []byte{}})
+	}
+	add(0, 1, 3, nothing)
+	add(1, 2, 1, nothing)
+	add(0, 3, 2, submission) // which has the records to itself
+	add(1, 4, 2.5, nothing)
+	add(0, 5, 2.2, nothing)
+	for shard, db := range dbs {
+		best, err := db.BestAllowed("cpu", records.Digest([]byte("conv")), "")
+		if err != nil || best.GetMeasurement().GetLatencySeconds() != 1 {
+			t.Errorf("shard %d has the best %v, %v", shard, best.GetMeasurement().GetLatencySeconds(), err)
+		}
+	}
+}
