@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -184,5 +186,25 @@ func TestATrackerThatIsCutOffFromItsDatabaseKeepsNoCallers(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A stream begins where a tracker serves, though it would be refused at its first address only after it began.
+func TestAStreamFindsTheTrackerThatServes(t *testing.T) {
+	f := newFarm(t)
+	serves, stands := "unix:"+filepath.Join(f.dir, "sock"), "unix:"+standby(t, "unix", filepath.Join(t.TempDir(), "s"), nil)
+	for _, addresses := range []string{stands + "," + serves, serves + "," + stands} {
+		conn, err := agent.Dial(addresses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		stream, err := tilthv1.NewRecordServiceClient(conn).ListRecords(t.Context(), &tilthv1.ListRecordsRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("at %s: %v", addresses, err)
+		}
 	}
 }

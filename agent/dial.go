@@ -27,7 +27,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			target, patience = trackersScheme+":///"+addr, takeoverTime
 		}
 	}
-	of := &shards{}
+	of := &shards{several: patience == takeoverTime}
 	opts = append([]grpc.DialOption{
 		grpc.WithChainUnaryInterceptor(of.unary, checkLength, retry.Later, askNext(patience)), grpc.WithChainStreamInterceptor(of.stream, checkLengths),
 		grpc.WithResolvers(addresses{}), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + activePolicy + `": {}}]}`),

@@ -22,10 +22,11 @@ import (
 // An agent has a session with every shard. What it takes for its session names all of them, and its requests for
 // work go to one after the other and then wait with all; so trackers tell each other nothing of agents.
 type shards struct {
-	count atomic.Int32 // 0 = not known, as of a farm of one
-	home  atomic.Int32 // where the jobs of who calls are, as far as is known
-	turns turns
-	waits sync.Map // by session: []bool, in which shards work waits for its agent
+	several bool         // there are several addresses
+	count   atomic.Int32 // 0 = not known, as of a farm of one
+	home    atomic.Int32 // where the jobs of who calls are, as far as is known
+	turns   turns
+	waits   sync.Map // by session: []bool, in which shards work waits for its agent
 }
 
 // unary is the interceptor of calls with one answer. It is the outermost.

@@ -23,7 +23,21 @@ func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 			return open(ctx, desc, conn, method, opts...)
 		}}, nil
 	}
+	if s.several {
+		if err := s.find(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
 	return open(ctx, desc, conn, method, opts...) // any shard's answer is the same
+}
+
+// find finds a tracker that serves, by a call that goes on to the next one: a stream is refused after it began.
+func (s *shards) find(ctx context.Context, conn *grpc.ClientConn) error {
+	_, err := tilthv1.NewJobServiceClient(conn).ListJobs(ctx, &tilthv1.ListJobsRequest{Limit: 1})
+	if standsBy(err) {
+		return err
+	}
+	return nil // whatever else is wrong, the stream says, too
 }
 
 // shardedStream is a stream to one shard, to all of them, or to one after the other until one has what is asked for.

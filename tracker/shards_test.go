@@ -228,7 +228,10 @@ func TestAPageShowsTheJobOfAnotherTracker(t *testing.T) {
 		}
 	}()
 	for _, path := range []string{"/jobs", "/jobs/" + job.GetId(), "/jobs/" + job.GetId() + "/tasks/0"} {
-		answer := must[*http.Response](t)(http.Get("http://" + web.Addr().String() + path))
+		answer, err := http.Get("http://" + web.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		body, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), job.GetId()) {
