@@ -250,12 +250,14 @@ func dispatching(of *grpc.ServiceDesc) *grpc.ServiceDesc {
 
 // newSite returns the server of the pages. Each shows the jobs of all shards; what is done to a job is done where its
 // shard is.
-func (h *Host) newSite() *http.Server {
-	log := h.cfg.Logger
-	pages := web.Handler(web.Config{
-		Conn: hostConn{h}, Door: h.gate, Checks: livez.Checks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: log, Now: time.Now,
+func (h *Host) newSite(pages http.Handler) *http.Server {
+	return h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), h.cfg.Logger)
+}
+
+func (h *Host) pages() *web.Site {
+	return web.New(web.Config{
+		Conn: hostConn{h}, Door: h.gate, Checks: livez.Checks{Live: h.alive, Ready: h.ready}, Metrics: hostMetrics{h}, Logger: h.cfg.Logger, Now: time.Now,
 	})
-	return h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), log)
 }
 
 // alive fails when a shard's store does: its tracker ends.
@@ -290,7 +292,8 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 		h.count((*telemetry.Metrics).RefusedPeer)
 		h.cfg.Logger.Debug("connection refused: there are too many", "from", addr)
 	}
-	server, site := h.newServer(), h.newSite()
+	pageSite := h.pages()
+	server, site := h.newServer(), h.newSite(pageSite)
 	rpc, pages = h.cfg.Security.guard(rpc, refused), h.cfg.Security.guardWeb(pages, refused)
 	var parts sync.WaitGroup
 	var mu sync.Mutex
@@ -315,6 +318,10 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 		return nil
 	})
 	if pages != nil {
+		run("note metrics", func() error {
+			pageSite.Run(ctx)
+			return nil
+		})
 		run("serve HTTP", func() error {
 			if err := site.Serve(pages); !errors.Is(err, http.ErrServerClosed) {
 				return err
