@@ -34,10 +34,11 @@ type view struct {
 
 // elsewhere are alerts that no tracker can judge, and why.
 var elsewhere = map[string]string{
-	"TilthNoTrackerServes": "a tracker does not know how others are",
-	"TilthAgentDown":       "it is Prometheus that asks agents",
-	"TilthDeviceDisturbed": "runners count that",
-	"TilthModelMisleads":   "tuners count that",
+	"TilthNoTrackerServes":     "a tracker does not know how others are",
+	"TilthShardWithoutTracker": "a tracker does not know which shards others have",
+	"TilthAgentDown":           "it is Prometheus that asks agents",
+	"TilthDeviceDisturbed":     "runners count that",
+	"TilthModelMisleads":       "tuners count that",
 }
 
 // reasons are what jobs may wait for that nobody but people can change.
