@@ -1,20 +1,25 @@
 package records
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // Group is what records are grouped by: a target's fingerprint and a workload's digest.
 type Group struct{ Target, Workload string }
 
+// Name is that of a group among all, which are in the order of targets, and of workloads within them.
+func (g Group) Name() string { return g.Target + "\x00" + g.Workload }
+
 // Key is that of a record within its group, time and identity: keys are in the order of the times at which the
 // measurements were made.
-type Key [8 + 8]byte
+type Key [wire.RecordKeyBytes]byte
 
 // KeyOf is the key of a measurement. Two measurements of a group with the same key are the same measurement.
 func KeyOf(m *tilthv1.Measurement) Key {
@@ -33,6 +38,19 @@ func keyOf(m *tilthv1.Measurement, identity string) (k Key) {
 	copy(k[8:], ident[:])
 	return k
 }
+
+// After is the key that follows, the least that is greater; of the greatest it is the least of all.
+func (k Key) After() Key {
+	for i := len(k) - 1; i >= 0; i-- {
+		if k[i]++; k[i] != 0 {
+			break
+		}
+	}
+	return k
+}
+
+// Compare orders keys: it is negative when k comes before other, and 0 when they are the same.
+func (k Key) Compare(other Key) int { return bytes.Compare(k[:], other[:]) }
 
 // At is when the measurement of a key was made.
 func (k Key) At() time.Time { return time.Unix(0, int64(binary.BigEndian.Uint64(k[:]))) }

@@ -1,8 +1,7 @@
 package records
 
 import (
-	"fmt"
-
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
@@ -32,7 +31,17 @@ func (i *Incoming) Admit(r *tilthv1.Record) error {
 	r.JobId = ""
 	CutMeasurement(r.GetMeasurement())
 	if err := i.bounds.Message(r); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalid, status.Convert(err).Message())
+		return &InvalidError{Field: fieldOf(err), Text: status.Convert(err).Message()}
 	}
 	return nil
+}
+
+// fieldOf is the field that a refusal of the wire's bounds names.
+func fieldOf(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if request, is := detail.(*errdetails.BadRequest); is && len(request.GetFieldViolations()) > 0 {
+			return request.GetFieldViolations()[0].GetField()
+		}
+	}
+	return ""
 }

@@ -106,6 +106,18 @@ func NewReader(r io.Reader) (*Reader, error) {
 
 // Read returns the next record, and io.EOF after the last of a whole export. ErrDamaged when the export was cut short.
 func (r *Reader) Read() (*tilthv1.Record, error) {
+	record, err := r.ReadAny()
+	if err != nil {
+		return nil, err
+	}
+	if err := Validate(record); err != nil {
+		return nil, fmt.Errorf("line %d: %w", r.line, err)
+	}
+	return record, nil
+}
+
+// ReadAny is Read for who validates records himself, and goes on after one that is not valid.
+func (r *Reader) ReadAny() (*tilthv1.Record, error) {
 	if r.done {
 		return nil, io.EOF
 	}
@@ -122,9 +134,6 @@ func (r *Reader) Read() (*tilthv1.Record, error) {
 	record := &tilthv1.Record{}
 	if err := protojson.Unmarshal(b, record); err != nil {
 		return nil, fmt.Errorf("line %d: %w: %v", r.line, ErrDamaged, err)
-	}
-	if err := Validate(record); err != nil {
-		return nil, fmt.Errorf("line %d: %w", r.line, err)
 	}
 	r.count++
 	return record, nil

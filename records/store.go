@@ -96,6 +96,16 @@ type Measurements interface {
 	// empty target or workload matches all. The first record of each group carries the workload's canonical form.
 	// Records that are added meanwhile may or may not be met. visit may take its time.
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
+	// GroupPage returns some of the groups that have records, ordered by target and workload, or of a target alone
+	// (empty = every): at most so many, from the first after a mark on (empty = the beginning). next is the mark for
+	// the page that follows, empty after the last one. A page may have none, and others follow.
+	GroupPage(target, after string, most int) (groups []Group, next string, err error)
+	// KeyPage returns the keys of a group's records from a key on, in order, at most so many. There are none only
+	// where none follow.
+	KeyPage(of Group, from Key, most int) ([]Key, error)
+	// Some returns those of a group's records that are there, of as many of the keys as so many bytes of them encoded
+	// take, but at least of one: looked is how many keys that were. The first carries the workload's canonical form.
+	Some(of Group, keys []Key, mostBytes int) (found []*tilthv1.Record, looked int, err error)
 	// Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a
 	// level of numerics allows (empty = any level), and the candidate of a digest (empty = none is asked for) if it is
 	// among those.

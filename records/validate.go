@@ -3,7 +3,6 @@ package records
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"strings"
 
@@ -51,17 +50,17 @@ func ValidShare(v float64) bool { return v >= 0 && v <= 1 }
 func Validate(r *tilthv1.Record) error {
 	switch {
 	case r.GetTarget() == "":
-		return fmt.Errorf("%w: target is empty", ErrInvalid)
+		return invalid("target", "is empty")
 	case strings.ContainsRune(r.GetTarget(), 0):
-		return fmt.Errorf("%w: target holds a zero byte", ErrInvalid)
+		return invalid("target", "holds a zero byte")
 	case len(r.GetTarget()) > MaxNameBytes:
-		return fmt.Errorf("%w: target has %d bytes, more than the limit of %d", ErrInvalid, len(r.GetTarget()), MaxNameBytes)
+		return invalid("target", "has %d bytes, more than the limit of %d", len(r.GetTarget()), MaxNameBytes)
 	case !ValidDigest(r.GetWorkloadDigest()):
-		return fmt.Errorf("%w: workload_digest %q is not a sha256", ErrInvalid, r.GetWorkloadDigest())
+		return invalid("workload_digest", "%q is not a sha256", r.GetWorkloadDigest())
 	case len(r.GetWorkload()) > 0 && !IsDigest(r.GetWorkloadDigest(), r.GetWorkload()):
-		return fmt.Errorf("%w: workload does not have the digest %s", ErrInvalid, r.GetWorkloadDigest())
+		return invalid("workload", "does not have the digest %s", r.GetWorkloadDigest())
 	case r.GetMeasurement() == nil:
-		return fmt.Errorf("%w: measurement is missing", ErrInvalid)
+		return invalid("measurement", "is missing")
 	}
 	return validateMeasurement(r.GetMeasurement())
 }
@@ -70,15 +69,15 @@ func Validate(r *tilthv1.Record) error {
 func validateMeasurement(m *tilthv1.Measurement) error {
 	switch {
 	case len(m.GetCandidate().GetTrace()) == 0:
-		return fmt.Errorf("%w: measurement.candidate.trace is empty", ErrInvalid)
+		return invalid("measurement.candidate.trace", "is empty")
 	case !IsDigest(m.GetCandidate().GetDigest(), m.GetCandidate().GetTrace()):
-		return fmt.Errorf("%w: measurement.candidate.digest %q is not the trace's", ErrInvalid, m.GetCandidate().GetDigest())
+		return invalid("measurement.candidate.digest", "%q is not the trace's", m.GetCandidate().GetDigest())
 	case !ValidNumerics(m.GetCandidate().GetNumerics()):
-		return fmt.Errorf("%w: measurement.candidate.numerics is %q, not strict, default or fast", ErrInvalid, m.GetCandidate().GetNumerics())
+		return invalid("measurement.candidate.numerics", "is %q, not strict, default or fast", m.GetCandidate().GetNumerics())
 	case !ValidShare(m.GetCandidate().GetMultiplications()):
-		return fmt.Errorf("%w: measurement.candidate.multiplications is %v, not a share of 1", ErrInvalid, m.GetCandidate().GetMultiplications())
+		return invalid("measurement.candidate.multiplications", "is %v, not a share of 1", m.GetCandidate().GetMultiplications())
 	case m.GetAt() == nil || !m.GetAt().IsValid():
-		return fmt.Errorf("%w: measurement.at is missing", ErrInvalid)
+		return invalid("measurement.at", "is missing")
 	}
 	return ValidateOutcome(m)
 }
@@ -87,25 +86,25 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 func ValidateOutcome(m *tilthv1.Measurement) error {
 	// An error that is beyond all bounds or no number is a wrong result like any other.
 	if e := m.GetRelativeError(); e < 0 {
-		return fmt.Errorf("%w: measurement.relative_error is %v", ErrInvalid, e)
+		return invalid("measurement.relative_error", "is %v", e)
 	}
 	if s := m.GetBuildSeconds(); !ValidSeconds(s) {
-		return fmt.Errorf("%w: measurement.build_seconds is %v", ErrInvalid, s)
+		return invalid("measurement.build_seconds", "is %v", s)
 	}
 	if s := m.GetRunSeconds(); !ValidSeconds(s) {
-		return fmt.Errorf("%w: measurement.run_seconds is %v", ErrInvalid, s)
+		return invalid("measurement.run_seconds", "is %v", s)
 	}
 	if CandidateFault(m.GetError()) {
 		if len(m.GetSamplesSeconds()) > 0 || m.GetLatencySeconds() != 0 {
-			return fmt.Errorf("%w: measurement has both error %v and a latency", ErrInvalid, m.GetError())
+			return invalid("measurement", "has both error %v and a latency", m.GetError())
 		}
 		return nil
 	}
 	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
-		return fmt.Errorf("%w: measurement.error is %v", ErrInvalid, m.GetError())
+		return invalid("measurement.error", "is %v", m.GetError())
 	}
 	if len(m.GetSamplesSeconds()) == 0 {
-		return fmt.Errorf("%w: measurement.samples_seconds is empty", ErrInvalid)
+		return invalid("measurement.samples_seconds", "is empty")
 	}
 	if err := validateLatency(m.GetLatencySeconds()); err != nil {
 		return err
@@ -116,7 +115,7 @@ func ValidateOutcome(m *tilthv1.Measurement) error {
 		}
 	}
 	if r := m.GetCalibrationRatio(); !(r >= 0) || math.IsInf(r, 1) {
-		return fmt.Errorf("%w: measurement.calibration_ratio is %v", ErrInvalid, r)
+		return invalid("measurement.calibration_ratio", "is %v", r)
 	}
 	return validateInterval(m.GetInterval())
 }
@@ -125,7 +124,7 @@ func validateLatency(seconds float64) error {
 	if seconds > 0 && ValidSeconds(seconds) {
 		return nil
 	}
-	return fmt.Errorf("%w: measurement has a latency of %v s", ErrInvalid, seconds)
+	return invalid("measurement", "has a latency of %v s", seconds)
 }
 
 // ValidSeconds says whether something may take so long: a number that is neither negative nor infinite.
@@ -138,7 +137,7 @@ func validateInterval(i *tilthv1.Interval) error {
 	}
 	low, high, level := i.GetLowSeconds(), i.GetHighSeconds(), i.GetLevel()
 	if !(low > 0 && low <= high) || math.IsInf(high, 1) || !(level >= 0 && level <= 1) {
-		return fmt.Errorf("%w: measurement.interval is %v s to %v s at level %v", ErrInvalid, low, high, level)
+		return invalid("measurement.interval", "is %v s to %v s at level %v", low, high, level)
 	}
 	return nil
 }

@@ -99,6 +99,11 @@ var rules = map[string]rule{
 	tilthv1.RecordService_ListRecords_FullMethodName:   {roles: all},
 	tilthv1.RecordService_ImportRecords_FullMethodName: {roles: admins, log: audited},
 
+	tilthv1.RecordService_ListRecordGroups_FullMethodName:   {roles: all},
+	tilthv1.RecordService_ListRecordKeys_FullMethodName:     {roles: all},
+	tilthv1.RecordService_FindLackingRecords_FullMethodName: {roles: all},
+	tilthv1.RecordService_GetRecords_FullMethodName:         {roles: all},
+
 	tilthv1.AdminService_BackupStore_FullMethodName:  {roles: admins, log: audited},
 	tilthv1.AdminService_PruneRecords_FullMethodName: {roles: admins, log: audited},
 

@@ -21,6 +21,12 @@ const (
 // for.
 const MostOffers = 256
 
+// Records are named by keys of RecordKeyBytes, of which a message has no more than MostRecordKeys.
+const (
+	RecordKeyBytes = 16
+	MostRecordKeys = 2048
+)
+
 // LongestWait bounds a call that waits: for work, or for a device to drain.
 const LongestWait = time.Minute
 

@@ -26,6 +26,8 @@ func Test(t *testing.T, k Kind) {
 		"the store says what a model of it says":        theStoreSaysWhatAModelOfItSays,
 		"a list goes through a group in order":          aListGoesThroughAGroupInOrder,
 		"best records come in pages":                    bestRecordsComeInPages,
+		"groups and keys come in pages":                 groupsAndKeysComeInPages,
+		"some records are found by their keys":          someRecordsAreFoundByTheirKeys,
 		"known sums up a workload on a target":          knownSumsUpAWorkloadOnATarget,
 		"pruning keeps what it says":                    pruningKeepsWhatItSays,
 		"a pruned record leaves its event":              aPrunedRecordLeavesItsEvent,

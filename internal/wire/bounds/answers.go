@@ -13,7 +13,8 @@ import (
 const (
 	smallAnswer  = 0 // not worth counting, or counted with the request; what is longer counts when it is made
 	jobAnswer    = jobBytes
-	listAnswer   = 4 << 20             // a page of a listing, or a few devices
+	listAnswer   = 4 << 20 // a page of a listing, or a few devices
+	keysAnswer   = wire.MostRecordKeys * wire.RecordKeyBytes
 	recordAnswer = 8 << 20             // a look-up's worth of records, which are sent one by one
 	fileAnswer   = 3 * wire.PieceBytes // a piece of a file that is read, and two that are sent
 	watchAnswer  = 48 << 10            // a message of events, and small ones that are not read
@@ -58,6 +59,11 @@ var answerBytes = map[string]int{
 	tilthv1.RecordService_BestRecords_FullMethodName:   jobAnswer,
 	tilthv1.RecordService_ListRecords_FullMethodName:   recordAnswer,
 	tilthv1.RecordService_ImportRecords_FullMethodName: smallAnswer,
+
+	tilthv1.RecordService_ListRecordGroups_FullMethodName:   listAnswer,
+	tilthv1.RecordService_ListRecordKeys_FullMethodName:     keysAnswer,
+	tilthv1.RecordService_FindLackingRecords_FullMethodName: keysAnswer,
+	tilthv1.RecordService_GetRecords_FullMethodName:         recordAnswer,
 
 	tilthv1.AdminService_BackupStore_FullMethodName:  fileAnswer,
 	tilthv1.AdminService_PruneRecords_FullMethodName: smallAnswer,

@@ -353,6 +353,529 @@ func (x *ImportRecordsResponse) GetSkipped() uint64 {
 	return 0
 }
 
+// RecordGroup sums up the records of a workload on a target.
+type RecordGroup struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Target         string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	WorkloadDigest string                 `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
+	// How many records there are; never 0.
+	Records uint64 `protobuf:"varint,3,opt,name=records,proto3" json:"records,omitempty"`
+	// Sha256 of their keys, in order: 32 bytes. Sides with equal keys have equal records.
+	KeysDigest    []byte `protobuf:"bytes,4,opt,name=keys_digest,json=keysDigest,proto3" json:"keys_digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordGroup) Reset() {
+	*x = RecordGroup{}
+	mi := &file_tilth_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordGroup) ProtoMessage() {}
+
+func (x *RecordGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordGroup.ProtoReflect.Descriptor instead.
+func (*RecordGroup) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *RecordGroup) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *RecordGroup) GetWorkloadDigest() string {
+	if x != nil {
+		return x.WorkloadDigest
+	}
+	return ""
+}
+
+func (x *RecordGroup) GetRecords() uint64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *RecordGroup) GetKeysDigest() []byte {
+	if x != nil {
+		return x.KeysDigest
+	}
+	return nil
+}
+
+type ListRecordGroupsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty = every target.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// Empty = every workload.
+	WorkloadDigests []string `protobuf:"bytes,2,rep,name=workload_digests,json=workloadDigests,proto3" json:"workload_digests,omitempty"`
+	// At most so many groups in a response, and fewer where they have many records; 0 = as many as one takes.
+	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of the response before; empty = the first page.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordGroupsRequest) Reset() {
+	*x = ListRecordGroupsRequest{}
+	mi := &file_tilth_v1_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordGroupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordGroupsRequest) ProtoMessage() {}
+
+func (x *ListRecordGroupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordGroupsRequest.ProtoReflect.Descriptor instead.
+func (*ListRecordGroupsRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListRecordGroupsRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *ListRecordGroupsRequest) GetWorkloadDigests() []string {
+	if x != nil {
+		return x.WorkloadDigests
+	}
+	return nil
+}
+
+func (x *ListRecordGroupsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRecordGroupsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListRecordGroupsResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Groups []*RecordGroup         `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	// Where the next page begins; empty after the last one. A page may be empty, and others follow.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordGroupsResponse) Reset() {
+	*x = ListRecordGroupsResponse{}
+	mi := &file_tilth_v1_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordGroupsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordGroupsResponse) ProtoMessage() {}
+
+func (x *ListRecordGroupsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordGroupsResponse.ProtoReflect.Descriptor instead.
+func (*ListRecordGroupsResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListRecordGroupsResponse) GetGroups() []*RecordGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *ListRecordGroupsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type ListRecordKeysRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Target         string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	WorkloadDigest string                 `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
+	// The first key that is wanted, 16 bytes; empty = the first of all.
+	From []byte `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	// At most so many keys; 0 = as many as a response takes.
+	PageSize      uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordKeysRequest) Reset() {
+	*x = ListRecordKeysRequest{}
+	mi := &file_tilth_v1_record_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordKeysRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordKeysRequest) ProtoMessage() {}
+
+func (x *ListRecordKeysRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordKeysRequest.ProtoReflect.Descriptor instead.
+func (*ListRecordKeysRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListRecordKeysRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *ListRecordKeysRequest) GetWorkloadDigest() string {
+	if x != nil {
+		return x.WorkloadDigest
+	}
+	return ""
+}
+
+func (x *ListRecordKeysRequest) GetFrom() []byte {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ListRecordKeysRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+type ListRecordKeysResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Keys of 16 bytes, one behind the other: the time of the measurement, and what tells it from others of that time. There are none
+	// only where none follow.
+	Keys          []byte `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordKeysResponse) Reset() {
+	*x = ListRecordKeysResponse{}
+	mi := &file_tilth_v1_record_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordKeysResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordKeysResponse) ProtoMessage() {}
+
+func (x *ListRecordKeysResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordKeysResponse.ProtoReflect.Descriptor instead.
+func (*ListRecordKeysResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListRecordKeysResponse) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type FindLackingRecordsRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Target         string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	WorkloadDigest string                 `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
+	// As in ListRecordKeysResponse, in order.
+	Keys          []byte `protobuf:"bytes,3,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindLackingRecordsRequest) Reset() {
+	*x = FindLackingRecordsRequest{}
+	mi := &file_tilth_v1_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindLackingRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindLackingRecordsRequest) ProtoMessage() {}
+
+func (x *FindLackingRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindLackingRecordsRequest.ProtoReflect.Descriptor instead.
+func (*FindLackingRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *FindLackingRecordsRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *FindLackingRecordsRequest) GetWorkloadDigest() string {
+	if x != nil {
+		return x.WorkloadDigest
+	}
+	return ""
+}
+
+func (x *FindLackingRecordsRequest) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type FindLackingRecordsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those of the request's that no record has, in order.
+	Keys          []byte `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindLackingRecordsResponse) Reset() {
+	*x = FindLackingRecordsResponse{}
+	mi := &file_tilth_v1_record_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindLackingRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindLackingRecordsResponse) ProtoMessage() {}
+
+func (x *FindLackingRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindLackingRecordsResponse.ProtoReflect.Descriptor instead.
+func (*FindLackingRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FindLackingRecordsResponse) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type GetRecordsRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Target         string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	WorkloadDigest string                 `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
+	// As in ListRecordKeysResponse, in order.
+	Keys          []byte `protobuf:"bytes,3,opt,name=keys,proto3" json:"keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRecordsRequest) Reset() {
+	*x = GetRecordsRequest{}
+	mi := &file_tilth_v1_record_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRecordsRequest) ProtoMessage() {}
+
+func (x *GetRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRecordsRequest.ProtoReflect.Descriptor instead.
+func (*GetRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GetRecordsRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *GetRecordsRequest) GetWorkloadDigest() string {
+	if x != nil {
+		return x.WorkloadDigest
+	}
+	return ""
+}
+
+func (x *GetRecordsRequest) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+type GetRecordsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Record        *Record                `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRecordsResponse) Reset() {
+	*x = GetRecordsResponse{}
+	mi := &file_tilth_v1_record_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRecordsResponse) ProtoMessage() {}
+
+func (x *GetRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_record_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRecordsResponse.ProtoReflect.Descriptor instead.
+func (*GetRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_record_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *GetRecordsResponse) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
 var File_tilth_v1_record_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_record_proto_rawDesc = "" +
@@ -377,11 +900,50 @@ const file_tilth_v1_record_proto_rawDesc = "" +
 	"\x06record\x18\x01 \x01(\v2\x10.tilth.v1.RecordR\x06record\"M\n" +
 	"\x15ImportRecordsResponse\x12\x1a\n" +
 	"\bimported\x18\x01 \x01(\x04R\bimported\x12\x18\n" +
-	"\askipped\x18\x02 \x01(\x04R\askipped2\xfd\x01\n" +
+	"\askipped\x18\x02 \x01(\x04R\askipped\"\x89\x01\n" +
+	"\vRecordGroup\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x18\n" +
+	"\arecords\x18\x03 \x01(\x04R\arecords\x12\x1f\n" +
+	"\vkeys_digest\x18\x04 \x01(\fR\n" +
+	"keysDigest\"\x98\x01\n" +
+	"\x17ListRecordGroupsRequest\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12)\n" +
+	"\x10workload_digests\x18\x02 \x03(\tR\x0fworkloadDigests\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"q\n" +
+	"\x18ListRecordGroupsResponse\x12-\n" +
+	"\x06groups\x18\x01 \x03(\v2\x15.tilth.v1.RecordGroupR\x06groups\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
+	"\x15ListRecordKeysRequest\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\fR\x04from\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\rR\bpageSize\",\n" +
+	"\x16ListRecordKeysResponse\x12\x12\n" +
+	"\x04keys\x18\x01 \x01(\fR\x04keys\"p\n" +
+	"\x19FindLackingRecordsRequest\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x12\n" +
+	"\x04keys\x18\x03 \x01(\fR\x04keys\"0\n" +
+	"\x1aFindLackingRecordsResponse\x12\x12\n" +
+	"\x04keys\x18\x01 \x01(\fR\x04keys\"h\n" +
+	"\x11GetRecordsRequest\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x12\n" +
+	"\x04keys\x18\x03 \x01(\fR\x04keys\">\n" +
+	"\x12GetRecordsResponse\x12(\n" +
+	"\x06record\x18\x01 \x01(\v2\x10.tilth.v1.RecordR\x06record2\xd9\x04\n" +
 	"\rRecordService\x12J\n" +
 	"\vBestRecords\x12\x1c.tilth.v1.BestRecordsRequest\x1a\x1d.tilth.v1.BestRecordsResponse\x12L\n" +
 	"\vListRecords\x12\x1c.tilth.v1.ListRecordsRequest\x1a\x1d.tilth.v1.ListRecordsResponse0\x01\x12R\n" +
-	"\rImportRecords\x12\x1e.tilth.v1.ImportRecordsRequest\x1a\x1f.tilth.v1.ImportRecordsResponse(\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\rImportRecords\x12\x1e.tilth.v1.ImportRecordsRequest\x1a\x1f.tilth.v1.ImportRecordsResponse(\x01\x12Y\n" +
+	"\x10ListRecordGroups\x12!.tilth.v1.ListRecordGroupsRequest\x1a\".tilth.v1.ListRecordGroupsResponse\x12S\n" +
+	"\x0eListRecordKeys\x12\x1f.tilth.v1.ListRecordKeysRequest\x1a .tilth.v1.ListRecordKeysResponse\x12_\n" +
+	"\x12FindLackingRecords\x12#.tilth.v1.FindLackingRecordsRequest\x1a$.tilth.v1.FindLackingRecordsResponse\x12I\n" +
+	"\n" +
+	"GetRecords\x12\x1b.tilth.v1.GetRecordsRequest\x1a\x1c.tilth.v1.GetRecordsResponse0\x01B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_record_proto_rawDescOnce sync.Once
@@ -395,31 +957,50 @@ func file_tilth_v1_record_proto_rawDescGZIP() []byte {
 	return file_tilth_v1_record_proto_rawDescData
 }
 
-var file_tilth_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_tilth_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_tilth_v1_record_proto_goTypes = []any{
-	(*BestRecordsRequest)(nil),    // 0: tilth.v1.BestRecordsRequest
-	(*BestRecordsResponse)(nil),   // 1: tilth.v1.BestRecordsResponse
-	(*ListRecordsRequest)(nil),    // 2: tilth.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),   // 3: tilth.v1.ListRecordsResponse
-	(*ImportRecordsRequest)(nil),  // 4: tilth.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil), // 5: tilth.v1.ImportRecordsResponse
-	(*Record)(nil),                // 6: tilth.v1.Record
+	(*BestRecordsRequest)(nil),         // 0: tilth.v1.BestRecordsRequest
+	(*BestRecordsResponse)(nil),        // 1: tilth.v1.BestRecordsResponse
+	(*ListRecordsRequest)(nil),         // 2: tilth.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),        // 3: tilth.v1.ListRecordsResponse
+	(*ImportRecordsRequest)(nil),       // 4: tilth.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),      // 5: tilth.v1.ImportRecordsResponse
+	(*RecordGroup)(nil),                // 6: tilth.v1.RecordGroup
+	(*ListRecordGroupsRequest)(nil),    // 7: tilth.v1.ListRecordGroupsRequest
+	(*ListRecordGroupsResponse)(nil),   // 8: tilth.v1.ListRecordGroupsResponse
+	(*ListRecordKeysRequest)(nil),      // 9: tilth.v1.ListRecordKeysRequest
+	(*ListRecordKeysResponse)(nil),     // 10: tilth.v1.ListRecordKeysResponse
+	(*FindLackingRecordsRequest)(nil),  // 11: tilth.v1.FindLackingRecordsRequest
+	(*FindLackingRecordsResponse)(nil), // 12: tilth.v1.FindLackingRecordsResponse
+	(*GetRecordsRequest)(nil),          // 13: tilth.v1.GetRecordsRequest
+	(*GetRecordsResponse)(nil),         // 14: tilth.v1.GetRecordsResponse
+	(*Record)(nil),                     // 15: tilth.v1.Record
 }
 var file_tilth_v1_record_proto_depIdxs = []int32{
-	6, // 0: tilth.v1.BestRecordsResponse.records:type_name -> tilth.v1.Record
-	6, // 1: tilth.v1.ListRecordsResponse.record:type_name -> tilth.v1.Record
-	6, // 2: tilth.v1.ImportRecordsRequest.record:type_name -> tilth.v1.Record
-	0, // 3: tilth.v1.RecordService.BestRecords:input_type -> tilth.v1.BestRecordsRequest
-	2, // 4: tilth.v1.RecordService.ListRecords:input_type -> tilth.v1.ListRecordsRequest
-	4, // 5: tilth.v1.RecordService.ImportRecords:input_type -> tilth.v1.ImportRecordsRequest
-	1, // 6: tilth.v1.RecordService.BestRecords:output_type -> tilth.v1.BestRecordsResponse
-	3, // 7: tilth.v1.RecordService.ListRecords:output_type -> tilth.v1.ListRecordsResponse
-	5, // 8: tilth.v1.RecordService.ImportRecords:output_type -> tilth.v1.ImportRecordsResponse
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	15, // 0: tilth.v1.BestRecordsResponse.records:type_name -> tilth.v1.Record
+	15, // 1: tilth.v1.ListRecordsResponse.record:type_name -> tilth.v1.Record
+	15, // 2: tilth.v1.ImportRecordsRequest.record:type_name -> tilth.v1.Record
+	6,  // 3: tilth.v1.ListRecordGroupsResponse.groups:type_name -> tilth.v1.RecordGroup
+	15, // 4: tilth.v1.GetRecordsResponse.record:type_name -> tilth.v1.Record
+	0,  // 5: tilth.v1.RecordService.BestRecords:input_type -> tilth.v1.BestRecordsRequest
+	2,  // 6: tilth.v1.RecordService.ListRecords:input_type -> tilth.v1.ListRecordsRequest
+	4,  // 7: tilth.v1.RecordService.ImportRecords:input_type -> tilth.v1.ImportRecordsRequest
+	7,  // 8: tilth.v1.RecordService.ListRecordGroups:input_type -> tilth.v1.ListRecordGroupsRequest
+	9,  // 9: tilth.v1.RecordService.ListRecordKeys:input_type -> tilth.v1.ListRecordKeysRequest
+	11, // 10: tilth.v1.RecordService.FindLackingRecords:input_type -> tilth.v1.FindLackingRecordsRequest
+	13, // 11: tilth.v1.RecordService.GetRecords:input_type -> tilth.v1.GetRecordsRequest
+	1,  // 12: tilth.v1.RecordService.BestRecords:output_type -> tilth.v1.BestRecordsResponse
+	3,  // 13: tilth.v1.RecordService.ListRecords:output_type -> tilth.v1.ListRecordsResponse
+	5,  // 14: tilth.v1.RecordService.ImportRecords:output_type -> tilth.v1.ImportRecordsResponse
+	8,  // 15: tilth.v1.RecordService.ListRecordGroups:output_type -> tilth.v1.ListRecordGroupsResponse
+	10, // 16: tilth.v1.RecordService.ListRecordKeys:output_type -> tilth.v1.ListRecordKeysResponse
+	12, // 17: tilth.v1.RecordService.FindLackingRecords:output_type -> tilth.v1.FindLackingRecordsResponse
+	14, // 18: tilth.v1.RecordService.GetRecords:output_type -> tilth.v1.GetRecordsResponse
+	12, // [12:19] is the sub-list for method output_type
+	5,  // [5:12] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_record_proto_init() }
@@ -434,7 +1015,7 @@ func file_tilth_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_record_proto_rawDesc), len(file_tilth_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

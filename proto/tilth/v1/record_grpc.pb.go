@@ -21,9 +21,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	RecordService_BestRecords_FullMethodName   = "/tilth.v1.RecordService/BestRecords"
-	RecordService_ListRecords_FullMethodName   = "/tilth.v1.RecordService/ListRecords"
-	RecordService_ImportRecords_FullMethodName = "/tilth.v1.RecordService/ImportRecords"
+	RecordService_BestRecords_FullMethodName        = "/tilth.v1.RecordService/BestRecords"
+	RecordService_ListRecords_FullMethodName        = "/tilth.v1.RecordService/ListRecords"
+	RecordService_ImportRecords_FullMethodName      = "/tilth.v1.RecordService/ImportRecords"
+	RecordService_ListRecordGroups_FullMethodName   = "/tilth.v1.RecordService/ListRecordGroups"
+	RecordService_ListRecordKeys_FullMethodName     = "/tilth.v1.RecordService/ListRecordKeys"
+	RecordService_FindLackingRecords_FullMethodName = "/tilth.v1.RecordService/FindLackingRecords"
+	RecordService_GetRecords_FullMethodName         = "/tilth.v1.RecordService/GetRecords"
 )
 
 // RecordServiceClient is the client API for RecordService service.
@@ -41,6 +45,16 @@ type RecordServiceClient interface {
 	// already there (same target, workload, candidate, time and device) is skipped, so a call whose answer did not come is safe to
 	// repeat.
 	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
+	// ListRecordGroups sums up the records of each target and workload that matches, so that two sides tell by little where they differ.
+	// Groups come in the order of targets, and of workloads within them.
+	ListRecordGroups(ctx context.Context, in *ListRecordGroupsRequest, opts ...grpc.CallOption) (*ListRecordGroupsResponse, error)
+	// ListRecordKeys returns the keys of the records of a group, in order.
+	ListRecordKeys(ctx context.Context, in *ListRecordKeysRequest, opts ...grpc.CallOption) (*ListRecordKeysResponse, error)
+	// FindLackingRecords returns which of some keys no record of a group has.
+	FindLackingRecords(ctx context.Context, in *FindLackingRecordsRequest, opts ...grpc.CallOption) (*FindLackingRecordsResponse, error)
+	// GetRecords streams those of some records of a group that are there, in the order of their keys; the first carries the workload's
+	// canonical form.
+	GetRecords(ctx context.Context, in *GetRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetRecordsResponse], error)
 }
 
 type recordServiceClient struct {
@@ -93,6 +107,55 @@ func (c *recordServiceClient) ImportRecords(ctx context.Context, opts ...grpc.Ca
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RecordService_ImportRecordsClient = grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse]
 
+func (c *recordServiceClient) ListRecordGroups(ctx context.Context, in *ListRecordGroupsRequest, opts ...grpc.CallOption) (*ListRecordGroupsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRecordGroupsResponse)
+	err := c.cc.Invoke(ctx, RecordService_ListRecordGroups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *recordServiceClient) ListRecordKeys(ctx context.Context, in *ListRecordKeysRequest, opts ...grpc.CallOption) (*ListRecordKeysResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListRecordKeysResponse)
+	err := c.cc.Invoke(ctx, RecordService_ListRecordKeys_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *recordServiceClient) FindLackingRecords(ctx context.Context, in *FindLackingRecordsRequest, opts ...grpc.CallOption) (*FindLackingRecordsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindLackingRecordsResponse)
+	err := c.cc.Invoke(ctx, RecordService_FindLackingRecords_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *recordServiceClient) GetRecords(ctx context.Context, in *GetRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetRecordsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &RecordService_ServiceDesc.Streams[2], RecordService_GetRecords_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[GetRecordsRequest, GetRecordsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RecordService_GetRecordsClient = grpc.ServerStreamingClient[GetRecordsResponse]
+
 // RecordServiceServer is the server API for RecordService service.
 // All implementations must embed UnimplementedRecordServiceServer
 // for forward compatibility.
@@ -108,6 +171,16 @@ type RecordServiceServer interface {
 	// already there (same target, workload, candidate, time and device) is skipped, so a call whose answer did not come is safe to
 	// repeat.
 	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
+	// ListRecordGroups sums up the records of each target and workload that matches, so that two sides tell by little where they differ.
+	// Groups come in the order of targets, and of workloads within them.
+	ListRecordGroups(context.Context, *ListRecordGroupsRequest) (*ListRecordGroupsResponse, error)
+	// ListRecordKeys returns the keys of the records of a group, in order.
+	ListRecordKeys(context.Context, *ListRecordKeysRequest) (*ListRecordKeysResponse, error)
+	// FindLackingRecords returns which of some keys no record of a group has.
+	FindLackingRecords(context.Context, *FindLackingRecordsRequest) (*FindLackingRecordsResponse, error)
+	// GetRecords streams those of some records of a group that are there, in the order of their keys; the first carries the workload's
+	// canonical form.
+	GetRecords(*GetRecordsRequest, grpc.ServerStreamingServer[GetRecordsResponse]) error
 	mustEmbedUnimplementedRecordServiceServer()
 }
 
@@ -126,6 +199,18 @@ func (UnimplementedRecordServiceServer) ListRecords(*ListRecordsRequest, grpc.Se
 }
 func (UnimplementedRecordServiceServer) ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error {
 	return status.Error(codes.Unimplemented, "method ImportRecords not implemented")
+}
+func (UnimplementedRecordServiceServer) ListRecordGroups(context.Context, *ListRecordGroupsRequest) (*ListRecordGroupsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRecordGroups not implemented")
+}
+func (UnimplementedRecordServiceServer) ListRecordKeys(context.Context, *ListRecordKeysRequest) (*ListRecordKeysResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListRecordKeys not implemented")
+}
+func (UnimplementedRecordServiceServer) FindLackingRecords(context.Context, *FindLackingRecordsRequest) (*FindLackingRecordsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindLackingRecords not implemented")
+}
+func (UnimplementedRecordServiceServer) GetRecords(*GetRecordsRequest, grpc.ServerStreamingServer[GetRecordsResponse]) error {
+	return status.Error(codes.Unimplemented, "method GetRecords not implemented")
 }
 func (UnimplementedRecordServiceServer) mustEmbedUnimplementedRecordServiceServer() {}
 func (UnimplementedRecordServiceServer) testEmbeddedByValue()                       {}
@@ -184,6 +269,71 @@ func _RecordService_ImportRecords_Handler(srv interface{}, stream grpc.ServerStr
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RecordService_ImportRecordsServer = grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]
 
+func _RecordService_ListRecordGroups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRecordGroupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RecordServiceServer).ListRecordGroups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RecordService_ListRecordGroups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RecordServiceServer).ListRecordGroups(ctx, req.(*ListRecordGroupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RecordService_ListRecordKeys_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRecordKeysRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RecordServiceServer).ListRecordKeys(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RecordService_ListRecordKeys_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RecordServiceServer).ListRecordKeys(ctx, req.(*ListRecordKeysRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RecordService_FindLackingRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindLackingRecordsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RecordServiceServer).FindLackingRecords(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RecordService_FindLackingRecords_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RecordServiceServer).FindLackingRecords(ctx, req.(*FindLackingRecordsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RecordService_GetRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(GetRecordsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(RecordServiceServer).GetRecords(m, &grpc.GenericServerStream[GetRecordsRequest, GetRecordsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type RecordService_GetRecordsServer = grpc.ServerStreamingServer[GetRecordsResponse]
+
 // RecordService_ServiceDesc is the grpc.ServiceDesc for RecordService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -194,6 +344,18 @@ var RecordService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "BestRecords",
 			Handler:    _RecordService_BestRecords_Handler,
+		},
+		{
+			MethodName: "ListRecordGroups",
+			Handler:    _RecordService_ListRecordGroups_Handler,
+		},
+		{
+			MethodName: "ListRecordKeys",
+			Handler:    _RecordService_ListRecordKeys_Handler,
+		},
+		{
+			MethodName: "FindLackingRecords",
+			Handler:    _RecordService_FindLackingRecords_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -206,6 +368,11 @@ var RecordService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "ImportRecords",
 			Handler:       _RecordService_ImportRecords_Handler,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "GetRecords",
+			Handler:       _RecordService_GetRecords_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "tilth/v1/record.proto",

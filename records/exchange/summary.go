@@ -1,0 +1,100 @@
+package exchange
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Keyed is what an exchange needs to know of a store's records; see records.Measurements.
+type Keyed interface {
+	GroupPage(target, after string, most int) (groups []records.Group, next string, err error)
+	KeyPage(of records.Group, from records.Key, most int) ([]records.Key, error)
+}
+
+// Summary sums up the records of a group. Two sides whose summaries are equal have the same records of it.
+type Summary struct {
+	records.Group
+	// Records is how many there are.
+	Records uint64
+	// Keys is the digest of their keys, in order.
+	Keys [sha256.Size]byte
+}
+
+const (
+	// groupsPerLook and keysPerLook are read at once.
+	groupsPerLook = 512
+	keysPerLook   = wire.MostRecordKeys
+	// A page of summaries ends with the group that makes it so long, or that makes so many keys to be gone through,
+	// which takes a fraction of a second.
+	groupsPerPage = 512
+	keysPerPage   = 1 << 19
+)
+
+// Summaries are some of a store, as Catalogue says; most bounds them (0 = it does not).
+func Summaries(s Keyed, f Filter, after string, most int) (page []Summary, next string, err error) {
+	if most <= 0 || most > groupsPerPage {
+		most = groupsPerPage
+	}
+	for keys := uint64(0); ; after = next {
+		groups, more, err := s.GroupPage(f.Target, after, groupsPerLook)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, g := range groups {
+			if !f.Wants(g) {
+				continue
+			}
+			if len(page) == most || keys >= keysPerPage {
+				return page, page[len(page)-1].Name(), nil
+			}
+			sum, err := summarise(s, g)
+			if err != nil {
+				return nil, "", err
+			}
+			if keys += sum.Records; sum.Records > 0 {
+				page = append(page, sum)
+			}
+		}
+		if next = more; next == "" {
+			return page, "", nil
+		}
+	}
+}
+
+func summarise(s Keyed, of records.Group) (Summary, error) {
+	sum, digest := Summary{Group: of}, sha256.New()
+	for from := (records.Key{}); ; {
+		keys, err := s.KeyPage(of, from, keysPerLook)
+		if err != nil || len(keys) == 0 {
+			digest.Sum(sum.Keys[:0])
+			return sum, err
+		}
+		digest.Write(records.PackKeys(keys))
+		sum.Records += uint64(len(keys))
+		from = keys[len(keys)-1].After()
+	}
+}
+
+// Lacking are those of some keys of a group, in order, that no record of a store has. It looks at the store's keys
+// beside them.
+func Lacking(s Keyed, of records.Group, keys []records.Key) (lacking []records.Key, err error) {
+	for len(keys) > 0 {
+		have, err := s.KeyPage(of, keys[0], keysPerLook)
+		if err != nil {
+			return nil, err
+		}
+		if len(have) == 0 {
+			return append(lacking, keys...), nil
+		}
+		for last := have[len(have)-1]; len(keys) > 0 && keys[0].Compare(last) <= 0; keys = keys[1:] {
+			at, there := slices.BinarySearchFunc(have, keys[0], records.Key.Compare)
+			if have = have[at:]; !there {
+				lacking = append(lacking, keys[0])
+			}
+		}
+	}
+	return lacking, nil
+}

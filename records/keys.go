@@ -1,0 +1,31 @@
+package records
+
+import (
+	"fmt"
+	"slices"
+)
+
+// PackKeys puts keys one behind the other, as the wire has them.
+func PackKeys(keys []Key) []byte {
+	packed := make([]byte, 0, len(keys)*len(Key{}))
+	for _, k := range keys {
+		packed = append(packed, k[:]...)
+	}
+	return packed
+}
+
+// UnpackKeys is the reverse of PackKeys. ErrInvalid when there is a part of a key, or they are not in order.
+func UnpackKeys(packed []byte) ([]Key, error) {
+	if len(packed)%len(Key{}) != 0 {
+		return nil, fmt.Errorf("%w: %d bytes are no keys of %d", ErrInvalid, len(packed), len(Key{}))
+	}
+	keys := make([]Key, 0, len(packed)/len(Key{}))
+	for one := range slices.Chunk(packed, len(Key{})) {
+		k := Key(one)
+		if len(keys) > 0 && k.Compare(keys[len(keys)-1]) <= 0 {
+			return nil, fmt.Errorf("%w: keys are not in order", ErrInvalid)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// GroupPage implements records.Measurements.
+func (db *DB) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
+	from, beyond := namesOf(target)
+	var name []byte
+	last := ""
+	err = db.all(func(v *view) error {
+		return v.query(`SELECT name FROM groups g
+			WHERE substring(name, 1, 1024) >= substring($1::bytea, 1, 1024) AND name > $1 AND name < $2
+				AND EXISTS (SELECT FROM records r WHERE r.grp = g.number)
+			ORDER BY substring(name, 1, 1024), name LIMIT $3`, []any{[]byte(max(after, from)), []byte(beyond), most + 1}, []any{&name}, func() error {
+			if len(groups) == most {
+				next = last
+				return nil
+			}
+			groups, last = append(groups, groupOf(name)), string(name)
+			return nil
+		})
+	})
+	return groups, next, err
+}
+
+// KeyPage implements records.Measurements.
+func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []records.Key, err error) {
+	var key []byte
+	err = db.all(func(v *view) error {
+		return v.query(`SELECT r.key FROM groups g JOIN records r ON r.grp = g.number
+			WHERE sha256(g.name) = sha256($1) AND r.key >= $2 ORDER BY r.key LIMIT $3`, []any{nameOfGroup(of), from[:], most}, []any{&key}, func() error {
+			k, err := keyOf(key)
+			keys = append(keys, k)
+			return err
+		})
+	})
+	return keys, err
+}
+
+// somePerView are looked up at once: a row has some megabytes at most.
+const somePerView = 64
+
+// Some implements records.Measurements.
+func (db *DB) Some(of records.Group, keys []records.Key, mostBytes int) (found []*tilthv1.Record, looked int, err error) {
+	for size := 0; looked < len(keys) && (looked == 0 || size < mostBytes); {
+		var page [][]byte
+		for _, key := range keys[looked:min(looked+somePerView, len(keys))] {
+			page = append(page, key[:])
+		}
+		var message []byte
+		err := db.all(func(v *view) error {
+			return v.query(`SELECT r.message FROM groups g JOIN records r ON r.grp = g.number
+				WHERE sha256(g.name) = sha256($1) AND r.key = ANY($2) ORDER BY r.key`, []any{nameOfGroup(of), page}, []any{&message}, func() error {
+				r := &tilthv1.Record{}
+				err := decode(message, r)
+				complete(r, of)
+				found, size = append(found, r), size+proto.Size(r)
+				return err
+			})
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		looked += len(page)
+	}
+	if len(found) > 0 {
+		err = db.addWorkload(context.Background(), found[0])
+	}
+	return found, looked, err
+}
