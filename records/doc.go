@@ -3,5 +3,5 @@
 // write may change (Write, Op), and the text of an export. Begin to read in store.go.
 //
 // A store is a package below: bolt keeps a file, postgres a database, memory keeps nothing. storetest holds them to
-// the interface.
+// the interface. exchange brings records from one to another, and static keeps them as files that a web server serves.
 package records

@@ -23,6 +23,9 @@ func Level(name string) (level int, ok bool) {
 	return level, level >= 0
 }
 
+// LevelName is the name of a level's number.
+func LevelName(level int) string { return levels[level] }
+
 // AllowedLevel is the number of the level that bounds a look-up; empty means the last. ErrInvalid when there is none
 // of that name.
 func AllowedLevel(numerics string) (int, error) {

@@ -1,0 +1,44 @@
+package static
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Folder is an export in a folder.
+type Folder string
+
+// Name implements Files.
+func (f Folder) Name() string { return string(f) }
+
+// Index implements Files.
+func (f Folder) Index(context.Context) ([]byte, error) {
+	file, err := os.Open(filepath.Join(string(f), IndexName))
+	if err != nil {
+		if isMissing(err) {
+			err = errors.New("it is not there: 'tilth records export --static' makes it")
+		}
+		return nil, err
+	}
+	defer file.Close()
+	return readBounded(file, mostIndexBytes)
+}
+
+// Chunk implements Files.
+func (f Folder) Chunk(_ context.Context, c Chunk) (*os.File, error) {
+	return openVerified(filepath.Join(string(f), filepath.FromSlash(c.name())), c)
+}
+
+// openVerified opens a file that is the chunk.
+func openVerified(path string, c Chunk) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.verify(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}

@@ -1,0 +1,201 @@
+package static
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Version is that of the index; one of another is refused.
+const Version = 1
+
+const (
+	indexFormat = "tilth-records-index"
+	// IndexName is the index's file; chunks lie in a folder beside it.
+	IndexName   = "index.json"
+	chunkFolder = "chunks"
+	chunkSuffix = ".jsonl.gz"
+)
+
+// Bounds of what is read, whoever wrote it.
+const (
+	// mostIndexBytes is the index of some 150,000 groups.
+	mostIndexBytes = 64 << 20
+	// mostChunkBytes bounds a chunk as it is stored, and mostContentBytes what it is when it is decompressed. What is
+	// written stays far below, but for records that are themselves as large as they may be.
+	mostChunkBytes   = 64 << 20
+	mostContentBytes = 256 << 20
+)
+
+// Index says which records there are, and in which chunks.
+type Index struct {
+	Format  string   `json:"format"`
+	Version int      `json:"version"`
+	Targets []Target `json:"targets"` // in order
+}
+
+// Target is what there is of a target.
+type Target struct {
+	Target    string     `json:"target"`
+	Workloads []Workload `json:"workloads"` // in order
+}
+
+// Workload is what there is of a workload on a target.
+type Workload struct {
+	Workload string `json:"workload"`
+	// Records is how many there are, and Keys the digest of their keys, by which an exchange tells whether it needs
+	// any of them.
+	Records uint64 `json:"records"`
+	Keys    string `json:"keys_sha256"`
+	// Best has the best record of each level of numerics; nil when none was verified.
+	Best *Chunk `json:"best,omitempty"`
+	// Chunks have all records, oldest first.
+	Chunks []Chunk `json:"chunks"`
+}
+
+// Chunk is a file of records.
+type Chunk struct {
+	Digest string `json:"sha256"`
+	// SizeBytes is the file's, and ContentBytes what it is when it is decompressed.
+	SizeBytes    int64  `json:"size_bytes"`
+	ContentBytes int64  `json:"content_bytes"`
+	Records      uint64 `json:"records"`
+}
+
+// name is the path of a chunk's file below the index's folder.
+func (c Chunk) name() string { return chunkFolder + "/" + c.Digest + chunkSuffix }
+
+// Parse reads an index. ErrDamaged when it is none, or not sound, and ErrVersion when it is of another version.
+func Parse(text []byte) (*Index, error) {
+	index := &Index{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(index); err != nil || index.Format != indexFormat {
+		return nil, fmt.Errorf("%w: it is not the index of an export of records", records.ErrDamaged)
+	}
+	if index.Version != Version {
+		return nil, fmt.Errorf("%w: index format %d, this one reads %d", records.ErrVersion, index.Version, Version)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: something follows the index", records.ErrDamaged)
+	}
+	for i, t := range index.Targets {
+		if i > 0 && t.Target <= index.Targets[i-1].Target {
+			return nil, fmt.Errorf("%w: target %d of the index is out of order", records.ErrDamaged, i)
+		}
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("%w: target %d of the index: %w", records.ErrDamaged, i, err)
+		}
+	}
+	return index, nil
+}
+
+func (t Target) check() error {
+	if t.Target == "" || len(t.Target) > records.MaxNameBytes || strings.ContainsRune(t.Target, 0) {
+		return errors.New("its name is empty, too long, or has a zero byte")
+	}
+	for i, w := range t.Workloads {
+		if i > 0 && w.Workload <= t.Workloads[i-1].Workload {
+			return fmt.Errorf("workload %d is out of order", i)
+		}
+		if err := w.check(); err != nil {
+			return fmt.Errorf("workload %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (w Workload) check() error {
+	if !records.ValidDigest(w.Workload) || !records.ValidDigest(w.Keys) {
+		return errors.New("a digest is not a sha256")
+	}
+	count := uint64(0)
+	for _, c := range w.Chunks {
+		if err := c.check(); err != nil {
+			return err
+		}
+		if count += c.Records; count < c.Records || count > w.Records {
+			break
+		}
+	}
+	if count != w.Records || count == 0 {
+		return fmt.Errorf("its chunks have not %d records", w.Records)
+	}
+	if w.Best == nil {
+		return nil
+	}
+	if w.Best.Records > records.Levels {
+		return fmt.Errorf("%d records are the best", w.Best.Records)
+	}
+	return w.Best.check()
+}
+
+func (c Chunk) check() error {
+	switch {
+	case !records.ValidDigest(c.Digest):
+		return errors.New("the digest of a chunk is not a sha256")
+	case c.SizeBytes <= 0 || c.SizeBytes > mostChunkBytes:
+		return fmt.Errorf("a chunk has %d bytes, want 1 to %d", c.SizeBytes, mostChunkBytes)
+	case c.ContentBytes <= 0 || c.ContentBytes > mostContentBytes:
+		return fmt.Errorf("a chunk has %d bytes when it is decompressed, want 1 to %d", c.ContentBytes, mostContentBytes)
+	case c.Records == 0:
+		return errors.New("a chunk has no records")
+	}
+	return nil
+}
+
+// encode is the text of an index.
+func (x *Index) encode() ([]byte, error) {
+	x.Format, x.Version = indexFormat, Version
+	text, err := json.MarshalIndent(x, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	if text = append(text, '\n'); len(text) > mostIndexBytes {
+		return nil, fmt.Errorf("the index has %d bytes, more than the limit of %d: export fewer targets with --target", len(text), mostIndexBytes)
+	}
+	return text, nil
+}
+
+// chunks are the digests of all chunks.
+func (x *Index) chunks() map[string]bool {
+	all := map[string]bool{}
+	for _, t := range x.Targets {
+		for _, w := range t.Workloads {
+			if w.Best != nil {
+				all[w.Best.Digest] = true
+			}
+			for _, c := range w.Chunks {
+				all[c.Digest] = true
+			}
+		}
+	}
+	return all
+}
+
+// find is what there is of a group; ok is false when there is nothing.
+func (x *Index) find(of records.Group) (w Workload, ok bool) {
+	at, ok := slices.BinarySearchFunc(x.Targets, of.Target, func(t Target, name string) int { return cmp.Compare(t.Target, name) })
+	if !ok {
+		return w, false
+	}
+	workloads := x.Targets[at].Workloads
+	at, ok = slices.BinarySearchFunc(workloads, of.Workload, func(w Workload, name string) int { return cmp.Compare(w.Workload, name) })
+	if !ok {
+		return w, false
+	}
+	return workloads[at], true
+}
+
+// keys is the digest of a workload's keys.
+func (w Workload) keys() (digest [32]byte) {
+	_, _ = hex.Decode(digest[:], []byte(w.Keys)) // Parse has seen to it
+	return digest
+}

@@ -1,0 +1,164 @@
+package static
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/lrudir"
+)
+
+// How long a server may take: for a connection and the beginning of an answer, and for the rest of it by its size.
+const (
+	answerTime     = 30 * time.Second
+	slowestPerTime = 32 << 10 // bytes a second
+	mostRedirects  = 3
+)
+
+// ServerOptions say how a server is asked.
+type ServerOptions struct {
+	// TLS is the caller's side; nil = the system's authorities.
+	TLS *tls.Config
+	// AllowHTTP allows http to servers elsewhere, which anybody on the way may change.
+	AllowHTTP bool
+	// Cache is a folder for chunks that were fetched, CacheBytes bounds it; 0 = 1 GiB.
+	Cache      string
+	CacheBytes int64
+	// AnswerTime is how long an answer may take to begin; 0 = 30 s.
+	AnswerTime time.Duration
+}
+
+// Server is an export that a web server serves. Its chunks are kept in a cache.
+type Server struct {
+	base   *url.URL
+	client *http.Client
+	cache  *lrudir.Dir
+	answer time.Duration
+}
+
+// NewServer returns the export at an address, https://HOST/PATH. Nothing is asked of it yet.
+func NewServer(address string, o ServerOptions) (*Server, error) {
+	base, err := url.Parse(strings.TrimSuffix(address, IndexName))
+	if err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("the address of an export of records is https://HOST/PATH")
+	}
+	base.Path = strings.TrimSuffix(base.Path, "/") + "/"
+	if base.Scheme != "https" && (base.Scheme != "http" || !o.AllowHTTP && !loopback(base.Hostname())) {
+		return nil, fmt.Errorf("records at %s: anybody on the way could change them: use https, or --allow-http", base.Redacted())
+	}
+	cache, err := lrudir.Open(o.Cache, max(o.CacheBytes, 0))
+	if err != nil {
+		return nil, fmt.Errorf("%w: set XDG_CACHE_HOME", err)
+	}
+	s := &Server{base: base, cache: cache, answer: o.AnswerTime}
+	if s.answer == 0 {
+		s.answer = answerTime
+	}
+	s.client = &http.Client{
+		CheckRedirect: s.checkRedirect,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: o.TLS, ForceAttemptHTTP2: true,
+			DialContext:         (&net.Dialer{Timeout: s.answer}).DialContext,
+			TLSHandshakeTimeout: s.answer, ResponseHeaderTimeout: s.answer, IdleConnTimeout: s.answer,
+			MaxIdleConnsPerHost: fetchedAtOnce, MaxConnsPerHost: fetchedAtOnce, MaxResponseHeaderBytes: 64 << 10,
+			DisableCompression: true, // what is served is compressed, and bounded by its size
+		},
+	}
+	return s, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Name implements Files.
+func (s *Server) Name() string { return s.base.Redacted() }
+
+// checkRedirect lets a server send readers to another place of its own, and nowhere else.
+func (s *Server) checkRedirect(to *http.Request, via []*http.Request) error {
+	if to.URL.Scheme != s.base.Scheme || to.URL.Host != s.base.Host {
+		return fmt.Errorf("it sends readers to another server, %s://%s: name that one if you trust it", to.URL.Scheme, to.URL.Host)
+	}
+	if len(via) > mostRedirects {
+		return fmt.Errorf("it sends readers elsewhere more than %d times", mostRedirects)
+	}
+	return nil
+}
+
+// Index implements Files.
+func (s *Server) Index(ctx context.Context) (text []byte, err error) {
+	err = s.get(ctx, IndexName, mostIndexBytes, func(body io.Reader) error {
+		text, err = readBounded(body, mostIndexBytes)
+		return err
+	})
+	return text, err
+}
+
+// Chunk implements Files.
+func (s *Server) Chunk(ctx context.Context, c Chunk) (*os.File, error) {
+	name := c.Digest + chunkSuffix
+	if s.cache.Touch(name) {
+		if file, err := openVerified(s.cache.Path(name), c); err == nil {
+			return file, nil
+		}
+	}
+	file, err := os.CreateTemp(s.cache.Path(""), partPrefix)
+	if err != nil {
+		return nil, err
+	}
+	err = s.get(ctx, c.name(), c.SizeBytes, func(body io.Reader) error {
+		_, err := io.Copy(file, io.LimitReader(body, c.SizeBytes+1))
+		return err
+	})
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = c.verify(file)
+	}
+	if err == nil {
+		err = s.keep(file.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// keep puts a file into the cache. A full one may have dropped it already, which its reader does not notice.
+func (s *Server) keep(part, name string) error {
+	if err := os.Rename(part, s.cache.Path(name)); err != nil && !isMissing(err) {
+		return err
+	}
+	return s.cache.Evict(name)
+}
+
+// get has read called with the body of a file, of about so many bytes.
+func (s *Server) get(ctx context.Context, name string, sizeBytes int64, read func(body io.Reader) error) error {
+	within := 2*s.answer + time.Duration(sizeBytes/slowestPerTime)*time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errSlow)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base.ResolveReference(&url.URL{Path: name}).String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := s.client.Do(req)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return statusError(response.StatusCode)
+	}
+	return explain(ctx, read(response.Body))
+}

@@ -1,0 +1,233 @@
+package static
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// A chunk ends with so many records, or with the first that makes it so large when it is decompressed. A group only
+// grows at its end, so all chunks but the last stay as they are from one export to the next.
+const chunkRecords, chunkContentBytes = 4096, 16 << 20
+
+// Source is where the records of an export come from.
+type Source struct {
+	// List visits records, grouped by target and workload in order, oldest first within a group.
+	List func(visit func(*tilthv1.Record) error) error
+	// Best returns the best record of a group at a level of numerics; nil when there is none.
+	Best func(of records.Group, numerics string) (*tilthv1.Record, error)
+	// LeftOut is told why a record is left out, since it is too large to be imported anywhere.
+	LeftOut func(why error)
+}
+
+// Write writes an export to a folder, which is made when it is missing, and returns how many records it has. What
+// reads the folder meanwhile finds the export that was there before, whole: chunks are written first, then the index
+// takes the old one's place, and chunks go when neither of the two has them. An interrupt leaves the old export.
+func Write(dir string, from Source) (count uint64, err error) {
+	if err := os.MkdirAll(filepath.Join(dir, chunkFolder), 0o755); err != nil {
+		return 0, fmt.Errorf("export records to %s: %w", dir, err)
+	}
+	w := &writer{dir: dir, from: from, index: &Index{}}
+	err = from.List(w.add)
+	if err == nil {
+		err = w.endGroup()
+	}
+	if err == nil {
+		err = w.finish()
+	}
+	w.discard()
+	if err != nil {
+		return 0, fmt.Errorf("export records to %s: %w", dir, err)
+	}
+	return w.count, nil
+}
+
+type writer struct {
+	dir   string
+	from  Source
+	index *Index
+	count uint64
+
+	of       records.Group
+	workload []byte // its canonical form
+	group    *Workload
+	last     records.Key
+	keys     hash.Hash
+	chunk    *chunkWriter
+}
+
+// add adds a record. It loses its job, which belongs to the tracker that made it.
+func (w *writer) add(r *tilthv1.Record) error {
+	if err := records.TooLarge(r); err != nil {
+		w.from.LeftOut(err)
+		return nil
+	}
+	if of := (records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}); w.group == nil || of != w.of {
+		if err := w.endGroup(); err != nil {
+			return err
+		}
+		w.of, w.group, w.keys, w.workload, w.last = of, &Workload{Workload: of.Workload}, sha256.New(), nil, records.Key{}
+	}
+	if len(r.GetWorkload()) > 0 {
+		w.workload = r.GetWorkload()
+	}
+	if key := records.KeyOf(r.GetMeasurement()); key != w.last {
+		w.last = key
+		w.keys.Write(key[:])
+	}
+	r.JobId, r.Workload = "", nil
+	if w.chunk == nil {
+		var err error
+		if w.chunk, err = newChunkWriter(filepath.Join(w.dir, chunkFolder)); err != nil {
+			return err
+		}
+		r.Workload = w.workload
+	}
+	if err := w.chunk.add(r); err != nil {
+		return err
+	}
+	w.count++
+	if w.chunk.records < chunkRecords && w.chunk.content.count < chunkContentBytes {
+		return nil
+	}
+	return w.endChunk()
+}
+
+func (w *writer) endChunk() error {
+	if w.chunk == nil {
+		return nil
+	}
+	chunk, err := w.chunk.close()
+	w.chunk = nil
+	w.group.Chunks = append(w.group.Chunks, chunk)
+	w.group.Records += chunk.Records
+	return err
+}
+
+// endGroup ends the group with its best records.
+func (w *writer) endGroup() error {
+	if w.group == nil {
+		return nil
+	}
+	if err := w.endChunk(); err != nil {
+		return err
+	}
+	best, err := w.best()
+	if err != nil {
+		return err
+	}
+	w.group.Best, w.group.Keys = best, hex.EncodeToString(w.keys.Sum(nil))
+	if n := len(w.index.Targets); n == 0 || w.index.Targets[n-1].Target != w.of.Target {
+		w.index.Targets = append(w.index.Targets, Target{Target: w.of.Target})
+	}
+	t := &w.index.Targets[len(w.index.Targets)-1]
+	t.Workloads = append(t.Workloads, *w.group)
+	w.group = nil
+	return nil
+}
+
+func (w *writer) best() (*Chunk, error) {
+	var last records.Key
+	for level := range records.Levels {
+		r, err := w.from.Best(w.of, records.LevelName(level))
+		if err != nil {
+			return nil, err
+		}
+		if r == nil || records.TooLarge(r) != nil {
+			continue
+		}
+		key := records.KeyOf(r.GetMeasurement())
+		if w.chunk != nil && key == last {
+			continue // the best of the level before
+		}
+		if w.chunk == nil {
+			if w.chunk, err = newChunkWriter(filepath.Join(w.dir, chunkFolder)); err != nil {
+				return nil, err
+			}
+		}
+		r.JobId, last = "", key
+		if err := w.chunk.add(r); err != nil {
+			return nil, err
+		}
+	}
+	if w.chunk == nil {
+		return nil, nil
+	}
+	chunk, err := w.chunk.close()
+	w.chunk = nil
+	return &chunk, err
+}
+
+// finish puts the index in its place, and removes chunks that nobody reads any more.
+func (w *writer) finish() error {
+	text, err := w.index.encode()
+	if err != nil {
+		return err
+	}
+	keep := w.index.chunks()
+	path := filepath.Join(w.dir, IndexName)
+	if before, err := readIndex(path); err == nil {
+		for digest := range before.chunks() {
+			keep[digest] = true // somebody may be about to fetch it
+		}
+	}
+	err = atomicfile.Write(path, func(to io.Writer) error {
+		_, err := to.Write(text)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(filepath.Join(w.dir, chunkFolder))
+	for _, e := range entries {
+		digest, is := strings.CutSuffix(e.Name(), chunkSuffix)
+		if is && records.ValidDigest(digest) && !keep[digest] || strings.HasPrefix(e.Name(), partPrefix) {
+			err = errors.Join(err, os.Remove(filepath.Join(w.dir, chunkFolder, e.Name())))
+		}
+	}
+	return err
+}
+
+// discard removes what is left of an export that failed.
+func (w *writer) discard() {
+	if w.chunk != nil {
+		_ = w.chunk.file.Close()
+		_ = os.Remove(w.chunk.file.Name())
+	}
+}
+
+func readIndex(path string) (*Index, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := readBounded(f, mostIndexBytes)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text)
+}
+
+// readBounded reads all of something, which is refused when it is longer than it may be.
+func readBounded(r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%w: it has more than %d bytes", records.ErrDamaged, most)
+	}
+	return text, err
+}
+
+// isMissing says whether a file is not there.
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
