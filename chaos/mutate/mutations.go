@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // mutations are all there are, in the order of the promises of docs/reliability.md.
-var mutations = slices.Concat(once, stored, database, shards, converted, restored, artifacts, faults, watched, gentle, agents, fair, kept, bounded, rates, sizes, closed, lies, waits)
+var mutations = slices.Concat(once, stored, exchanged, database, shards, converted, restored, artifacts, faults, watched, gentle, agents, fair, kept, bounded, rates, sizes, closed, lies, waits)
 
 // in returns mutations of one package, which its own tests must notice.
 func in(pkg string, list []mutation) []mutation {

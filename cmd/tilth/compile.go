@@ -28,7 +28,8 @@ import (
 const compileLong = `Compile a model to a package, each task with its best schedule.
 
 Best schedules come from the records file, or from the tracker that --tracker or
-TILTH_TRACKER names. A task that was never tuned for this target gets the schedule that
+TILTH_TRACKER names. --records also takes an export that a web server serves, of which
+only what the model needs is fetched. A task that was never tuned for this target gets the schedule that
 a cost model, trained on the records of other tasks, predicts to be the fastest, or the
 default schedule where there are no records. A package is compiled for one number of
 threads. Schedules whose algorithm --numerics forbids are not used.
@@ -38,7 +39,7 @@ as above and added to it: the same file, model and target give the same package,
 bit, whatever is recorded meanwhile.
 
 With --confirm, a record that was not made by this records file's own jobs (an imported
-one, or a tracker's) is measured once on this machine, in turns with the default
+one, a tracker's or a served one) is measured once on this machine, in turns with the default
 schedule. It is used only if its outputs are right and it is not clearly slower.
 
 With --weights int8 or int4, weights of a model in floats are kept in integers: a quarter
@@ -60,6 +61,7 @@ type compileCommand struct {
 	threads                  int
 	records                  string
 	tracker                  trackerFlags
+	allowHTTP                bool
 	untuned, asJSON, noCache bool
 	numerics                 numericsFlag
 	storage                  storageFlag
@@ -108,6 +110,7 @@ func newCompile(a *app) *cobra.Command {
 		Use: "compile MODEL.onnx", Short: "Compile a model with its best schedules to a package", Long: compileLong,
 		Example: `  tilth compile resnet18.onnx -o resnet18.tar
   tilth compile resnet18.onnx --threads 1 --tracker 127.0.0.1:9190 -o resnet18.tar
+  tilth compile resnet18.onnx --records https://records.example.com/farm --confirm
   tilth compile resnet18.onnx --target cuda --numerics fast --check in.npz --max-error 0.02
   tilth compile llama.onnx --shape batch=1,sequence=1 --weights int8 --check in.npz
   tilth compile resnet18.onnx --lock tilth.lock -o resnet18.tar
@@ -119,6 +122,7 @@ func newCompile(a *app) *cobra.Command {
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads the package runs on (default the physical cores)")
 	recordsFlag(c, &k.records)
 	k.tracker.add(c, "")
+	readRecordsFlags(c, &k.allowHTTP)
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
 	k.numerics.add(c)
@@ -256,8 +260,8 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 	if err != nil {
 		return nil, err
 	}
-	where := recordsFlags{file: k.records, tracker: k.tracker, log: k.log}
-	source, err := where.open(k.app, false)
+	where := recordsFlags{file: k.records, tracker: k.tracker, allowHTTP: k.allowHTTP, log: k.log}
+	source, err := where.open(ctx, k.app, false)
 	if errors.Is(err, records.ErrMissing) && k.records == "" {
 		nothing := func(context.Context, *target.Target) (*knowledge.History, error) {
 			return knowledge.NewHistory(t, nil).Use(models), nil
@@ -268,28 +272,46 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	defer source.Close()
-	confirm, err := k.confirm.open(t, tc, cache, k.tracker.addr != "", log)
+	_, served := source.(recordsource.Static)
+	confirm, err := k.confirm.open(t, tc, cache, served || k.tracker.addr != "", log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = k.confirm.close(err) }()
-	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, models), Confirm: confirm}, log)
+	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm}, log)
 }
 
-// learn reads all records of a source from which something can be learnt about a target.
-func learn(source recordsource.Source, models knowledge.Models) selection.Learn {
+// learnFrom are the workloads from whose records is learnt, empty = all: of an export that is served, only those of
+// the program are fetched.
+func learnFrom(p *program.Program, served bool) (workloads []string) {
+	if !served {
+		return []string{""}
+	}
+	for _, task := range p.Tasks {
+		workloads = append(workloads, task.Workload.Digest())
+	}
+	return workloads
+}
+
+// learn reads the records of workloads of a source from which something can be learnt about a target.
+func learn(source recordsource.Source, workloads []string, models knowledge.Models) selection.Learn {
 	return func(ctx context.Context, t *target.Target) (*knowledge.History, error) {
 		c := knowledge.NewCollector(t)
 		var text []byte // the first record of a workload has it
-		err := source.List(ctx, "", "", func(r *tilthv1.Record) error {
-			if len(r.GetWorkload()) > 0 {
-				text = r.GetWorkload()
+		for _, workload := range workloads {
+			err := source.List(ctx, "", workload, func(r *tilthv1.Record) error {
+				if len(r.GetWorkload()) > 0 {
+					text = r.GetWorkload()
+				}
+				r.Workload = text
+				c.Add(r)
+				return nil
+			})
+			if err != nil {
+				return nil, err
 			}
-			r.Workload = text
-			c.Add(r)
-			return nil
-		})
-		return c.History().Use(models), err
+		}
+		return c.History().Use(models), nil
 	}
 }
 

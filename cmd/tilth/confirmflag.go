@@ -44,8 +44,8 @@ func (f *confirmFlag) check(t *target.Target) error {
 }
 
 // open is what selection asks; nil when nothing is to be confirmed. Records of a file that has their job were made
-// here; those of a tracker were made by its devices.
-func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache string, tracker bool, log *slog.Logger) (selection.Confirm, error) {
+// here; those of elsewhere, a tracker's or served ones, were made by other devices.
+func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache string, elsewhere bool, log *slog.Logger) (selection.Confirm, error) {
 	if !f.wanted {
 		return nil, nil
 	}
@@ -57,7 +57,7 @@ func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache stri
 		return nil, err
 	}
 	return func(ctx context.Context, r *tilthv1.Record, s, standard *schedule.Schedule) (float64, string, error) {
-		if !tracker && r.GetJobId() != "" {
+		if !elsewhere && r.GetJobId() != "" {
 			return 0, "", nil
 		}
 		found, err := f.confirmer.Confirm(ctx, s, standard)

@@ -4,11 +4,13 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
 
 func newRecords(a *app) *cobra.Command {
-	return branch("records", "Look up, list, export, import and prune measurements",
-		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a))
+	return branch("records", "Look up, list, export, import, exchange and prune measurements",
+		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsSync(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a))
 }
 
 // recordsName is the records file's in the user's data, or in a tracker's.
@@ -23,6 +25,9 @@ func recordsFlag(c *cobra.Command, records *string) {
 func recordsPath(asked string) (string, error) {
 	if asked == stdio {
 		return "", usagef("--records -: name a file, since records cannot be a stream: see 'tilth records export'")
+	}
+	if recordsource.IsStatic(asked) {
+		return "", usagef("--records %s: this command needs a records file: 'tilth records sync' makes one of an export", asked)
 	}
 	if asked != "" {
 		return asked, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/recordsource"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
@@ -41,11 +42,11 @@ func newRecordsBest(a *app) *cobra.Command {
 		Example: "  tilth records best\n  tilth records best --tracker 127.0.0.1:9190 --json",
 		Args:    cobra.NoArgs,
 	}
-	flags.addSource(c)
+	flags.addRead(c)
 	flags.addFilter(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		source, err := flags.open(a, false)
+		source, err := flags.open(ctx, a, false)
 		if err != nil {
 			return err
 		}
@@ -53,7 +54,11 @@ func newRecordsBest(a *app) *cobra.Command {
 		if err := flags.resolve(ctx, source); err != nil {
 			return err
 		}
-		best, err := source.Best(ctx, flags.target, schedule.Fast)
+		var only []string
+		if _, served := source.(recordsource.Static); served && flags.workload != "" {
+			only = []string{flags.workload} // the others need not be fetched
+		}
+		best, err := source.Best(ctx, flags.target, schedule.Fast, only...)
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func newRecordsImport(a *app) *cobra.Command {
 		if err != nil {
 			return explainImport(args[0], err)
 		}
-		source, err := flags.open(a, true)
+		source, err := flags.open(ctx, a, true)
 		if err != nil {
 			return err
 		}

@@ -32,11 +32,11 @@ func newRecordsList(a *app) *cobra.Command {
 		Example: "  tilth records list --workload 4f0c…\n  tilth records list --json | jq '.[] | select(.error != \"\")'",
 		Args:    cobra.NoArgs,
 	}
-	flags.addSource(c)
+	flags.addRead(c)
 	flags.addFilter(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		source, err := flags.open(a, false)
+		source, err := flags.open(ctx, a, false)
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (
 
 // resolve completes the filters by the records that are there.
 func (a *app) resolve(ctx context.Context, flags *recordsFlags) error {
-	source, err := flags.open(a, false)
+	source, err := flags.open(ctx, a, false)
 	if err != nil {
 		return err
 	}

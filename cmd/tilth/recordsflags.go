@@ -11,14 +11,16 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/exchange"
 	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
 
 // recordsFlags say where records are, and which are meant.
 type recordsFlags struct {
-	file    string
-	tracker trackerFlags
-	log     logFlag
+	file      string
+	tracker   trackerFlags
+	allowHTTP bool
+	log       logFlag
 	// Filters.
 	target, workload string
 }
@@ -29,6 +31,12 @@ func (f *recordsFlags) addSource(c *cobra.Command) {
 	f.tracker.add(c, "")
 	f.tracker.excludes(c, "records")
 	f.log.level = slog.LevelWarn
+}
+
+// addRead is addSource for what only reads records, and finds them in an export that is served, too.
+func (f *recordsFlags) addRead(c *cobra.Command) {
+	f.addSource(c)
+	readRecordsFlags(c, &f.allowHTTP)
 }
 
 // addFilter adds the flags of which.
@@ -55,6 +63,18 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 		whole = given
 	}
 	found := map[string]bool{}
+	if export, is := source.(recordsource.Static); is { // whose index says it, without the records
+		groups, _, err := export.Groups(ctx, exchange.Filter{Target: f.target}, "")
+		if err != nil {
+			return err
+		}
+		for _, g := range groups {
+			if strings.HasPrefix(g.Workload, given) {
+				found[g.Workload] = true
+			}
+		}
+		return f.complete(given, found)
+	}
 	err := source.List(ctx, f.target, whole, func(r *tilthv1.Record) error {
 		if digest := r.GetWorkloadDigest(); strings.HasPrefix(digest, given) {
 			found[digest] = true
@@ -64,9 +84,15 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 		}
 		return nil
 	})
-	switch {
-	case err != nil && !errors.Is(err, errFound):
+	if err != nil && !errors.Is(err, errFound) {
 		return err
+	}
+	return f.complete(given, found)
+}
+
+// complete makes a workload's digest of its beginning, given those that begin so.
+func (f *recordsFlags) complete(given string, found map[string]bool) error {
+	switch {
 	case len(found) == 0:
 		return fmt.Errorf("there is no record of %s: see 'tilth records list'", f.wanted())
 	case given == "":
@@ -91,7 +117,7 @@ func (f *recordsFlags) wanted() string {
 	return strings.Join(parts, " and ")
 }
 
-func (f *recordsFlags) open(a *app, writable bool) (recordsource.Source, error) {
+func (f *recordsFlags) open(ctx context.Context, a *app, writable bool) (recordsource.Source, error) {
 	logger := f.log.logger(a.stderr)
 	if f.tracker.addr != "" {
 		options, err := f.tracker.options(logger)
@@ -99,6 +125,9 @@ func (f *recordsFlags) open(a *app, writable bool) (recordsource.Source, error) 
 			return nil, err
 		}
 		return recordsource.Dial(f.tracker.addr, logger, options...)
+	}
+	if !writable && recordsource.IsStatic(f.file) {
+		return openStatic(ctx, f.file, f.tracker.proof.TLS, f.allowHTTP)
 	}
 	path, err := recordsPath(f.file)
 	if err != nil {

@@ -3,8 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +55,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
-			"appears": appears, "fakecard": fakeCard, "database": database,
+			"appears": appears, "fakecard": fakeCard, "database": database, "https": serveFiles,
 		},
 	})
 }
@@ -66,6 +71,21 @@ func database(ts *testscript.TestScript, neg bool, args []string) {
 	address, err := server.Database()
 	ts.Check(err)
 	ts.Setenv(args[0], address)
+}
+
+// serveFiles serves a folder by TLS, and has a variable name its address and a file its authority: https FOLDER NAME
+// FILE.
+func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: https FOLDER NAME FILE")
+	}
+	server := httptest.NewUnstartedServer(http.FileServer(http.Dir(ts.MkAbs(args[0]))))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	ts.Defer(server.Close)
+	ts.Setenv(args[1], server.URL)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), authority, 0o600))
 }
 
 // fakeCard gives the machine GPUs whose driver is a fake, and the compiler that makes what the driver plays:

@@ -42,11 +42,12 @@ var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
 // yields to a flag that keeps the work here.
 func fromEnvironment(c *cobra.Command) error {
 	tracker := c.Flags().Lookup("tracker")
-	if tracker == nil || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so
+	calls := tracker != nil || c.Flags().Lookup(callerVariables[0]) != nil
+	if !calls || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so
 		return nil
 	}
 	names := callerVariables
-	if !slices.ContainsFunc(tracker.Annotations[localFlags], c.Flags().Changed) {
+	if tracker != nil && !slices.ContainsFunc(tracker.Annotations[localFlags], c.Flags().Changed) {
 		names = append([]string{tracker.Name}, names...)
 	}
 	if err := config.Environment(c.Flags(), os.LookupEnv, names...); err != nil {

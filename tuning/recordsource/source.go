@@ -29,7 +29,7 @@ type Source interface {
 
 // OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
 // is none. The log says which rows are damaged and therefore left out.
-func OpenFile(path string, writable bool, log *slog.Logger) (Source, error) {
+func OpenFile(path string, writable bool, log *slog.Logger) (Peer, error) {
 	open := bolt.OpenReadOnly
 	if writable {
 		open = bolt.Open
@@ -45,7 +45,7 @@ func OpenFile(path string, writable bool, log *slog.Logger) (Source, error) {
 }
 
 // Dial is the source of a tracker; options are client.Dial's.
-func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Source, error) {
+func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Peer, error) {
 	c, err := client.Dial(addr, log, options...)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/access/caller"
+)
+
+// callerFlags say how a caller proves who it is.
+type callerFlags struct{ proof caller.Proof }
+
+// add adds the flags, with a prefix to their names, and more to what is said of them.
+func (f *callerFlags) add(c *cobra.Command, prefix, more string) {
+	c.Flags().StringVar(&f.proof.TLS.CA, prefix+"tls-ca", "", "`file` of the authorities that may sign the certificate of a tracker or server, or system; turns TLS on for a tracker"+more)
+	c.Flags().StringVar(&f.proof.TLS.Cert, prefix+"tls-cert", "", "`file` of the certificate that proves who calls"+more)
+	c.Flags().StringVar(&f.proof.TLS.Key, prefix+"tls-key", "", "`file` of its key"+more)
+	c.Flags().StringVar(&f.proof.TokenFile, prefix+"token-file", "", "`file` of the token that proves who calls"+more)
+}
+
+// or fills in what was not given: a certificate goes with its key.
+func (f callerFlags) or(others callerFlags) callerFlags {
+	if f.proof.TLS.CA == "" {
+		f.proof.TLS.CA = others.proof.TLS.CA
+	}
+	if f.proof.TLS.Cert == "" && f.proof.TLS.Key == "" {
+		f.proof.TLS.Cert, f.proof.TLS.Key = others.proof.TLS.Cert, others.proof.TLS.Key
+	}
+	if f.proof.TokenFile == "" {
+		f.proof.TokenFile = others.proof.TokenFile
+	}
+	return f
+}

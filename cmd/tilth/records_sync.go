@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/exchange"
+	"github.com/tilth-dev/tilth/tuning/recordsource"
+)
+
+const syncLong = `Bring the records to TO that it lacks.
+
+FROM and TO are each a records file, an export as JSON lines (FILE.jsonl, FILE.jsonl.gz),
+or a tracker (tracker:HOST:PORT, tracker:unix:PATH). FROM may also be an export that
+'tilth records export --static' made: https://HOST/PATH, file:///FOLDER or a folder.
+
+Both sides are compared by the digests and keys of their records, and only records that TO
+lacks are sent. So a sync that was interrupted, at whatever point, is completed by another
+one; nothing is sent twice. Records are checked as 'tilth records import' checks them; those
+that are not valid are refused and counted, and the others go on. TO never loses a record,
+and records that were pruned there come back as long as FROM has them.
+
+To add to a tracker's records needs the token of an admin. --tls-ca, --tls-cert, --tls-key
+and --token-file are for the side that is a tracker. Where both are, they are for TO, and
+--from-tls-ca and so on for FROM, which is never shown what proves the caller to TO.`
+
+// syncCommand exchanges records.
+type syncCommand struct {
+	*app
+	from, to         callerFlags
+	target, modelOf  string
+	workloads        []string
+	model            modelFlags
+	storage          storageFlag
+	dry, asJSON, any bool
+	log              logFlag
+}
+
+// syncResult is what a sync came to, for scripts.
+type syncResult struct {
+	From    string             `json:"from"`
+	To      string             `json:"to"`
+	Sent    uint64             `json:"sent"`
+	There   uint64             `json:"already_there"`
+	Refused []exchange.Refusal `json:"refused"`
+	Dry     bool               `json:"dry_run"`
+}
+
+func newRecordsSync(a *app) *cobra.Command {
+	s := &syncCommand{app: a}
+	c := &cobra.Command{
+		Use: "sync FROM TO", Short: "Bring the records to a file or a farm that it lacks", Long: syncLong,
+		Example: `  tilth records sync tracker:127.0.0.1:9190 mine.db
+  tilth records sync mine.db tracker:farm.example.com:9190 --tls-ca ca.crt --token-file admin.token
+  tilth records sync https://records.example.com/farm mine.db --model resnet18.onnx
+  tilth records sync tracker:127.0.0.1:9190 farm.jsonl.gz --dry-run`,
+		Args: cobra.ExactArgs(2),
+	}
+	c.Flags().StringVar(&s.target, "target", "", "only records of this target `fingerprint`")
+	c.Flags().StringSliceVar(&s.workloads, "workload", nil, "only records of the workloads with these `digests`")
+	c.Flags().StringVar(&s.modelOf, "model", "", "only records of the tasks of this `model`")
+	s.model.add(c)
+	s.storage.addWeights(c)
+	c.MarkFlagsMutuallyExclusive("workload", "model")
+	s.to.add(c, "", "")
+	s.from.add(c, "from-", ", of FROM")
+	allowHTTPFlag(c, &s.any)
+	c.Flags().BoolVar(&s.dry, "dry-run", false, "only say what would be sent")
+	jsonFlag(c, &s.asJSON)
+	s.log.add(c, slog.LevelWarn)
+	return a.leaf(c, func(ctx context.Context, args []string) error { return s.run(ctx, args[0], args[1]) })
+}
+
+func (s *syncCommand) run(ctx context.Context, from, to string) error {
+	if from == to {
+		return usagef("FROM and TO are both %s: name another", from)
+	}
+	filter, err := s.filter()
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(to, syncTracker) {
+		s.from = s.from.or(s.to)
+	}
+	source, err := s.openFrom(ctx, from)
+	if err != nil {
+		return err
+	}
+	report := &exchange.Report{}
+	err = s.into(ctx, to, func(side exchange.To) (err error) {
+		report, err = source.sync(ctx, side, exchange.Options{Filter: filter, Dry: s.dry})
+		return err
+	})
+	err = errors.Join(err, source.close())
+	if err != nil && report.Sent > 0 && !s.dry && !recordsource.IsLines(to) {
+		err = fmt.Errorf("%w: %d records were sent, and another sync goes on from there", err, report.Sent)
+	}
+	if err != nil {
+		return err
+	}
+	return s.print(syncResult{From: from, To: to, Sent: report.Sent, There: report.There, Refused: report.Refused(), Dry: s.dry})
+}
+
+// filter is what the flags ask for.
+func (s *syncCommand) filter() (exchange.Filter, error) {
+	f := exchange.Filter{Target: s.target, Workloads: slices.Clone(s.workloads)}
+	for _, digest := range f.Workloads {
+		if !records.ValidDigest(digest) {
+			return f, usagef("--workload %s: want the whole digest, such as 'tilth tasks --json' prints", digest)
+		}
+	}
+	if s.modelOf != "" {
+		if err := s.storage.check(0); err != nil {
+			return f, err
+		}
+		p, err := s.model.load(s.modelOf, s.storage.always())
+		if err != nil {
+			return f, err
+		}
+		for _, task := range p.Tasks {
+			f.Workloads = append(f.Workloads, task.Workload.Digest())
+		}
+	}
+	slices.Sort(f.Workloads)
+	f.Workloads = slices.Compact(f.Workloads)
+	return f, nil
+}
+
+// syncSource is FROM, opened.
+type syncSource struct {
+	sync  func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error)
+	close func() error
+}
+
+// syncTracker is what is before the address of a tracker.
+const syncTracker = "tracker:"
+
+func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, error) {
+	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
+		return syncSource{
+			close: func() error { return nil },
+			sync: func(ctx context.Context, to exchange.To, o exchange.Options) (report *exchange.Report, err error) {
+				report = &exchange.Report{}
+				failed := recordsource.ReadLines(where, func(next func() (*tilthv1.Record, error)) error {
+					report, err = exchange.SyncLines(ctx, next, to, o)
+					return err
+				})
+				return report, failed
+			},
+		}, nil
+	}
+	peer, err := s.openPeer(ctx, where, s.from, false)
+	if err != nil {
+		return syncSource{}, err
+	}
+	return syncSource{close: peer.Close, sync: func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error) {
+		return exchange.Sync(ctx, peer, to, o)
+	}}, nil
+}
+
+// openPeer opens a side that is no export as JSON lines.
+func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFlags, writable bool) (recordsource.Peer, error) {
+	log := s.log.logger(s.stderr)
+	if addr, is := strings.CutPrefix(where, syncTracker); is {
+		options, err := proof.proof.DialOptions(addr, log)
+		if err != nil {
+			return nil, err
+		}
+		return recordsource.Dial(addr, log, options...)
+	}
+	if recordsource.IsStatic(where) {
+		if writable {
+			return nil, usagef("%s: records are not sent there: 'tilth records export --static' writes such a folder", where)
+		}
+		return openStatic(ctx, where, proof.proof.TLS, s.any)
+	}
+	return recordsource.OpenFile(where, writable, log)
+}
+
+// into has something done with TO, and makes it last.
+func (s *syncCommand) into(ctx context.Context, where string, do func(exchange.To) error) (err error) {
+	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
+		lines, err := recordsource.OpenLines(ctx, where, s.log.logger(s.stderr))
+		if err != nil {
+			return err
+		}
+		if err = do(lines); err == nil && !s.dry {
+			err = lines.Write(ctx, s.leftOut)
+		}
+		return errors.Join(err, lines.Close())
+	}
+	peer, err := s.openPeer(ctx, where, s.to, !s.dry)
+	if s.dry && errors.Is(err, records.ErrMissing) {
+		return do(exchange.Nothing{})
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(peer), peer.Close())
+}
+
+func (s *syncCommand) print(r syncResult) error {
+	if s.asJSON {
+		if r.Refused == nil {
+			r.Refused = []exchange.Refusal{}
+		}
+		return writeJSON(s.stdout, r)
+	}
+	text := "sent %d records to %s, %d were there already\n"
+	if r.Dry {
+		text = "would send %d records to %s, %d are there already\n"
+	}
+	_, err := fmt.Fprintf(s.stdout, text, r.Sent, r.To, r.There)
+	for _, refusal := range r.Refused {
+		if err == nil {
+			_, err = fmt.Fprintf(s.stdout, "refused %d records for their %s, the first: %s\n", refusal.Records, refusal.Reason, refusal.First)
+		}
+	}
+	return err
+}

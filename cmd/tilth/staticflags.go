@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/access/certs"
+	"github.com/tilth-dev/tilth/records/static"
+	"github.com/tilth-dev/tilth/tuning/recordsource"
+)
+
+// readRecordsFlags has --records take an export that is served, and adds what that needs.
+func readRecordsFlags(c *cobra.Command, allowHTTP *bool) {
+	c.Flags().Lookup("records").Usage = "records `file`, or an export by 'tilth records export --static': https://HOST/PATH, file:///FOLDER or a folder (default $XDG_DATA_HOME/tilth/tilth.db)"
+	allowHTTPFlag(c, allowHTTP)
+}
+
+func allowHTTPFlag(c *cobra.Command, allowed *bool) {
+	c.Flags().BoolVar(allowed, "allow-http", false, "read records over http from other machines, too: anybody on the way can change them")
+}
+
+// openStatic opens an export of records. What is fetched from a server is kept in the user's cache.
+func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allowHTTP bool) (recordsource.Static, error) {
+	o := static.ServerOptions{AllowHTTP: allowHTTP}
+	cache, err := cacheDir()
+	if err != nil {
+		return recordsource.Static{}, err
+	}
+	o.Cache = filepath.Join(cache, "records")
+	if tls != (certs.ClientConfig{}) {
+		if o.TLS, err = tls.Config(); err != nil {
+			return recordsource.Static{}, err
+		}
+	}
+	return recordsource.OpenStatic(ctx, where, o)
+}

@@ -1,0 +1,123 @@
+package recordsource
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/exchange"
+)
+
+// Peer is a side of an exchange of records.
+type Peer interface {
+	Source
+	exchange.From
+	// Lacking and Add implement exchange.To.
+	Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
+	Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error)
+}
+
+// Groups implements exchange.Catalogue.
+func (f file) Groups(ctx context.Context, filter exchange.Filter, after string) ([]exchange.Summary, string, error) {
+	return exchange.Store{Measurements: f.DB}.Groups(ctx, filter, after)
+}
+
+// Offer implements exchange.From.
+func (f file) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks, take func(*tilthv1.Record) error) error {
+	return exchange.Store{Measurements: f.DB}.Offer(ctx, of, lacks, take)
+}
+
+// Lacking implements exchange.To.
+func (f file) Lacking(_ context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
+	return exchange.Lacking(f.DB, of, keys)
+}
+
+// Add implements exchange.To.
+func (f file) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
+	return f.Import(ctx, exchange.Each(batch))
+}
+
+// Groups implements exchange.Catalogue. The tokens of pages are hexadecimal, so they are in the order of names.
+func (r remote) Groups(ctx context.Context, f exchange.Filter, after string) (page []exchange.Summary, next string, err error) {
+	response, err := r.RecordGroups(ctx, &tilthv1.ListRecordGroupsRequest{Target: f.Target, WorkloadDigests: f.Workloads, PageToken: after})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, g := range response.GetGroups() {
+		if len(g.GetKeysDigest()) != sha256.Size {
+			return nil, "", fmt.Errorf("%w: tracker %s sums up records by a digest of %d bytes", records.ErrInvalid, r.Addr(), len(g.GetKeysDigest()))
+		}
+		page = append(page, exchange.Summary{
+			Group: records.Group{Target: g.GetTarget(), Workload: g.GetWorkloadDigest()}, Records: g.GetRecords(), Keys: [sha256.Size]byte(g.GetKeysDigest()),
+		})
+	}
+	return page, response.GetNextPageToken(), nil
+}
+
+// Offer implements exchange.From.
+func (r remote) Offer(ctx context.Context, of records.Group, lacks exchange.Lacks, take func(*tilthv1.Record) error) error {
+	keys := func(from records.Key) ([]records.Key, error) {
+		packed, err := r.RecordKeys(ctx, &tilthv1.ListRecordKeysRequest{Target: of.Target, WorkloadDigest: of.Workload, From: from[:]})
+		if err != nil {
+			return nil, err
+		}
+		page, err := r.unpack(packed)
+		if err == nil && len(page) > 0 && page[0].Compare(from) < 0 {
+			err = fmt.Errorf("%w: tracker %s goes back in its list of keys", records.ErrInvalid, r.Addr())
+		}
+		return page, err
+	}
+	get := func(keys []records.Key, visit func(*tilthv1.Record) error) error {
+		return later(ctx, func() error {
+			return r.GetRecords(ctx, &tilthv1.GetRecordsRequest{Target: of.Target, WorkloadDigest: of.Workload, Keys: records.PackKeys(keys)}, visit)
+		})
+	}
+	return exchange.Pages{Keys: keys, Get: get}.Offer(ctx, of, lacks, take)
+}
+
+// Add implements exchange.To.
+func (r remote) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
+	err = later(ctx, func() error {
+		added, there, err = r.Import(ctx, exchange.Each(batch))
+		return err
+	})
+	return added, there, err
+}
+
+// later makes a call again that the tracker put off, as often as it does: an exchange makes many.
+func later(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		wait, off := wire.RetryAfter(err)
+		if !off || retry.Sleep(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+// Lacking implements exchange.To.
+func (r remote) Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
+	packed, err := r.LackingRecords(ctx, &tilthv1.FindLackingRecordsRequest{
+		Target: of.Target, WorkloadDigest: of.Workload, Keys: records.PackKeys(keys),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.unpack(packed)
+}
+
+// unpack reads keys that a tracker sent.
+func (r remote) unpack(packed []byte) ([]records.Key, error) {
+	keys, err := records.UnpackKeys(packed)
+	if err == nil && len(keys) > wire.MostRecordKeys {
+		err = fmt.Errorf("%w: there are %d", records.ErrInvalid, len(keys))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keys of tracker %s: %w", r.Addr(), err)
+	}
+	return keys, nil
+}

@@ -1,0 +1,77 @@
+package recordsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/static"
+)
+
+// IsStatic says whether records are said to be in an export that a web server serves, or in the folder of one.
+func IsStatic(where string) bool {
+	scheme, _, is := strings.Cut(where, ":")
+	if is && (scheme == "https" || scheme == "http" || scheme == "file") {
+		return true
+	}
+	info, err := os.Stat(where)
+	return err == nil && info.IsDir()
+}
+
+// ErrReadOnly is returned by imports into an export of records.
+var ErrReadOnly = errors.New("an export of records is only read")
+
+// Static is the source of an export, which has no imports.
+type Static struct{ *static.Export }
+
+// OpenStatic is the source of an export: https://HOST/PATH, file:///FOLDER, or a folder.
+func OpenStatic(ctx context.Context, where string, o static.ServerOptions) (Static, error) {
+	var files static.Files
+	if strings.HasPrefix(where, "file:") {
+		place, err := url.Parse(where)
+		if err != nil || !filepath.IsAbs(place.Path) || place.Host != "" && place.Host != "localhost" {
+			return Static{}, fmt.Errorf("%s: a folder on this machine is file:///FOLDER", where)
+		}
+		files = static.Folder(filepath.Clean(strings.TrimSuffix(place.Path, static.IndexName)))
+	} else if strings.HasPrefix(where, "https:") || strings.HasPrefix(where, "http:") {
+		server, err := static.NewServer(where, o)
+		if err != nil {
+			return Static{}, err
+		}
+		files = server
+	} else {
+		files = static.Folder(where)
+	}
+	export, err := static.Open(ctx, files)
+	return Static{export}, err
+}
+
+// Best implements Source.
+func (s Static) Best(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error) {
+	return s.Export.Best(ctx, target, numerics.String(), workloads...)
+}
+
+// Import implements Source.
+func (Static) Import(context.Context, func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	return 0, 0, ErrReadOnly
+}
+
+// Lacking is for sides of an exchange that take records.
+func (Static) Lacking(context.Context, records.Group, []records.Key) ([]records.Key, error) {
+	return nil, ErrReadOnly
+}
+
+// Add is for sides of an exchange that take records.
+func (Static) Add(context.Context, []*tilthv1.Record) (added, there uint64, err error) {
+	return 0, 0, ErrReadOnly
+}
+
+// Close implements Source.
+func (Static) Close() error { return nil }
