@@ -130,7 +130,9 @@ func (c *sharded) call(ctx context.Context, req any) error {
 	}
 	switch c.method {
 	case tilthv1.JobService_ListJobs_FullMethodName, tilthv1.JobService_CheckFarm_FullMethodName,
-		tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName:
+		tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
+		tilthv1.RecordService_ListRecordGroups_FullMethodName, tilthv1.RecordService_ListRecordKeys_FullMethodName,
+		tilthv1.RecordService_FindLackingRecords_FullMethodName:
 		return c.invoke(ctx, req, c.reply) // any shard's answer is the same
 	}
 	return c.all(ctx, func(int) proto.Message { return req.(proto.Message) })

@@ -149,7 +149,9 @@ func errElsewhere(shard int) error {
 var anyShard = []string{
 	tilthv1.JobService_ListJobs_FullMethodName, tilthv1.JobService_CheckFarm_FullMethodName,
 	tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.RecordService_ListRecords_FullMethodName,
-	tilthv1.RecordService_ImportRecords_FullMethodName,
+	tilthv1.RecordService_ImportRecords_FullMethodName, tilthv1.RecordService_ListRecordGroups_FullMethodName,
+	tilthv1.RecordService_ListRecordKeys_FullMethodName, tilthv1.RecordService_FindLackingRecords_FullMethodName,
+	tilthv1.RecordService_GetRecords_FullMethodName,
 	tilthv1.AdminService_BackupStore_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
 }
 

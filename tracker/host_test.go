@@ -328,6 +328,9 @@ func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
 	if _, err := tilthv1.NewRecordServiceClient(conn).BestRecords(t.Context(), &tilthv1.BestRecordsRequest{Target: "cpu-1"}); err != nil {
 		t.Errorf("records: %v", err)
 	}
+	if _, err := tilthv1.NewRecordServiceClient(conn).ListRecordGroups(t.Context(), &tilthv1.ListRecordGroupsRequest{}); err != nil {
+		t.Errorf("groups of records: %v", err)
+	}
 }
 
 // Whoever calls, and for whichever shard, passes one gate.
