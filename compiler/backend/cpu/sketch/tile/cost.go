@@ -290,7 +290,8 @@ func (x *Tile) rowOf() int64 { return x.accesses[0].Rows[x.joint[len(x.joint)-1]
 func (x *Tile) inlineCycles(t *target.Target, z sizes) float64 {
 	if x.writtenOut(z) && !x.picks {
 		vectors := float64(nest.CeilDiv(x.extent(x.vec), x.lanes))
-		return inlined * float64(x.feedOps) * x.windowLoads(t, 1, z) * vectors * x.places(z)
+		checks := x.checksCycles(t, float64(z.tv), z) / float64(z.tv)
+		return (inlined*float64(x.feedOps)*x.windowLoads(t, 1, z) + checks) * vectors * x.places(z)
 	}
 	loads := float64(nest.Product(x.extents)*nest.Product(x.reduce)) / float64(x.lanes)
 	if x.loadsScalar {
