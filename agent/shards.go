@@ -128,12 +128,8 @@ func (c *sharded) call(ctx context.Context, req any) error {
 	if shard := shardNamed(ctx, req); shard >= 0 {
 		return c.invoke(toShard(ctx, shard), req, c.reply)
 	}
-	switch c.method {
-	case tilthv1.JobService_ListJobs_FullMethodName, tilthv1.JobService_CheckFarm_FullMethodName,
-		tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
-		tilthv1.RecordService_ListRecordGroups_FullMethodName, tilthv1.RecordService_ListRecordKeys_FullMethodName,
-		tilthv1.RecordService_FindLackingRecords_FullMethodName:
-		return c.invoke(ctx, req, c.reply) // any shard's answer is the same
+	if wire.AnyShard(c.method) {
+		return c.invoke(ctx, req, c.reply)
 	}
 	return c.all(ctx, func(int) proto.Message { return req.(proto.Message) })
 }

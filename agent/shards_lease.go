@@ -161,7 +161,7 @@ const askAgain = 500 * time.Millisecond
 const longestAsk = 10 * time.Second
 
 // await waits with all shards until one of them has work, or the request's time is over. Work of a second one is
-// handed back: that is nobody's failure.
+// handed back, which is nobody's failure, and takes askTime at most.
 func (c *sharded) await(
 	ctx context.Context, req *tilthv1.LeaseWorkRequest, into *tilthv1.LeaseWorkResponse,
 	ask func(context.Context, int, *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error),
@@ -172,18 +172,18 @@ func (c *sharded) await(
 	var mu sync.Mutex
 	var void error
 	taken := false
-	take := func(shard int, r *tilthv1.LeaseWorkResponse) {
+	take := func(shard int, r *tilthv1.LeaseWorkResponse) (first bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		stop()
 		if taken {
-			go c.handBack(context.WithoutCancel(ctx), shard, r.GetLease())
-			return
+			return false
 		}
 		taken = true
 		c.turns.served(shard, r)
 		proto.Reset(into)
 		proto.Merge(into, r)
+		return true
 	}
 	var all sync.WaitGroup
 	for shard := range c.n {
@@ -195,7 +195,9 @@ func (c *sharded) await(
 				cancel()
 				switch {
 				case err == nil && r.GetLease() != nil:
-					take(shard, r)
+					if !take(shard, r) {
+						c.handBack(context.WithoutCancel(ctx), shard, r.GetLease())
+					}
 				case wire.Reason(err) == wire.ReasonVoidSession:
 					mu.Lock()
 					void = err
@@ -222,7 +224,7 @@ func (c *sharded) await(
 
 // handBack returns a lease that was granted beside another one.
 func (c *sharded) handBack(ctx context.Context, shard int, lease *tilthv1.LeaseToken) {
-	ctx, cancel := context.WithTimeout(ctx, partingTimeout)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	// A lease that does not get back is in no heartbeat of the agent, and so is taken back.
 	_ = c.do(toShard(ctx, shard), tilthv1.AgentService_ReturnLease_FullMethodName, &tilthv1.ReturnLeaseRequest{Lease: lease}, &tilthv1.ReturnLeaseResponse{})

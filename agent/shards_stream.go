@@ -10,15 +10,14 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // stream is the interceptor of streams. It is the outermost. Streams about a job or an artifact begin with their first
 // message, which tells where.
 func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	switch method {
-	case tilthv1.JobService_WatchJob_FullMethodName, tilthv1.ArtifactService_UploadArtifact_FullMethodName,
-		tilthv1.ArtifactService_DownloadArtifact_FullMethodName:
+	if !wire.AnyShard(method) {
 		return &shardedStream{shards: s, ctx: ctx, open: func(ctx context.Context) (grpc.ClientStream, error) {
 			return open(ctx, desc, conn, method, opts...)
 		}}, nil
@@ -28,7 +27,7 @@ func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 			return nil, err
 		}
 	}
-	return open(ctx, desc, conn, method, opts...) // any shard's answer is the same
+	return open(ctx, desc, conn, method, opts...)
 }
 
 // find finds a tracker that serves, by a call that goes on to the next one: a stream is refused after it began.

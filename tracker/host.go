@@ -145,16 +145,6 @@ func errElsewhere(shard int) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "this tracker does not have shard %d: another one does, or is about to", shard)
 }
 
-// anyShard are methods that are about no job and no agent in particular: every shard gives the same answer.
-var anyShard = []string{
-	tilthv1.JobService_ListJobs_FullMethodName, tilthv1.JobService_CheckFarm_FullMethodName,
-	tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.RecordService_ListRecords_FullMethodName,
-	tilthv1.RecordService_ImportRecords_FullMethodName, tilthv1.RecordService_ListRecordGroups_FullMethodName,
-	tilthv1.RecordService_ListRecordKeys_FullMethodName, tilthv1.RecordService_FindLackingRecords_FullMethodName,
-	tilthv1.RecordService_GetRecords_FullMethodName,
-	tilthv1.AdminService_BackupStore_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
-}
-
 // called is the shard that a call is for; nil when it needs none, as those about health.
 func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 	named := header.Get(wire.ShardHeader)
@@ -168,7 +158,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 		}
 		return nil, errElsewhere(shard)
 	}
-	if !slices.Contains(anyShard, method) && tilthMethod(method) {
+	if !wire.AnyShard(method) {
 		return nil, wire.RefuseShard(wire.ReasonShards, h.cfg.Shards,
 			"this farm has %d shards, and the call names none: run the tracker's version of tilth on both sides", h.cfg.Shards)
 	}

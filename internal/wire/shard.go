@@ -3,7 +3,10 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strings"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // MostShards bounds the shards of a store. Every agent has a session with each.
@@ -53,3 +56,22 @@ func ShardOfOwner(owner string, shards int) int {
 	sum := sha256.Sum256([]byte(owner))
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(shards))
 }
+
+// ofNoShard are the methods that are about no job and no agent: all that they concern is common to the shards.
+var ofNoShard = []string{
+	tilthv1.JobService_ListJobs_FullMethodName, tilthv1.JobService_CheckFarm_FullMethodName,
+	tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.RecordService_ListRecords_FullMethodName,
+	tilthv1.RecordService_ImportRecords_FullMethodName, tilthv1.RecordService_ListRecordGroups_FullMethodName,
+	tilthv1.RecordService_ListRecordKeys_FullMethodName, tilthv1.RecordService_FindLackingRecords_FullMethodName,
+	tilthv1.RecordService_GetRecords_FullMethodName,
+	tilthv1.AdminService_BackupStore_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
+}
+
+// AnyShard says whether a method is answered alike by every shard, so that a call of it need not name one. Those of
+// other services than the tracker's own are.
+func AnyShard(method string) bool {
+	return !strings.HasPrefix(method, servicesPrefix) || slices.Contains(ofNoShard, method)
+}
+
+// servicesPrefix begins the methods of the tracker's own services.
+const servicesPrefix = "/tilth.v1."

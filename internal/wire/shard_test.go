@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 func TestIDsTellTheirShard(t *testing.T) {
@@ -36,5 +37,18 @@ func TestOwnersAreSpreadOverTheShards(t *testing.T) {
 	}
 	if wire.ShardOfOwner("ana", 1) != 0 || wire.ShardOfOwner("ana", 0) != 0 {
 		t.Error("there is one shard only")
+	}
+}
+
+func TestSomeCallsGoToAnyShard(t *testing.T) {
+	for method, want := range map[string]bool{
+		tilthv1.RecordService_ListRecordGroups_FullMethodName: true, tilthv1.JobService_ListJobs_FullMethodName: true,
+		"/grpc.health.v1.Health/Watch":             true,
+		tilthv1.JobService_WatchJob_FullMethodName: false, tilthv1.JobService_ListOwners_FullMethodName: false,
+		tilthv1.DeviceService_CordonDevice_FullMethodName: false, tilthv1.AgentService_Join_FullMethodName: false,
+	} {
+		if got := wire.AnyShard(method); got != want {
+			t.Errorf("%s goes to any shard: %v, want %v", method, got, want)
+		}
 	}
 }
