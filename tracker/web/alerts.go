@@ -89,17 +89,17 @@ var alerts = []alert{
 	{Name: "TilthDeadLetters", Metrics: []string{"dead_letters_total"}, Window: 15 * time.Minute, wrong: deadLetters},
 	{Name: "TilthTrialsFail", Metrics: []string{"trials_total"}, Limit: 0.2, Window: 30 * time.Minute, For: 15 * time.Minute, wrong: trialsFail},
 	{Name: "TilthOutage", Metrics: []string{"outage_silent_agents"},
-		wrong: above("/devices", "agents that fell silent at once, and are waited for: %.0f")},
+		wrong: aboveAnywhere("/devices", "agents that fell silent at once, and are waited for: %.0f")},
 	{Name: "TilthLeasesExpire", Metrics: []string{"leases_expired_total"}, Limit: 3, Window: 15 * time.Minute,
 		wrong: grewBy("kind", "/devices", "leases of a %s that were lost in 15 minutes: %.0f")},
 	{Name: "TilthDevicesQuarantined", Metrics: []string{"devices"}, For: 30 * time.Minute, wrong: func(a alert, v view) []problem {
-		if n := v.now.where("devices", "state", "quarantined"); n > a.Limit {
+		if n := v.now.most("devices", "state", "quarantined"); n > a.Limit {
 			return one("/devices?state=quarantined", "devices that do not measure as they did, and get no work: %.0f", n)
 		}
 		return nil
 	}},
 	{Name: "TilthDevicesWarned", Metrics: []string{"warned_devices"}, For: 30 * time.Minute,
-		wrong: above("/devices?state=warned", "devices that measure badly and have no replacement: %.0f")},
+		wrong: aboveAnywhere("/devices?state=warned", "devices that measure badly and have no replacement: %.0f")},
 }
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
@@ -113,6 +113,16 @@ func one(link, format string, values ...any) []problem {
 func above(link, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
 		if n := v.now.sum(a.Metrics[0]); n > a.Limit {
+			return []problem{{Text: fill(text, n), Link: link}}
+		}
+		return nil
+	}
+}
+
+// aboveAnywhere is above of a gauge that every shard tells of the whole farm: the largest counts.
+func aboveAnywhere(link, text string) func(alert, view) []problem {
+	return func(a alert, v view) []problem {
+		if n := v.now.most(a.Metrics[0], "", ""); n > a.Limit {
 			return []problem{{Text: fill(text, n), Link: link}}
 		}
 		return nil

@@ -140,10 +140,10 @@ func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 		"TilthDeadLetters":   {before: []string{`dead_letters_total{error="crash"} 3`}, well: []string{`dead_letters_total{error="crash"} 3`}, wrong: []string{`dead_letters_total{error="crash"} 4`}, want: "after crash: 1"},
 		"TilthTrialsFail": {before: []string{`trials_total{error="crash"} 3`}, well: []string{`trials_total{error="crash"} 3`, `trials_total{error="none"} 9`},
 			wrong: []string{`trials_total{error="crash"} 6`, `trials_total{error="none"} 9`}, want: "25 %"},
-		"TilthOutage":             {well: []string{"outage_silent_agents 0"}, wrong: []string{"outage_silent_agents 5"}, want: ": 5"},
+		"TilthOutage":             {well: []string{"outage_silent_agents 0"}, wrong: []string{`outage_silent_agents{shard="0"} 5`, `outage_silent_agents{shard="1"} 4`}, want: ": 5"},
 		"TilthLeasesExpire":       {well: []string{`leases_expired_total{kind="runner"} 3`}, wrong: []string{`leases_expired_total{kind="runner"} 4`}, want: "leases of a runner"},
-		"TilthDevicesQuarantined": {well: []string{`devices{state="ready"} 3`}, wrong: []string{`devices{state="quarantined"} 2`}, want: ": 2"},
-		"TilthDevicesWarned":      {well: []string{"warned_devices 0"}, wrong: []string{"warned_devices 1"}, want: ": 1"},
+		"TilthDevicesQuarantined": {well: []string{`devices{state="ready"} 3`}, wrong: []string{`devices{state="quarantined",shard="0"} 1`, `devices{state="quarantined",shard="2"} 2`}, want: ": 2"},
+		"TilthDevicesWarned":      {well: []string{"warned_devices 0"}, wrong: []string{`warned_devices{shard="0"} 1`, `warned_devices{shard="1"} 1`}, want: ": 1"},
 		"TilthDiskSlow": {
 			well:  []string{disk + `fsync_seconds_bucket{le="0.2"} 995`, `fsync_seconds_bucket{le="+Inf"} 1000`, "fsync_seconds_sum 1", "fsync_seconds_count 1000"},
 			wrong: []string{disk + `fsync_seconds_bucket{le="0.2"} 980`, `fsync_seconds_bucket{le="+Inf"} 1000`, "fsync_seconds_sum 1", "fsync_seconds_count 1000"}, want: "2 %"},

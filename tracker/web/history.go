@@ -140,6 +140,30 @@ func (m metrics) where(name, label, prefix string) (total float64) {
 	return total
 }
 
+// most is where of the shard that has the most; a tracker without shards is one.
+func (m metrics) most(name, label, prefix string) (most float64) {
+	byShard := map[string]float64{}
+	for _, one := range m[name].GetMetric() {
+		if label == "" || hasLabel(one, label, prefix) {
+			byShard[shardOf(one)] += value(one)
+		}
+	}
+	for _, total := range byShard {
+		most = max(most, total)
+	}
+	return most
+}
+
+// shardOf is the shard that a metric is of; empty without shards.
+func shardOf(m *dto.Metric) string {
+	for _, pair := range m.GetLabel() {
+		if pair.GetName() == "shard" {
+			return pair.GetValue()
+		}
+	}
+	return ""
+}
+
 // slower counts what a histogram has seen, and what of that took longer than a limit, as far as its buckets tell.
 func (m metrics) slower(name string, limit float64) (all, slow float64) {
 	for _, one := range m[name].GetMetric() {
