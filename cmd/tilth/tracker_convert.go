@@ -20,7 +20,8 @@ FROM and TO are what 'tilth tracker --store' takes: bolt, which is the records f
 --data, or the address of a PostgreSQL database. Jobs, their events and requests,
 batches, agents, decisions on devices, and records go along; artifacts stay where they
 are. The source is not changed. No tracker may run on either; none opens the target
-before all is there.
+before all is there. A database may have several shards; the target has one, and gets
+more when trackers open it with --shards.
 
 The target must be empty. A conversion that was interrupted goes on when the same
 command is run again. When it has ended, start the tracker on the target; do not start

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/proto"
@@ -14,11 +15,16 @@ import (
 )
 
 // Stopped is a database that no tracker has, for a conversion; see records.Target.
-type Stopped struct{ db *DB }
+type Stopped struct {
+	db *DB
+	// epochs is the sum of those of all shards.
+	epochs int64
+}
 
-// OpenSource opens the database at an address to read all that it keeps. No tracker can open it until it is closed,
-// and an epoch begins, so that one which was cut off writes nothing; nothing else is changed. ErrLocked when a tracker
-// has it, ErrUnfinished when it is only a part of a copy, ErrVersion when its schema is not of this version.
+// OpenSource opens the database at an address to read all that it keeps, in all of its shards. No tracker can open it
+// until it is closed, and an epoch begins, so that one which was cut off writes nothing; nothing else is changed. Of
+// an agent and a device, which every shard has a row of, the first shard's counts. ErrLocked when a tracker has it,
+// ErrUnfinished when it is only a part of a copy, ErrVersion when its schema is not of this version.
 func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, error) {
 	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error {
 		if err := checkSchema(ctx, conn); err != nil {
@@ -28,10 +34,16 @@ func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, er
 	})
 }
 
-// OpenTarget opens the database at an address to copy rows into it, and makes its tables when there are none. Nobody
-// else can open it until it is closed. Errors are those of OpenSource.
+// OpenTarget opens the database at an address to copy rows into it, and makes its tables when there are none. It has
+// one shard, and gets more when trackers open it so. Nobody else can open it until it is closed. Errors are those of
+// OpenSource.
 func OpenTarget(ctx context.Context, address string, opts Options) (*Stopped, error) {
-	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error { return migrate(ctx, conn) })
+	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error {
+		if err := migrate(ctx, conn); err != nil {
+			return err
+		}
+		return checkOneShard(ctx, conn)
+	})
 }
 
 func openStopped(ctx context.Context, address string, opts Options, prepare func(*pgx.Conn) error) (*Stopped, error) {
@@ -43,27 +55,59 @@ func openStopped(ctx context.Context, address string, opts Options, prepare func
 	for _, s := range servers {
 		db.servers = append(db.servers, s.ConnConfig)
 	}
-	err = db.acquire(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout))
-	if errors.Is(err, records.ErrLocked) {
-		err = fmt.Errorf("%w: stop the tracker first", err)
-	}
-	if err == nil {
+	s := &Stopped{db: db}
+	if err = db.acquire(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout)); err == nil {
 		err = quieten(ctx, db.conn.Conn, 0)
 	}
 	if err == nil {
 		err = prepare(db.conn.Conn)
 	}
 	if err == nil {
-		err = checkOneShard(ctx, db.conn.Conn)
+		err = db.beginEpoch(ctx, "")
 	}
 	if err == nil {
-		err = db.beginEpoch(ctx, "")
+		err = s.takeShards(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout))
+	}
+	if errors.Is(err, records.ErrLocked) {
+		err = fmt.Errorf("%w: stop the tracker first", err)
 	}
 	if err != nil {
 		db.disconnect()
 		return nil, fmt.Errorf("%s: %w", db.name, err)
 	}
-	return &Stopped{db}, nil
+	return s, nil
+}
+
+// takeShards takes the locks of the other shards, too, and begins an epoch of each. ErrLocked when a tracker has one.
+func (s *Stopped) takeShards(ctx context.Context, patience time.Duration) error {
+	conn := s.db.conn
+	var shards int
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&shards); err != nil {
+		return err
+	}
+	begin := time.Now()
+	for shard := 1; shard < shards; {
+		held, err := tryLock(ctx, conn, shard)
+		switch {
+		case err != nil:
+			return err
+		case held:
+			if err := quieten(ctx, conn.Conn, shard); err != nil {
+				return err
+			}
+			shard++
+		case time.Since(begin) >= patience:
+			return records.ErrLocked
+		default:
+			if err := pause(ctx, nil, lockPoll); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := conn.Exec(ctx, "UPDATE tracker SET epoch = epoch + 1 WHERE shard > 0"); err != nil {
+		return err
+	}
+	return conn.QueryRow(ctx, "SELECT sum(epoch)::bigint FROM tracker").Scan(&s.epochs)
 }
 
 // checkSchema refuses a schema that is not of this version.
@@ -128,16 +172,15 @@ func (s *Stopped) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w", s.db.name, err)
 }
 
-// State implements records.Stopped. It is the name of the database's life, which begins when a tracker or a conversion
-// opens it, and the number of the last transaction.
-func (s *Stopped) State(ctx context.Context) (string, error) {
-	var life string
-	var epoch, transaction int64
-	err := s.db.conn.QueryRow(ctx, "SELECT life, epoch, transaction FROM tracker").Scan(&life, &epoch, &transaction)
-	if err == nil {
-		err = s.db.compare(epoch)
+// State implements records.Stopped. It is the name of each shard's life, which begins when a tracker or a conversion
+// opens it, and the number of its last transaction.
+func (s *Stopped) State(ctx context.Context) (state string, err error) {
+	var epochs int64
+	err = s.db.conn.QueryRow(ctx, "SELECT string_agg(life || ' ' || transaction, ' ' ORDER BY shard), sum(epoch)::bigint FROM tracker").Scan(&state, &epochs)
+	if err == nil && epochs != s.epochs {
+		err = fmt.Errorf("%w: its epochs sum up to %d, not %d", records.ErrTakenOver, epochs, s.epochs)
 	}
-	return fmt.Sprintf("postgres %s %d", life, transaction), s.explain(ctx, err)
+	return "postgres " + state, s.explain(ctx, err)
 }
 
 // Conversion implements records.Target.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -17,6 +18,8 @@ type rowTable struct {
 	// columns are what a row of the table has.
 	name    string
 	columns []string
+	// from is what rows are read from; empty = the table.
+	from string
 	// order are the columns by which rows are in order, and key and value what a row of the kind has of one.
 	order, key, value string
 	// where leaves out rows that are of no kind.
@@ -36,6 +39,12 @@ func messages(name, key, value string) *rowTable {
 	}
 }
 
+// ofFirstShard is a table of which every shard may have a row of a name: that of the first counts.
+func ofFirstShard(t *rowTable) *rowTable {
+	t.from = fmt.Sprintf("(SELECT DISTINCT ON (%[2]s) * FROM %[1]s ORDER BY %[2]s, shard) AS %[1]s", t.name, t.key)
+	return t
+}
+
 // present is a value that is not NULL.
 func present(value []byte) []byte {
 	if value == nil {
@@ -48,8 +57,8 @@ func present(value []byte) []byte {
 var rowTables = map[records.RowKind]*rowTable{
 	records.RowSpec: messages("specs", "id", "message"), records.RowRequest: messages("requests", "key", "job"),
 	records.RowEnded: messages("ended", "id", "message"), records.RowBatch: messages("batches", "id", "message"),
-	records.RowClosed: messages("closed_batches", "id", "message"), records.RowAgent: messages("agents", "name", "message"),
-	records.RowDevice: messages("devices", "name", "message"), records.RowWorkload: messages("workloads", "digest", "canonical"),
+	records.RowClosed: messages("closed_batches", "id", "message"), records.RowAgent: ofFirstShard(messages("agents", "name", "message")),
+	records.RowDevice: ofFirstShard(messages("devices", "name", "message")), records.RowWorkload: messages("workloads", "digest", "canonical"),
 	records.RowDropped: {
 		name: "dropped", columns: []string{"id"}, order: "id", key: "id", value: `''::bytea`, where: "true",
 		after: func(after []byte) []any { return []any{present(after)} },
@@ -178,7 +187,7 @@ func (t *rowTable) query(after []any) string {
 		SELECT k, v, sum(octet_length(k) + octet_length(v)) OVER (ORDER BY k) - octet_length(k) - octet_length(v) AS before FROM (
 			SELECT %s AS k, %s AS v FROM %s WHERE (%s) > (%s) AND (%s) ORDER BY %s LIMIT $%d
 		) AS page
-	) AS summed WHERE before < $%d ORDER BY k`, t.key, t.value, t.name, t.order, bounds, t.where, t.order, n+1, n+2)
+	) AS summed WHERE before < $%d ORDER BY k`, t.key, t.value, cmp.Or(t.from, t.name), t.order, bounds, t.where, t.order, n+1, n+2)
 }
 
 // Page implements records.Stopped.
@@ -191,7 +200,7 @@ func (s *Stopped) Page(ctx context.Context, kind records.RowKind, after []byte) 
 		query = t.query(args)
 		args = append(args, records.RowsPerPage, records.BytesPerPage)
 	case kind == records.RowLastJob:
-		query, args = "SELECT $1::bytea, last_job FROM tracker WHERE last_job <> '' AND $2", []any{[]byte(records.LastJobKey), after == nil}
+		query, args = "SELECT $1::bytea, last_job FROM tracker WHERE last_job <> '' AND $2 ORDER BY last_job DESC LIMIT 1", []any{[]byte(records.LastJobKey), after == nil}
 	default:
 		return nil, fmt.Errorf("no such rows: %s", kind)
 	}

@@ -22,17 +22,44 @@ func (db *DB) shareOut(ctx context.Context) error {
 	}
 	want := max(db.opts.Shards, 1)
 	if db.shard == 0 && has == 1 && want > 1 {
-		return pgx.BeginFunc(ctx, db.conn, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `INSERT INTO tracker (shard, epoch, transaction, life, last_job)
-				SELECT n, 0, 0, '', (SELECT last_job FROM tracker WHERE shard = 0) FROM generate_series(1, $1::int - 1) AS n`, want)
-			if err == nil {
-				_, err = tx.Exec(ctx, "INSERT INTO heartbeat (shard, beats, looks) SELECT n, 0, 0 FROM generate_series(1, $1::int - 1) AS n", want)
-			}
-			return err
-		})
+		return pgx.BeginFunc(ctx, db.conn, func(tx pgx.Tx) error { return makeShards(ctx, tx, want) })
 	}
 	return checkShards(has, want)
 }
+
+// makeShards divides a database of one shard. What was converted from one of several goes to the shards of its ids,
+// and what was decided of devices holds in all.
+func makeShards(ctx context.Context, tx pgx.Tx, want int) error {
+	_, err := tx.Exec(ctx, `INSERT INTO tracker (shard, epoch, transaction, life, last_job)
+		SELECT n, 0, 0, '', (SELECT last_job FROM tracker WHERE shard = 0) FROM generate_series(1, $1::int - 1) AS n`, want)
+	if err == nil {
+		_, err = tx.Exec(ctx, "INSERT INTO heartbeat (shard, beats, looks) SELECT n, 0, 0 FROM generate_series(1, $1::int - 1) AS n", want)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, "INSERT INTO devices (shard, name, message) SELECT n, name, message FROM devices, generate_series(1, $1::int - 1) AS n", want)
+	}
+	for _, table := range []string{"jobs", "ended", "dropped", "batches"} {
+		if err == nil {
+			_, err = tx.Exec(ctx, "UPDATE "+table+" SET shard = "+shardOfID+" WHERE "+shardOfID+" > 0")
+		}
+	}
+	var last int
+	if err == nil {
+		err = tx.QueryRow(ctx, "SELECT coalesce(max(shard), 0) FROM jobs").Scan(&last)
+	}
+	if err == nil && last >= want {
+		err = fmt.Errorf("%w: it has jobs of shard %d: start it with --shards %d or more", records.ErrShards, last, last+1)
+	}
+	return err
+}
+
+// shardOfID is wire.ShardOf of a column of ids.
+var shardOfID = fmt.Sprintf(`coalesce((
+	SELECT n FROM (
+		SELECT (strpos('%[1]s', substr(life, 1, 1)) - 1) * length('%[1]s') + strpos('%[1]s', substr(life, 2, 1)) - 1 AS n
+		FROM (SELECT split_part(split_part(convert_from(id, 'UTF8'), '.', 1), '-', 3) AS life) AS name
+		WHERE life ~ '^[%[1]s]{8}$'
+	) AS marked WHERE n < %[2]d), 0)`, wire.LifeLetters, wire.MostShards)
 
 func checkShards(has, want int) error {
 	if has == want {
@@ -41,12 +68,12 @@ func checkShards(has, want int) error {
 	return fmt.Errorf("%w: it has %d, and this tracker is to have %d: start it with --shards %d", records.ErrShards, has, want, has)
 }
 
-// checkOneShard refuses a database of several shards: the rows of a conversion have none.
+// checkOneShard refuses a database of several shards as one to copy into: it is not new.
 func checkOneShard(ctx context.Context, conn *pgx.Conn) error {
 	var has int
 	err := conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has)
 	if err == nil && has > 1 {
-		err = fmt.Errorf("it has %d shards, and only a database of one is converted", has)
+		err = fmt.Errorf("%w: it has %d shards: name another one, or %s", records.ErrNotEmpty, has, howToEmpty)
 	}
 	return err
 }
