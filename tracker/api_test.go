@@ -2,6 +2,8 @@ package tracker_test
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,9 +17,12 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records/storetest"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -132,6 +137,54 @@ func TestAStreamIsAMessageALine(t *testing.T) {
 	next(tilthv1.JobState_JOB_STATE_CANCELLED)
 	if heard.Scan() {
 		t.Errorf("after the end there is %s", heard.Bytes())
+	}
+}
+
+// TestRecordsAreComparedInJSON, and handed out, as tilth records sync does over gRPC.
+func TestRecordsAreComparedInJSON(t *testing.T) {
+	c := newClosed(t, false)
+	stream := must[grpc.ClientStreamingClient[tilthv1.ImportRecordsRequest, tilthv1.ImportRecordsResponse]](t)(
+		tilthv1.NewRecordServiceClient(c.as("admin")).ImportRecords(t.Context()))
+	for second := range int64(3) {
+		c.check(stream.Send(&tilthv1.ImportRecordsRequest{Record: storetest.Record("cpu-1", "conv", second, 0.5)}))
+	}
+	must[*tilthv1.ImportRecordsResponse](t)(stream.CloseAndRecv())
+	call := func(method, target string, message, into proto.Message) {
+		t.Helper()
+		body := ""
+		if message != nil {
+			body = string(must[[]byte](t)(protojson.Marshal(message)))
+		}
+		code, text := c.ask("read-only", method, target, body)
+		if code != http.StatusOK {
+			t.Fatalf("%s %s: %d %s", method, target, code, text)
+		}
+		if into != nil {
+			c.check(protojson.Unmarshal([]byte(text), into))
+		}
+	}
+	groups, keys, lacking := &tilthv1.ListRecordGroupsResponse{}, &tilthv1.ListRecordKeysResponse{}, &tilthv1.FindLackingRecordsResponse{}
+	call("GET", "records:groups?target=cpu-1", nil, groups)
+	if len(groups.GetGroups()) != 1 || groups.GetGroups()[0].GetRecords() != 3 {
+		t.Fatalf("the groups are %v", groups)
+	}
+	conv := groups.GetGroups()[0].GetWorkloadDigest()
+	from := url.Values{"target": {"cpu-1"}, "workloadDigest": {conv}, "from": {base64.StdEncoding.EncodeToString(keysOf(1))}}
+	call("GET", "records:keys?"+from.Encode(), nil, keys)
+	if !bytes.Equal(keys.GetKeys(), keysOf(1, 2)) {
+		t.Errorf("the keys from the second on are %x", keys.GetKeys())
+	}
+	call("POST", "records:lacking", &tilthv1.FindLackingRecordsRequest{Target: "cpu-1", WorkloadDigest: conv, Keys: keysOf(2, 7)}, lacking)
+	if !bytes.Equal(lacking.GetKeys(), keysOf(7)) {
+		t.Errorf("the lacking keys are %x", lacking.GetKeys())
+	}
+	body := string(must[[]byte](t)(protojson.Marshal(&tilthv1.GetRecordsRequest{Target: "cpu-1", WorkloadDigest: conv, Keys: keysOf(0, 2, 7)})))
+	code, text := c.ask("read-only", "POST", "records:get", body)
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); code != http.StatusOK || len(lines) != 2 || !strings.Contains(lines[0], `"workload"`) {
+		t.Errorf("of three records, two of which are there, come %d: %s", code, text)
+	}
+	if code, text := c.ask("read-only", "POST", "records:get", `{"keys": "eA=="}`); code != http.StatusBadRequest || !strings.Contains(text, "keys") {
+		t.Errorf("keys that are none are answered with %d, %s", code, text)
 	}
 }
 

@@ -34,7 +34,7 @@ var schema []byte
 // Streams says whether a request is answered for as long as something happens, or for as much as there is. Such a
 // request holds one message at a time, and has bounds of its own.
 func Streams(r *http.Request) bool {
-	return r.URL.Path == LivePath || r.URL.Path == apiPath+"records" ||
+	return r.URL.Path == LivePath || r.URL.Path == apiPath+"records" || r.URL.Path == apiPath+"records:get" ||
 		strings.HasPrefix(r.URL.Path, apiPath+"jobs/") && strings.HasSuffix(r.URL.Path, "/events")
 }
 
