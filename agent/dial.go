@@ -27,10 +27,23 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			target, patience = trackersScheme+":///"+addr, takeoverTime
 		}
 	}
-	of := &shards{several: patience == takeoverTime}
-	opts = append([]grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(of.unary, checkLength, retry.Later, askNext(patience)), grpc.WithChainStreamInterceptor(of.stream, checkLengths),
-		grpc.WithResolvers(addresses{}), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + activePolicy + `": {}}]}`),
+	conn, err := dial(target, &shards{several: patience == takeoverTime}, patience, append([]grpc.DialOption{grpc.WithResolvers(addresses{})}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("tracker address %q: %w", addr, err)
+	}
+	return conn, nil
+}
+
+// dial makes a connection whose calls go to the shards that they are for, unless they all say so themselves (nil).
+func dial(target string, of *shards, patience time.Duration, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	unary := []grpc.UnaryClientInterceptor{checkLength, retry.Later, askNext(patience)}
+	streams := []grpc.StreamClientInterceptor{checkLengths}
+	if of != nil {
+		unary, streams = append([]grpc.UnaryClientInterceptor{of.unary}, unary...), append([]grpc.StreamClientInterceptor{of.stream}, streams...)
+	}
+	return grpc.NewClient(target, append([]grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(unary...), grpc.WithChainStreamInterceptor(streams...),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + activePolicy + `": {}}]}`),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessageBytes), grpc.MaxCallSendMsgSize(wire.MaxMessageBytes)),
@@ -44,10 +57,5 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 1, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-	}, opts...)
-	conn, err := grpc.NewClient(target, opts...)
-	if err != nil {
-		return nil, fmt.Errorf("tracker address %q: %w", addr, err)
-	}
-	return conn, nil
+	}, opts...)...)
 }

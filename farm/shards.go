@@ -1,6 +1,7 @@
 package farm
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
@@ -26,6 +28,7 @@ type shardsServed struct {
 	security tracker.Security
 	host     *tracker.Host
 	members  atomic.Int64 // processes that serve shards, with this one
+	others   *others
 	giveUp   []chan struct{}
 }
 
@@ -56,7 +59,13 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind registry.Kind) (er
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	s := &shardsServed{cfg: cfg, kind: kind, security: security}
 	s.members.Store(1)
-	s.host, err = tracker.NewHost(tracker.HostConfig{Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry()})
+	if s.others, err = newOthers(security); err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	defer s.others.Close()
+	s.host, err = tracker.NewHost(tracker.HostConfig{
+		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(), Elsewhere: s.others.call, Spread: agent.OverShards,
+	})
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
@@ -78,7 +87,7 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind registry.Kind) (er
 			}
 		})
 	}
-	parts.Go(func() { s.balance(life, members) })
+	parts.Go(func() { s.balance(life, members, cmp.Or(cfg.Advertise, addressOf(rpc.Addr()))) })
 	served := s.host.Serve(life, rpc, web)
 	end(served)
 	parts.Wait()
@@ -94,12 +103,14 @@ func (s *shardsServed) share() int {
 	return (s.cfg.Shards + members - 1) / members
 }
 
-// balance counts the trackers, and gives shards up where others are to have some.
-func (s *shardsServed) balance(ctx context.Context, members registry.Members) {
+// balance looks who else is there, and gives shards up where others are to have some. Others reach this one at an
+// address.
+func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
 	tooMany := 0
 	for ctx.Err() == nil {
-		if n, err := members.Count(ctx); err == nil {
-			s.members.Store(int64(n))
+		if others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown()}); err == nil {
+			s.members.Store(int64(len(others)) + 1)
+			s.others.tell(others)
 		}
 		if s.host.Held() <= s.share() {
 			tooMany = 0

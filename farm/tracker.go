@@ -32,6 +32,9 @@ type TrackerConfig struct {
 	Records, ArtifactsDir string
 	// Listen is where gRPC is served: host:port or unix:PATH.
 	Listen string
+	// Advertise is where other trackers of the store's shards reach this one; empty = at Listen, and if that names no
+	// host, at the one from which the store is reached.
+	Advertise string
 	// HTTP is where metrics, health and status are served; empty = nowhere.
 	HTTP string
 	// Security closes both.

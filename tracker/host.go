@@ -53,7 +53,15 @@ type HostConfig struct {
 	Logger *slog.Logger
 	// Metrics are those of the process; those of a shard come with its tracker.
 	Metrics *prometheus.Registry
+	// Elsewhere makes a call of a shard that another process has, with an authorization header unless that is empty;
+	// nil = nobody else is known.
+	Elsewhere func(ctx context.Context, shard int, authorization, method string, req, reply any) error
+	// Spread makes a call of all shards out of calls of one shard each (-1 = of any); see agent.OverShards.
+	Spread func(ctx context.Context, shards int, method string, req, reply any, invoke InvokeShard) error
 }
+
+// InvokeShard makes a call of one shard.
+type InvokeShard = func(ctx context.Context, shard int, req, reply any) error
 
 // hosted is a shard that the host has.
 type hosted struct {

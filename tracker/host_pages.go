@@ -2,13 +2,17 @@ package tracker
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -26,39 +30,98 @@ func (m hostMetrics) Gather() ([]*dto.MetricFamily, error) {
 	return all.Gather()
 }
 
-// hostConn is a connection to the services of the shards that the host has.
+// hostConn is a connection to the services of all shards, of which the host has some and other trackers have others.
 type hostConn struct{ *Host }
 
 // jobbed is a request about a job.
 type jobbed interface{ GetJobId() string }
 
-// to is the shard that a request is for. What is only to be read of a job, any tells.
-func (c hostConn) to(method string, request any) (*hosted, error) {
-	all := c.all()
-	if len(all) == 0 {
-		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+// toldByAny are methods of which a page makes do with the answer of a single shard: every shard knows all agents.
+var toldByAny = []string{
+	tilthv1.AgentService_ListAgents_FullMethodName, tilthv1.AgentService_GetAgent_FullMethodName,
+	tilthv1.DeviceService_ListDevices_FullMethodName, tilthv1.DeviceService_GetDevice_FullMethodName,
+	tilthv1.ArtifactService_StatArtifact_FullMethodName,
+}
+
+// Where a request goes that is for no shard in particular.
+const (
+	anyShard  = -1
+	allShards = -2
+)
+
+// shardFor is the shard that a request is for. What is only to be read of a job, any tells.
+func (c hostConn) shardFor(ctx context.Context, method string, request any) int {
+	if submission, is := request.(*tilthv1.SubmitJobRequest); is {
+		owner := submission.GetSpec().GetOwner()
+		if caller, known := access.From(ctx); known {
+			owner = caller.Name
+		}
+		return wire.ShardOfOwner(owner, c.cfg.Shards)
 	}
-	about, is := request.(jobbed)
-	if !is {
-		return all[0], nil
+	if about, is := request.(jobbed); is {
+		shard := wire.ShardOf(about.GetJobId())
+		read := method == tilthv1.JobService_GetJob_FullMethodName || method == tilthv1.JobService_WatchJob_FullMethodName
+		if read && !c.Has(shard) {
+			return anyShard
+		}
+		return shard
 	}
-	shard := wire.ShardOf(about.GetJobId())
-	if one := c.of(shard); one != nil {
-		return one, nil
+	if wire.AnyShard(method) || slices.Contains(toldByAny, method) {
+		return anyShard
 	}
-	if method == tilthv1.JobService_GetJob_FullMethodName || method == tilthv1.JobService_WatchJob_FullMethodName {
-		return all[0], nil
+	return allShards
+}
+
+// here is a shard that the host has, any of them for anyShard; nil = it has it not.
+func (c hostConn) here(shard int) *hosted {
+	if shard != anyShard {
+		return c.of(shard)
 	}
-	return nil, errElsewhere(shard)
+	if all := c.all(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
 }
 
 // Invoke implements grpc.ClientConnInterface.
 func (c hostConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	one, err := c.to(method, args)
-	if err != nil {
-		return err
+	invoke := func(ctx context.Context, shard int, req, reply any) error {
+		if one := c.here(shard); one != nil {
+			return one.conn.Invoke(ctx, method, req, reply, opts...)
+		}
+		return c.elsewhere(ctx, shard, method, req, reply)
 	}
-	return one.conn.Invoke(ctx, method, args, reply, opts...)
+	shard := c.shardFor(ctx, method, args)
+	if shard == allShards {
+		return c.cfg.Spread(ctx, c.cfg.Shards, method, args, reply, invoke)
+	}
+	return invoke(ctx, shard, args, reply)
+}
+
+// elsewhereTime bounds a call that another tracker answers.
+const elsewhereTime = 10 * time.Second
+
+// elsewhere has the tracker that has a shard answer a call, in the name of who asks.
+func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, reply any) error {
+	switch {
+	case shard == anyShard:
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+	case h.cfg.Elsewhere == nil:
+		return errElsewhere(shard)
+	}
+	authorization, err := h.gate.PassOn(ctx)
+	if err != nil {
+		return status.Errorf(status.Code(err), "another tracker has shard %d, which the call is for: %s", shard, status.Convert(err).Message())
+	}
+	within, cancel := context.WithTimeout(ctx, elsewhereTime)
+	defer cancel()
+	err = h.cfg.Elsewhere(within, shard, authorization, method, req, reply)
+	if gone := within.Err() != nil && ctx.Err() == nil; gone || status.Code(err) == codes.Unavailable && (wire.Reason(err) == "" || wire.Reason(err) == wire.ReasonStandby) {
+		h.cfg.Logger.Warn("a call cannot be passed on", "shard", shard, "method", method, "error", err)
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby,
+			"the tracker of shard %d, which the call is for, does not answer: another one takes over within seconds, so try again", shard)
+	}
+	return err
 }
 
 // NewStream implements grpc.ClientConnInterface.
@@ -78,11 +141,12 @@ type hostStream struct {
 
 // SendMsg implements grpc.ClientStream.
 func (s *hostStream) SendMsg(m any) error {
-	one, err := s.conn.to(s.method, m)
-	if err == nil {
-		s.ClientStream, err = one.conn.NewStream(s.ctx, s.desc, s.method, s.opts...)
+	one := s.conn.here(s.conn.shardFor(s.ctx, s.method, m))
+	if one == nil {
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
 	}
-	if err != nil {
+	var err error
+	if s.ClientStream, err = one.conn.NewStream(s.ctx, s.desc, s.method, s.opts...); err != nil {
 		return err
 	}
 	return s.ClientStream.SendMsg(proto.Clone(m.(proto.Message)))

@@ -53,6 +53,7 @@ func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	t.Helper()
 	host := must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{
 		Security: cfg.Security, Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+		Spread: agent.OverShards,
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
@@ -189,6 +190,12 @@ func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	everywhere(tilthv1.DeviceState_DEVICE_STATE_READY)
+	answer := must[*http.Response](t)(http.Post(f.site+"/api/v1/devices/board:drain", "application/json", strings.NewReader(`{"reason": "a fan", "by": "ana"}`)))
+	answer.Body.Close()
+	everywhere(tilthv1.DeviceState_DEVICE_STATE_CORDONED)
+	if _, err := f.devices.UncordonDevice(t.Context(), &tilthv1.UncordonDeviceRequest{Name: "board", By: "ana"}); err != nil {
+		t.Fatal(err)
+	}
 	listed := must[*tilthv1.ListDevicesResponse](t)(f.devices.ListDevices(t.Context(), &tilthv1.ListDevicesRequest{}))
 	agents := must[*tilthv1.ListAgentsResponse](t)(f.agents.ListAgents(t.Context(), &tilthv1.ListAgentsRequest{}))
 	if len(listed.GetDevices()) != 1 || len(agents.GetAgents()) != 1 {

@@ -38,10 +38,17 @@ func rivalProcess(dir, address, shards string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return tilthfarm.RunTracker(ctx, tilthfarm.TrackerConfig{
+	cfg := tilthfarm.TrackerConfig{
 		Store: address, Shards: n, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+		HTTP: "unix:" + filepath.Join(dir, "web"), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tokens.json")); err == nil { // then there is a certificate, too
+		cfg.Security = tilthfarm.Security{
+			Cert: filepath.Join(dir, "tracker.crt"), Key: filepath.Join(dir, "tracker.key"), ClientCA: filepath.Join(dir, "ca.crt"),
+			Tokens: filepath.Join(dir, "tokens.json"),
+		}
+	}
+	return tilthfarm.RunTracker(ctx, cfg)
 }
 
 // rival is one of two trackers of a database, in a process of its own.
@@ -61,6 +68,14 @@ func newRival(t *testing.T, database, artifacts string) *rival {
 // newRivalOf is one of two trackers of a database of shards, each of which has a folder of artifacts.
 func newRivalOf(t *testing.T, database string, shards int, artifacts ...string) *rival {
 	t.Helper()
+	r := makeRival(t, database, shards, artifacts...)
+	r.start()
+	return r
+}
+
+// makeRival is newRivalOf before it starts.
+func makeRival(t *testing.T, database string, shards int, artifacts ...string) *rival {
+	t.Helper()
 	r := &rival{T: t, dir: t.TempDir(), database: database, shards: shards}
 	for i, folder := range artifacts {
 		name := "artifacts"
@@ -76,10 +91,11 @@ func newRivalOf(t *testing.T, database string, shards int, artifacts ...string) 
 		t.Fatal(err)
 	}
 	r.jobs = tilthv1.NewJobServiceClient(conn)
-	r.start()
 	t.Cleanup(func() {
 		conn.Close()
-		r.kill()
+		if r.cmd != nil {
+			r.kill()
+		}
 	})
 	return r
 }

@@ -60,6 +60,19 @@ func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
 	})
 }
 
+// PassOn is the authorization header by which another tracker of the farm knows who asks for a page; empty where
+// nobody is asked who they are. UNAUTHENTICATED for who is known by a certificate, which only its holder can show.
+func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
+	by, is := ctx.Value(pageKey{}).(caller)
+	switch {
+	case g.open() || !is:
+		return "", nil
+	case by.token == "":
+		return "", status.Error(codes.Unauthenticated, "a certificate cannot be shown in another's name: come with a token, or use the command line")
+	}
+	return "Bearer " + by.token, nil
+}
+
 // asksForForm says whether it is a browser that proves nothing, and can do so by a form.
 func (g *Gate) asksForForm(r *http.Request, err error) bool {
 	return status.Code(err) == codes.Unauthenticated && g.cfg.Tokens != nil && r.Method == http.MethodGet &&

@@ -21,6 +21,8 @@ type caller struct {
 	valid func() error
 	// session is the key of the browser's session that proves who calls; empty = something else does.
 	session string
+	// token is what proved it; empty = a certificate did.
+	token string
 }
 
 // proof is what a call comes with.
@@ -68,6 +70,7 @@ func (g *Gate) byToken(c caller, header []string) (caller, error) {
 		return c, badToken(err)
 	}
 	c.Identity, c.proved = access.Identity{Name: t.Name, Role: t.Role, Proof: "token " + t.ID}, true
+	c.token = text
 	c.valid = func() error {
 		if err := g.cfg.Tokens.Set().Valid(t.ID, g.cfg.Now()); err != nil {
 			return badToken(err)

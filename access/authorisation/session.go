@@ -39,7 +39,8 @@ type sessionTable struct {
 type session struct {
 	access.Identity
 	began time.Time
-	// valid says whether the token that it began with still holds.
+	// token is what it began with, and valid says whether that still holds.
+	token string
 	valid func() error
 }
 
@@ -113,7 +114,7 @@ func (g *Gate) bySession(r *http.Request) (caller, bool) {
 	if !is {
 		return caller{}, false
 	}
-	return caller{Identity: one.Identity, proved: true, from: r.RemoteAddr, session: key, valid: func() error {
+	return caller{Identity: one.Identity, proved: true, from: r.RemoteAddr, session: key, token: one.token, valid: func() error {
 		if _, is := g.sessions.find(key, g.cfg.Now()); !is {
 			return status.Error(codes.Unauthenticated, "the session has ended: sign in again")
 		}
@@ -141,7 +142,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 		return err
 	}
 	secret := rand.Text() + rand.Text()
-	g.sessions.add(sessionKey(secret), session{Identity: c.caller.Identity, began: g.cfg.Now(), valid: c.caller.valid})
+	g.sessions.add(sessionKey(secret), session{Identity: c.caller.Identity, began: g.cfg.Now(), token: c.caller.token, valid: c.caller.valid})
 	http.SetCookie(w, g.cookie(r, secret, int(sessionLifetime.Seconds())))
 	g.done(c, nil, nil, nil)
 	return nil

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
@@ -54,6 +55,12 @@ func (c ServerConfig) read() (*tls.Config, error) {
 
 // NotAfter is when the certificate expires.
 func (s *Server) NotAfter() time.Time { return s.files.Get().Certificates[0].Leaf.NotAfter }
+
+// Digest is the SHA-256 of the certificate.
+func (s *Server) Digest() []byte {
+	sum := sha256.Sum256(s.files.Get().Certificates[0].Leaf.Raw)
+	return sum[:]
+}
 
 // Config is the configuration of a listener that speaks the given protocols (h2, http/1.1).
 func (s *Server) Config(protocols ...string) *tls.Config {

@@ -26,6 +26,7 @@ type serveFlags struct {
 	listen, web, data string
 	store             string
 	shards            int
+	advertise         string
 	security          securityFlags
 	share             shareFlags
 	artifacts         artifactFlags
@@ -69,6 +70,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
 	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` or address of the store for jobs and records: "+registry.Help())
 	c.Flags().IntVar(&f.shards, "shards", 1, "how many `shards` the database of --store has, for trackers that serve side by side; see docs/shards.md")
+	c.Flags().StringVar(&f.advertise, "advertise", "", "`address` at which trackers of other shards reach this one (default: --listen, with the host by which it reaches the database)")
 	f.drift.add(c)
 	f.patience.add(c)
 	f.share.add(c)
@@ -92,6 +94,14 @@ func (f *serveFlags) check() error {
 	}
 	if kind, _ := registry.Of(f.store); f.shards > 1 && kind.Shard == nil {
 		return usagef("--shards is %d: only a database has shards, and --store names none", f.shards)
+	}
+	if f.advertise != "" {
+		if err := wire.CheckAddress(f.advertise); err != nil {
+			return usagef("--advertise: %v", err)
+		}
+		if f.shards == 1 {
+			return usagef("--advertise %s: it is for trackers that serve side by side: give --shards too", f.advertise)
+		}
 	}
 	if _, err := f.share.shares(); err != nil {
 		return err
@@ -127,7 +137,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
-		Listen: f.listen, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
+		Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
 		Security: f.security.config(a, dir), Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		Ready: func(rpc, web net.Addr) {
 			logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", f.security.cert != "",

@@ -3,14 +3,18 @@ package postgres
 import (
 	"context"
 	"errors"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tilth-dev/tilth/records"
 )
 
-// Members counts the processes that serve some of the database's shards, with this one, which gives a sign of life
-// under its id. It is by the server's clock, and decides about nothing but their shares.
+// Members are the processes that serve some of the database's shards, of which this one gives signs of life under its
+// id. It is by the server's clock, and decides about nothing but their shares and where calls are passed on to.
 type Members struct {
 	id      string
 	servers []*pgx.ConnConfig
@@ -18,13 +22,13 @@ type Members struct {
 }
 
 const (
-	// memberSilence is after how long a member is counted no longer.
+	// memberSilence is after how long a member is told of no longer.
 	memberSilence = "5 seconds"
 	// memberKept is after how long its row goes.
 	memberKept = "1 hour"
 )
 
-// NewMembers counts those of the database at an address. The caller closes it.
+// NewMembers are those of the database at an address. The caller closes it.
 func NewMembers(address, id string) (*Members, error) {
 	servers, err := parse(address)
 	if err != nil {
@@ -37,26 +41,21 @@ func NewMembers(address, id string) (*Members, error) {
 	return m, nil
 }
 
-// Count gives a sign of life, and counts the members.
-func (m *Members) Count(ctx context.Context) (count int, err error) {
+// Meet gives a sign of life of this process, and returns all others that gave one lately. An address without a host,
+// or that means all of the machine's, gets the host from which the database is reached.
+func (m *Members) Meet(ctx context.Context, own records.Member) (others []records.Member, err error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	if m.conn == nil {
-		var failed []error
-		for _, server := range m.servers {
-			if m.conn, err = pgx.ConnectConfig(ctx, hasty(server)); err == nil {
-				break
-			}
-			failed = append(failed, &connectError{err})
-		}
-		if m.conn == nil {
-			return 0, several(failed)
-		}
+	if err := m.connect(ctx); err != nil {
+		return nil, err
 	}
+	own.Address = reachable(own.Address, m.conn.PgConn().Conn().LocalAddr())
 	err = pgx.BeginFunc(ctx, m.conn, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "INSERT INTO members (id, seen) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET seen = excluded.seen", []byte(m.id))
+		_, err := tx.Exec(ctx, `INSERT INTO members (id, seen, address, certificate) VALUES ($1, now(), $2, $3)
+			ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, address = excluded.address, certificate = excluded.certificate`,
+			[]byte(m.id), []byte(own.Address), append([]byte{}, own.Certificate...))
 		if err == nil {
-			err = tx.QueryRow(ctx, "SELECT count(*) FROM members WHERE seen > now() - interval '"+memberSilence+"'").Scan(&count)
+			others, err = m.others(ctx, tx)
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "DELETE FROM members WHERE seen < now() - interval '"+memberKept+"'")
@@ -64,13 +63,60 @@ func (m *Members) Count(ctx context.Context) (count int, err error) {
 		return err
 	})
 	var said *pgconn.PgError
-	if errors.As(err, &said) && said.Code == "42P01" { // there are no tables yet
-		return 1, nil
+	if errors.As(err, &said) && (said.Code == "42P01" || said.Code == "42703") { // there are no tables yet, or older ones
+		return nil, nil
 	}
 	if err != nil {
 		m.hangUp()
+		return nil, err
 	}
-	return count, err
+	return others, nil
+}
+
+// connect connects to the first server that answers, unless there is a connection.
+func (m *Members) connect(ctx context.Context) (err error) {
+	var failed []error
+	for _, server := range m.servers {
+		if m.conn != nil {
+			return nil
+		}
+		if m.conn, err = pgx.ConnectConfig(ctx, hasty(server)); err != nil {
+			m.conn = nil
+			failed = append(failed, &connectError{err})
+		}
+	}
+	if m.conn == nil {
+		return several(failed)
+	}
+	return nil
+}
+
+// mostMembers bounds those that are told of.
+const mostMembers = 256
+
+func (m *Members) others(ctx context.Context, tx pgx.Tx) (others []records.Member, err error) {
+	rows, err := tx.Query(ctx, "SELECT address, certificate FROM members WHERE id <> $1 AND seen > now() - interval '"+memberSilence+
+		"' ORDER BY id LIMIT $2", []byte(m.id), mostMembers)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (records.Member, error) {
+		var address, certificate []byte
+		err := row.Scan(&address, &certificate)
+		return records.Member{Address: string(address), Certificate: certificate}, err
+	})
+}
+
+// reachable is an address with the host of this process as the database sees it, unless it has one of its own.
+func reachable(address string, local net.Addr) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); strings.HasPrefix(address, "unix:") || err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return address
+	}
+	if tcp, is := local.(*net.TCPAddr); is {
+		return net.JoinHostPort(tcp.IP.String(), port)
+	}
+	return net.JoinHostPort("127.0.0.1", port) // the database is on this machine
 }
 
 // Leave says that this process is no member any more.

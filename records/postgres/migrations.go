@@ -91,6 +91,10 @@ var migrations = []string{
 	-- Processes that serve some of the shards, with the time of their last sign of life by the server's clock.
 	CREATE TABLE members (id bytea PRIMARY KEY, seen timestamptz NOT NULL);
 	`,
+	`
+	-- Where members answer calls, and the SHA-256 of the certificate that they show there; empty = none.
+	ALTER TABLE members ADD COLUMN address bytea NOT NULL DEFAULT '', ADD COLUMN certificate bytea NOT NULL DEFAULT '';
+	`,
 }
 
 // leastServer is the oldest version of PostgreSQL that does, as the server says it.

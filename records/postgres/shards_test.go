@@ -292,24 +292,32 @@ func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
 	await(t, reluctant).Close() // nobody else wants it
 }
 
-func TestMembersAreCounted(t *testing.T) {
+func TestMembersMeet(t *testing.T) {
 	_, address := newShards(t, 2)
+	meet := func(m *postgres.Members, own records.Member, want ...records.Member) {
+		t.Helper()
+		others, err := m.Meet(t.Context(), own)
+		if err != nil || fmt.Sprint(others) != fmt.Sprint(want) {
+			t.Errorf("the others are %v, %v, want %v", others, err, want)
+		}
+	}
 	var members []*postgres.Members
-	for i, id := range []string{"a", "b"} {
+	for _, id := range []string{"a", "b"} {
 		m, err := postgres.NewMembers(address, id)
 		if err != nil {
 			t.Fatal(err)
 		}
 		members = append(members, m)
 		t.Cleanup(m.Leave)
-		if n, err := m.Count(t.Context()); err != nil || n != i+1 {
-			t.Errorf("there are %d members, %v, want %d", n, err, i+1)
-		}
 	}
+	secure := records.Member{Address: "tracker1.example.com:9190", Certificate: []byte("digest")}
+	meet(members[0], secure)
+	meet(members[1], records.Member{Address: ":9190"}, secure)
+	meet(members[0], secure, records.Member{Address: "127.0.0.1:9190"}) // as the database is on this machine
+	meet(members[1], records.Member{Address: "unix:/run/tilth"}, secure)
+	meet(members[0], secure, records.Member{Address: "unix:/run/tilth"})
 	members[0].Leave()
-	if n, err := members[1].Count(t.Context()); err != nil || n != 1 {
-		t.Errorf("there are %d members, %v, want 1", n, err)
-	}
+	meet(members[1], records.Member{})
 }
 
 // A database of before there were shards is one of a single shard. Who waits for it does not touch it before.
@@ -322,7 +330,7 @@ func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
-	do(t, address, `SET search_path = tilth; DELETE FROM migrations WHERE version = 4; DROP TABLE members;
+	do(t, address, `SET search_path = tilth; DELETE FROM migrations WHERE version >= 4; DROP TABLE members;
 		ALTER TABLE tracker DROP COLUMN shard, ADD COLUMN one boolean PRIMARY KEY DEFAULT true CHECK (one);
 		ALTER TABLE heartbeat DROP COLUMN shard, ADD COLUMN one boolean PRIMARY KEY DEFAULT true CHECK (one);
 		ALTER TABLE jobs DROP COLUMN shard; ALTER TABLE ended DROP COLUMN shard; ALTER TABLE dropped DROP COLUMN shard;

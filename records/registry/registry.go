@@ -29,7 +29,7 @@ type Kind struct {
 	StandBy func(ctx context.Context, address string, standsBy func() error) (records.Store, error)
 	// Shard is StandBy for one of several shards of the store; see postgres.Options. nil = the store has one.
 	Shard func(ctx context.Context, address string, of Shard) (records.Store, error)
-	// Members counts the processes that serve shards of the store, with this one, under an id of its own.
+	// Members are the processes that serve shards of the store, of which this one has an id of its own.
 	Members func(address, id string) (Members, error)
 	// Source and Target open the store for a conversion: to read all that it keeps, or to copy that into it. nil = it
 	// keeps nothing that could be.
@@ -44,9 +44,9 @@ type Shard struct {
 	Reluctant func(ctx context.Context) bool
 }
 
-// Members counts those who serve shards; see postgres.Members.
+// Members are those who serve shards; see postgres.Members.
 type Members interface {
-	Count(ctx context.Context) (int, error)
+	Meet(ctx context.Context, own records.Member) (others []records.Member, err error)
 	Leave()
 }
 

@@ -1,0 +1,260 @@
+package tracker_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"html"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/access/certs"
+	"github.com/tilth-dev/tilth/access/tokens"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// closedRivals are two trackers of a database of several shards that ask who calls, each with a certificate of an
+// authority of its own. Each has its share.
+type closedRivals struct {
+	*testing.T
+	secrets map[string]string // tokens, by name
+	a, b    *rival
+	web     map[*rival]*http.Client
+}
+
+func newClosedRivals(t *testing.T) *closedRivals {
+	t.Helper()
+	_, database := database(t)
+	c := &closedRivals{T: t, secrets: map[string]string{}, web: map[*rival]*http.Client{}}
+	var artifacts []string
+	for range someShards {
+		artifacts = append(artifacts, t.TempDir())
+	}
+	c.a, c.b = makeRival(t, database, someShards, artifacts...), makeRival(t, database, someShards, artifacts...)
+	file := filepath.Join(c.a.dir, "tokens.json")
+	roles := map[string]access.Role{"reader": access.ReadOnly, "admin": access.Admin}
+	for shard := range someShards {
+		roles[ownerOf(shard)] = access.Client
+	}
+	for name, role := range roles {
+		text, _, err := tokens.Create(file, tokens.Request{Name: name, Role: role}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.secrets[name] = text
+	}
+	known := must[[]byte](t)(os.ReadFile(file))
+	for _, r := range []*rival{c.a, c.b} {
+		order := certs.Order{Hosts: []string{"localhost"}, Clients: map[string]access.Role{"carl": access.Client}, Lifetime: time.Hour}
+		if _, err := order.Make(r.dir, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(r.dir, "tokens.json"), known, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.web[r] = c.client(r)
+		r.start()
+		c.has(r, someShards/len(c.web))
+	}
+	c.has(c.a, someShards/2)
+	return c
+}
+
+// client is a browser or a script at a tracker.
+func (c *closedRivals) client(r *rival, certificates ...tls.Certificate) *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(must[[]byte](c)(os.ReadFile(filepath.Join(r.dir, "ca.crt"))))
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: certificates},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(r.dir, "web"))
+		},
+	}
+	c.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Jar: must[*cookiejar.Jar](c)(cookiejar.New(nil)), Timeout: time.Minute}
+}
+
+// ask makes a request of a tracker, as somebody by a token; an error has status 0.
+func (c *closedRivals) ask(web *http.Client, name, method, target, kind, body string) (code int, at, text string) {
+	c.Helper()
+	r := must[*http.Request](c)(http.NewRequestWithContext(c.Context(), method, "https://localhost"+target, strings.NewReader(body)))
+	if name != "" {
+		r.Header.Set("Authorization", "Bearer "+c.secrets[name])
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	w, err := web.Do(r)
+	if err != nil {
+		return 0, "", err.Error()
+	}
+	defer w.Body.Close()
+	return w.StatusCode, w.Request.URL.Path, string(must[[]byte](c)(io.ReadAll(w.Body)))
+}
+
+// call makes a call in JSON.
+func (c *closedRivals) call(r *rival, name, method, target string, message proto.Message, into proto.Message) (code int, text string) {
+	c.Helper()
+	body := ""
+	if message != nil {
+		body = string(must[[]byte](c)(protojson.Marshal(message)))
+	}
+	code, _, text = c.ask(c.web[r], name, method, "/api/v1/"+target, "application/json", body)
+	if code == http.StatusOK && into != nil {
+		if err := protojson.Unmarshal([]byte(text), into); err != nil {
+			c.Fatal(err)
+		}
+	}
+	return code, text
+}
+
+// shards are those that a tracker says it has.
+func (c *closedRivals) shards(r *rival) (shards []int) {
+	_, _, text := c.ask(c.web[r], "reader", "GET", "/metrics", "", "")
+	for shard := range someShards {
+		if strings.Contains(text, fmt.Sprintf("tilth_tracker_active{shard=\"%d\"} 1", shard)) {
+			shards = append(shards, shard)
+		}
+	}
+	return shards
+}
+
+func (c *closedRivals) has(r *rival, want int) {
+	c.Helper()
+	for end := time.Now().Add(time.Minute); len(c.shards(r)) != want; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.Fatalf("the tracker has the shards %v, not %d", c.shards(r), want)
+		}
+	}
+}
+
+// submission is one of a tiny job.
+func submission(request string) *tilthv1.SubmitJobRequest {
+	return &tilthv1.SubmitJobRequest{RequestId: request, Spec: spec("conv")}
+}
+
+// Whatever tracker is asked in JSON, or by a page, the tracker of the caller's shard does it, in the caller's name.
+func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
+	t.Parallel() // much of it waits
+	c := newClosedRivals(t)
+	for shard := range someShards {
+		owner := ownerOf(shard)
+		var ids []string
+		for _, r := range []*rival{c.a, c.b} {
+			made := &tilthv1.SubmitJobResponse{}
+			code, text := c.call(r, owner, "POST", "jobs", submission("r"), made)
+			if code != http.StatusOK || wire.ShardOf(made.GetJob().GetId()) != shard || made.GetJob().GetSpec().GetOwner() != owner {
+				t.Fatalf("%s submits to shard %d: %d, %s", owner, shard, code, text)
+			}
+			ids = append(ids, made.GetJob().GetId())
+		}
+		if ids[0] != ids[1] {
+			t.Errorf("a submission that is repeated at the other tracker makes %s beside %s", ids[1], ids[0])
+		}
+		// The other's gate decides, as if the caller had called it.
+		pause, reason := "jobs/"+ids[0]+":pause", &tilthv1.PauseJobRequest{Reason: "lunch"}
+		for _, r := range []*rival{c.a, c.b} {
+			if code, text := c.call(r, ownerOf((shard+1)%someShards), "POST", pause, reason, nil); code != http.StatusForbidden {
+				t.Errorf("another client pauses the job of %s: %d, %s", owner, code, text)
+			}
+			if code, text := c.call(r, "reader", "POST", "jobs", submission("s"), nil); code != http.StatusForbidden {
+				t.Errorf("a reader submits a job: %d, %s", code, text)
+			}
+		}
+		if code, text := c.call(c.a, owner, "POST", pause, reason, nil); code != http.StatusOK {
+			t.Errorf("%s pauses a job at one tracker: %d, %s", owner, code, text)
+		}
+		if code, text := c.call(c.b, owner, "POST", "jobs/"+ids[0]+":resume", &tilthv1.ResumeJobRequest{}, nil); code != http.StatusOK {
+			t.Errorf("%s resumes a job at the other: %d, %s", owner, code, text)
+		}
+	}
+	listed := &tilthv1.ListOwnersResponse{}
+	if code, text := c.call(c.b, "reader", "GET", "owners", nil, listed); code != http.StatusOK || len(listed.GetOwners()) != someShards {
+		t.Errorf("of %d owners, %d are listed: %d, %s", someShards, len(listed.GetOwners()), code, text)
+	}
+	c.clones()
+	c.certificates()
+}
+
+// clones has an owner clone a job by the page of a tracker that does not have the owner's shard.
+func (c *closedRivals) clones() {
+	c.Helper()
+	owner := ownerOf(c.shards(c.b)[0])
+	web := c.client(c.a)
+	form := func(target string, fields url.Values) (code int, at, text string) {
+		_, _, page := c.ask(web, "", "GET", target, "", "")
+		token := hidden.FindStringSubmatch(page)
+		if token == nil {
+			c.Fatalf("%s has no form:\n%s", target, page)
+		}
+		fields.Set("form_token", html.UnescapeString(token[1]))
+		if request := requested.FindStringSubmatch(page); request != nil {
+			fields.Set("request", request[1])
+		}
+		return c.ask(web, "", "POST", target, "application/x-www-form-urlencoded", fields.Encode())
+	}
+	form("/signin", url.Values{"token": {c.secrets[owner]}, "next": {"/jobs"}})
+	listed := &tilthv1.ListJobsResponse{}
+	c.call(c.a, "reader", "GET", "jobs", nil, listed)
+	for _, j := range listed.GetJobs() {
+		code, at, text := form("/jobs/"+j.GetId()+"/actions/clone", url.Values{})
+		id := strings.TrimPrefix(at, "/jobs/")
+		if code != http.StatusOK || wire.ShardOf(id) != wire.ShardOfOwner(owner, someShards) || id == j.GetId() {
+			c.Errorf("%s clones %s: %d at %s\n%s", owner, j.GetId(), code, at, text)
+		}
+	}
+}
+
+// certificates has somebody call who is known by one, which cannot be passed on.
+func (c *closedRivals) certificates() {
+	c.Helper()
+	for _, r := range []*rival{c.a, c.b} {
+		carl := must[tls.Certificate](c)(tls.LoadX509KeyPair(filepath.Join(r.dir, "carl.crt"), filepath.Join(r.dir, "carl.key")))
+		body := string(must[[]byte](c)(protojson.Marshal(submission("by-certificate"))))
+		code, _, text := c.ask(c.client(r, carl), "", "POST", "/api/v1/jobs", "application/json", body)
+		here := bytes.ContainsRune([]byte(fmt.Sprint(c.shards(r))), rune('0'+wire.ShardOfOwner("carl", someShards)))
+		if here && code != http.StatusOK || !here && (code != http.StatusUnauthorized || !strings.Contains(text, "come with a token")) {
+			c.Errorf("carl submits at a tracker that has his shard (%v): %d, %s", here, code, text)
+		}
+	}
+}
+
+// A tracker stands still. Who asks the other one for a job of its shard is told so, in a line, until that has it.
+func TestACallForAShardWhoseTrackerStandsStillSaysSo(t *testing.T) {
+	t.Parallel() // much of it waits
+	c := newClosedRivals(t)
+	owner := ownerOf(c.shards(c.b)[0])
+	if code, text := c.call(c.a, owner, "POST", "jobs", submission("first"), nil); code != http.StatusOK {
+		t.Fatalf("a job is submitted: %d, %s", code, text)
+	}
+	c.b.signal(syscall.SIGSTOP)
+	defer c.b.signal(syscall.SIGCONT)
+	for end := time.Now().Add(time.Minute); ; {
+		code, text := c.call(c.a, owner, "POST", "jobs", submission("second"), nil)
+		if code == http.StatusOK {
+			return
+		}
+		if code != http.StatusServiceUnavailable || !strings.Contains(text, "does not answer: another one takes over within seconds") {
+			t.Fatalf("the call is answered with %d, %s", code, text)
+		}
+		if time.Now().After(end) {
+			t.Fatal("nobody takes over")
+		}
+	}
+}
