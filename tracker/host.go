@@ -80,7 +80,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	s := cfg.Security
 	h.gate = authorisation.New(authorisation.Config{
 		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: hostHoldings{h}, Logger: cfg.Logger,
-		CallsPerSecond: s.CallsPerSecond, Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
+		PassesOn: cfg.Elsewhere != nil, CallsPerSecond: s.CallsPerSecond, Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
 	guard := connlimit.Config{
 		Limits: s.limits(), Admit: h.admit, Check: h.bounds.Wire,

@@ -45,6 +45,8 @@ type Config struct {
 	Tokens *tokens.File
 	// Certificates has verified client certificates stand for identities.
 	Certificates bool
+	// PassesOn has the sessions of browsers keep their tokens, for PassOn.
+	PassesOn bool
 	// Audit gets what was done and what was refused; nil = nobody does.
 	Audit *audit.Log
 	// CallsPerSecond is how often an identity may call, on average; each of its agents' sessions adds to that. Where

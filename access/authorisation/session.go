@@ -39,7 +39,7 @@ type sessionTable struct {
 type session struct {
 	access.Identity
 	began time.Time
-	// token is what it began with, and valid says whether that still holds.
+	// token is what it began with, if the gate passes calls on, and valid says whether that still holds.
 	token string
 	valid func() error
 }
@@ -142,7 +142,11 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 		return err
 	}
 	secret := rand.Text() + rand.Text()
-	g.sessions.add(sessionKey(secret), session{Identity: c.caller.Identity, began: g.cfg.Now(), token: c.caller.token, valid: c.caller.valid})
+	one := session{Identity: c.caller.Identity, began: g.cfg.Now(), valid: c.caller.valid}
+	if g.cfg.PassesOn {
+		one.token = c.caller.token
+	}
+	g.sessions.add(sessionKey(secret), one)
 	http.SetCookie(w, g.cookie(r, secret, int(sessionLifetime.Seconds())))
 	g.done(c, nil, nil, nil)
 	return nil

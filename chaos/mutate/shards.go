@@ -37,5 +37,20 @@ var shards = slices.Concat(
 			from: "q != nil && q.work.Len() > 0", to: "q != nil && q.work.Len() < 0",
 			test: "TestATunerWhoseTurnIsOverGoesToAnotherShard",
 		},
+		{
+			name: "a call that is passed on does not say who asks", pkg: "./tracker", file: "access/authorisation/http.go",
+			from: `return "Bearer " + by.token, nil`, to: `return "", nil`,
+			test: "TestPagesAndCallsInJSONReachTheShardOfWhoAsks",
+		},
+		{
+			name: "a page tells one shard of a device what all are to hear", pkg: "./tracker", file: "tracker/host_pages.go",
+			from: "if shard == allShards {", to: "if shard == anyShard {",
+			test: "TestWhatIsToldOfADeviceHoldsInAllShards",
+		},
+		{
+			name: "jobs lose their shards when a database is divided", pkg: "./records/registry", file: "records/postgres/shards.go",
+			from: `" SET shard = "+shardOfID+" WHERE`, to: `" SET shard = 0 WHERE`,
+			test: "TestADatabaseOfSeveralShardsIsConvertedBothWays",
+		},
 	},
 )
