@@ -40,7 +40,7 @@ type jobbed interface{ GetJobId() string }
 var toldByAny = []string{
 	tilthv1.AgentService_ListAgents_FullMethodName, tilthv1.AgentService_GetAgent_FullMethodName,
 	tilthv1.DeviceService_ListDevices_FullMethodName, tilthv1.DeviceService_GetDevice_FullMethodName,
-	tilthv1.ArtifactService_StatArtifact_FullMethodName,
+	tilthv1.ArtifactService_StatArtifact_FullMethodName, tilthv1.ArtifactService_DownloadArtifact_FullMethodName,
 }
 
 // Where a request goes that is for no shard in particular.

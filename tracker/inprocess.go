@@ -181,10 +181,14 @@ func (s serverSide) RecvMsg(m any) error {
 	return s.conn.carry(s.method, request, m)
 }
 
-// SendMsg implements grpc.ServerStream.
+// SendMsg implements grpc.ServerStream. What the server does to the message afterwards, the client does not see.
 func (s serverSide) SendMsg(m any) error {
+	message, is := m.(proto.Message)
+	if !is {
+		return status.Error(codes.Internal, "an answer is no message")
+	}
 	select {
-	case s.messages <- m:
+	case s.messages <- proto.Clone(message):
 		return nil
 	case <-s.ctx.Done():
 		return status.FromContextError(s.ctx.Err()).Err()

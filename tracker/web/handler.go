@@ -71,16 +71,17 @@ var static embed.FS
 // Site serves /metrics, /healthz, /readyz and the pages.
 type Site struct {
 	Config
-	jobs    tilthv1.JobServiceClient
-	agents  tilthv1.AgentServiceClient
-	devices tilthv1.DeviceServiceClient
-	records tilthv1.RecordServiceClient
-	follows follows
-	streams streams
-	rates   rates
-	history history
-	mux     *http.ServeMux
-	api     http.Handler
+	jobs      tilthv1.JobServiceClient
+	agents    tilthv1.AgentServiceClient
+	devices   tilthv1.DeviceServiceClient
+	records   tilthv1.RecordServiceClient
+	artifacts tilthv1.ArtifactServiceClient
+	follows   follows
+	streams   streams
+	rates     rates
+	history   history
+	mux       *http.ServeMux
+	api       http.Handler
 }
 
 // ServeHTTP implements http.Handler.
@@ -91,7 +92,7 @@ func New(cfg Config) *Site {
 	s := &Site{
 		Config: cfg,
 		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
-		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn),
+		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn), artifacts: tilthv1.NewArtifactServiceClient(cfg.Conn),
 		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}}, api: newAPI(cfg),
 	}
 	mux := http.NewServeMux()

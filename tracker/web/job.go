@@ -192,6 +192,8 @@ type comparePage struct {
 	A, B  string
 	Jobs  []jobPage
 	Tasks []comparedTask
+	// Contents are those of two packages; nil where the jobs run none.
+	Contents *comparedContents
 }
 
 // comparedTask is a workload with its best latency in either job, in seconds; 0 = none.
@@ -231,7 +233,20 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
+	p.Contents = s.compareContents(r, distinct(p.Jobs))
 	return s.render(w, r, http.StatusOK, "compare", layout{Title: "Compare", Section: "compare", Page: p})
+}
+
+// distinct are the packages of jobs, each once.
+func distinct(jobs []jobPage) (packages []packageRow) {
+	for _, j := range jobs {
+		for _, p := range j.Packages {
+			if !slices.ContainsFunc(packages, func(other packageRow) bool { return other.Digest == p.Digest }) {
+				packages = append(packages, p)
+			}
+		}
+	}
+	return packages
 }
 
 // recordsPage is the best records of a workload, or of all.

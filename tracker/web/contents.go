@@ -1,0 +1,200 @@
+package web
+
+import (
+	"archive/tar"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// manifest is what a page shows of a package's manifest.json (docs/formats.md).
+type manifest struct {
+	Model        string         `json:"model"`
+	Target       map[string]any `json:"target"`
+	Inputs       []any          `json:"inputs"`
+	Outputs      []any          `json:"outputs"`
+	Tasks        []packageTask  `json:"tasks"`
+	Calls        []any          `json:"calls"`
+	ArenaBytes   int64          `json:"arena_bytes"`
+	WeightsBytes int64          `json:"weights_bytes"`
+	Weights      *struct {
+		Type      string `json:"type"`
+		Quantised int    `json:"quantised"`
+		All       int    `json:"all"`
+	} `json:"weights"`
+	Members []struct {
+		Name      string `json:"name"`
+		SizeBytes int64  `json:"size_bytes"`
+	} `json:"members"`
+}
+
+// packageTask is a kernel of a package.
+type packageTask struct {
+	Name           string  `json:"name"`
+	Workload       string  `json:"workload"`
+	Trace          string  `json:"trace"`
+	Origin         string  `json:"origin"`
+	LatencySeconds float64 `json:"latency_seconds"`
+}
+
+const (
+	// manifestName is the member of a package that describes the others.
+	manifestName = "manifest.json"
+	// mostManifestBytes bounds a manifest that a page reads: models of a thousand kernels have a few MiB.
+	mostManifestBytes = 4 << 20
+	// mostMembers bounds the members that it passes on the way there.
+	mostMembers = 64
+)
+
+// contentsOf reads the manifest of a package, of which it fetches little else. An error is a sentence for people.
+func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error) {
+	from := &remoteFile{ctx: ctx, client: s.artifacts, digest: digest}
+	defer from.stop()
+	archive := tar.NewReader(from)
+	for range mostMembers {
+		header, err := archive.Next()
+		switch {
+		case status.Code(err) == codes.NotFound:
+			return nil, errors.New("it is no longer on the tracker")
+		case err != nil && from.failed != nil && !errors.Is(from.failed, io.EOF):
+			return nil, fmt.Errorf("it cannot be read: %s", status.Convert(from.failed).Message())
+		case err != nil:
+			return nil, errors.New("it is not a package")
+		case header.Name != manifestName:
+			continue
+		case header.Size > mostManifestBytes:
+			return nil, fmt.Errorf("its %s has %d bytes, more than the limit of %d", manifestName, header.Size, mostManifestBytes)
+		}
+		var m manifest
+		if err := json.NewDecoder(archive).Decode(&m); err != nil {
+			return nil, fmt.Errorf("its %s is not valid", manifestName)
+		}
+		return &m, nil
+	}
+	return nil, fmt.Errorf("it has more than %d members before its %s", mostMembers, manifestName)
+}
+
+// remoteFile is an artifact that is read from some places on.
+type remoteFile struct {
+	ctx    context.Context
+	client tilthv1.ArtifactServiceClient
+	digest string
+	offset int64
+	chunk  []byte
+	stream interface {
+		Recv() (*tilthv1.DownloadArtifactResponse, error)
+	}
+	end    context.CancelFunc // of the stream
+	failed error
+}
+
+// Read implements io.Reader.
+func (f *remoteFile) Read(b []byte) (int, error) {
+	for len(f.chunk) == 0 && f.failed == nil {
+		f.chunk, f.failed = f.next()
+	}
+	if len(f.chunk) == 0 {
+		return 0, f.failed
+	}
+	n := copy(b, f.chunk)
+	f.chunk, f.offset = f.chunk[n:], f.offset+int64(n)
+	return n, nil
+}
+
+func (f *remoteFile) next() ([]byte, error) {
+	if f.stream == nil {
+		ctx, end := context.WithCancel(f.ctx)
+		stream, err := f.client.DownloadArtifact(ctx, &tilthv1.DownloadArtifactRequest{Digest: f.digest, Offset: uint64(f.offset)})
+		if err != nil {
+			end()
+			return nil, err
+		}
+		f.stream, f.end = stream, end
+	}
+	part, err := f.stream.Recv()
+	return part.GetData(), err
+}
+
+// stop ends the stream that there may be.
+func (f *remoteFile) stop() {
+	if f.stream != nil {
+		f.end()
+		f.stream = nil
+	}
+}
+
+// Seek implements io.Seeker, but for the end, which is not known.
+func (f *remoteFile) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekCurrent {
+		offset += f.offset
+	}
+	if whence == io.SeekEnd || offset < 0 {
+		return 0, errors.ErrUnsupported
+	}
+	if ahead := offset - f.offset; ahead >= 0 && ahead <= int64(len(f.chunk)) {
+		f.chunk = f.chunk[ahead:]
+	} else {
+		f.stop()
+		f.chunk = nil
+	}
+	f.offset = offset
+	return offset, nil
+}
+
+// comparedContents are the contents of two packages side by side.
+type comparedContents struct {
+	Names   [2]string
+	Facts   []comparedFact
+	Kernels []comparedKernel
+	// Failures say why some are not shown.
+	Failures []string
+}
+
+// comparedFact is a property of two packages.
+type comparedFact struct {
+	Name string
+	Of   [2]string
+}
+
+// comparedKernel is a kernel that one or both of two packages have, by its workload.
+type comparedKernel struct {
+	Name string
+	Of   [2]*packageTask
+	// Same says that both have it with the same schedule.
+	Same bool
+}
+
+// compareContents shows what is in the first two packages of some jobs; nil where there are not two.
+func (s *Site) compareContents(r *http.Request, packages []packageRow) *comparedContents {
+	if len(packages) < 2 {
+		return nil
+	}
+	c := &comparedContents{}
+	if !s.Door.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
+		c.Failures = []string{"What is in packages is for clients and admins."}
+		return c
+	}
+	var both [2]*manifest
+	for side := range both {
+		p := packages[side]
+		c.Names[side] = p.Name
+		m, err := s.contentsOf(r.Context(), p.Digest)
+		if err != nil {
+			c.Failures = append(c.Failures, fmt.Sprintf("What is in %s is not shown: %v.", p.Name, err))
+			continue
+		}
+		both[side] = m
+	}
+	if len(c.Failures) == 0 {
+		c.Facts, c.Kernels = factsOf(both), kernelsOf(both)
+	}
+	return c
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// factsOf are properties of two packages.
+func factsOf(both [2]*manifest) (facts []comparedFact) {
+	add := func(name string, of func(m *manifest) string) {
+		if f := (comparedFact{Name: name, Of: [2]string{of(both[0]), of(both[1])}}); f.Of != [2]string{} {
+			facts = append(facts, f)
+		}
+	}
+	add("model", func(m *manifest) string { return m.Model })
+	add("processor", func(m *manifest) string { return word(m.Target["cpu"]) })
+	add("toolchain", func(m *manifest) string { return word(m.Target["toolchain"]) })
+	add("inputs", func(m *manifest) string { return strconv.Itoa(len(m.Inputs)) })
+	add("outputs", func(m *manifest) string { return strconv.Itoa(len(m.Outputs)) })
+	add("kernels", func(m *manifest) string { return strconv.Itoa(len(m.Tasks)) })
+	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(len(m.Calls)) })
+	add("memory for values", func(m *manifest) string { return show.Bytes(m.ArenaBytes) })
+	add("weights", func(m *manifest) string { return show.Bytes(m.WeightsBytes) })
+	add("weights in integers", func(m *manifest) string {
+		if m.Weights == nil {
+			return ""
+		}
+		return fmt.Sprintf("%d of %d as %s", m.Weights.Quantised, m.Weights.All, m.Weights.Type)
+	})
+	for _, member := range both[0].Members {
+		add(member.Name, func(m *manifest) string { return m.sizeOf(member.Name) })
+	}
+	return facts
+}
+
+// word is a value that is a text; empty for others.
+func word(v any) string {
+	text, _ := v.(string)
+	return text
+}
+
+// sizeOf is the size of a member in words; empty where there is none of the name.
+func (m *manifest) sizeOf(name string) string {
+	for _, member := range m.Members {
+		if member.Name == name {
+			return show.Bytes(member.SizeBytes)
+		}
+	}
+	return ""
+}
+
+// kernelsOf are the kernels of two packages, those of the first first. A kernel is told by its workload.
+func kernelsOf(both [2]*manifest) (rows []comparedKernel) {
+	at := map[string]int{}
+	for side, m := range both {
+		for i := range m.Tasks {
+			task := &m.Tasks[i]
+			k, is := at[task.Workload]
+			if !is || rows[k].Of[side] != nil {
+				k = len(rows)
+				at[task.Workload] = k
+				rows = append(rows, comparedKernel{Name: task.Name})
+			}
+			task.Trace = shorten([]byte(task.Trace))
+			rows[k].Of[side] = task
+		}
+	}
+	for k := range rows {
+		a, b := rows[k].Of[0], rows[k].Of[1]
+		rows[k].Same = a != nil && b != nil && a.Trace == b.Trace
+	}
+	return rows
+}
