@@ -18,7 +18,7 @@ func project(t *testing.T, changes ...string) *types.Project {
 	for _, name := range append([]string{"docker-compose.yml"}, changes...) {
 		files = append(files, filepath.Join(root, name))
 	}
-	options, err := cli.NewProjectOptions(files, cli.WithName("tilth"))
+	options, err := cli.NewProjectOptions(files, cli.WithName("tilth"), cli.WithOsEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +65,27 @@ func TestComposeHasTwoTrackersOnADatabase(t *testing.T) {
 	}
 	if d := second.DependsOn["tracker"]; d.Condition != types.ServiceConditionHealthy {
 		t.Error("which tracker is the first is left to chance, and agents wait for one of them")
+	}
+}
+
+// Trackers that serve side by side share a folder, but not an audit log.
+func TestComposeTrackersServeSideBySideOnRequest(t *testing.T) {
+	t.Setenv("TILTH_SHARDS", "4")
+	p := project(t, withDatabase)
+	logs := map[string]bool{}
+	for _, name := range []string{"tracker", "tracker-2"} {
+		env := p.Services[name].Environment
+		if shards := env["TILTH_SHARDS"]; shards == nil || *shards != "4" {
+			t.Errorf("%s is to have other shards than 4", name)
+		}
+		log := ""
+		if text := env["TILTH_AUDIT_LOG"]; text != nil {
+			log = *text
+		}
+		logs[log] = true
+	}
+	if len(logs) != 2 {
+		t.Errorf("the trackers' audit logs are %v", logs)
 	}
 }
 
