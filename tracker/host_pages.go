@@ -116,12 +116,18 @@ func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, rep
 	within, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	err = h.cfg.Elsewhere(within, shard, authorization, method, req, reply)
-	if gone := within.Err() != nil && ctx.Err() == nil; gone || status.Code(err) == codes.Unavailable && (wire.Reason(err) == "" || wire.Reason(err) == wire.ReasonStandby) {
+	if err != nil && ctx.Err() == nil && noAnswer(err) {
 		h.cfg.Logger.Warn("a call cannot be passed on", "shard", shard, "method", method, "error", err)
 		return wire.Refuse(codes.Unavailable, wire.ReasonStandby,
 			"the tracker of shard %d, which the call is for, does not answer: another one takes over within seconds, so try again", shard)
 	}
 	return err
+}
+
+// noAnswer says whether nobody has answered a call who has its shard.
+func noAnswer(err error) bool {
+	code, reason := status.Code(err), wire.Reason(err)
+	return code == codes.DeadlineExceeded || code == codes.Unavailable && (reason == "" || reason == wire.ReasonStandby)
 }
 
 // NewStream implements grpc.ClientConnInterface.
