@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
@@ -28,7 +27,7 @@ type others struct {
 func newOthers(security tracker.Security) (o *others, err error) {
 	o = &others{tls: security.TLS}
 	o.members.Store(&[]records.Member{})
-	var side credentials.TransportCredentials = insecure.NewCredentials()
+	side := insecure.NewCredentials()
 	if o.tls != nil {
 		side = certs.NewPinned(o.pins)
 	}

@@ -82,7 +82,9 @@ func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 	go func() { served <- server.Serve(lis) }()
 	defer func() {
 		server.Stop()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	}()
 	security := tracker.Security{TLS: certificate(t)}
 	at := lis.Addr().String()

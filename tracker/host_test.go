@@ -190,7 +190,10 @@ func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	everywhere(tilthv1.DeviceState_DEVICE_STATE_READY)
-	answer := must[*http.Response](t)(http.Post(f.site+"/api/v1/devices/board:drain", "application/json", strings.NewReader(`{"reason": "a fan", "by": "ana"}`)))
+	answer, err := http.Post(f.site+"/api/v1/devices/board:drain", "application/json", strings.NewReader(`{"reason": "a fan", "by": "ana"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	answer.Body.Close()
 	everywhere(tilthv1.DeviceState_DEVICE_STATE_CORDONED)
 	if _, err := f.devices.UncordonDevice(t.Context(), &tilthv1.UncordonDeviceRequest{Name: "board", By: "ana"}); err != nil {
@@ -204,7 +207,7 @@ func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
 	if _, err := f.agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: session}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session})
+	_, err = f.agents.Heartbeat(t.Context(), &tilthv1.HeartbeatRequest{Session: session})
 	if wire.Reason(err) != wire.ReasonVoidSession {
 		t.Errorf("the session of who left: %v", err)
 	}
