@@ -143,7 +143,8 @@ type Pack struct {
 	Transform *schedule.Transform
 }
 
-// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Transpose, *Prefetch,
+// Stmt is a statement: *For, *If, *Let, *Alloc, *Define, *Store, *Combine, *DotProduct, *Squares, *SquareProduct,
+// *Transpose, *Prefetch,
 // *Fence, *Barrier, *Copy, *CopyAsync, *Commit, *Wait, *LoadMatrices, *MultiplyMatrices, *MultiplyShared,
 // *FenceRegisters, *CommitProducts, *WaitProducts, *FenceAsync, *CopyBox, *InitPhases, *EndPhases, *Expect,
 // *WaitPhase, *TileZero, *TileLoad, *TileProduct or *TileStore. Loads and stores have one flat index.

@@ -51,6 +51,14 @@ func writtenTo(st Stmt, b *Buffer) Stmt {
 		c := *n
 		c.Buffer = b
 		return &c
+	case *Squares:
+		c := *n
+		c.Sums = b
+		return &c
+	case *SquareProduct:
+		c := *n
+		c.Sums = b
+		return &c
 	case *Transpose:
 		c := *n
 		c.To = b

@@ -182,6 +182,8 @@ func (t *texter) block(b Block) {
 			lane := t.bind(n.Lane)
 			t.line("dot %s < %d: %s[%s] = %s + %d terms of %s, %s", lane, n.Lane.Extent, n.Buffer.Tensor.Name, t.expr(n.Index), t.expr(n.Before), n.Terms,
 				t.registers[n.A.Tensor], t.registers[n.B.Tensor])
+		case *Squares, *SquareProduct:
+			t.square(st)
 		case *Transpose:
 			t.line("transpose %s[%s], rows %d apart", n.From.Name, t.expr(n.First.Expr()), n.RowElements)
 			for _, column := range n.Columns {
@@ -322,10 +324,18 @@ func (t *texter) operand(e expr.Expr, within int) string {
 	case *Shuffled:
 		return fmt.Sprintf("shuffle(%s, %d)", t.expr(n.Value), n.Mask)
 	case *Spread:
-		return fmt.Sprintf("spread %s[%s]", n.Tensor.Name, t.expr(n.First))
+		return t.spread(n)
 	default:
 		return fmt.Sprintf("%T", e)
 	}
+}
+
+// spread tells the elements, whose number follows from their type where they make 32 bits.
+func (t *texter) spread(n *Spread) string {
+	if n.Word() {
+		return fmt.Sprintf("spread %s[%s]", n.Tensor.Name, t.expr(n.First))
+	}
+	return fmt.Sprintf("spread %d of %s[%s]", n.Elements, n.Tensor.Name, t.expr(n.First))
 }
 
 // folded tells the vectors by their first elements.

@@ -26,12 +26,17 @@ func (l *Lanes) Map(f func(expr.Expr) expr.Expr) expr.Expr {
 	return c
 }
 
-// Spread is a vector of the neighbouring elements of a tensor that make 32 bits, again and again.
+// Spread is a vector of some neighbouring elements of a tensor, again and again.
 type Spread struct {
 	Tensor *expr.Tensor
 	// First is the index of the first of them.
 	First expr.Expr
+	// Elements is how many they are.
+	Elements int64
 }
+
+// Word reports whether they make 32 bits.
+func (s *Spread) Word() bool { return s.Elements*s.Tensor.DType.Bytes() == array.Int32.Bytes() }
 
 // DType is the type of an element.
 func (s *Spread) DType() array.DType { return s.Tensor.DType }

@@ -146,6 +146,10 @@ func (v *verifier) stmt(st Stmt) error {
 			return err
 		}
 		defer delete(v.bound, n.Lane)
+	case *Squares, *SquareProduct:
+		if !isSquares(st) {
+			return fmt.Errorf("a %T takes what are not two vectors of %d sums in registers", st, SquareLanes)
+		}
 	case *TileZero, *TileLoad, *TileProduct, *TileStore:
 		if !isTiles(st) {
 			return fmt.Errorf("a %T takes what is in memory for a tile, or the other way round", st)

@@ -73,6 +73,8 @@ func VisitExprs(b Block, f func(expr.Expr)) {
 		case *Prefetch:
 			f(n.Index.Expr())
 			f(n.Bytes.Expr())
+		case *Squares, *SquareProduct:
+			squareExprs(st, f)
 		default:
 			tileExprs(st, f)
 		}
@@ -154,6 +156,10 @@ func Written(st Stmt) *Buffer {
 		return n.Buffer
 	case *DotProduct:
 		return n.Buffer
+	case *Squares:
+		return n.Sums
+	case *SquareProduct:
+		return n.Sums
 	case *Transpose:
 		return n.To
 	case *Copy:

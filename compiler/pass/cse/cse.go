@@ -78,6 +78,8 @@ func (c *eliminator) stmt(st ir.Stmt) ir.Stmt {
 		return c.define(n)
 	case *ir.DotProduct:
 		return c.dotProduct(n)
+	case *ir.SquareProduct:
+		return c.squareProduct(n)
 	case *ir.Store:
 		return c.store(n)
 	case *ir.Transpose:
@@ -119,18 +121,29 @@ func (c *eliminator) store(n *ir.Store) ir.Stmt {
 
 func (c *eliminator) dotProduct(n *ir.DotProduct) ir.Stmt {
 	done := *n
-	if b := c.same[n.A.Tensor]; b != nil {
-		done.A = b
-	}
-	if b := c.same[n.B.Tensor]; b != nil {
-		done.B = b
-	}
+	done.A, done.B = c.register(n.A), c.register(n.B)
 	c.lane = n.Lane
 	done.Before = c.value(n.Before)
 	c.lane = nil
 	done.Index = c.index(n.Index)
 	c.stored(n.Buffer)
 	return &done
+}
+
+func (c *eliminator) squareProduct(n *ir.SquareProduct) ir.Stmt {
+	done := *n
+	done.Rows = [2]*ir.Buffer{c.register(n.Rows[0]), c.register(n.Rows[1])}
+	done.Columns = c.register(n.Columns)
+	c.stored(n.Sums)
+	return &done
+}
+
+// register is the one that is kept of those that have the value of a defined one.
+func (c *eliminator) register(b *ir.Buffer) *ir.Buffer {
+	if kept := c.same[b.Tensor]; kept != nil {
+		return kept
+	}
+	return b
 }
 
 // define keeps a definition of something that is not known, and remembers it.

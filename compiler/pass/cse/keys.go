@@ -45,6 +45,7 @@ func (k *keys) expr(e expr.Expr, lane *expr.Var) {
 		k.linear(expr.Linearize(n.Index[0]), lane)
 	case *ir.Spread:
 		k.text = append(k.text, 's')
+		k.number(n.Elements)
 		k.expr(n.Tensor.At(n.First), lane)
 	case *ir.Picked:
 		k.text = fmt.Appendf(k.text, "p%d %v", n.Width, n.Picks)

@@ -27,15 +27,15 @@ func sum(d array.DType) array.DType {
 }
 
 // Run makes a DotProduct of each step of a sum in a dotted loop that has the form of one, acc[lane] += a[lane,k] *
-// b[lane,k] for all k of the loop at once, where terms has how many terms an instruction for these types takes. The
-// rest becomes serial loops. The steps of a sum may be taken apart, since each adds to elements of its own; other
-// statements stay together.
-func Run(f *ir.Func, terms func(Types) int64) *ir.Func {
+// b[lane,k] for all k of the loop at once, where has reports whether there are instructions for so many terms of these
+// types. The rest becomes serial loops. The steps of a sum may be taken apart, since each adds to elements of its own;
+// other statements stay together.
+func Run(f *ir.Func, has func(t Types, terms int64) bool) *ir.Func {
 	return ir.MapBlocks(f, func(b ir.Block, in ir.Allocated) ir.Block {
 		var out ir.Block
 		for _, st := range b {
 			if n, ok := st.(*ir.For); ok && n.Kind == ir.Dot {
-				out = append(out, products(n, in, terms)...)
+				out = append(out, products(n, in, has)...)
 				continue
 			}
 			out = append(out, st)
@@ -44,7 +44,7 @@ func Run(f *ir.Func, terms func(Types) int64) *ir.Func {
 	})
 }
 
-func products(n *ir.For, in ir.Allocated, terms func(Types) int64) ir.Block {
+func products(n *ir.For, in ir.Allocated, has func(Types, int64) bool) ir.Block {
 	serial := func(body ir.Block) *ir.For {
 		loop := n.With(body)
 		loop.Kind = ir.Serial
@@ -55,7 +55,7 @@ func products(n *ir.For, in ir.Allocated, terms func(Types) int64) ir.Block {
 	}
 	var out ir.Block
 	for _, st := range n.Body {
-		if p := product(n, st, in, terms); p != nil {
+		if p := product(n, st, in, has); p != nil {
 			out = append(out, p...)
 			continue
 		}
@@ -79,7 +79,7 @@ func isStep(st ir.Stmt) bool {
 }
 
 // product is a vectorized step as one instruction, behind those that load its operands; nil when it has none.
-func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir.Block {
+func product(n *ir.For, st ir.Stmt, in ir.Allocated, has func(Types, int64) bool) ir.Block {
 	lane, ok := st.(*ir.For)
 	if !ok || lane.Kind != ir.Vector || len(lane.Body) != 1 {
 		return nil
@@ -105,10 +105,10 @@ func product(n *ir.For, st ir.Stmt, in ir.Allocated, terms func(Types) int64) ir
 		bits := in.Bits(a.tensor)
 		return Types{a.tensor.DType, b.tensor.DType, bits > 0 && bits <= fewBits}
 	}
-	if terms(types(b, a)) != 0 {
+	if has(types(b, a), n.Extent) {
 		a, b = b, a
 	}
-	if terms(types(a, b)) != n.Extent {
+	if !has(types(a, b), n.Extent) {
 		return nil
 	}
 	loadA, loadB := a.load(n.Extent), b.load(n.Extent)
@@ -159,7 +159,7 @@ func (e elements) load(terms int64) *ir.Define {
 		}
 		define.Value = turns
 	case slices.Max(e.offsets) == 0 && slices.Min(e.offsets) == 0:
-		define.Value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr()}
+		define.Value = &ir.Spread{Tensor: e.tensor, First: e.first.Expr(), Elements: terms}
 	case e.sideBySide(terms):
 		define.Value = e.tensor.At(expr.AddE(e.first.Expr(), lane))
 	default:

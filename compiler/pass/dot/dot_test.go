@@ -32,25 +32,19 @@ output t2
 func TestStepsOfSumsOfPairsAreOneInstruction(t *testing.T) {
 	f := promote.Run(irtest.Unrolled(t, pairs, twos))
 	irtest.Golden(t, "pairs_before", f)
-	irtest.Golden(t, "pairs_after", dot.Run(f, func(x dot.Types) int64 {
-		if x == (dot.Types{A: array.BFloat16, B: array.BFloat16}) {
-			return 2
-		}
-		return 0
+	irtest.Golden(t, "pairs_after", dot.Run(f, func(x dot.Types, terms int64) bool {
+		return x == dot.Types{A: array.BFloat16, B: array.BFloat16} && terms == 2
 	}))
 }
 
 func TestStepsOfIntegerSumsAreOneInstruction(t *testing.T) {
 	f := promote.Run(irtest.Unrolled(t, integers, fours))
 	irtest.Golden(t, "before", f)
-	unsignedBySigned := func(x dot.Types) int64 {
-		if x == (dot.Types{A: array.Uint8, B: array.Int8}) {
-			return 4
-		}
-		return 0
+	unsignedBySigned := func(x dot.Types, terms int64) bool {
+		return x == dot.Types{A: array.Uint8, B: array.Int8} && terms == 4
 	}
 	irtest.Golden(t, "after", dot.Run(f, unsignedBySigned))
-	irtest.Golden(t, "without", dot.Run(f, func(dot.Types) int64 { return 0 }))
+	irtest.Golden(t, "without", dot.Run(f, func(dot.Types, int64) bool { return false }))
 }
 
 // TestLanesOfGroupsPickTheirTerms: channels of a group read the same terms, those of several groups their own.
@@ -61,7 +55,7 @@ sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 i0 (add (add (mul (floordiv i1 4) 
 output t2
 `
 	f := promote.Run(irtest.Unrolled(t, groups, fours))
-	irtest.Golden(t, "groups", dot.Run(f, func(dot.Types) int64 { return 4 }))
+	irtest.Golden(t, "groups", dot.Run(f, func(dot.Types, int64) bool { return true }))
 }
 
 // TestTermsFarApartTakeTurns: each lane's terms are in vectors of their own, of which a register has the first
@@ -73,5 +67,5 @@ sum t2 i32[2,8] over 2,4 = (mul (cast i32 [t0 r0 (add i0 r1) i1]) (cast i32 [t1 
 output t2
 `
 	f := promote.Run(irtest.Unrolled(t, window, fours))
-	irtest.Golden(t, "turns", dot.Run(f, func(dot.Types) int64 { return 4 }))
+	irtest.Golden(t, "turns", dot.Run(f, func(dot.Types, int64) bool { return true }))
 }

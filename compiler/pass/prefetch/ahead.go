@@ -17,8 +17,11 @@ func Ahead(f *ir.Func, lineBytes int64) *ir.Func {
 		a.bytes[p.Buffer.Tensor] = p.Buffer.AheadBytes
 	}
 	ir.Visit(f.Body, func(st ir.Stmt) {
-		if n, ok := st.(*ir.DotProduct); ok {
+		switch n := st.(type) {
+		case *ir.DotProduct:
 			a.factors[n.A.Tensor], a.factors[n.B.Tensor] = true, true
+		case *ir.SquareProduct:
+			a.factors[n.Columns.Tensor] = true
 		}
 	})
 	a.enter()

@@ -15,12 +15,14 @@ func (p *printer) dotProduct(n *ir.DotProduct) {
 	defer func() { p.lane, p.lanes = nil, 1 }()
 	acc := p.vector(n.Before)
 	a, b := p.registers[n.A.Tensor], p.registers[n.B.Tensor]
-	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType, Few: n.Few}, p.lanes)
+	name := p.unit.dotHelper(dot.Types{A: n.A.Tensor.DType, B: n.B.Tensor.DType, Few: n.Few}, n.Terms, p.lanes)
 	p.storeVector(&ir.Store{Buffer: n.Buffer, Index: n.Index}, fmt.Sprintf("%s(%s, %s, %s)", name, acc, a.name, b.name))
 }
 
-// dotTerms is how many terms the instruction for two types takes; 0 when there is none.
-func dotTerms(t dot.Types) int64 { return dotInstructions[t].terms }
+// hasDot reports whether there is an instruction for so many terms of two types, by themselves or in squares.
+func hasDot(t dot.Types, terms int64) bool {
+	return dotInstructions[t].terms == terms || squareInstructions[squareTypes{t.A, t.B}].terms == terms
+}
 
 // dotForm is how operands of two types are multiplied: so many terms a lane, by these instructions.
 type dotForm struct {
@@ -132,16 +134,21 @@ func armDot(name string) string {
 	return fmt.Sprintf("  __asm__(\"%s %%0.4s, %%1.16b, %%2.16b\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n", name)
 }
 
-// dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it.
-func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
+// dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it. Terms of
+// squares are computed without instructions where they are in none.
+func (u *Unit) dotHelper(d dot.Types, terms, lanes int64) string {
 	name := fmt.Sprintf("tilth_dot_%v_%v_x%d", d.A, d.B, lanes)
 	if d.Few {
 		name += "_few"
 	}
+	form := dotInstructions[d]
+	if form.terms != terms {
+		name += fmt.Sprintf("_%dterms", terms)
+		form = dotForm{terms: terms}
+	}
 	if u.declarations.Has(name) {
 		return name
 	}
-	form := dotInstructions[d]
 	sum := array.Int32
 	if d.A.IsFloat() {
 		sum = array.Float32
@@ -156,9 +163,9 @@ func (u *Unit) dotHelper(d dot.Types, lanes int64) string {
 			branch = "#elif"
 		}
 	}
-	plain := plainDot(form.terms, lanes)
+	plain := plainDot(terms, lanes)
 	if sum == array.Float32 {
-		plain = plainDotBF16
+		plain = plainDotBF16(terms, lanes)
 	}
 	if branch == "#if" {
 		body.WriteString(plain)
@@ -189,7 +196,29 @@ func plainDot(terms, lanes int64) string {
 }
 
 // plainDotBF16 does so for pairs, of which the second is the upper half of a word: bfloat16 is the upper half of
-// float32.
-const plainDotBF16 = `  {bits} p = ({bits})a, q = ({bits})b;
+// float32. Where a lane has two pairs, the second one's word is picked, too.
+func plainDotBF16(terms, lanes int64) string {
+	if terms == 2 {
+		return `  {bits} p = ({bits})a, q = ({bits})b;
   return acc + ({acc})(p << 16) * ({acc})(q << 16) + ({acc})(p & 0xffff0000) * ({acc})(q & 0xffff0000);
 `
+	}
+	words := terms / 2
+	text := fmt.Sprintf("  typedef unsigned words __attribute__((vector_size(%d)));\n", 4*words*lanes)
+	for k := range words {
+		at := make([]int64, lanes)
+		for i := range at {
+			at[i] = int64(i)*words + k
+		}
+		picked := func(x string) string {
+			return fmt.Sprintf("({bits})__builtin_shufflevector((words)%[1]s, (words)%[1]s, %[2]s)", x, listed(at))
+		}
+		text += plainPair("acc", picked("a"), picked("b"))
+	}
+	return text + "  return acc;\n"
+}
+
+// plainPair adds the products of pairs of bfloat16, which are words of a and b, to sums.
+func plainPair(sums, a, b string) string {
+	return fmt.Sprintf("  %[1]s += ({acc})(%[2]s << 16) * ({acc})(%[3]s << 16) + ({acc})(%[2]s & 0xffff0000) * ({acc})(%[3]s & 0xffff0000);\n", sums, a, b)
+}

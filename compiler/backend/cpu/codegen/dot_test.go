@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"pgregory.net/rapid"
 )
@@ -125,8 +126,8 @@ func matMul(t *testing.T, data, weights, added array.DType) *expr.Workload {
 	return w
 }
 
-// TestProductsOfNeighboursAreInstructions looks at what becomes of the default schedule on machines that are not at
-// hand.
+// TestProductsOfNeighboursAreInstructions looks at what becomes of the default schedule of direct sums on machines
+// that are not at hand.
 func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 	const u8, i8, bf16 = array.Uint8, array.Int8, array.BFloat16
 	for _, c := range []struct {
@@ -153,7 +154,7 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 				added = array.Float32
 			}
 			w := matMul(t, c.data, c.weights, added)
-			source := defaultModule(t, w, d)
+			source := moduleOf(t, sketch.New(w, d, schedule.Strict).Of(space.Direct))
 			for compiler, flags := range map[string][]string{"clang-19": d.CPU.ClangFlags(), "gcc": d.CPU.GCCFlags()} {
 				if compiler == "gcc" && d.Arch() != "x86-64" {
 					continue
@@ -229,12 +230,17 @@ func defaultModule(t *testing.T, w *expr.Workload, d *target.Target) string {
 // moduleWithin is the same of the default schedule that numerics allow.
 func moduleWithin(t *testing.T, w *expr.Workload, d *target.Target, numerics schedule.Numerics) string {
 	t.Helper()
-	s := sketch.New(w, d, numerics)
+	return moduleOf(t, sketch.New(w, d, numerics))
+}
+
+// moduleOf is that of a space's default schedule.
+func moduleOf(t *testing.T, s *space.Space) string {
+	t.Helper()
 	applied, err := s.Apply(s.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := Module(w, []backend.Kernel{{ID: "k", Schedule: applied}}, d)
+	source, err := Module(s.Workload, []backend.Kernel{{ID: "k", Schedule: applied}}, s.Target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -19,7 +20,7 @@ func TestDefaultSchedulesOfOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range modes {
+	for _, m := range append(slices.Clone(modes), squareMode) {
 		if m.name == "sanitized" {
 			continue // the instrumented kernels take a compiler minutes; TestEveryPointIsRight has sanitized ones of each kind
 		}

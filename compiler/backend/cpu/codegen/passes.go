@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
 	"github.com/tilth-dev/tilth/compiler/pass/promote"
 	"github.com/tilth-dev/tilth/compiler/pass/separate"
+	"github.com/tilth-dev/tilth/compiler/pass/squares"
 	"github.com/tilth-dev/tilth/compiler/pass/storage"
 	"github.com/tilth-dev/tilth/compiler/pass/stream"
 	"github.com/tilth-dev/tilth/compiler/pass/tiles"
@@ -50,7 +51,8 @@ func (u *Unit) passes() []pass {
 		{"outline", always(outline.Run)},
 		{"epilogues", always(func(f *ir.Func) *ir.Func { return prefetch.Epilogues(f, u.caches) })},
 		{"transpose", always(transpose.Run)},
-		{"dot", always(func(f *ir.Func) *ir.Func { return dot.Run(f, dotTerms) })},
+		{"dot", always(func(f *ir.Func) *ir.Func { return dot.Run(f, hasDot) })},
+		{"squares", always(func(f *ir.Func) *ir.Func { return squares.Run(f, hasSquares) })},
 		{"across", always(func(f *ir.Func) *ir.Func { return across.Run(f, ctext.Computes) })},
 		{"lanewise", always(func(f *ir.Func) *ir.Func { return lanewise.Run(f, forms{}) })},
 		{"stream", always(func(f *ir.Func) *ir.Func { return stream.Run(f, u.lanes) })},

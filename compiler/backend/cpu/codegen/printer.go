@@ -140,6 +140,10 @@ func (p *printer) stmt(st ir.Stmt) {
 		p.combine(n)
 	case *ir.DotProduct:
 		p.dotProduct(n)
+	case *ir.Squares:
+		p.squares(n)
+	case *ir.SquareProduct:
+		p.squareProduct(n)
 	case *ir.Transpose:
 		p.transpose(n)
 	case *ir.Prefetch:

@@ -181,14 +181,21 @@ func (p *printer) among(n *ir.Picked, vectors []string, first int64, width int64
 	return fmt.Sprintf("__builtin_shufflevector(%s, %s, %s)", code, p.among(n, vectors, first+2, width), listed(both))
 }
 
-// spread prints the neighbouring elements of 32 bits as one number, which goes to all lanes.
+// spread prints neighbouring elements that go to all lanes: those of 32 bits as one number, others as a vector of
+// their own.
 func (p *printer) spread(n *ir.Spread) string {
 	d := n.DType()
 	element := p.element(n.Tensor, expr.Linearize(n.First))
-	word := p.kernel.fresh("t")
-	p.line("const int32_t %s = *(const tilth_word *)&%s;", word, element)
+	part := p.kernel.fresh("t")
+	if !n.Word() {
+		t := p.unit.vector(d, n.Elements)
+		p.line("const %[1]s %[2]s = *(const %[1]s_mem *)&%[3]s;", t, part, element)
+		again := strings.Repeat(", "+indices(0, n.Elements), int(p.lanes/n.Elements))
+		return fmt.Sprintf("__builtin_shufflevector(%s, %s%s)", part, part, again)
+	}
+	p.line("const int32_t %s = *(const tilth_word *)&%s;", part, element)
 	words := p.unit.vector(array.Int32, p.lanes*d.Bytes()/array.Int32.Bytes())
-	return fmt.Sprintf("(%s)%s_splat(%s)", p.unit.vector(d, p.lanes), words, word)
+	return fmt.Sprintf("(%s)%s_splat(%s)", p.unit.vector(d, p.lanes), words, part)
 }
 
 func (p *printer) vectorBinary(n *expr.Binary) string {

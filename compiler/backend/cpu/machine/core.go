@@ -98,6 +98,10 @@ func Picking(t *target.Target, vectors float64) float64 {
 	return 0.15 * vectors
 }
 
+// Inserting is the cycles that the units which multiply lose to joining the halves of so many vectors. Estimated from
+// vendors' tables.
+func Inserting(vectors float64) float64 { return vectors / Arithmetic }
+
 // Turns is the cycles that the units which multiply lose to a register in which the elements of so many vectors take
 // turns: all but one are inserted, and permuted. Estimated from vendors' tables.
 func Turns(t *target.Target, vectors int64) float64 {

@@ -51,6 +51,9 @@ func sketches(t *target.Target, numerics schedule.Numerics) sketch.Sketches {
 			if matrices := tile.Matrices(s, g, u, t); matrices != nil {
 				return tiles.Family(), matrices
 			}
+			if squares := tile.Squares(s, g, u, t, numerics); squares != nil {
+				return tiles.Family(), squares
+			}
 			if f := folds.New(s, g, u, t, tiles); f != nil {
 				return tiles.Family(), f
 			}

@@ -16,6 +16,12 @@ var (
 	AMXF16  = space.Algorithm{Name: "AMX F16", Number: 66}
 )
 
+// The algorithms of instructions that multiply two positions by two channels, by what they multiply.
+var (
+	MMLAI8   = space.Algorithm{Name: "MMLA I8", Number: 67}
+	MMLABF16 = space.Algorithm{Name: "MMLA BF16", Number: 68}
+)
+
 // Matrices is rows x columns of tiles of sums, whose reduction keeps them in tile registers.
 type Matrices struct{ Rows, Columns int64 }
 

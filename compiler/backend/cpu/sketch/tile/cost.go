@@ -107,9 +107,13 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	acc := tv * positions
 	loads, scalars, least := 0.0, 0.0, 0.0
 	if x.loadsShared {
-		loads += tv
+		shared := tv
+		if x.dot != nil {
+			shared *= x.dot.loads()
+		}
+		loads += shared
 		if z.pf > 0 {
-			loads += tv / 2
+			loads += shared / 2
 		}
 	}
 	if x.loadsScalar {
@@ -151,6 +155,9 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 		if x.turns() { // each step makes its own
 			busy, operations = busy+acc*machine.Turns(t, x.dot.terms), operations+acc*float64(x.dot.terms)
 		}
+		if x.dot.squares { // of two positions, one is inserted beside the other
+			busy, operations = busy+machine.Inserting(positions/2), operations+positions/2
+		}
 	}
 	casting, casts := x.casts(tv, positions, z)
 	busy, operations = busy+casting, operations+casts
@@ -162,7 +169,11 @@ func (x *Tile) tileCycles(t *target.Target, tv float64, z sizes, latency float64
 	if last := x.innermost(z); last > z.ku {
 		exits = steps / float64(last)
 	}
-	return steps*step + exits*machine.LoopExit + (2.5+float64(len(x.ends)))*acc + 12
+	end := 2.5 + float64(len(x.ends))
+	if x.dot != nil && x.dot.squares {
+		end += machine.Inserting(1)
+	}
+	return steps*step + exits*machine.LoopExit + end*acc + 12
 }
 
 // cold is the cycles until all packed constants have come from memory.
@@ -171,6 +182,9 @@ func (x *Tile) cold(t *target.Target, z sizes) float64 {
 		return 0
 	}
 	bytes := float64(nest.Product(x.steps)*nest.CeilDiv(x.extent(x.vec), x.lanes)) * float64(t.CPU.VectorBytes)
+	if x.dot != nil {
+		bytes *= x.dot.loads()
+	}
 	if x.narrow.castsWeights() {
 		bytes *= float64(x.accesses[x.narrow.weights].ElementBytes) / float64(array.Float32.Bytes())
 	}

@@ -37,6 +37,16 @@ type instruction struct {
 	registers  int64
 	// late is the cycles that its result takes longer than that of a multiply-add.
 	late float64
+	// squares is set where it multiplies two positions by two channels at once.
+	squares bool
+}
+
+// loads is how many registers the terms of a vector's channels fill.
+func (i *instruction) loads() float64 {
+	if i.squares {
+		return 2
+	}
+	return 1
 }
 
 // dotInstruction is the best instruction of a target for products of data by weights; terms is 0 where there is none.
@@ -85,10 +95,18 @@ func dotInstructionBF16(t *target.Target) instruction {
 	return instruction{}
 }
 
+// chooser is the best instruction of some kind for products of data by weights; its terms are 0 where there is none.
+type chooser func(data, weights array.DType) instruction
+
+// dotOf chooses among those of a target that multiply the terms of single sums.
+func dotOf(t *target.Target) chooser {
+	return func(data, weights array.DType) instruction { return dotInstruction(t, data, weights) }
+}
+
 // findDot finds out whether the reduction is a sum of products of such elements with a constant that can be packed as
 // instructions want it, whose other operand has neighbours along the reduction side by side, and is the same for all
-// lanes, or for those of a group.
-func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Target) {
+// lanes, or for those of a group. Choose has the instruction for products of data by weights.
+func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, choose chooser) {
 	loads := expr.Loads(acc.Body)
 	added := acc.Tensor.DType
 	if x.lanes < 2 || acc.Combiner != expr.Sum || added != array.Int32 && added != array.Float32 || len(loads) != 2 || len(x.packs) != 1 ||
@@ -99,7 +117,7 @@ func (x *Tile) findDot(s *schedule.Schedule, acc *schedule.Stage, t *target.Targ
 	d := &dotting{weights: slices.IndexFunc(loads, func(l *expr.Load) bool { return s.Constant(l.Tensor) == pack.constant })}
 	d.data = 1 - d.weights
 	data, last := loads[d.data], acc.Reduce[len(acc.Reduce)-1]
-	d.instruction = dotInstruction(t, data.Tensor.DType, loads[d.weights].Tensor.DType)
+	d.instruction = choose(data.Tensor.DType, loads[d.weights].Tensor.DType)
 	if added.IsFloat() != data.Tensor.DType.IsFloat() || d.terms == 0 || last.Extent%d.terms != 0 || pack.last < 0 || !x.sharedInGroups(data, acc) || !nest.Adjacent(data, last) {
 		return
 	}
@@ -125,7 +143,7 @@ const adjoinedRegisters = 4
 
 // adjoinTerms is the tile of a sum whose channels are no multiple of the terms that an instruction takes, as those of
 // a picture, with the columns of its window and their channels as one axis; nil where that does not help.
-func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
+func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, choose chooser) *Tile {
 	a, b, product := schedule.Factors(acc.Body)
 	if !product {
 		return nil
@@ -134,7 +152,7 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *targ
 	if a.Tensor.Role == expr.Constant {
 		data, weights = b, a
 	}
-	by := dotInstruction(t, data.Tensor.DType, weights.Tensor.DType)
+	by := choose(data.Tensor.DType, weights.Tensor.DType)
 	if by.terms == 0 {
 		return nil
 	}
@@ -147,7 +165,7 @@ func adjoinTerms(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *targ
 		return nil
 	}
 	x := newTile(like, like.Stages[acc.ID], u, t)
-	if x.findDot(like, like.Stages[acc.ID], t); x.dot == nil {
+	if x.findDot(like, like.Stages[acc.ID], choose); x.dot == nil {
 		return nil
 	}
 	x.dot.instruction, x.dot.adjoined = by, true

@@ -7,8 +7,11 @@ import (
 
 // seeds are the hand-written register tiles that are known to be good on each register file, in several cache
 // blockings.
-func (x *Tile) seeds() (list []space.Candidate[Parameters]) {
+func (x *Tile) seeds(by space.Algorithm) (list []space.Candidate[Parameters]) {
 	tiles, rest := tilesFor(x.target.CPU.VectorRegisters, x.target.CPU.VectorBytes), blockings()
+	if x.dot != nil && x.dot.squares {
+		tiles = squareTiles()
+	}
 	if x.loadsOwn {
 		tiles, rest = append(tiles, windowTiles()...), append(windowBlockings(), rest...)
 	}
@@ -18,7 +21,7 @@ func (x *Tile) seeds() (list []space.Candidate[Parameters]) {
 	for _, t := range tiles {
 		for _, p := range rest {
 			p.Rows, p.Columns, p.Vectors = t.rows, t.columns, t.vectors
-			list = append(list, x.ways(p)...)
+			list = append(list, x.ways(by, p)...)
 		}
 	}
 	return list
@@ -26,10 +29,10 @@ func (x *Tile) seeds() (list []space.Candidate[Parameters]) {
 
 // ways are parameters with positions along one axis and along both, and with weights that are cast where they are read
 // and once before: no step downhill leads from a tile that suits one to a tile that suits the other.
-func (x *Tile) ways(p Parameters) (list []space.Candidate[Parameters]) {
+func (x *Tile) ways(by space.Algorithm, p Parameters) (list []space.Candidate[Parameters]) {
 	for p.Wide = 0; p.Wide == 0 || p.Wide == 1 && x.narrow.widened != nil; p.Wide++ {
 		for p.Joint = 0; p.Joint <= 1; p.Joint++ {
-			list = append(list, space.Candidate[Parameters]{By: space.Direct, Parameters: p})
+			list = append(list, space.Candidate[Parameters]{By: by, Parameters: p})
 		}
 	}
 	return list
@@ -54,6 +57,11 @@ func tilesFor(registers, vectorBytes int) []accumulators {
 			{1, 12, 1}, {1, 3, 4}, {1, 7, 1}, {1, 4, 2}, {1, 1, 8},
 		}
 	}
+}
+
+// squareTiles are tiles of Neon's registers with an even number of positions.
+func squareTiles() []accumulators {
+	return []accumulators{{1, 8, 3}, {1, 12, 2}, {1, 6, 3}, {1, 4, 4}, {1, 2, 6}, {2, 4, 3}, {2, 7, 1}, {1, 14, 1}, {1, 8, 2}, {1, 4, 2}}
 }
 
 // blockings are parameters that belong to them.

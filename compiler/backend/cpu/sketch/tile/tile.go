@@ -108,8 +108,8 @@ type packable struct {
 func New(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target) *Tile {
 	x := newTile(s, acc, u, t)
 	if x.vec >= 0 {
-		if x.findDot(s, acc, t); x.dot == nil {
-			if y := adjoinTerms(s, acc, u, t); y != nil {
+		if x.findDot(s, acc, dotOf(t)); x.dot == nil {
+			if y := adjoinTerms(s, acc, u, t, dotOf(t)); y != nil {
 				return y
 			}
 			if y := windowTerms(s, acc, u, t); y != nil {
@@ -395,8 +395,10 @@ func (x *Tile) open() []space.Parameter[Parameters] {
 }
 
 // Family is the schedules of the tile.
-func (x *Tile) Family() space.Family {
-	return &space.Sketch[Parameters]{Open: x.open(), Variants: []space.Variant[Parameters]{{By: space.Direct, Structure: x}}, Good: x.seeds()}
+func (x *Tile) Family() space.Family { return x.family(space.Direct) }
+
+func (x *Tile) family(by space.Algorithm) space.Family {
+	return &space.Sketch[Parameters]{Open: x.open(), Variants: []space.Variant[Parameters]{{By: by, Structure: x}}, Good: x.seeds(by)}
 }
 
 func (x *Tile) extent(axis int) int64 {
@@ -455,9 +457,15 @@ func (x *Tile) Legal(p Parameters) error {
 	r := core.RegisterTile{Rows: z.th * z.tw, Vectors: z.tv, Unroll: z.ku, Whole: z.ku == nest.Product(x.steps)}
 	if x.dot != nil {
 		r.More = x.dot.registers
+		if x.dot.squares {
+			r.More += z.tv // a vector's channels fill two registers
+		}
 	}
 	if err := r.Legal(x.target); err != nil {
 		return err
+	}
+	if x.dot != nil && x.dot.squares && z.th*z.tw%2 != 0 {
+		return fmt.Errorf("space: one of %dx%d positions has none to be multiplied with", z.th, z.tw)
 	}
 	if !x.fitsGroups(z.tv * x.lanes) {
 		return fmt.Errorf("space: tiles of %d vectors cut through groups of %d channels", z.tv, x.group)

@@ -1,0 +1,62 @@
+package tile
+
+import (
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/sketch/nest"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// An instruction for squares of sums multiplies two positions by two channels: 8 bytes of each, where one for single
+// sums takes 4 bytes of one position and four channels. Everything else is as there: the weights of a vector's
+// channels lie one behind the other, in two registers. Package squares finds the two positions.
+
+// squareBytes are the terms of a position or a channel.
+const squareBytes = 8
+
+// Squares are the schedules of a reduction in which instructions multiply two positions by two channels at once; nil
+// where a target has none, or operands do not lie as they have them. Sums of bfloat16 need fast numerics: most cores
+// add two products before they round, to odd, and take denormal numbers for zero.
+func Squares(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
+	choose := func(data, weights array.DType) instruction { return squareInstruction(t, data, weights, numerics) }
+	a, b, product := schedule.Factors(acc.Body)
+	if !product || acc.Combiner != expr.Sum || choose(a.DType(), b.DType()).terms == 0 {
+		return nil
+	}
+	x := newTile(s, acc, u, t)
+	if x.findDot(s, acc, choose); x.dot != nil {
+		x.joinPositions()
+		x.fedBy(s, acc, u)
+	} else if x = adjoinTerms(s, acc, u, t, choose); x == nil {
+		return nil
+	}
+	if x.lanes != ir.SquareLanes || x.extent(x.vec) < x.lanes || x.picks || x.ragged || x.col < 0 {
+		return nil
+	}
+	if a.DType() == array.BFloat16 {
+		return x.family(core.MMLABF16)
+	}
+	return x.family(core.MMLAI8)
+}
+
+// squareInstruction is that of a target for products of data by weights. As many are taken to begin in a cycle as of
+// those for single sums, and to take as long.
+func squareInstruction(t *target.Target, data, weights array.DType, numerics schedule.Numerics) instruction {
+	by := instruction{terms: squareBytes / data.Bytes(), slots: 0.5, operations: 1, squares: true}
+	switch {
+	case !feature.Squares(t, data, weights):
+		return instruction{}
+	case !data.IsFloat():
+		return by
+	case numerics < schedule.Fast:
+		return instruction{}
+	}
+	by.late = machine.PairsLate
+	return by
+}

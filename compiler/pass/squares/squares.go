@@ -1,0 +1,137 @@
+package squares
+
+import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/ir"
+)
+
+// Has says how a machine multiplies so many terms of two rows by those of two columns, of these types: ok is false
+// where it does not, turned is set where its instruction makes columns of the rows.
+type Has func(rows, columns array.DType, terms int64) (turned, ok bool)
+
+// Run makes one SquareProduct of each two dot products that multiply the same four columns, by rows of which each goes
+// to all lanes. Their sums must be vectors of a buffer in registers. These are squares as long as nothing else touches
+// them, most often for the whole of a reduction, and are rearranged before and behind. Where sums have not the same
+// partner throughout, all stay as they are.
+func Run(f *ir.Func, has Has) *ir.Func {
+	body := f.Body
+	for _, v := range vectorsOf(body) {
+		body = v.block(body, has)
+	}
+	return f.With(body)
+}
+
+// vectors are those of a buffer in registers that dot products of SquareLanes lanes add to, by their first elements.
+type vectors struct {
+	sums  *expr.Tensor
+	begin map[int64]bool
+}
+
+// vectorsOf are those of all buffers, in the order in which they are added to.
+func vectorsOf(b ir.Block) (list []*vectors) {
+	ir.Visit(b, func(st ir.Stmt) {
+		n, ok := st.(*ir.DotProduct)
+		if !ok || n.Buffer.Space != ir.Register || n.Lane.Extent != ir.SquareLanes {
+			return
+		}
+		k := slices.IndexFunc(list, func(v *vectors) bool { return v.sums == n.Buffer.Tensor })
+		if k < 0 {
+			k, list = len(list), append(list, &vectors{sums: n.Buffer.Tensor, begin: map[int64]bool{}})
+		}
+		list[k].begin[first(n)] = true
+	})
+	return list
+}
+
+// first is the first element that a dot product adds to, in a buffer in registers.
+func first(n *ir.DotProduct) int64 { return expr.Linearize(n.Index).Const }
+
+// block rewrites the longest runs of statements that allow squares.
+func (v *vectors) block(b ir.Block, has Has) (out ir.Block) {
+	for begin := 0; begin < len(b); {
+		end := begin
+		for end < len(b) && v.onlyAdds(b[end]) {
+			end++
+		}
+		if end == begin {
+			out = append(out, v.inside(b[begin], has))
+			begin++
+			continue
+		}
+		out = append(out, v.run(b[begin:end], has)...)
+		begin = end
+	}
+	return out
+}
+
+// inside rewrites the blocks of a statement.
+func (v *vectors) inside(st ir.Stmt, has Has) ir.Stmt {
+	switch n := st.(type) {
+	case *ir.For:
+		return n.With(v.block(n.Body, has))
+	case *ir.If:
+		return &ir.If{Cond: n.Cond, Then: v.block(n.Then, has), Else: v.block(n.Else, has)}
+	}
+	return st
+}
+
+// onlyAdds reports whether a statement does nothing with the vectors but to add dot products to them.
+func (v *vectors) onlyAdds(st ir.Stmt) bool {
+	only := true
+	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
+		switch n := x.(type) {
+		case *ir.DotProduct, *ir.For, *ir.If: // what they hold is visited; conditions and ranges read no sums
+		case *ir.Alloc:
+			only = only && n.Buffer.Tensor != v.sums
+		case *ir.Store:
+			only = only && (n.Buffer.Tensor != v.sums || !v.has(n.Index)) && !v.reads(n.Value)
+		default:
+			only = only && !ir.Uses(ir.Block{x}, v.sums)
+		}
+	})
+	return only
+}
+
+// reads reports whether a value is computed from some of the vectors.
+func (v *vectors) reads(e expr.Expr) bool {
+	return slices.ContainsFunc(expr.Loads(e), func(l *expr.Load) bool { return l.Tensor == v.sums && v.has(l.Index[0]) })
+}
+
+// has reports whether an element of the buffer, or that of the first lane, is one of the vectors'.
+func (v *vectors) has(index expr.Expr) bool {
+	at := expr.Linearize(index).Const
+	for k := range int64(ir.SquareLanes) {
+		if v.begin[at-k] {
+			return true
+		}
+	}
+	return false
+}
+
+// run rewrites statements that do nothing with the vectors but to add dot products to them.
+func (v *vectors) run(b ir.Block, has Has) (out ir.Block) {
+	adds := func(st ir.Stmt) bool { return ir.Uses(ir.Block{st}, v.sums) }
+	begin := slices.IndexFunc(b, adds)
+	if begin < 0 {
+		return b
+	}
+	end := len(b)
+	for !adds(b[end-1]) {
+		end--
+	}
+	p := &pairing{sums: v.sums, has: has, places: map[int64]*place{}, becomes: map[*ir.DotProduct]ir.Stmt{}}
+	p.block(b)
+	if !p.agrees() {
+		for _, st := range b {
+			out = append(out, v.inside(st, has))
+		}
+		return out
+	}
+	out = append(slices.Clone(b[:begin]), p.rearranged(false)...)
+	out = append(out, p.replaced(b[begin:end])...)
+	out = append(out, p.rearranged(true)...)
+	return append(out, b[end:]...)
+}
