@@ -43,6 +43,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		"is read from memory":                      {every(loop(j, ir.Serial, 8, store(out, j)), out.Tensor.At(expr.I(0)), 1)},
 		"has tiles for blocks, and is none":        {tiled(loop(i, ir.Serial, 8, store(out, i)))},
 		"matrices are loaded that do not lie in":   {loop(i, ir.Threads, 8, &ir.LoadMatrices{To: out, ToIndex: i, From: out, FromIndex: i, Count: 4})},
+		"not two vectors of 4 sums in registers":   {&ir.Squares{Sums: out, At: [2]int64{0, 4}}},
 		"lies inside another":                      {loop(i, ir.Parallel, 8, loop(j, ir.Parallel, 8, store(out, j)))},
 	} {
 		err := (&ir.Func{Args: []*ir.Buffer{out, nil}, Body: body}).Verify()

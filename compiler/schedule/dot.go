@@ -3,13 +3,23 @@ package schedule
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
+// SquareBytes are the elements that a lane has of either operand in a step of a sum for which instructions multiply
+// two rows by two columns, where others take half of them.
+const SquareBytes = 8
+
+// squaresOfBFloat16 are such steps as an algorithm: an instruction adds two products, which are rounded to odd, before
+// it adds them to the sum and rounds again, and takes denormal numbers for zero.
+var squaresOfBFloat16 = algorithm{"BF16 squares", Fast, 2, 1}
+
 // Dot computes a leaf's iterations of a sum of products in one step for all lanes of a vector: instructions multiply
-// the two or four neighbouring elements that a lane has of either operand and add the products to the lane's sum. The
+// the two to eight neighbouring elements that a lane has of either operand and add the products to the lane's sum. The
 // leaf belongs directly outside of the vectorized one. Where the operands do not lie as instructions want them, or the
-// machine has none for their types, the step is computed by plain arithmetic: that is slow, and never wrong.
+// machine has none for their types, the step is computed by plain arithmetic: that is slow, and never wrong. Fast
+// numerics allow SquareBytes of bfloat16.
 func (s *Schedule) Dot(stageID, iterID int) error {
 	g, it, err := s.leaf(stageID, iterID)
 	switch {
@@ -20,5 +30,22 @@ func (s *Schedule) Dot(stageID, iterID int) error {
 	case s.attachedAt(it):
 		return fmt.Errorf("dot: a stage is computed at iterator %d of stage %d", iterID, stageID)
 	}
-	return s.annotate("dot", stageID, iterID, Dotted)
+	if err := s.annotate("dot", stageID, iterID, Dotted); err != nil {
+		return err
+	}
+	if a, b, ok := Factors(g.Body); ok && a.DType() == array.BFloat16 && b.DType() == array.BFloat16 && g.terms(it)*a.DType().Bytes() == SquareBytes {
+		s.algorithms = append(s.algorithms, squaresOfBFloat16)
+	}
+	return nil
+}
+
+// terms is the extent of an iterator that is a whole axis or the inside of one that was split; 0 for others.
+func (g *Stage) terms(it *Iter) int64 {
+	switch {
+	case it.Axis >= 0:
+		return g.AxisVar(it.Axis).Extent
+	case it.Parent != nil && it.Parent.Inner == it:
+		return it.Parent.Factor
+	}
+	return 0
 }

@@ -80,6 +80,9 @@ typedef short halves __attribute__((vector_size(VECTOR_BYTES)));
 #elif defined __SSE2__ && VECTOR_BYTES == 16
 #define TERMS 2
 #define DOT(s) __asm__ volatile("" : "+x"(x)); s += (words)__builtin_ia32_pmaddwd128((halves)x, (halves)y);
+#elif defined __ARM_FEATURE_MATMUL_INT8
+#define TERMS 8
+#define DOT(s) __asm__("smmla %0.4s, %1.16b, %2.16b" : "+w"(s) : "w"(x), "w"(y));
 #elif defined __ARM_FEATURE_DOTPROD
 #define TERMS 4
 #define DOT(s) __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(s) : "w"(x), "w"(y));

@@ -17,12 +17,10 @@ import (
 // sums takes 4 bytes of one position and four channels. Everything else is as there: the weights of a vector's
 // channels lie one behind the other, in two registers. Package squares finds the two positions.
 
-// squareBytes are the terms of a position or a channel.
-const squareBytes = 8
-
 // Squares are the schedules of a reduction in which instructions multiply two positions by two channels at once; nil
-// where a target has none, or operands do not lie as they have them. Sums of bfloat16 need fast numerics: most cores
-// add two products before they round, to odd, and take denormal numbers for zero.
+// where a target has none, or operands do not lie as they have them. Those of bfloat16 need fast numerics: on most
+// cores the sum of two products is rounded to odd, before it is added and rounded again, and denormal numbers are
+// zero.
 func Squares(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
 	choose := func(data, weights array.DType) instruction { return squareInstruction(t, data, weights, numerics) }
 	a, b, product := schedule.Factors(acc.Body)
@@ -48,7 +46,7 @@ func Squares(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 // squareInstruction is that of a target for products of data by weights. As many are taken to begin in a cycle as of
 // those for single sums, and to take as long.
 func squareInstruction(t *target.Target, data, weights array.DType, numerics schedule.Numerics) instruction {
-	by := instruction{terms: squareBytes / data.Bytes(), slots: 0.5, operations: 1, squares: true}
+	by := instruction{terms: schedule.SquareBytes / data.Bytes(), slots: 0.5, operations: 1, squares: true}
 	switch {
 	case !feature.Squares(t, data, weights):
 		return instruction{}
