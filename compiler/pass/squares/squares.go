@@ -17,11 +17,16 @@ type Has func(rows, columns array.DType, terms int64) (turned, ok bool)
 // them, most often for the whole of a reduction, and are rearranged before and behind. Where sums have not the same
 // partner throughout, all stay as they are.
 func Run(f *ir.Func, has Has) *ir.Func {
-	body := f.Body
-	for _, v := range vectorsOf(body) {
-		body = v.block(body, has)
-	}
-	return f.With(body)
+	return ir.MapBlocks(f, func(b ir.Block, _ ir.Allocated) (out ir.Block) {
+		for len(b) > 0 {
+			st := b[0]
+			out, b = append(out, st), b[1:]
+			if a, ok := st.(*ir.Alloc); ok && a.Buffer.Space == ir.Register {
+				b = vectorsOf(a.Buffer.Tensor, b).block(b, has)
+			}
+		}
+		return out
+	})
 }
 
 // vectors are those of a buffer in registers that dot products of SquareLanes lanes add to, by their first elements.
@@ -30,20 +35,14 @@ type vectors struct {
 	begin map[int64]bool
 }
 
-// vectorsOf are those of all buffers, in the order in which they are added to.
-func vectorsOf(b ir.Block) (list []*vectors) {
-	ir.Visit(b, func(st ir.Stmt) {
-		n, ok := st.(*ir.DotProduct)
-		if !ok || n.Buffer.Space != ir.Register || n.Lane.Extent != ir.SquareLanes {
-			return
+func vectorsOf(sums *expr.Tensor, scope ir.Block) *vectors {
+	v := &vectors{sums: sums, begin: map[int64]bool{}}
+	ir.Visit(scope, func(st ir.Stmt) {
+		if n, ok := st.(*ir.DotProduct); ok && n.Buffer.Tensor == sums && n.Lane.Extent == ir.SquareLanes {
+			v.begin[first(n)] = true
 		}
-		k := slices.IndexFunc(list, func(v *vectors) bool { return v.sums == n.Buffer.Tensor })
-		if k < 0 {
-			k, list = len(list), append(list, &vectors{sums: n.Buffer.Tensor, begin: map[int64]bool{}})
-		}
-		list[k].begin[first(n)] = true
 	})
-	return list
+	return v
 }
 
 // first is the first element that a dot product adds to, in a buffer in registers.
@@ -51,6 +50,9 @@ func first(n *ir.DotProduct) int64 { return expr.Linearize(n.Index).Const }
 
 // block rewrites the longest runs of statements that allow squares.
 func (v *vectors) block(b ir.Block, has Has) (out ir.Block) {
+	if len(v.begin) == 0 {
+		return b
+	}
 	for begin := 0; begin < len(b); {
 		end := begin
 		for end < len(b) && v.onlyAdds(b[end]) {
@@ -84,8 +86,6 @@ func (v *vectors) onlyAdds(st ir.Stmt) bool {
 	ir.Visit(ir.Block{st}, func(x ir.Stmt) {
 		switch n := x.(type) {
 		case *ir.DotProduct, *ir.For, *ir.If: // what they hold is visited; conditions and ranges read no sums
-		case *ir.Alloc:
-			only = only && n.Buffer.Tensor != v.sums
 		case *ir.Store:
 			only = only && (n.Buffer.Tensor != v.sums || !v.has(n.Index)) && !v.reads(n.Value)
 		default:

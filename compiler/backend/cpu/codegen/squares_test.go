@@ -3,6 +3,7 @@ package codegen
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +42,9 @@ func inSquares(s *space.Space) (part *space.Space, ok bool) {
 	return s, false
 }
 
+// fourLanes is the name of a function for four lanes that are in no square.
+var fourLanes = regexp.MustCompile(`tilth_dot_\w+_x4_\dterms`)
+
 // drawSquares draws a product of bytes or of bfloat16, as it is or in groups.
 func drawSquares(t *rapid.T) *expr.Workload {
 	draws := []func(*rapid.T) *expr.Workload{kerneltest.DrawTiles, kerneltest.DrawIntegerProduct, kerneltest.DrawNarrowProduct, kerneltest.DrawGroups}
@@ -70,7 +74,8 @@ func TestProductsOfSquaresAreRight(t *testing.T) {
 	})
 }
 
-// TestPointsOfSquaresMultiplySquares: whatever has the algorithm is computed by the instructions.
+// TestPointsOfSquaresMultiplySquares: whatever has the algorithm is computed by the instructions, and none of its
+// vectors of four sums without.
 func TestPointsOfSquaresMultiplySquares(t *testing.T) {
 	d, seen := squareMode.description(t), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,6 +91,9 @@ func TestPointsOfSquaresMultiplySquares(t *testing.T) {
 			}
 			if !strings.Contains(source, "  tilth_squares_") {
 				t.Fatalf("no squares are multiplied\n%s", c.Text())
+			}
+			if left := fourLanes.FindString(source); left != "" {
+				t.Fatalf("four lanes are multiplied by plain arithmetic, %s\n%s", left, c.Text())
 			}
 		}
 	})
