@@ -17,7 +17,7 @@ func bytesModel(data, weights array.DType, x, w []int64) model.Model {
 	filled := func(d array.DType, step int64, shape ...int64) *array.Array {
 		a := array.New(d, shape...)
 		for i := range a.Len() {
-			a.SetInt(i, int64(i)*step%101+3)
+			a.SetInt(i, i*step%101+3)
 		}
 		return a
 	}
