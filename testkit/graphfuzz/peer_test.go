@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,12 +15,32 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// peer is ONNX Runtime in a process that takes one graph after another.
+// peer is ONNX Runtime in a process that takes one graph after another. A process that a graph ends is followed by
+// another one when the next graph comes.
 type peer struct {
-	dir    string
-	stdin  io.Writer
+	command []string
+	dir     string
+	process *process
+	// compared, refused and ended count graphs by what became of them.
+	compared, refused, ended int
+}
+
+// process is a peer's while it runs.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
 	stdout *bufio.Reader
 }
+
+// refusedError is what ONNX Runtime says of a graph that it does not take.
+type refusedError string
+
+func (e refusedError) Error() string { return "refused: " + string(e) }
+
+// endedError is how a process ended that was given a graph.
+type endedError struct{ state *os.ProcessState }
+
+func (e endedError) Error() string { return "ended: " + e.state.String() }
 
 // exchanged is a tensor as the peer reads and writes it: raw little-endian values in a file.
 type exchanged struct {
@@ -46,29 +67,57 @@ func startPeer(t *testing.T) *peer {
 	if *ortDir == "" {
 		return nil
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "node", "testdata/ort.js", *ortDir)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("starting ONNX Runtime: %v", err)
-	}
+	return newPeer(t, "node", "testdata/ort.js", *ortDir)
+}
+
+func newPeer(t *testing.T, command ...string) *peer {
+	t.Helper()
+	p := &peer{command: command, dir: t.TempDir()}
 	t.Cleanup(func() {
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
+		if p.process == nil {
+			return
+		}
+		p.process.stdin.Close()
+		if err := p.process.cmd.Wait(); err != nil {
 			t.Errorf("ONNX Runtime: %v", err)
 		}
 	})
-	return &peer{t.TempDir(), stdin, bufio.NewReader(stdout)}
+	return p
 }
 
-func (p *peer) run(c *Case) (map[string]*array.Array, error) {
+func (p *peer) start(ctx context.Context) error {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), p.command[0], p.command[1:]...)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting ONNX Runtime: %w", err)
+	}
+	p.process = &process{cmd, stdin, bufio.NewReader(stdout)}
+	return nil
+}
+
+// run returns a graph's outputs, or a refusedError, or an endedError, or why it could not ask.
+func (p *peer) run(ctx context.Context, c *Case) (map[string]*array.Array, error) {
+	question, err := p.question(c)
+	if err != nil {
+		return nil, err
+	}
+	line, err := p.ask(ctx, question)
+	if err != nil {
+		return nil, err
+	}
+	return decode(line)
+}
+
+// question puts a graph and its inputs into files, and names them.
+func (p *peer) question(c *Case) ([]byte, error) {
 	var inputs []exchanged
 	for _, info := range c.Model.Graph.Inputs {
 		a := c.Inputs[info.Name]
@@ -82,18 +131,62 @@ func (p *peer) run(c *Case) (map[string]*array.Array, error) {
 	if err := os.WriteFile(model, c.Model.Encode(), 0o600); err != nil {
 		return nil, err
 	}
-	question, err := json.Marshal(map[string]any{"model": model, "inputs": inputs, "dir": p.dir})
-	if err != nil {
-		return nil, err
+	return json.Marshal(map[string]any{"model": model, "inputs": inputs, "dir": p.dir})
+}
+
+// ask returns the line that the process answers with.
+func (p *peer) ask(ctx context.Context, question []byte) ([]byte, error) {
+	if p.process == nil {
+		if err := p.start(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := fmt.Fprintf(p.stdin, "%s\n", question); err != nil {
-		return nil, err
+	_, err := fmt.Fprintf(p.process.stdin, "%s\n", question)
+	var line []byte
+	if err == nil {
+		line, err = p.process.stdout.ReadBytes('\n')
 	}
-	line, err := p.stdout.ReadBytes('\n')
-	if err != nil {
-		return nil, err
+	if err == nil {
+		return line, nil
 	}
-	return decode(line)
+	cmd := p.process.cmd
+	p.process.stdin.Close()
+	p.process = nil
+	if waited := cmd.Wait(); cmd.ProcessState == nil {
+		return nil, waited
+	}
+	return nil, endedError{cmd.ProcessState}
+}
+
+// mostEnded is how many of some graphs may end the peer: one in a hundred, but at least one.
+func mostEnded(graphs int) int { return max(1, graphs/100) }
+
+// check compares what was computed of a case with what the peer computes of it. A case that the peer refuses, or that
+// ends its process, has nothing to be compared with: it is counted, and kept if it ends the process.
+func (p *peer) check(t *testing.T, c *Case, got map[string]*array.Array) {
+	t.Helper()
+	want, err := p.run(t.Context(), c)
+	var refused refusedError
+	var ended endedError
+	switch {
+	case err == nil:
+		p.compared++
+		if err := Compare(got, want, ortTolerance); err != nil {
+			report(t, c, fmt.Errorf("against ONNX Runtime: %w", err))
+		}
+	case errors.As(err, &refused):
+		p.refused++
+		t.Logf("seed %d: ONNX Runtime %.200v", c.Seed, err)
+	case errors.As(err, &ended):
+		p.ended++
+		t.Logf("seed %d: ONNX Runtime %v", c.Seed, err)
+		keepCase(t, c)
+		if p.ended > mostEnded(*graphs) {
+			t.Fatalf("%d graphs ended ONNX Runtime, more than %d of %d", p.ended, mostEnded(*graphs), *graphs)
+		}
+	default:
+		t.Fatalf("seed %d: asking ONNX Runtime: %v", c.Seed, err)
+	}
 }
 
 func decode(line []byte) (map[string]*array.Array, error) {
@@ -102,7 +195,7 @@ func decode(line []byte) (map[string]*array.Array, error) {
 		return nil, err
 	}
 	if a.Error != "" {
-		return nil, fmt.Errorf("%s", a.Error)
+		return nil, refusedError(a.Error)
 	}
 	outputs := map[string]*array.Array{}
 	for _, t := range a.Outputs {
