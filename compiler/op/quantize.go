@@ -13,7 +13,8 @@ import (
 // points are broadcast to the data by the rules of numpy.
 const (
 	// Quantize is x/scale, within the attributes "low" and "high" (optional), rounded to even, plus the zero point
-	// (optional), clamped to the integer type whose TensorProto.DataType is the attribute "to".
+	// (optional), clamped to the integer type whose TensorProto.DataType is the attribute "to". With the attribute
+	// "round_last" the zero point is added before it is rounded: an odd one turns ties the other way.
 	Quantize = "quantize"
 	// Dequantize is x minus the zero point (optional), times the scale, in the type of the attribute "to".
 	Dequantize = "dequantize"
@@ -76,9 +77,16 @@ func quantize(n *Node, x []expr.Expr) expr.Expr {
 	}
 	to := n.typeAttribute()
 	zero, ok := zeroPoint(x)
+	last := n.Int("round_last", 0) != 0
 	if !ok || e.DType() != array.Float32 {
-		if e = expr.Un(expr.Round, n.bounded(e)); len(x) > 2 && x[2] != nil {
+		if e = n.bounded(e); !last {
+			e = expr.Un(expr.Round, e)
+		}
+		if len(x) > 2 && x[2] != nil {
 			e = expr.AddE(e, expr.To(e.DType(), x[2]))
+		}
+		if last {
+			e = expr.Un(expr.Round, e)
 		}
 		return expr.MinE(expr.MaxE(e, limit(e, expr.Lowest(to))), limit(e, expr.Highest(to)))
 	}
@@ -86,6 +94,9 @@ func quantize(n *Node, x []expr.Expr) expr.Expr {
 	low, high := limit(e, expr.Lowest(to)).(*expr.Float).Value-zero, limit(e, expr.Highest(to)).(*expr.Float).Value-zero
 	low, high = max(low, min(n.Float("low", low), high)), min(high, max(n.Float("high", high), low))
 	e = expr.MinE(expr.MaxE(e, like(e, low)), like(e, high))
+	if last && zero != 0 {
+		e, zero = expr.AddE(e, like(e, zero)), 0
+	}
 	e = expr.To(array.Int32, expr.Un(expr.Round, e))
 	if zero != 0 {
 		e = expr.AddE(e, expr.F(array.Int32, zero))

@@ -12,8 +12,8 @@ import (
 var runtimeQuantisedDefs = []op.Def{
 	ofRuntime(def("QuantizeLinear", 2, 3, (*expansion).quantizeLinear)),
 	ofRuntime(def("DequantizeLinear", 2, 3, (*expansion).dequantizeLinear)),
-	ofRuntime(def("QLinearAdd", 7, 8, between(op.Add, 2))),
-	ofRuntime(def("QLinearMul", 7, 8, between(op.Mul, 2))),
+	ofRuntime(def("QLinearAdd", 7, 8, roundedLast(op.Add, 2))),
+	ofRuntime(def("QLinearMul", 7, 8, roundedLast(op.Mul, 2))),
 	ofRuntime(def("QLinearSigmoid", 4, 5, between("Sigmoid", 1))),
 	ofRuntime(def("QLinearLeakyRelu", 4, 5, between("LeakyRelu", 1))),
 	ofRuntime(def("QLinearAveragePool", 4, 5, between("AveragePool", 1))),
@@ -29,13 +29,23 @@ var runtimeQuantisedDefs = []op.Def{
 // between is an operator on so many quantised operands, each followed by its scale and zero point, those of the result
 // last.
 func between(name string, operands int) func(*expansion) []*op.Item {
+	return func(e *expansion) []*op.Item { return only(e.quantised(e.onDequantised(name, operands), 3*operands)) }
+}
+
+// roundedLast is between for operators that ONNX Runtime rounds with the zero point in the sum.
+func roundedLast(name string, operands int) func(*expansion) []*op.Item {
 	return func(e *expansion) []*op.Item {
-		in := make([]*op.Value, operands)
-		for k := range in {
-			in[k] = e.dequantised(3 * k)
-		}
-		return only(e.quantised(e.onFloats(name, in...), 3*operands))
+		return only(e.quantisedRoundedLast(e.onDequantised(name, operands), 3*operands))
 	}
+}
+
+// onDequantised applies an operator to so many quantised operands.
+func (e *expansion) onDequantised(name string, operands int) *op.Value {
+	in := make([]*op.Value, operands)
+	for k := range in {
+		in[k] = e.dequantised(3 * k)
+	}
+	return e.onFloats(name, in...)
 }
 
 // dequantised is input k, by the scale and the zero point behind it.
@@ -52,14 +62,28 @@ func (e *expansion) quantised(x *op.Value, k int) *op.Value {
 	if e.failed() {
 		return nil
 	}
-	var attrs attributes
-	if e.tensor(k+1) == nil {
-		attrs = attributes{intOf("output_dtype", int64(onnx.DataType(e.tensor(0).DType)))}
-	}
+	attrs := attributes{intOf("output_dtype", e.resultType(k+1))}
 	if q := e.as((*expansion).quantizeLinear, attrs, x, e.tensor(k), e.tensor(k+1))[0]; q != nil {
 		return q.Tensor
 	}
 	return nil
+}
+
+// quantisedRoundedLast does so with the zero point added before it is rounded.
+func (e *expansion) quantisedRoundedLast(x *op.Value, k int) *op.Value {
+	if e.failed() {
+		return nil
+	}
+	attrs := attributes{intOf("to", e.resultType(k+1)), intOf("round_last", 1)}
+	return e.op(op.Quantize, attrs, x, e.perElement(e.tensor(k), x.Shape), e.perElement(e.tensor(k+1), x.Shape))
+}
+
+// resultType is TensorProto's number of the type of the zero point that is input k, or of input 0.
+func (e *expansion) resultType(k int) int64 {
+	if zero := e.tensor(k); zero != nil {
+		return int64(onnx.DataType(zero.DType))
+	}
+	return int64(onnx.DataType(e.tensor(0).DType))
 }
 
 // onFloats applies an operator of ONNX with the node's attributes; a softmax says of which set.
