@@ -14,15 +14,21 @@ type direction struct {
 	// parts are the products of x with the input weights, for all steps; recs and recBiases the recurrent weights with
 	// which a step multiplies, and their biases where those cannot go into the parts.
 	parts, recs, recBiases []*op.Value
-	// hidden and cell are the states [batch, hidden]; nil for zeros.
-	hidden, cell *op.Value
+	// quantisedRec are the recurrent weights of a layer in bytes.
+	quantisedRec quantisedWeights
+	// hidden and cell are the states [batch, hidden]; nil for zeros. shown is the hidden state that the last step put
+	// into the output: zero for sequences that are over.
+	hidden, cell, shown *op.Value
 }
 
 func (r *recurrentLayer) direction(k int64, x *op.Value) *direction {
 	d := &direction{recurrentLayer: r, index: k, x: x, attrs: r.activationAttributes(k)}
 	d.reverse = k == 1 || r.node.Text("direction", "forward") == "reverse"
-	d.w = d.own(1, 0, r.gates*r.size, r.inputs)
-	d.rec = d.own(2, 0, r.gates*r.size, r.size)
+	if r.inBytes {
+		d.w, d.rec = d.own(1, 0, r.inputs, r.gates*r.size), d.own(2, 0, r.size, r.gates*r.size)
+	} else {
+		d.w, d.rec = d.own(1, 0, r.gates*r.size, r.inputs), d.own(2, 0, r.gates*r.size, r.size)
+	}
 	d.bias = d.own(3, 0, 2*r.gates*r.size)
 	d.peepholes = d.own(7, 0, 3*r.size)
 	axis := int64(0)
@@ -64,16 +70,16 @@ func (d *direction) run(all []*op.Value) {
 			t = d.steps - 1 - k
 		}
 		hidden, cell := d.step(d, t, d.hidden, d.cell)
-		shown := hidden
+		d.shown = hidden
 		if d.masks != nil {
 			mask, zero := d.masks[t], d.scalar(d.dtype, 0)
-			shown = d.op(op.Where, nil, mask, hidden, zero)
+			d.shown = d.op(op.Where, nil, mask, hidden, zero)
 			hidden = d.keep(mask, hidden, d.hidden)
 			if d.hasCell {
 				cell = d.keep(mask, cell, d.cell)
 			}
 		}
-		all[t*d.directions+d.index] = shown
+		all[t*d.directions+d.index] = d.shown
 		d.hidden, d.cell = hidden, cell
 	}
 }
@@ -140,7 +146,11 @@ func (d *direction) rnnStep(t int64, hidden, _ *op.Value) (*op.Value, *op.Value)
 }
 
 func (d *direction) lstmStep(t int64, hidden, cell *op.Value) (*op.Value, *op.Value) {
-	z := d.summed(0, t, hidden, d.rec)
+	return d.lstmStates(d.summed(0, t, hidden, d.rec), cell)
+}
+
+// lstmStates are the new hidden and cell states, from gates before their activations.
+func (d *direction) lstmStates(z, cell *op.Value) (*op.Value, *op.Value) {
 	cell = d.op(op.LSTMCell, d.attrs, z, cell, d.peepholes)
 	return d.op(op.LSTMHidden, d.attrs, z, cell, d.peepholes), cell
 }

@@ -37,20 +37,14 @@ func (e *expansion) multiHeadAttention() []*op.Item {
 	return e.maskedHeads(q, k, v, e.tensor(6), e.tensor(7), e.tensor(4), e.tensor(5))
 }
 
-// maskedHeads is attention as ONNX Runtime masks it: a padding mask (batch, keys) leaves keys out where it is zero,
-// and bias is added to the scores.
+// maskedHeads is attention as ONNX Runtime masks it: a padding mask leaves keys out, and bias is added to the scores.
 func (e *expansion) maskedHeads(q, k, v, pastKeys, pastValues, padding, bias *op.Value) []*op.Item {
 	if e.failed() {
 		return nil
 	}
-	if padding != nil {
-		if len(padding.Shape) != 2 || padding.Shape[0] != q.Shape[0] {
-			e.fail("mask %v is not one of each key, (batch, keys): export the model with such a mask", padding.Type)
-			return nil
-		}
+	if padding = e.visibleKeys(padding, q, k, pastKeys); padding != nil {
 		hidden := e.scalar(q.DType, e.node.Float("mask_filter_value", -10000))
-		padding = e.op(op.Where, nil, e.cast(array.Bool, padding), e.scalar(q.DType, 0), hidden)
-		padding = e.op(op.Unsqueeze, nil, padding, e.ints(1, 2))
+		padding = e.op(op.Where, nil, padding, e.scalar(q.DType, 0), hidden)
 		if bias != nil {
 			padding = e.op(op.Add, nil, bias, padding)
 		}
@@ -68,27 +62,67 @@ func (e *expansion) maskedHeads(q, k, v, pastKeys, pastValues, padding, bias *op
 // biases that are inputs 1 and 2. Input 3 is a padding mask, 4 a past of (2, batch, heads, positions, size), which
 // output 1 continues, and 5 what is added to scores.
 func (e *expansion) projectedAttention() []*op.Item {
-	x, weights := e.tensor(0), e.tensor(1)
-	if e.failed() {
+	if !e.isProjected() {
 		return nil
 	}
-	if len(x.Shape) != 3 || len(weights.Shape) != 2 || e.node.Int("do_rotary", 0) != 0 || e.node.Int("past_present_share_buffer", 0) != 0 {
-		e.fail("input %v or weights %v have a wrong number of axes, or rotations or a past with room for more are asked for, which is not supported", x.Type, weights.Type)
-		return nil
-	}
-	all := e.op(op.MatMul, nil, x, weights)
+	all := e.op(op.MatMul, nil, e.tensor(0), e.tensor(1))
 	if bias := e.tensor(2); bias != nil {
 		all = e.op(op.Add, nil, all, bias)
 	}
-	third := weights.Shape[1] / 3
-	sizes := e.node.Ints("qkv_hidden_sizes", []int64{third, third, third})
-	if e.failed() || len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != weights.Shape[1] {
-		e.fail("queries, keys and values of %d features are not those of weights %v", sizes, weights.Type)
+	return e.attendProjected(all, e.tensor(4), e.tensor(3), e.tensor(5))
+}
+
+// qAttention is projected attention by a product of integers: inputs 3 and 4 are the scales of input and weights,
+// 6 and 7 their zero points, 2 is the bias, 5 a padding mask and 8 a past.
+func (e *expansion) qAttention() []*op.Item {
+	if !e.isProjected() {
+		return nil
+	}
+	x, xZero, w, wZero := e.tensor(0), e.oneForAll(e.tensor(6)), e.tensor(1), e.oneOrColumns(e.tensor(7))
+	sums := e.integerMatMul(x, xZero, w, wZero)
+	factor := e.op(op.Mul, nil, e.oneForAll(e.tensor(3)), e.oneOrColumns(e.tensor(4)))
+	all := e.scaled(sums, factor, e.tensor(2))
+	if e.failed() {
+		return nil
+	}
+	return e.attendProjected(all[0].Tensor, e.tensor(8), e.tensor(5), nil)
+}
+
+// oneOrColumns is a scale or zero point without axes where it is one for all; others have one for each column.
+func (e *expansion) oneOrColumns(v *op.Value) *op.Value {
+	if v == nil || array.Elements(v.Shape) != 1 {
+		return v
+	}
+	return e.reshape(v)
+}
+
+// isProjected reports whether inputs 0 and 1 are what attention projects and by which weights, and fails otherwise.
+func (e *expansion) isProjected() bool {
+	x, weights := e.tensor(0), e.tensor(1)
+	if e.failed() {
+		return false
+	}
+	if len(x.Shape) != 3 || len(weights.Shape) != 2 || e.node.Int("do_rotary", 0) != 0 || e.node.Int("past_present_share_buffer", 0) != 0 {
+		e.fail("input %v or weights %v have a wrong number of axes, or rotations or a past with room for more are asked for, which is not supported", x.Type, weights.Type)
+		return false
+	}
+	return true
+}
+
+// attendProjected is attention with queries, keys and values side by side in all, (batch, positions, features).
+func (e *expansion) attendProjected(all, past, padding, bias *op.Value) []*op.Item {
+	if e.failed() {
+		return nil
+	}
+	features := all.Shape[2]
+	sizes := e.node.Ints("qkv_hidden_sizes", []int64{features / 3, features / 3, features / 3})
+	if e.failed() || len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != features {
+		e.fail("queries, keys and values of %d features are not the %d of the weights", sizes, features)
 		return nil
 	}
 	part := func(from, size int64) *op.Value { return e.slice(all, 2, from, from+size) }
 	var pastKeys, pastValues *op.Value
-	if past := e.tensor(4); past != nil {
+	if past != nil {
 		if len(past.Shape) != 5 || past.Shape[0] != 2 {
 			e.fail("past %v is not (2, batch, heads, positions, size)", past.Type)
 			return nil
@@ -96,7 +130,7 @@ func (e *expansion) projectedAttention() []*op.Item {
 		pastKeys = e.reshape(e.slice(past, 0, 0, 1), past.Shape[1:]...)
 		pastValues = e.reshape(e.slice(past, 0, 1, 2), past.Shape[1:]...)
 	}
-	out := e.maskedHeads(part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0]+sizes[1], sizes[2]), pastKeys, pastValues, e.tensor(3), e.tensor(5))
+	out := e.maskedHeads(part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0]+sizes[1], sizes[2]), pastKeys, pastValues, padding, bias)
 	if e.failed() || !e.wants(1) {
 		return out
 	}

@@ -44,17 +44,29 @@ func (e *expansion) integerMatMul(a, aZero, b, bZero *op.Value) *op.Value {
 	if isZero(aZero) || e.failed() {
 		return product
 	}
-	// The sums are a row of ones times b', which needs no copy of b' in a wider type.
+	return e.lessZero(product, aZero, e.columnSums(b, len(a.Shape) > 1))
+}
+
+// columnSums are those of b's columns, a row of them where asked for. They are a row of ones times b, which needs no
+// copy of b in a wider type.
+func (e *expansion) columnSums(b *op.Value, row bool) *op.Value {
+	if e.failed() {
+		return nil
+	}
 	depth := b.Shape[max(0, len(b.Shape)-2)]
-	ones := array.New(array.Int8, 1, depth)
-	if len(a.Shape) == 1 || len(b.Shape) == 1 {
-		ones = array.New(array.Int8, depth)
+	ones := array.New(array.Int8, depth)
+	if row && len(b.Shape) > 1 {
+		ones = array.New(array.Int8, 1, depth)
 	}
 	for i := range ones.Len() {
 		ones.SetInt(i, 1)
 	}
-	sums := e.op(op.IntegerMatMul, nil, e.known(ones), b)
-	return e.op(op.Sub, nil, product, e.op(op.Mul, nil, e.toInt32(aZero), sums))
+	return e.op(op.IntegerMatMul, nil, e.known(ones), b)
+}
+
+// lessZero takes from a product what the zero point of its first operand adds to it.
+func (e *expansion) lessZero(product, zero, sums *op.Value) *op.Value {
+	return e.op(op.Sub, nil, product, e.op(op.Mul, nil, e.toInt32(zero), sums))
 }
 
 // integerConv is the convolution of x-xZero with w-wZero in i32, by the node's own attributes. xZero is nil or one for
@@ -147,7 +159,6 @@ func (e *expansion) centred(v, zero *op.Value) *op.Value {
 
 // narrow is known integers minus their zero point, in the smallest signed type that holds them. Most are so already,
 // and some are hundreds of megabytes.
-// some are hundreds of megabytes.
 func (e *expansion) narrow(v, zero *op.Value) *op.Value {
 	if v.DType == array.Int8 && isZero(zero) {
 		return v

@@ -14,6 +14,7 @@ var recurrentDefs = []op.Def{
 	def("LSTM", 3, 8, func(e *expansion) []*op.Item { return e.recurrent(lstmKind) }),
 	def("GRU", 3, 6, func(e *expansion) []*op.Item { return e.recurrent(gruKind) }),
 	def("RNN", 3, 6, func(e *expansion) []*op.Item { return e.recurrent(rnnKind) }),
+	ofRuntime(def("DynamicQuantizeLSTM", 3, 12, func(e *expansion) []*op.Item { return e.recurrent(quantisedLSTMKind) })),
 }
 
 // recurrentKind is what tells the layers apart.
@@ -22,6 +23,8 @@ type recurrentKind struct {
 	activations []string // of one direction
 	// hasCell tells that there is a cell state beside the hidden one.
 	hasCell bool
+	// inBytes tells that weights are bytes with scales and zero points, and have the gates on their last axis.
+	inBytes bool
 	// prepare adds to a direction what is computed once; step gives the new states from those before, nil for zeros,
 	// given the number of the step in the input.
 	prepare func(d *direction)
@@ -29,9 +32,17 @@ type recurrentKind struct {
 }
 
 var (
-	lstmKind = recurrentKind{4, []string{"Sigmoid", "Tanh", "Tanh"}, true, (*direction).prepareOne, (*direction).lstmStep}
-	gruKind  = recurrentKind{3, []string{"Sigmoid", "Tanh"}, false, (*direction).prepareGRU, (*direction).gruStep}
-	rnnKind  = recurrentKind{1, []string{"Tanh"}, false, (*direction).prepareOne, (*direction).rnnStep}
+	lstmKind = recurrentKind{
+		gates: 4, activations: []string{"Sigmoid", "Tanh", "Tanh"}, hasCell: true,
+		prepare: (*direction).prepareOne, step: (*direction).lstmStep,
+	}
+	gruKind = recurrentKind{gates: 3, activations: []string{"Sigmoid", "Tanh"}, prepare: (*direction).prepareGRU, step: (*direction).gruStep}
+	rnnKind = recurrentKind{gates: 1, activations: []string{"Tanh"}, prepare: (*direction).prepareOne, step: (*direction).rnnStep}
+
+	quantisedLSTMKind = recurrentKind{
+		gates: 4, activations: []string{"Sigmoid", "Tanh", "Tanh"}, hasCell: true, inBytes: true,
+		prepare: (*direction).prepareQuantised, step: (*direction).quantisedLSTMStep,
+	}
 )
 
 // recurrentLayer has the sizes of a layer: steps, batch, inputs, size of the hidden state and directions.
@@ -92,6 +103,9 @@ func (r *recurrentLayer) readSizes() {
 		return
 	}
 	r.dtype, r.steps, r.batch, r.inputs, r.size = x.DType, x.Shape[0], x.Shape[1], x.Shape[2], rec.Shape[2]
+	if r.inBytes {
+		r.size = rec.Shape[1]
+	}
 	if r.batchFirst {
 		r.steps, r.batch = r.batch, r.steps
 	}
@@ -106,8 +120,13 @@ func (r *recurrentLayer) readSizes() {
 	if given := n.Int("hidden_size", r.size); given != r.size {
 		r.fail("hidden_size %d does not fit the weights %v", given, rec.Type)
 	}
-	r.want(1, r.directions, r.gates*r.size, r.inputs)
-	r.want(2, r.directions, r.gates*r.size, r.size)
+	if r.inBytes {
+		r.wantQuantised(1, r.inputs, 8)
+		r.wantQuantised(2, r.size, 10)
+	} else {
+		r.want(1, r.directions, r.gates*r.size, r.inputs)
+		r.want(2, r.directions, r.gates*r.size, r.size)
+	}
 	r.want(3, r.directions, 2*r.gates*r.size)
 	for k := 5; k < 7; k++ {
 		if r.batchFirst {

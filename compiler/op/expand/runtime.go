@@ -18,6 +18,7 @@ var runtimeDefs = []op.Def{
 	ofRuntime(def("GroupQueryAttention", 1, 11, (*expansion).groupQueryAttention)),
 	ofRuntime(def("MultiHeadAttention", 1, 10, (*expansion).multiHeadAttention)),
 	ofRuntime(def("Attention", 2, 7, (*expansion).projectedAttention)),
+	ofRuntime(def("QAttention", 5, 9, (*expansion).qAttention)),
 	ofRuntime(def("MatMulNBits", 3, 6, (*expansion).matMulNBits)),
 }
 

@@ -49,6 +49,22 @@ func TestAModelOfQuantisedOperatorsStaysInIntegers(t *testing.T) {
 	}
 }
 
+// TestQuantisedLayersKeepTheirWeightsInBytes: recurrent layers and attention, of weights in bytes, multiply these.
+func TestQuantisedLayersKeepTheirWeightsInBytes(t *testing.T) {
+	s := sketch.New().Input("x", 4, 2, 8).Known("w", numbers(array.Int8, -127, 127, 1, 8, 64)).Known("r", numbers(array.Int8, -127, 127, 1, 16, 64)).
+		Known("s", sketch.Wave(0.02, 0.01, 1)).Known("z", array.New(array.Int8, 1)).
+		Node("_ h = DynamicQuantizeLSTM x w r _ _ _ _ _ s z s z", sketch.Int("hidden_size", 16)).
+		Known("one", scalarOf(0.01)).Known("point", array.New(array.Uint8)).Node("q = QuantizeLinear h one point").
+		Known("v", numbers(array.Int8, -127, 127, 16, 48)).Constant("b", 48).
+		Node("y = QAttention q v b one one _ point", sketch.Int("num_heads", 2))
+	p := sketch.Import(t, ofRuntimeWhere(s.Output("y"), "DynamicQuantizeLSTM", "QAttention"))
+	for _, v := range p.Values {
+		if v.Data != nil && v.DType == array.Float32 && v.Data.Len() > 64 {
+			t.Errorf("constant %s is stored as %v%v", v.Name, v.DType, v.Data.Shape)
+		}
+	}
+}
+
 func TestQuantisedOperatorsThatAreRefused(t *testing.T) {
 	start := func() sketch.Model {
 		return sketch.New().Known("s", scalarOf(0.01)).Known("z", array.New(array.Uint8)).Input("x", 1, 8, 6, 6).Node("q = QuantizeLinear x s z")
@@ -58,10 +74,16 @@ func TestQuantisedOperatorsThatAreRefused(t *testing.T) {
 		want  string
 	}{
 		"order of ONNX Runtime's own": {start().Node("y = QLinearGlobalAveragePool q s z s z", sketch.Int("channels_last", 1)), "channels_last is not supported"},
-		"part without a scale":        {start().Node("y = QLinearConcat s z q s z q s", sketch.Int("axis", 1)), "7 inputs are not"},
+		"layer without scales": {sketch.New().Input("x", 3, 1, 8).Known("w", numbers(array.Int8, -127, 127, 1, 8, 16)).
+			Known("r", numbers(array.Int8, -127, 127, 1, 4, 16)).Node("y = DynamicQuantizeLSTM x w r"), "input 8 must be f32"},
+		"layer of floats": {sketch.New().Input("x", 3, 1, 8).Constant("w", 1, 8, 16).Constant("r", 1, 4, 16).Node("y = DynamicQuantizeLSTM x w r"),
+			"input 1 is f32[1 8 16] where bytes of shape [1 8 16] are due"},
+		"projection without weights of two axes": {start().Known("w", numbers(array.Int8, -127, 127, 1, 8, 24)).Constant("b", 24).
+			Node("y = QAttention q w b s s", sketch.Int("num_heads", 2)), "have a wrong number of axes"},
+		"part without a scale": {start().Node("y = QLinearConcat s z q s z q s", sketch.Int("axis", 1)), "7 inputs are not"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := ofRuntimeWhere(c.model.Output("y"), "QLinearGlobalAveragePool", "QLinearConcat")
+			m := ofRuntimeWhere(c.model.Output("y"), "QLinearGlobalAveragePool", "QLinearConcat", "DynamicQuantizeLSTM", "QAttention")
 			if _, err := frontend.Import(m, frontend.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
