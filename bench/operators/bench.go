@@ -15,9 +15,11 @@ import (
 	"github.com/tilth-dev/tilth/bench/operators/peer"
 	"github.com/tilth-dev/tilth/bench/results"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
@@ -151,7 +153,15 @@ func (o options) workloads() ([]workload, error) {
 	if o.model == "" {
 		return operators(o.set, o.operators, o.batches)
 	}
-	list, err := modelTasks(o.model)
+	t, err := registry.Target(o.target, 0)
+	if err != nil {
+		return nil, err
+	}
+	storage, err := registry.Storage(t, schedule.Default, array.Invalid)
+	if err != nil {
+		return nil, err
+	}
+	list, err := modelTasks(o.model, storage)
 	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, o.filter) }), err
 }
 

@@ -3,19 +3,20 @@ package main
 import (
 	"strings"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// modelTasks are the tasks of an ONNX file or of a built-in model.
-func modelTasks(name string) ([]workload, error) {
+// modelTasks are the tasks of an ONNX file or of a built-in model, whose factors are stored as a target wants them.
+func modelTasks(name string, storage array.Storage) ([]workload, error) {
 	m, err := readModel(name)
 	if err != nil {
 		return nil, err
 	}
-	p, err := frontend.Import(m, frontend.Options{})
+	p, err := frontend.Import(m, frontend.Options{Storage: storage})
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (o options) measure(ctx context.Context, results string) error {
 	if err != nil {
 		return err
 	}
-	names, workloads, err := o.workloads()
+	names, workloads, err := b.workloads()
 	if err != nil {
 		return err
 	}

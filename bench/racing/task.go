@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -58,18 +59,18 @@ func newBench(ctx context.Context, o options) (*bench, error) {
 	return &bench{options: o, target: t, backend: by, compiler: compiler, calibration: &runner.Calibration{}}, nil
 }
 
-// workloads are the tasks to take, with their names.
-func (o options) workloads() (names []string, list []*expr.Workload, err error) {
-	m, err := o.read()
+// workloads are the target's tasks to take, with their names.
+func (b *bench) workloads() (names []string, list []*expr.Workload, err error) {
+	m, err := b.read()
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := frontend.Import(m, frontend.Options{})
+	p, err := frontend.Import(m, frontend.Options{Storage: b.backend.Storage(b.target, schedule.Default, array.Invalid)})
 	if err != nil {
 		return nil, nil, err
 	}
 	for k, t := range p.Tasks {
-		if k >= o.skip && len(list) < o.tasks {
+		if k >= b.skip && len(list) < b.tasks {
 			names, list = append(names, t.Name), append(list, t.Workload)
 		}
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/bench/replay/record"
 	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/runner"
@@ -68,11 +72,19 @@ func newBenchRecord(a *app) *cobra.Command {
 		if err := f.numerics.check(); err != nil {
 			return err
 		}
-		tasks, err := f.choice.load(args)
+		machine, tc, err := localTarget(ctx, f.target, f.threads, f.compiler)
 		if err != nil {
 			return err
 		}
-		return f.record(ctx, a, tasks)
+		storage, err := registry.Storage(machine, f.numerics.level, array.Invalid)
+		if err != nil {
+			return err
+		}
+		tasks, err := f.choice.load(args, storage)
+		if err != nil {
+			return err
+		}
+		return f.record(ctx, a, machine, tc, tasks)
 	})
 }
 
@@ -84,11 +96,7 @@ const (
 	recordCacheBytes              = 256 << 20
 )
 
-func (f *recordFlags) record(ctx context.Context, a *app, tasks []record.Task) (err error) {
-	machine, tc, err := localTarget(ctx, f.target, f.threads, f.compiler)
-	if err != nil {
-		return err
-	}
+func (f *recordFlags) record(ctx context.Context, a *app, machine *target.Target, tc *toolchain.Toolchain, tasks []record.Task) (err error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return err
 	}

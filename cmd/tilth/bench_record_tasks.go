@@ -30,13 +30,13 @@ func (f *recordChoice) add(c *cobra.Command) {
 	c.Flags().Float64Var(&f.mostGFLOP, "most-gflop", 0, "skip tasks with more operations (default none)")
 }
 
-// load is the tasks of models, or the standard ones, that are selected. A model is a file, the name of a built-in one,
-// or all of these.
-func (f *recordChoice) load(args []string) ([]record.Task, error) {
+// load is the tasks of models, or the standard ones, that are selected, as a target with such a storage computes them.
+// A model is a file, the name of a built-in one, or all of these.
+func (f *recordChoice) load(args []string, storage array.Storage) ([]record.Task, error) {
 	if f.every < 1 || f.mostGFLOP < 0 {
 		return nil, usagef("--every %d, --most-gflop %g: want positive numbers", f.every, f.mostGFLOP)
 	}
-	all, err := f.known(args)
+	all, err := f.known(args, storage)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func (f *recordChoice) load(args []string) ([]record.Task, error) {
 	return list, nil
 }
 
-func (f *recordChoice) known(args []string) ([]record.Task, error) {
+func (f *recordChoice) known(args []string, storage array.Storage) ([]record.Task, error) {
 	if len(args) == 0 {
-		return record.Standard()
+		return record.Standard(storage)
 	}
 	if slices.Contains(args, allModels) {
 		args = append(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == allModels }), model.Names()...)
@@ -72,7 +72,7 @@ func (f *recordChoice) known(args []string) ([]record.Task, error) {
 		}
 	}
 	var models []record.Model
-	err := f.model.loadAll(files, array.Storage{}, func(path string, p *program.Program) error {
+	err := f.model.loadAll(files, storage, func(path string, p *program.Program) error {
 		models = append(models, record.Model{Name: modelName(path), Tasks: p.Tasks})
 		return nil
 	})
@@ -80,7 +80,7 @@ func (f *recordChoice) known(args []string) ([]record.Task, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		m, err := record.BuiltIn(name)
+		m, err := record.BuiltIn(name, storage)
 		if err != nil {
 			return nil, err
 		}

@@ -84,6 +84,17 @@ func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.St
 // always is the storage that the flags ask for on every target, whatever numerics are.
 func (f *storageFlag) always() array.Storage { return array.Storage{WeightBits: weightBits[f.weights]} }
 
+// anywhere are the storages of all targets with numerics below fast.
+func (f *storageFlag) anywhere() []array.Storage {
+	var all []array.Storage
+	for _, bytes := range []array.DType{array.Invalid, array.Int8, array.Uint8} {
+		s := f.always()
+		s.Bytes = bytes
+		all = append(all, s)
+	}
+	return all
+}
+
 // kept says how many weights are in integers, and of how many; nil where none were asked for.
 func (f *storageFlag) kept(count [2]int) *aot.Weights {
 	if weightBits[f.weights] == 0 {

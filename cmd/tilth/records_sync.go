@@ -121,12 +121,14 @@ func (s *syncCommand) filter() (exchange.Filter, error) {
 		if err := s.storage.check(0); err != nil {
 			return f, err
 		}
-		p, err := s.model.load(s.modelOf, s.storage.always())
-		if err != nil {
-			return f, err
-		}
-		for _, task := range p.Tasks {
-			f.Workloads = append(f.Workloads, task.Workload.Digest())
+		for _, storage := range s.storage.anywhere() {
+			p, err := s.model.load(s.modelOf, storage)
+			if err != nil {
+				return f, err
+			}
+			for _, task := range p.Tasks {
+				f.Workloads = append(f.Workloads, task.Workload.Digest())
+			}
 		}
 	}
 	slices.Sort(f.Workloads)

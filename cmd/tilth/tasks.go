@@ -31,9 +31,11 @@ func newTasks(a *app) *cobra.Command {
 operations of one execution, and their share of the model's operations. Several models
 are listed as 'tilth tune' sees them: a task that they share is one task.
 
+The tasks are those of --target, as 'tilth compile' has them: it says in which type bytes
+are multiplied and, with --numerics fast, which weights and activations have 16 bits.
+
 With --dump, print the graph after each pass, or the programs of the tasks, to debug
-a pass or a kernel. With --numerics fast the tasks are those of --target, whose memory
-may hold weights and activations in 16 bits.`,
+a pass or a kernel.`,
 		Example: "  tilth tasks resnet18.onnx\n  tilth tasks resnet18.onnx --json | jq '.[].task'\n" +
 			"  tilth tasks resnet18.onnx --dump ir --task 3 --target x86-64-v3",
 		Args: cobra.MinimumNArgs(1),

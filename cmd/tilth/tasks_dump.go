@@ -38,7 +38,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.what, "dump", "", "print, for debugging, the `graph` after each pass, or the program of each task: ir after each pass, or its source")
 	c.Flags().StringVar(&d.task, "task", "", "only the task with this `number` or workload digest")
 	c.Flags().StringVar(&d.schedule, "schedule", defaultSchedule, "`file` with the trace of the schedule to dump, or default")
-	targetFlag(c, &d.target, "what to dump for")
+	targetFlag(c, &d.target, "what to list the tasks of, or dump, for")
 	c.Flags().IntVar(&d.threads, "threads", 0, "threads of the target (default the physical cores)")
 	d.numerics.add(c)
 	d.stored.add(c)
@@ -47,9 +47,6 @@ func (d *dumpFlags) add(c *cobra.Command) {
 
 // storage is how programs for the target store factors.
 func (d *dumpFlags) storage() (array.Storage, error) {
-	if d.numerics.level < schedule.Fast && d.what == "" {
-		return d.stored.always(), nil
-	}
 	on, err := registry.Target(d.target, d.threads)
 	if err != nil {
 		return array.Storage{}, err
@@ -65,19 +62,11 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	if err := d.stored.check(d.numerics.level); err != nil {
 		return err
 	}
-	device := []string{"target", "threads"}
-	if d.numerics.level == schedule.Fast { // then tasks depend on the device
-		device = nil
-	}
+	ofPrograms := []string{"task", "schedule", "threads"}
 	if d.what == "" {
-		for _, name := range []string{"task", "schedule"} {
+		for _, name := range ofPrograms {
 			if c.Flags().Changed(name) {
 				return usagef("--%s needs --dump", name)
-			}
-		}
-		for _, name := range device {
-			if c.Flags().Changed(name) {
-				return usagef("--%s needs --dump, or --numerics fast, with which tasks depend on it", name)
 			}
 		}
 		return nil
@@ -87,7 +76,7 @@ func (d *dumpFlags) check(c *cobra.Command) error {
 	}
 	switch d.what {
 	case dumpGraph:
-		for _, name := range append([]string{"task", "schedule"}, device...) {
+		for _, name := range ofPrograms {
 			if c.Flags().Changed(name) {
 				return usagef("--%s needs --dump %s or %s: a graph has no tasks yet", name, dumpIR, dumpSource)
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/bench/replay"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -64,7 +65,7 @@ func TestASmallSpaceIsItsOwnPart(t *testing.T) {
 }
 
 func TestTheStandardTasksExist(t *testing.T) {
-	tasks, err := Standard()
+	tasks, err := Standard(array.Storage{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/bench/replay"
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
@@ -73,7 +74,7 @@ func TestASampleIsRecordedAndMarked(t *testing.T) {
 func TestModelsThatShareTasksHaveThemOnce(t *testing.T) {
 	var models []Model
 	for _, name := range []string{"resnet-50", "resnet-101"} {
-		m, err := BuiltIn(name)
+		m, err := BuiltIn(name, array.Storage{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
@@ -93,24 +94,24 @@ func Join(models ...Model) []Task {
 	return list
 }
 
-// BuiltIn is a built-in model.
-func BuiltIn(name string) (Model, error) {
+// BuiltIn is a built-in model, whose factors are stored as a target wants them.
+func BuiltIn(name string, storage array.Storage) (Model, error) {
 	m, err := model.Build(name, model.Options{})
 	if err != nil {
 		return Model{}, err
 	}
-	p, err := frontend.Import(m, frontend.Options{})
+	p, err := frontend.Import(m, frontend.Options{Storage: storage})
 	if err != nil {
 		return Model{}, fmt.Errorf("model %s: %w", name, err)
 	}
 	return Model{name, p.Tasks}, nil
 }
 
-// Standard are the tasks that a recording has when none are named.
-func Standard() ([]Task, error) {
+// Standard are the tasks that a recording has when none are named, for a target with such a storage.
+func Standard(storage array.Storage) ([]Task, error) {
 	var list []Task
 	for _, c := range standard {
-		m, err := BuiltIn(c.model)
+		m, err := BuiltIn(c.model, storage)
 		if err != nil {
 			return nil, err
 		}
