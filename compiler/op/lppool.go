@@ -9,10 +9,10 @@ import (
 
 var lpPoolDefs = []Def{
 	lpDef(poolDef("LpPool", lowerLpPool, "lppool")),
-	lpDef(globalPoolDef("GlobalLpPool", expr.Sum, "globallppool")),
+	lpDef(globalPoolDef("GlobalLpPool", lowerGlobalLpPool, "globallppool")),
 }
 
-// lpDef checks the power, and computes GlobalLpPool.
+// lpDef checks the power.
 func lpDef(d Def) Def {
 	infer := d.Infer
 	d.Infer = func(n *Node) (Type, error) {
@@ -24,16 +24,16 @@ func lpDef(d Def) Def {
 		}
 		return infer(n)
 	}
-	if d.Name == "GlobalLpPool" {
-		d.Lower = func(l *Lowering, n *Node, in []Operand) (Operand, error) {
-			x := l.Readable(in[0])
-			acc := l.Reduce("lppool", expr.Sum, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
-				return lpTerm(n, wide(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...)))
-			})
-			return lpRoot(l, n, acc), nil
-		}
-	}
 	return d
+}
+
+// lowerGlobalLpPool is that root of the sum over each image.
+func lowerGlobalLpPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	x := l.Readable(in[0])
+	acc := l.Reduce("lppool", expr.Sum, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
+		return lpTerm(n, wide(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...)))
+	})
+	return lpRoot(l, n, acc), nil
 }
 
 // lowerLpPool is the p-th root of the sum of |x|^p over each window.

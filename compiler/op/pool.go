@@ -10,8 +10,10 @@ import (
 var poolDefs = []Def{
 	ofChannels(poolDef("MaxPool", lowerMaxPool, "maxpool")).with(Traits{Tiled: true, Selects: true}),
 	ofChannels(poolDef("AveragePool", lowerAveragePool, "avgpool")).with(Traits{Tiled: true}),
-	ofChannels(globalPoolDef("GlobalMaxPool", expr.Maximum, "globalmaxpool")).with(Traits{Selects: true, Once: true}),
-	ofChannels(globalPoolDef("GlobalAveragePool", expr.Sum, "globalavgpool")).with(Traits{Once: true}),
+	ofChannels(globalPoolDef("GlobalMaxPool", lowerGlobalMaxPool, "globalmaxpool")).with(Traits{Selects: true, Once: true}),
+	ofChannels(globalPoolDef("GlobalAveragePool", lowerGlobalAveragePool, "globalavgpool")).with(Traits{Once: true}),
+	ofChannels(integerPoolDef(poolDef(WindowSum, lowerWindowSum, "avgpool"), inferPool)).with(Traits{Tiled: true}),
+	ofChannels(integerPoolDef(globalPoolDef(ImageSum, lowerImageSum, "globalavgpool"), inferImage)).with(Traits{Once: true}),
 }
 
 func ofChannels(d Def) Def {
@@ -133,40 +135,50 @@ func (w *window) count(k int, o expr.Expr, includePad bool) expr.Expr {
 	return expr.SubE(last, first)
 }
 
-func globalPoolDef(name string, c expr.Combiner, label string) Def {
+func globalPoolDef(name string, lower func(*Lowering, *Node, []Operand) (Operand, error), label string) Def {
 	return Def{
 		Name: name, Kind: Reduction, MinIn: 1, MaxIn: 1, Label: label, Layout: channelsLastResult,
 		Infer: func(n *Node) (Type, error) {
-			d, err := floats(n)
-			x := n.In[0].Shape
-			if err != nil || len(x) < 3 {
-				return Type{}, fmt.Errorf("input %v is not N, C and spatial axes of a floating point type", n.In[0].Type)
+			if _, err := floats(n); err != nil {
+				return Type{}, fmt.Errorf("input %v is not of a floating point type", n.In[0].Type)
 			}
-			out := append([]int64{}, x[:2]...)
-			for range x[2:] {
-				out = append(out, 1)
-			}
-			return Type{d, out}, nil
+			return inferImage(n)
 		},
-		Work:  firstOperandWork,
-		Lower: func(l *Lowering, n *Node, in []Operand) (Operand, error) { return lowerGlobalPool(l, n, in[0], c), nil },
+		Work: firstOperandWork, Lower: lower,
 	}
+}
+
+// inferImage leaves one element of each image.
+func inferImage(n *Node) (Type, error) {
+	x := n.In[0].Shape
+	if len(x) < 3 {
+		return Type{}, fmt.Errorf("input %v is not N, C and spatial axes", n.In[0].Type)
+	}
+	out := append([]int64{}, x[:2]...)
+	for range x[2:] {
+		out = append(out, 1)
+	}
+	return Type{n.In[0].DType, out}, nil
 }
 
 func firstOperandWork(n *Node) float64 { return float64(array.Elements(n.In[0].Shape)) }
 
-func lowerGlobalPool(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
-	x = l.Readable(x)
-	spatial := x.Shape[2:]
-	acc := l.Reduce("globalpool", c, n.Out.Shape, ChannelsLast(len(x.Shape)), spatial, func(i, r []expr.Expr) expr.Expr {
+// overImage combines the elements of each image.
+func overImage(l *Lowering, n *Node, x Operand, c expr.Combiner) Operand {
+	return l.Reduce("globalpool", c, n.Out.Shape, ChannelsLast(len(x.Shape)), x.Shape[2:], func(i, r []expr.Expr) expr.Expr {
 		return wide(x.At(append(append([]expr.Expr{}, i[:2]...), r...)...))
 	})
-	if c != expr.Sum {
-		return narrow(l, n, acc)
-	}
-	scale := 1 / float64(array.Elements(spatial))
-	return l.Lazy(n.Out, acc.Layout, func(i []expr.Expr) expr.Expr {
-		e := acc.At(i...)
+}
+
+func lowerGlobalMaxPool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	return narrow(l, n, overImage(l, n, l.Readable(in[0]), expr.Maximum)), nil
+}
+
+func lowerGlobalAveragePool(l *Lowering, n *Node, in []Operand) (Operand, error) {
+	sum := overImage(l, n, l.Readable(in[0]), expr.Sum)
+	scale := 1 / float64(array.Elements(in[0].Shape[2:]))
+	return l.Lazy(n.Out, sum.Layout, func(i []expr.Expr) expr.Expr {
+		e := sum.At(i...)
 		return expr.To(n.Out.DType, expr.MulE(e, expr.F(e.DType(), scale)))
-	})
+	}), nil
 }

@@ -16,8 +16,8 @@ var runtimeQuantisedDefs = []op.Def{
 	ofRuntime(def("QLinearMul", 7, 8, roundedLast(op.Mul, 2))),
 	ofRuntime(def("QLinearSigmoid", 4, 5, between("Sigmoid", 1))),
 	ofRuntime(def("QLinearLeakyRelu", 4, 5, between("LeakyRelu", 1))),
-	ofRuntime(def("QLinearAveragePool", 4, 5, between("AveragePool", 1))),
-	ofRuntime(def("QLinearGlobalAveragePool", 5, 5, between("GlobalAveragePool", 1))),
+	ofRuntime(def("QLinearAveragePool", 4, 5, (*expansion).qLinearAveragePool)),
+	ofRuntime(def("QLinearGlobalAveragePool", 5, 5, (*expansion).qLinearGlobalAveragePool)),
 	ofRuntime(def("QLinearSoftmax", 5, 5, between(op.Softmax, 1))),
 	ofRuntime(def("QLinearWhere", 9, 9, (*expansion).qLinearWhere)),
 	ofRuntime(def("QLinearConcat", 5, -1, (*expansion).qLinearConcat)),
@@ -89,10 +89,6 @@ func (e *expansion) resultType(k int) int64 {
 // onFloats applies an operator of ONNX with the node's attributes; a softmax says of which set.
 func (e *expansion) onFloats(name string, in ...*op.Value) *op.Value {
 	if e.failed() {
-		return nil
-	}
-	if e.node.Int("channels_last", 0) != 0 {
-		e.fail("channels_last is not supported: save the model before ONNX Runtime optimises it")
 		return nil
 	}
 	return e.add(op.Node{Name: e.node.Name, Op: name, Opset: e.node.Int("opset", expandedOpset), Attrs: e.node.Attrs, Outputs: 1}, in)
