@@ -8,12 +8,16 @@ import (
 // MaxNameBytes bounds the name of an identity.
 const MaxNameBytes = 128
 
+// MaxTokenBytes bounds a token of any kind. Those of issuers list their owner's groups.
+const MaxTokenBytes = 8 << 10
+
 // Identity is who calls.
 type Identity struct {
 	// Name is unique among people and machines alike; jobs and sessions belong to it.
 	Name string
 	Role Role
-	// Proof tells how the name was proved, for the audit log: "token ID" or "certificate SERIAL".
+	// Proof tells how the name was proved, for the audit log: "token ID", "certificate SERIAL" or
+	// "subject SUBJECT of ISSUER".
 	Proof string
 }
 

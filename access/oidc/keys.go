@@ -1,0 +1,131 @@
+package oidc
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// algorithms are the signatures that are taken: by keys of which only the issuer has the private half.
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// curves are those that an algorithm's keys are on.
+var curves = map[jose.SignatureAlgorithm]elliptic.Curve{
+	jose.ES256: elliptic.P256(), jose.ES384: elliptic.P384(), jose.ES512: elliptic.P521(),
+}
+
+// Bounds on the keys of an issuer.
+const (
+	mostKeys                  = 64
+	mostKeyIDBytes            = 256
+	leastRSABits, mostRSABits = 2048, 8192
+)
+
+// key is one that an issuer signs with.
+type key struct {
+	public any
+	// id names it among the issuer's; several may have none.
+	id string
+	// algorithm is the only one that it is for; empty = all that its kind allows.
+	algorithm jose.SignatureAlgorithm
+	// print tells it from all others (RFC 7638).
+	print string
+}
+
+// parseKeys reads a set of keys. Those that cannot sign tokens, or are of kinds that are not taken, are left out.
+func parseKeys(text []byte) ([]key, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, fmt.Errorf("key set: %w", err)
+	}
+	if len(set.Keys) > mostKeys {
+		return nil, fmt.Errorf("key set: it has %d keys, want at most %d", len(set.Keys), mostKeys)
+	}
+	var keys []key
+	for _, text := range set.Keys {
+		if k, is := parseKey(text); is {
+			keys = append(keys, k)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("key set: none of its %d keys is for signatures that are taken (%s)", len(set.Keys), algorithmNames())
+	}
+	return keys, nil
+}
+
+func parseKey(text []byte) (key, bool) {
+	var k jose.JSONWebKey
+	if err := k.UnmarshalJSON(text); err != nil || !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" || len(k.KeyID) > mostKeyIDBytes {
+		return key{}, false
+	}
+	print, err := k.Thumbprint(crypto.SHA256)
+	made := key{public: k.Key, id: k.KeyID, algorithm: jose.SignatureAlgorithm(k.Algorithm), print: string(print)}
+	return made, err == nil && made.usable()
+}
+
+// usable says whether the key is for one of the algorithms.
+func (k key) usable() bool {
+	for _, a := range algorithms {
+		if k.signs(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// signs says whether signatures of an algorithm may be made with the key.
+func (k key) signs(a jose.SignatureAlgorithm) bool {
+	if k.algorithm != "" && k.algorithm != a {
+		return false
+	}
+	switch public := k.public.(type) {
+	case *rsa.PublicKey:
+		bits := public.N.BitLen()
+		return (strings.HasPrefix(string(a), "RS") || strings.HasPrefix(string(a), "PS")) && bits >= leastRSABits && bits <= mostRSABits
+	case *ecdsa.PublicKey:
+		return curves[a] != nil && public.Curve == curves[a]
+	case ed25519.PublicKey:
+		return a == jose.EdDSA
+	}
+	return false
+}
+
+var errAmbiguous = errors.New("the token does not say which of the issuer's keys it is signed with")
+
+// choose finds the key that a token's header names, or the only one that it can be if it names none.
+func choose(keys []key, id string, a jose.SignatureAlgorithm) (chosen *key, err error) {
+	for i := range keys {
+		k := &keys[i]
+		if id != "" && k.id != id || !k.signs(a) {
+			continue
+		}
+		if id != "" {
+			return k, nil
+		}
+		if chosen != nil {
+			return nil, errAmbiguous
+		}
+		chosen = k
+	}
+	return chosen, nil
+}
+
+func algorithmNames() string {
+	var names []string
+	for _, a := range algorithms {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
+}
