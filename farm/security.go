@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/access/audit"
 	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/access/connlimit"
+	"github.com/tilth-dev/tilth/access/oidc"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -22,6 +23,8 @@ type Security struct {
 	ClientCA string
 	// Tokens is the tokens file; empty = tokens prove nothing.
 	Tokens string
+	// OIDC says whose tokens of an issuer are taken; nil = nobody's.
+	OIDC *oidc.Config
 	// AuditFile is the audit log; AuditTo is where it goes otherwise. Neither = nothing is written down.
 	AuditFile string
 	AuditTo   io.Writer
@@ -40,7 +43,8 @@ func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
 	var err error
 	if s.Cert != "" || s.Key != "" {
 		// Without tokens, who has no certificate cannot be anybody.
-		config := certs.ServerConfig{Cert: s.Cert, Key: s.Key, ClientCA: s.ClientCA, RequireClient: s.ClientCA != "" && s.Tokens == ""}
+		only := s.ClientCA != "" && s.Tokens == "" && s.OIDC == nil
+		config := certs.ServerConfig{Cert: s.Cert, Key: s.Key, ClientCA: s.ClientCA, RequireClient: only}
 		if out.TLS, err = certs.NewServer(config, log); err != nil {
 			return tracker.Security{}, nil, err
 		}
@@ -48,13 +52,30 @@ func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
 	if out.Audit, err = s.openAudit(log); err != nil {
 		return tracker.Security{}, nil, err
 	}
-	if s.Tokens == "" {
-		return out, out.Audit, nil
+	opened := closers{out.Audit}
+	if s.Tokens != "" {
+		if out.Tokens, err = tokens.Open(s.Tokens, log, func(c tokens.Change) { noteTokens(out.Audit, s.Tokens, c) }); err != nil {
+			return tracker.Security{}, nil, errors.Join(err, opened.Close())
+		}
 	}
-	if out.Tokens, err = tokens.Open(s.Tokens, log, func(c tokens.Change) { noteTokens(out.Audit, s.Tokens, c) }); err != nil {
-		return tracker.Security{}, nil, errors.Join(err, out.Audit.Close())
+	if s.OIDC != nil {
+		if out.OIDC, err = oidc.Open(*s.OIDC, oidc.Options{Logger: log}); err != nil {
+			return tracker.Security{}, nil, errors.Join(err, opened.Close())
+		}
+		opened = append(opened, out.OIDC)
 	}
-	return out, out.Audit, nil
+	return out, opened, nil
+}
+
+// closers are closed together.
+type closers []io.Closer
+
+// Close implements io.Closer.
+func (all closers) Close() (err error) {
+	for _, c := range all {
+		err = errors.Join(err, c.Close())
+	}
+	return err
 }
 
 // noteTokens writes a change of the tokens file down. Who made it is the system's to know.

@@ -92,18 +92,13 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 
 // serveOnce opens the store and serves, until ctx ends, the disk fails, or another tracker takes the store over.
 func serveOnce(ctx context.Context, cfg TrackerConfig, kind registry.Kind) error {
-	var by *tracker.Standby // nil = it does not stand by
+	var by closers // empty = it does not stand by
 	store, err := openStore(ctx, cfg, kind, func() (err error) {
 		cfg.Logger.Info("another tracker has the database, standing by", "grpc", cfg.Listen, "http", cfg.HTTP)
 		by, err = standBy(cfg)
 		return err
 	})
-	end := func() error {
-		if by == nil {
-			return nil
-		}
-		return by.Close()
-	}
+	end := func() error { return by.Close() }
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return end()
@@ -124,22 +119,23 @@ func openStore(ctx context.Context, cfg TrackerConfig, kind registry.Kind, stand
 	return kind.StandBy(ctx, cfg.Store, standsBy)
 }
 
-// standBy answers at the tracker's addresses. The audit log belongs to the one that serves.
-func standBy(cfg TrackerConfig) (*tracker.Standby, error) {
+// standBy answers at the tracker's addresses, until what it returns is closed. The audit log belongs to the one that
+// serves.
+func standBy(cfg TrackerConfig) (closers, error) {
 	cfg.Security.AuditFile, cfg.Security.AuditTo = "", nil
-	security, _, err := cfg.Security.open(cfg.Logger)
+	security, closer, err := cfg.Security.open(cfg.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("tracker: %w", err)
 	}
 	rpc, web, err := listen(cfg)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, closer.Close())
 	}
 	by, err := tracker.StandBy(security, cfg.Logger, newRegistry(), rpc, web)
 	if err != nil {
-		return nil, errors.Join(err, rpc.Close(), closeListener(web))
+		return nil, errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
 	}
-	return by, nil
+	return closers{by, closer}, nil
 }
 
 func closeListener(lis net.Listener) error {

@@ -79,7 +79,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	h := &Host{cfg: cfg, bounds: checker, health: health.NewServer(), shards: map[int]*hosted{}}
 	s := cfg.Security
 	h.gate = authorisation.New(authorisation.Config{
-		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: hostHoldings{h}, Logger: cfg.Logger,
+		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: hostHoldings{h}, Logger: cfg.Logger,
 		PassesOn: cfg.Elsewhere != nil, CallsPerSecond: s.CallsPerSecond, Refused: func(c codes.Code) { h.count(func(m *telemetry.Metrics) { m.RefusedCaller(c) }) },
 	})
 	guard := connlimit.Config{

@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/access/authorisation"
 	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/access/connlimit"
+	"github.com/tilth-dev/tilth/access/oidc"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	"github.com/tilth-dev/tilth/tracker/engine"
@@ -25,8 +26,10 @@ type Security struct {
 	TLS *certs.Server
 	// Certificates has client certificates stand for identities.
 	Certificates bool
-	// Tokens are the bearer tokens that are accepted; nil = none.
+	// Tokens are the farm's own bearer tokens that are accepted; nil = none.
 	Tokens *tokens.File
+	// OIDC tells whose tokens of an issuer are; nil = those are not accepted. The caller closes it after the tracker.
+	OIDC *oidc.Verifier
 	// Audit gets what was done and what was refused; nil = nobody does. The caller closes it after the tracker.
 	Audit *audit.Log
 	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
@@ -67,7 +70,7 @@ func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listene
 func (t *Tracker) newGate() *authorisation.Gate {
 	s := t.cfg.Security
 	return authorisation.New(authorisation.Config{
-		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.engine}, Logger: t.log, Now: t.cfg.Now,
+		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Holdings: holdings{t.engine}, Logger: t.log, Now: t.cfg.Now,
 		CallsPerSecond: s.CallsPerSecond,
 		Refused:        t.metrics.RefusedCaller,
 	})

@@ -94,7 +94,7 @@ func (s Security) standbySite(log *slog.Logger, metrics prometheus.Gatherer) *ht
 		http.Error(w, errStandsBy.Error(), http.StatusServiceUnavailable)
 	})
 	gate := authorisation.New(authorisation.Config{
-		Tokens: s.Tokens, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,
+		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,
 	})
 	return s.site(gate.HTTP(mux, health.LivePath, health.ReadyPath), log)
 }

@@ -216,6 +216,9 @@ func (t *Tracker) sources() telemetry.Sources {
 	if tls := t.cfg.Security.TLS; tls != nil {
 		from.CertificateExpiry = tls.NotAfter
 	}
+	if issuer := t.cfg.Security.OIDC; issuer != nil {
+		from.IssuerKeysRead = issuer.KeysRead
+	}
 	return from
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/audit"
+	"github.com/tilth-dev/tilth/access/oidc"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
@@ -39,10 +40,13 @@ type Session struct {
 	Agent, Identity string
 }
 
-// Config is what a gate needs. Without Tokens and Certificates it is open: everybody may do everything, as nobody.
+// Config is what a gate needs. Without Tokens, OIDC and Certificates it is open: everybody may do everything, as
+// nobody.
 type Config struct {
-	// Tokens are the bearer tokens that are accepted; nil = none.
+	// Tokens are the farm's own bearer tokens that are accepted; nil = none.
 	Tokens *tokens.File
+	// OIDC tells whose tokens of an issuer are; nil = those are not accepted.
+	OIDC *oidc.Verifier
 	// Certificates has verified client certificates stand for identities.
 	Certificates bool
 	// PassesOn has the sessions of browsers keep their tokens, for PassOn.
@@ -95,7 +99,10 @@ func New(cfg Config) *Gate {
 }
 
 // open says whether nobody is asked who they are.
-func (g *Gate) open() bool { return g.cfg.Tokens == nil && !g.cfg.Certificates }
+func (g *Gate) open() bool { return !g.takesTokens() && !g.cfg.Certificates }
+
+// takesTokens says whether tokens of any kind prove who calls.
+func (g *Gate) takesTokens() bool { return g.cfg.Tokens != nil || g.cfg.OIDC != nil }
 
 // call is one call on its way through the gate.
 type call struct {
@@ -141,7 +148,7 @@ func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD, known boo
 		proof.certificate = verifiedCertificate(p.AuthInfo)
 	}
 	var err error
-	if c.caller, err = g.identify(c.caller.from, proof); err != nil {
+	if c.caller, err = g.identify(ctx, c.caller.from, proof); err != nil {
 		return err
 	}
 	return c.permitted(known)

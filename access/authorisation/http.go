@@ -75,7 +75,7 @@ func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
 
 // asksForForm says whether it is a browser that proves nothing, and can do so by a form.
 func (g *Gate) asksForForm(r *http.Request, err error) bool {
-	return status.Code(err) == codes.Unauthenticated && g.cfg.Tokens != nil && r.Method == http.MethodGet &&
+	return status.Code(err) == codes.Unauthenticated && g.takesTokens() && r.Method == http.MethodGet &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
@@ -86,7 +86,7 @@ func (g *Gate) admitPage(r *http.Request, public []string) (caller, error) {
 	by, is := g.bySession(r)
 	var err error
 	if !is {
-		by, err = g.identify(r.RemoteAddr, pageProof(r))
+		by, err = g.identify(r.Context(), r.RemoteAddr, pageProof(r))
 	}
 	c := &call{verb: r.Method + " " + r.URL.Path, began: g.cfg.Now(), caller: by}
 	if err == nil {

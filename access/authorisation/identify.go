@@ -1,7 +1,9 @@
 package authorisation
 
 import (
+	"context"
 	"crypto/x509"
+	"errors"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -10,6 +12,9 @@ import (
 
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/certs"
+	"github.com/tilth-dev/tilth/access/oidc"
+	"github.com/tilth-dev/tilth/access/tokens"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // caller is who calls, as far as it is proved, and from where.
@@ -35,10 +40,10 @@ type proof struct {
 
 // identify says who calls. A token decides when there is one: it is given on purpose, and a wrong one is refused
 // whatever the certificate says.
-func (g *Gate) identify(from string, p proof) (caller, error) {
+func (g *Gate) identify(ctx context.Context, from string, p proof) (caller, error) {
 	c := caller{from: from}
 	if len(p.authorization) > 0 {
-		return g.byToken(c, p.authorization)
+		return g.byHeader(ctx, c, p.authorization)
 	}
 	if p.certificate != nil && g.cfg.Certificates {
 		return g.byCertificate(c, p.certificate)
@@ -49,7 +54,7 @@ func (g *Gate) identify(from string, p proof) (caller, error) {
 // wanted tells who came with nothing what to come with.
 func (g *Gate) wanted() string {
 	switch {
-	case g.cfg.Tokens == nil:
+	case !g.takesTokens():
 		return "this tracker wants a client certificate: name one with --tls-cert and --tls-key"
 	case g.cfg.Certificates:
 		return "this tracker wants a token or a client certificate: name one with --token-file, or --tls-cert and --tls-key"
@@ -57,14 +62,22 @@ func (g *Gate) wanted() string {
 	return "this tracker wants a token: name its file with --token-file"
 }
 
-func (g *Gate) byToken(c caller, header []string) (caller, error) {
-	if g.cfg.Tokens == nil {
+func (g *Gate) byHeader(ctx context.Context, c caller, header []string) (caller, error) {
+	if !g.takesTokens() {
 		return c, status.Error(codes.Unauthenticated, "this tracker takes no tokens: "+g.wanted())
 	}
 	scheme, text, is := strings.Cut(header[0], " ")
 	if len(header) != 1 || !is || !strings.EqualFold(scheme, "bearer") {
 		return c, status.Error(codes.Unauthenticated, "the authorization is not one bearer token")
 	}
+	if g.cfg.OIDC == nil || g.cfg.Tokens != nil && tokens.Looks(text) {
+		return g.byToken(c, text)
+	}
+	return g.byIssuer(ctx, c, text)
+}
+
+// byToken says whose a token of the farm's own is.
+func (g *Gate) byToken(c caller, text string) (caller, error) {
 	t, err := g.cfg.Tokens.Set().Find(text, g.cfg.Now())
 	if err != nil {
 		return c, badToken(err)
@@ -82,6 +95,27 @@ func (g *Gate) byToken(c caller, header []string) (caller, error) {
 
 func badToken(err error) error {
 	return status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker token create')", err)
+}
+
+// byIssuer says whose a token of the issuer is.
+func (g *Gate) byIssuer(ctx context.Context, c caller, text string) (caller, error) {
+	t, err := g.cfg.OIDC.Verify(ctx, text, g.cfg.Now())
+	switch {
+	case errors.Is(err, oidc.ErrKeysUnavailable):
+		return c, wire.Refuse(codes.Unavailable, wire.ReasonIssuer, "%v", err)
+	case errors.Is(err, oidc.ErrNoRole):
+		return c, status.Error(codes.PermissionDenied, err.Error())
+	case err != nil:
+		return c, status.Error(codes.Unauthenticated, err.Error())
+	}
+	c.Identity, c.proved = t.Identity, true
+	c.valid = func() error {
+		if err := g.cfg.OIDC.Valid(t, g.cfg.Now()); err != nil {
+			return status.Error(codes.Unauthenticated, err.Error())
+		}
+		return nil
+	}
+	return c, nil
 }
 
 func (g *Gate) byCertificate(c caller, cert *x509.Certificate) (caller, error) {

@@ -106,7 +106,7 @@ func sessionKey(secret string) string {
 // comes first.
 func (g *Gate) bySession(r *http.Request) (caller, bool) {
 	cookie, err := r.Cookie(cookieName(r))
-	if err != nil || g.cfg.Tokens == nil || r.Header.Get("Authorization") != "" {
+	if err != nil || !g.takesTokens() || r.Header.Get("Authorization") != "" {
 		return caller{}, false
 	}
 	key := sessionKey(cookie.Value)
@@ -123,7 +123,15 @@ func (g *Gate) bySession(r *http.Request) (caller, bool) {
 }
 
 // SignsIn says whether people sign in with tokens.
-func (g *Gate) SignsIn() bool { return g.cfg.Tokens != nil }
+func (g *Gate) SignsIn() bool { return g.takesTokens() }
+
+// Issuer is the URL of the issuer whose tokens are taken; empty = there is none.
+func (g *Gate) Issuer() string {
+	if g.cfg.OIDC == nil {
+		return ""
+	}
+	return g.cfg.OIDC.Issuer()
+}
 
 // SignIn begins a session for who has a token, and sets its cookie. Each attempt is in the audit log. The error is a
 // status: UNAUTHENTICATED for a wrong token, PERMISSION_DENIED for a role that sees no pages, RESOURCE_EXHAUSTED after
@@ -134,7 +142,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	var err error
 	if wait := g.attempts.take(bucketKey{who: host}, g.cfg.Now(), attemptRate, nil); wait > 0 {
 		err = wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "there were too many attempts to sign in: try again in a few seconds")
-	} else if c.caller, err = g.identify(r.RemoteAddr, proof{authorization: []string{"Bearer " + strings.TrimSpace(token)}}); err == nil {
+	} else if c.caller, err = g.identify(r.Context(), r.RemoteAddr, proof{authorization: []string{"Bearer " + strings.TrimSpace(token)}}); err == nil {
 		err = mayRead(c.caller)
 	}
 	if err != nil {

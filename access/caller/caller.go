@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/internal/reload"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -69,9 +70,6 @@ func local(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// maxTokenBytes bounds a token's file.
-const maxTokenBytes = 4096
-
 // token goes with every call.
 type token struct{ files *reload.Files[string] }
 
@@ -91,7 +89,7 @@ func readToken(path string) (string, error) {
 	switch {
 	case text == "":
 		return "", fmt.Errorf("token file %s is empty: 'tilth tracker token create' makes a token", path)
-	case len(text) > maxTokenBytes || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
+	case len(text) > access.MaxTokenBytes || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", errors.New("token file " + path + " does not hold a token: 'tilth tracker token create' makes one")
 	}
 	return text, nil

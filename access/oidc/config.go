@@ -89,10 +89,12 @@ func parseGrant(text string) (Grant, error) {
 }
 
 func (c Config) check() error {
-	if err := checkURL(c.Issuer); err != nil {
-		return fmt.Errorf("issuer %q: %w", c.Issuer, err)
-	}
+	u, err := checkURL(c.Issuer)
 	switch {
+	case err != nil:
+		return fmt.Errorf("issuer %q: %w", c.Issuer, err)
+	case u.RawQuery != "":
+		return fmt.Errorf("issuer %q: want a URL without a query", c.Issuer)
 	case c.Audience == "":
 		return errors.New("audience is missing: name the one that the issuer's tokens for this farm have")
 	case c.OwnerClaim == "":
@@ -113,11 +115,11 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkURL says whether what is found at a URL is to be trusted.
-func checkURL(text string) error {
+// checkURL reads the URL of something that is to be trusted.
+func checkURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("want a URL such as https://issuer.example.com/farm")
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return nil, errors.New("want a URL such as https://issuer.example.com/farm")
 	}
-	return nil
+	return u, nil
 }

@@ -31,7 +31,7 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"an unknown one":    {map[string]string{"isuer": "x"}, nil, `"isuer" is not one of audience, ca, issuer, owner-claim, owner-prefix, role-claim`},
 		"no issuer":         {map[string]string{"issuer": ""}, nil, `issuer "": want a URL such as https://`},
 		"one in the clear":  {map[string]string{"issuer": "http://x.test"}, nil, "want a URL such as https://"},
-		"one with a query":  {map[string]string{"issuer": "https://x.test?a=b"}, nil, "want a URL such as https://"},
+		"one with a query":  {map[string]string{"issuer": "https://x.test?a=b"}, nil, "want a URL without a query"},
 		"one with a secret": {map[string]string{"issuer": "https://a:b@x.test"}, nil, "want a URL such as https://"},
 		"no audience":       {map[string]string{"audience": ""}, nil, "audience is missing"},
 		"no owner":          {map[string]string{"owner-claim": ""}, nil, "owner-claim is empty"},

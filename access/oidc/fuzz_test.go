@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -19,10 +20,23 @@ func FuzzVerify(f *testing.F) {
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
 	f.Add("..")
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := farm.Verify(t.Context(), text, time.Now()); err == nil && text != good {
+		if _, err := farm.Verify(t.Context(), text, time.Now()); err == nil && said(t, text) != said(t, good) {
 			t.Errorf("token %q is good", text)
 		}
 	})
+}
+
+// said is what a token says, which several texts may: the last letter of each of its parts has bits to spare.
+func said(t *testing.T, token string) string {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	var said []string
+	for _, part := range parts[:2] {
+		text, err := base64.RawURLEncoding.DecodeString(part)
+		check(t, err)
+		said = append(said, string(text))
+	}
+	return strings.Join(said, ".")
 }
 
 // Whatever an issuer signs, a token that is taken is for here and now, of somebody who has a name and a granted role.
@@ -79,6 +93,7 @@ func FuzzKeys(f *testing.F) {
 
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"issuer":"https://x.test","jwks_uri":"https://x.test/keys"}`))
+	f.Add([]byte(`{"issuer":"https://x.test","jwks_uri":"https://x.test/keys?policy=a"}`))
 	f.Add([]byte(`{"issuer":"https://x.test","jwks_uri":"file:///etc/passwd"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if at, err := parseDocument(text, "https://x.test"); err == nil && !strings.HasPrefix(strings.ToLower(at), "https://") {

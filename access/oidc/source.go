@@ -110,7 +110,7 @@ func parseDocument(text []byte, issuer string) (keysURL string, err error) {
 	if doc.Issuer != issuer {
 		return "", fmt.Errorf("discovery document: it is of issuer %.256q, want %q: give the issuer's URL exactly as its document has it", doc.Issuer, issuer)
 	}
-	if err := checkURL(doc.Keys); err != nil {
+	if _, err := checkURL(doc.Keys); err != nil {
 		return "", fmt.Errorf("discovery document: jwks_uri %.256q: %w", doc.Keys, err)
 	}
 	return doc.Keys, nil

@@ -31,6 +31,9 @@ type Token struct {
 // prefix begins every token, so that scanners of repositories and logs recognise a leaked one.
 const prefix = "tilth"
 
+// Looks says whether a text looks like a token of a farm's own, if only because it begins like one.
+func Looks(text string) bool { return strings.HasPrefix(text, prefix+"_") }
+
 // idBytes is the length of an ID: 40 bits tell the tokens of a farm apart.
 const idBytes = 8
 

@@ -23,6 +23,21 @@ var closed = []mutation{
 		pkg: "./tracker", test: "TestARevokedTokenEndsItsStreams",
 	},
 	{
+		name: "a token that an issuer made for somebody else is one for the farm", file: "access/oidc/verifier.go",
+		from: "AnyAudience: jwt.Audience{v.cfg.Audience}, ", to: "",
+		pkg: "./access/oidc", test: "TestTokensThatProveNothingAreRefused",
+	},
+	{
+		name: "a token outlives its issuer's key", file: "access/oidc/verifier.go",
+		from: "if !v.keys.has(t.key) {", to: "if t.key == nil {",
+		pkg: "./access/oidc", test: "TestKeysAreRotated",
+	},
+	{
+		name: "an issuer that fails takes its keys along", file: "access/oidc/keyring.go",
+		from: "return r.times.retry", to: "r.keys = nil\n\t\treturn r.times.retry",
+		pkg: "./access/oidc", test: "TestAnIssuerThatFailsBreaksNoKnownKeys",
+	},
+	{
 		name: "what cannot be written down happens all the same", file: "access/authorisation/gate.go",
 		from: "if c.rule.log != audited {", to: "if c.rule.log == audited {",
 		pkg: "./tracker", test: "TestNothingIsChangedThatCannotBeWrittenDown",

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tilth-dev/tilth/access/oidc/oidctest"
 )
 
 // meteredFarm is a farm of processes that serve metrics: the tracker with TLS and to those who have a token, the
-// agents to this machine.
+// agents to this machine. Agents have a token of an issuer.
 type meteredFarm struct {
 	*farmUnderTest
 	// pages are where each service serves HTTP: host:port.
@@ -37,12 +39,19 @@ func startMeteredFarm(ctx context.Context, t *testing.T) *meteredFarm {
 	}
 	t.Cleanup(f.end)
 	f.tilth(ctx, "tracker", "certs", "--dir", f.path("certs"), "--host", "127.0.0.1").mustRun()
-	for name, role := range map[string]string{"alice": "client", "board": "agent", "metrics": "read-only"} {
+	issuer, err := oidctest.New(f.path("issuer.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(issuer.Close)
+	f.issue(issuer, "board", "boards")
+	for name, role := range map[string]string{"alice": "client", "metrics": "read-only"} {
 		f.tilth(ctx, "tracker", "token", "create", name, "--role", role, "--tokens", f.path("tokens.json"), "-o", f.path(name+".token")).mustRun()
 	}
 	f.web = f.browser()
 	f.serve("tracker", "--listen", f.tracker, "--data", f.path("data"), "--tls-cert", f.path("certs/tracker.crt"),
-		"--tls-key", f.path("certs/tracker.key"), "--tokens", f.path("tokens.json"))
+		"--tls-key", f.path("certs/tracker.key"), "--tokens", f.path("tokens.json"),
+		"--oidc", "issuer="+issuer.URL()+",audience="+oidctest.Audience+",ca="+f.path("issuer.crt"), "--oidc-role", "boards=agent")
 	for _, kind := range []string{"tuner", "builder", "runner"} {
 		args := append(f.as("board"), "--cache", f.path("cache"))
 		if kind == "runner" {
@@ -51,6 +60,17 @@ func startMeteredFarm(ctx context.Context, t *testing.T) *meteredFarm {
 		f.serve(kind, args...)
 	}
 	return f
+}
+
+// issue writes a token of an issuer for a member of a group.
+func (f *meteredFarm) issue(by *oidctest.Issuer, name, group string) {
+	token, err := by.Sign(by.Claims(name, group), nil)
+	if err == nil {
+		err = os.WriteFile(f.path(name+".token"), []byte(token), 0o600)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func (f *meteredFarm) path(name string) string { return filepath.Join(f.dir, name) }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tilth-dev/tilth/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
@@ -41,6 +42,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
+			e.Values[issuerKey{}] = new(*oidctest.Issuer)
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("ONNX_CASES", "/usr/share/libonnx-testdata/data/node")
@@ -56,6 +58,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
 			"appears": appears, "fakecard": fakeCard, "database": database, "https": serveFiles,
+			"issuer": startIssuer, "issued": issue,
 		},
 	})
 }
@@ -86,6 +89,32 @@ func serveFiles(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[1], server.URL)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), authority, 0o600))
+}
+
+// issuerKey is the key of a script's issuer of tokens.
+type issuerKey struct{}
+
+// startIssuer starts an issuer of tokens, and has a variable name it and a file its authority: issuer NAME FILE.
+func startIssuer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: issuer NAME FILE")
+	}
+	issuer, err := oidctest.New(ts.MkAbs(args[1]))
+	ts.Check(err)
+	ts.Defer(issuer.Close)
+	*ts.Value(issuerKey{}).(**oidctest.Issuer) = issuer
+	ts.Setenv(args[0], issuer.URL())
+}
+
+// issue makes a token of that issuer for a member of a group: issued NAME GROUP FILE.
+func issue(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: issued NAME GROUP FILE")
+	}
+	issuer := *ts.Value(issuerKey{}).(**oidctest.Issuer)
+	token, err := issuer.Sign(issuer.Claims(args[0], args[1]), nil)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(token), 0o600))
 }
 
 // fakeCard gives the machine GPUs whose driver is a fake, and the compiler that makes what the driver plays:

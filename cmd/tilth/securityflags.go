@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/access/audit"
 	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/access/connlimit"
+	"github.com/tilth-dev/tilth/access/oidc"
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
@@ -23,6 +25,8 @@ const (
 // securityFlags say who may call a tracker, and what is written down of it.
 type securityFlags struct {
 	cert, key, clientCA, tokens string
+	oidc                        map[string]string
+	oidcRoles                   []string
 	insecure                    bool
 	auditLog                    string
 	auditBytes                  int64
@@ -42,6 +46,8 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.key, "tls-key", "", "`file` of its key")
 	flags.StringVar(&f.clientCA, "tls-client-ca", "", "`file` of authorities whose client certificates prove who calls")
 	flags.StringVar(&f.tokens, "tokens", "", "`file` of the tokens that prove who calls")
+	flags.StringToStringVar(&f.oidc, "oidc", nil, "take tokens of an OpenID Connect issuer too, `issuer=URL,audience=NAME`; also owner-claim (sub), owner-prefix, role-claim (groups), ca (a file)")
+	flags.StringSliceVar(&f.oidcRoles, "oidc-role", nil, "roles of that issuer's groups, e.g. `ml-team=client,farm-admins=admin`: the first counts that a caller is in; others are refused")
 	flags.BoolVar(&f.insecure, "insecure", false, "serve other machines without encryption or passwords: whoever reaches the tracker runs code on the farm")
 	flags.StringVar(&f.auditLog, "audit-log", "", "audit log `file`, which tells who did what; stderr or none (default DATA/audit.jsonl)")
 	flags.Int64Var(&f.auditBytes, "audit-max-bytes", audit.DefaultMaxBytes, "size at which the audit log is rotated")
@@ -77,6 +83,9 @@ func (f *securityFlags) check(addrs ...string) error {
 	case f.clientCA != "" && f.cert == "":
 		return usagef("--tls-client-ca %s: client certificates come with TLS: give --tls-cert and --tls-key too", f.clientCA)
 	}
+	if _, err := f.issuer(); err != nil {
+		return err
+	}
 	for _, addr := range addrs {
 		if err := f.checkListen(addr); err != nil {
 			return err
@@ -85,10 +94,29 @@ func (f *securityFlags) check(addrs ...string) error {
 	return nil
 }
 
-func (f *securityFlags) config(a *app, data string) farm.Security {
+// issuer is whose tokens are taken; nil = nobody's but the tracker's own.
+func (f *securityFlags) issuer() (*oidc.Config, error) {
+	if len(f.oidc) == 0 {
+		if len(f.oidcRoles) > 0 {
+			return nil, usagef("--oidc-role %s: whose groups these are is missing: give --oidc too", strings.Join(f.oidcRoles, ","))
+		}
+		return nil, nil
+	}
+	cfg, err := oidc.Parse(f.oidc, f.oidcRoles)
+	if err != nil {
+		return nil, usagef("--oidc, --oidc-role: %v", err)
+	}
+	return &cfg, nil
+}
+
+func (f *securityFlags) config(a *app, data string) (farm.Security, error) {
+	issuer, err := f.issuer()
+	if err != nil {
+		return farm.Security{}, err
+	}
 	f.limits.RequestBytes = int64(f.requestMiB) * mib
 	s := farm.Security{
-		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, Limits: f.limits, CallsPerSecond: f.callsPerSecond,
+		Cert: f.cert, Key: f.key, ClientCA: f.clientCA, Tokens: f.tokens, OIDC: issuer, Limits: f.limits, CallsPerSecond: f.callsPerSecond,
 		AuditMaxBytes: f.auditBytes, AuditKeep: f.auditKeep,
 	}
 	switch f.auditLog {
@@ -100,21 +128,24 @@ func (f *securityFlags) config(a *app, data string) farm.Security {
 	default:
 		s.AuditFile = f.auditLog
 	}
-	return s
+	return s, nil
 }
 
 // callers says in words who may call.
 func (f *securityFlags) callers() string {
 	switch {
-	case f.tokens != "" && f.clientCA != "":
+	case f.takesTokens() && f.clientCA != "":
 		return "with a token or a certificate"
-	case f.tokens != "":
+	case f.takesTokens():
 		return "with a token"
 	case f.clientCA != "":
 		return "with a certificate"
 	}
 	return "anybody who reaches it"
 }
+
+// takesTokens says whether tokens of any kind prove who calls.
+func (f *securityFlags) takesTokens() bool { return f.tokens != "" || len(f.oidc) > 0 }
 
 // checkListen keeps a tracker from being open to others by mistake.
 func (f *securityFlags) checkListen(addr string) error {
@@ -127,12 +158,12 @@ func (f *securityFlags) checkListen(addr string) error {
 	if caller.Local(addr) {
 		return nil
 	}
-	encrypted, asks := f.cert != "", f.tokens != "" || f.clientCA != ""
+	encrypted, asks := f.cert != "", f.takesTokens() || f.clientCA != ""
 	switch {
 	case f.insecure || encrypted && asks:
 		return nil
 	case encrypted:
-		return fmt.Errorf("address %s can be reached by others, who are not authenticated: give --tokens or --tls-client-ca too, or use --insecure", addr)
+		return fmt.Errorf("address %s can be reached by others, who are not authenticated: give --tokens, --oidc or --tls-client-ca too, or use --insecure", addr)
 	case asks:
 		return fmt.Errorf("address %s can be reached by others, who could read callers' tokens: give --tls-cert and --tls-key too, or use --insecure", addr)
 	}

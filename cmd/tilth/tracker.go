@@ -43,8 +43,8 @@ func newTracker(a *app) *cobra.Command {
 		Long: `Run the tracker, which holds jobs, leases, artifacts and records.
 
 It serves this machine only, unless it has a certificate and authenticates callers
-(--tls-cert, --tls-key, and --tokens, --tls-client-ca or both): see
-'tilth tracker certs' and 'tilth tracker token'.
+(--tls-cert, --tls-key, and --tokens, --oidc or --tls-client-ca): see
+'tilth tracker certs', 'tilth tracker token' and docs/security.md.
 
 Jobs and records are in a file of --data, or in the database that --store names. Its
 password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD, as for PostgreSQL's own
@@ -55,7 +55,8 @@ and serve side by side, and take over from each other. Artifacts stay in --data.
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --store postgres://tilth@db.example.com/tilth
   tilth tracker --config tracker.yaml --config-check
-  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json`,
+  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json
+  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --oidc issuer=https://sso.example.com,audience=tilth --oidc-role ml-team=client`,
 		Args: cobra.NoArgs,
 	}
 	var f serveFlags
@@ -134,11 +135,15 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	if err := disk.MakeFolder(dir, 0o700); err != nil {
 		return fmt.Errorf("tracker: %w: name another folder with --data", err)
 	}
+	security, err := f.security.config(a, dir)
+	if err != nil {
+		return err
+	}
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
 		Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
-		Security: f.security.config(a, dir), Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
+		Security: security, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		Ready: func(rpc, web net.Addr) {
 			logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", f.security.cert != "",
 				"callers", f.security.callers())

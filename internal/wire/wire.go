@@ -42,6 +42,9 @@ const (
 	ReasonRate = "RATE"
 	// ReasonOverloaded comes with UNAVAILABLE: the tracker has no room now; try again later.
 	ReasonOverloaded = "OVERLOADED"
+	// ReasonIssuer comes with UNAVAILABLE: the keys that the caller's token is checked with cannot be read from its
+	// issuer now; try again later.
+	ReasonIssuer = "ISSUER"
 	// ReasonShards comes with FAILED_PRECONDITION: the farm has several shards, and the call names none; see Shard.
 	ReasonShards = "SHARDS"
 	// ReasonOtherShard comes with FAILED_PRECONDITION: the owner's jobs are in another shard; see Shard.

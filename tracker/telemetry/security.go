@@ -1,6 +1,10 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
 func securityMetrics(from Sources) []prometheus.Collector {
@@ -11,10 +15,18 @@ func securityMetrics(from Sources) []prometheus.Collector {
 		held("tilth_tracker_request_bytes", "Requests that are on their way or being answered, as they come over the wire.", from.RequestBytes),
 		held("tilth_tracker_answer_bytes", "Answers that are being made, or that their peers have not read.", from.AnswerBytes),
 	}
-	if from.CertificateExpiry == nil {
-		return all
+	at := func(name, help string, time func() time.Time) {
+		if time == nil {
+			return
+		}
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			if t := time(); !t.IsZero() {
+				return float64(t.Unix())
+			}
+			return 0
+		}))
 	}
-	return append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tilth_tracker_certificate_expiry_timestamp_seconds", Help: "When the tracker's certificate expires, as Unix time.",
-	}, func() float64 { return float64(from.CertificateExpiry().Unix()) }))
+	at("tilth_tracker_certificate_expiry_timestamp_seconds", "When the tracker's certificate expires, as Unix time.", from.CertificateExpiry)
+	at("tilth_tracker_issuer_keys_timestamp_seconds", "When the keys of the tokens' issuer were last read, as Unix time; 0 = never.", from.IssuerKeysRead)
+	return all
 }

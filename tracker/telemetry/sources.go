@@ -28,6 +28,9 @@ type Sources struct {
 	RequestBytes, AnswerBytes func() int64
 	// CertificateExpiry is when the tracker's certificate expires; nil when it has none.
 	CertificateExpiry func() time.Time
+	// IssuerKeysRead is when the keys of the issuer of callers' tokens were last read, zero = never; nil when there is
+	// no issuer.
+	IssuerKeysRead func() time.Time
 	// BackupEvery is the time from one backup to the next; 0 = none are made.
 	BackupEvery time.Duration
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // mostFormBytes bounds a form.
-const mostFormBytes = 8 << 10
+const mostFormBytes = 16 << 10
 
 // action is what people may do to a job or a device.
 type action struct {

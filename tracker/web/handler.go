@@ -37,6 +37,8 @@ type Door interface {
 	// SignsIn says whether people sign in with tokens; InSession whether a request belongs to a session.
 	SignsIn() bool
 	InSession(r *http.Request) bool
+	// Issuer is the URL of the issuer whose tokens are taken; empty = there is none.
+	Issuer() string
 	// SignIn begins a session, SignOut ends it.
 	SignIn(w http.ResponseWriter, r *http.Request, token string) error
 	SignOut(w http.ResponseWriter, r *http.Request)

@@ -9,7 +9,7 @@ import (
 )
 
 // signInPage is the form.
-type signInPage struct{ Next, Message string }
+type signInPage struct{ Next, Message, Issuer string }
 
 // here is a path of this site, whatever is given: nobody is led elsewhere.
 func here(next string) string {
@@ -23,7 +23,9 @@ func (s *Site) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if !s.Door.SignsIn() {
 		return status.Error(codes.NotFound, "this tracker takes no tokens: there is nothing to sign in to")
 	}
-	return s.render(w, r, http.StatusOK, "signin", layout{Title: "Sign in", Page: signInPage{Next: here(r.URL.Query().Get("next"))}})
+	return s.render(w, r, http.StatusOK, "signin", layout{Title: "Sign in", Page: signInPage{
+		Next: here(r.URL.Query().Get("next")), Issuer: s.Door.Issuer(),
+	}})
 }
 
 func (s *Site) signIn(w http.ResponseWriter, r *http.Request) error {
@@ -34,7 +36,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Door.SignIn(w, r, r.PostForm.Get("token")); err != nil {
 		code := httpCodes[status.Code(err)]
 		return s.render(w, r, max(code, http.StatusBadRequest), "signin", layout{
-			Title: "Sign in", Page: signInPage{Next: next, Message: status.Convert(err).Message()},
+			Title: "Sign in", Page: signInPage{Next: next, Message: status.Convert(err).Message(), Issuer: s.Door.Issuer()},
 		})
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
