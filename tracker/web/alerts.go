@@ -84,6 +84,18 @@ var alerts = []alert{
 		}
 		return nil
 	}},
+	{Name: "TilthIssuerAway", Metrics: []string{"issuer_keys_timestamp_seconds"}, Limit: 3600, For: 15 * time.Minute,
+		wrong: func(a alert, v view) []problem {
+			read, is := v.now.only("issuer_keys_timestamp_seconds")
+			switch age := unix(v.at) - read; {
+			case !is || age <= a.Limit:
+				return nil
+			case read == 0:
+				return one("", "the keys of the issuer of callers' tokens could never be read")
+			default:
+				return one("", "the keys of the issuer of callers' tokens were last read %s", ago(time.Duration(age)*time.Second))
+			}
+		}},
 	{Name: "TilthWorkWaits", Metrics: []string{"queue_depth", "leases_granted_total"}, Window: 15 * time.Minute, For: 15 * time.Minute, wrong: workWaits},
 	{Name: "TilthJobsCannotRun", Metrics: []string{"waiting_jobs"}, For: 15 * time.Minute, wrong: cannotRun},
 	{Name: "TilthDeadLetters", Metrics: []string{"dead_letters_total"}, Window: 15 * time.Minute, wrong: deadLetters},

@@ -134,6 +134,7 @@ func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 		"TilthTrackerOverloaded":  {before: []string{`refused_total{limit="load_calls"} 5`}, well: []string{`refused_total{limit="load_calls"} 5`, `refused_total{limit="quota_jobs"} 5`}, wrong: []string{`refused_total{limit="load_calls"} 7`}, want: "room: 2"},
 		"TilthStrangersKnock":     {well: []string{`calls_refused_total{code="x"} 100`}, wrong: []string{`calls_refused_total{code="x"} 101`}, want: "101"},
 		"TilthCertificateExpires": {well: []string{"certificate_expiry_timestamp_seconds 1002000000"}, wrong: []string{"certificate_expiry_timestamp_seconds 1000864000"}, want: "in 10 d"},
+		"TilthIssuerAway":         {well: []string{"issuer_keys_timestamp_seconds 999999000"}, wrong: []string{"issuer_keys_timestamp_seconds 999990000"}, want: "2 h ago"},
 		"TilthWorkWaits": {before: []string{`leases_granted_total{kind="builder"} 3`}, well: []string{`leases_granted_total{kind="builder"} 4`, `queue_depth{kind="builder",class="gcc"} 2`},
 			wrong: []string{`leases_granted_total{kind="builder"} 3`, `queue_depth{kind="builder",class="gcc"} 2`}, want: "a builder of class gcc"},
 		"TilthJobsCannotRun": {well: []string{`waiting_jobs{reason="turn"} 3`}, wrong: []string{`waiting_jobs{reason="no_device"} 1`}, jobs: waits, want: "net waits: no device"},
