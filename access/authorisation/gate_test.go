@@ -6,19 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/oidc"
-	"github.com/tilth-dev/tilth/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/access/tokens"
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // closedGate is one that takes one token, of an admin.
@@ -77,47 +71,4 @@ func FuzzPages(f *testing.F) {
 			t.Errorf("path %q, authorization %q got through", path, authorization)
 		}
 	})
-}
-
-// A gate that takes an issuer's tokens alone is closed to all others.
-func TestAGateOfAnIssuerAlone(t *testing.T) {
-	ca := filepath.Join(t.TempDir(), "issuer.crt")
-	issuer, err := oidctest.New(ca)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer issuer.Close()
-	cfg, err := oidc.Parse(map[string]string{"issuer": issuer.URL(), "audience": oidctest.Audience, "ca": ca}, []string{"g=client"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := oidc.Open(cfg, oidc.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer verifier.Close()
-	token, err := issuer.Sign(issuer.Claims("alice", "g"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := New(Config{OIDC: verifier})
-	for name, c := range map[string]struct {
-		header metadata.MD
-		want   codes.Code
-		text   string
-	}{
-		"its token":        {metadata.Pairs("authorization", "Bearer "+token), codes.OK, ""},
-		"nothing":          {metadata.MD{}, codes.Unauthenticated, "this tracker wants a token"},
-		"a farm's token":   {metadata.Pairs("authorization", "Bearer tilth_a_b"), codes.Unauthenticated, "no signed JWT of " + issuer.URL()},
-		"two tokens":       {metadata.Pairs("authorization", "Bearer "+token, "authorization", "Bearer "+token), codes.Unauthenticated, "not one bearer token"},
-		"a role it is not": {metadata.Pairs("authorization", "Bearer "+token, "x", "admin"), codes.PermissionDenied, "alice has the role client"},
-	} {
-		method := tilthv1.JobService_ListJobs_FullMethodName
-		if c.want == codes.PermissionDenied {
-			method = tilthv1.AdminService_BackupStore_FullMethodName
-		}
-		if _, err := g.Admit(t.Context(), method, c.header); status.Code(err) != c.want || err != nil && !strings.Contains(err.Error(), c.text) {
-			t.Errorf("%s: %v, want %v, %q", name, err, c.want, c.text)
-		}
-	}
 }

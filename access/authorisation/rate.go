@@ -62,6 +62,14 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
+// wait says after how long a bucket holds a call; 0 = now.
+func (b *bucket) wait() time.Duration {
+	if b.calls >= 1 {
+		return 0
+	}
+	return max(time.Duration((1-b.calls)/b.perSecond*float64(time.Second)), time.Millisecond)
+}
+
 // take counts a call, or says after how long there may be one. More is asked for the rate of a bucket that is empty;
 // nil = it stays.
 func (r *rates) take(key bucketKey, now time.Time, first rate, more func() rate) (wait time.Duration) {
@@ -74,11 +82,22 @@ func (r *rates) take(key bucketKey, now time.Time, first rate, more func() rate)
 		b.rate, b.counted = more(), now
 		b.calls = min(b.burst, b.calls+max(0, b.burst-was))
 	}
-	if b.calls < 1 {
-		return max(time.Duration((1-b.calls)/b.perSecond*float64(time.Second)), time.Millisecond)
+	if wait = b.wait(); wait == 0 {
+		b.calls--
 	}
-	b.calls--
-	return 0
+	return wait
+}
+
+// wait says after how long there may be a call, which it does not count.
+func (r *rates) wait(key bucketKey, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.buckets[key]
+	if b == nil {
+		return 0
+	}
+	b.fill(now)
+	return b.wait()
 }
 
 func (r *rates) bucket(key bucketKey, now time.Time, first rate) *bucket {
@@ -115,7 +134,11 @@ func (g *Gate) frequent(c *call) error {
 	if !c.caller.proved {
 		who = hostOf(c.caller.from)
 	}
-	return wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "%s calls %s too often: try again in %v", who, c.verb, wait.Round(time.Millisecond))
+	return tooOften(who, c.verb, wait)
+}
+
+func tooOften(who, what string, wait time.Duration) error {
+	return wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "%s calls %s too often: try again in %v", who, what, wait.Round(time.Millisecond))
 }
 
 // tooOften counts a call, and says after how long there may be one; 0 = now.
@@ -131,7 +154,18 @@ func (g *Gate) tooOften(c *call) time.Duration {
 	case g.open() && !c.rule.public:
 		return g.rates.take(bucketKey{who: "host " + host}, now, perSecond(g.cfg.CallsPerSecond), nil)
 	}
-	return g.rates.take(bucketKey{who: "stranger " + host}, now, perSecond(callsOfStranger), nil)
+	return g.rates.take(strangerKey(host), now, perSecond(callsOfStranger), nil)
+}
+
+func strangerKey(host string) bucketKey { return bucketKey{who: "stranger " + host} }
+
+// strangerWaits says after how long an address may make another call that proves nothing; 0 = now.
+func (g *Gate) strangerWaits(from string) time.Duration {
+	host := hostOf(from)
+	if g.cfg.CallsPerSecond == 0 || host == "" {
+		return 0
+	}
+	return g.rates.wait(strangerKey(host), g.cfg.Now())
 }
 
 func (g *Gate) ofIdentity(c *call, now time.Time) time.Duration {
