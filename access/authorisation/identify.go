@@ -82,8 +82,7 @@ func (g *Gate) byToken(c caller, text string) (caller, error) {
 	if err != nil {
 		return c, badToken(err)
 	}
-	c.Identity, c.proved = access.Identity{Name: t.Name, Role: t.Role, Proof: "token " + t.ID}, true
-	c.token = text
+	c.Identity, c.proved, c.token = access.Identity{Name: t.Name, Role: t.Role, Proof: "token " + t.ID}, true, text
 	c.valid = func() error {
 		if err := g.cfg.Tokens.Set().Valid(t.ID, g.cfg.Now()); err != nil {
 			return badToken(err)
@@ -112,7 +111,7 @@ func (g *Gate) byIssuer(ctx context.Context, c caller, text string) (caller, err
 	case err != nil:
 		return c, status.Error(codes.Unauthenticated, err.Error())
 	}
-	c.Identity, c.proved = t.Identity, true
+	c.Identity, c.proved, c.token = t.Identity, true, text
 	c.valid = func() error {
 		if err := g.cfg.OIDC.Valid(t, g.cfg.Now()); err != nil {
 			return status.Error(codes.Unauthenticated, err.Error())

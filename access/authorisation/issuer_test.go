@@ -1,6 +1,8 @@
 package authorisation
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,6 +68,23 @@ func TestAGateOfAnIssuerAloneIsClosedToOthers(t *testing.T) {
 		if status.Code(err) != c.want || err != nil && !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v, %q", name, err, c.want, c.text)
 		}
+	}
+}
+
+// Another tracker of the farm knows the caller by the same token.
+func TestAnIssuersTokenIsPassedOn(t *testing.T) {
+	g, client := issuerGate(t)
+	want := client("alice").Get("authorization")[0]
+	r := httptest.NewRequest(http.MethodGet, "/jobs", nil)
+	r.Header.Set("Authorization", want)
+	g.HTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if got, err := g.PassOn(r.Context()); got != want || err != nil {
+			t.Errorf("passed on: %q, %v, want %q", got, err, want)
+		}
+		want = ""
+	})).ServeHTTP(httptest.NewRecorder(), r)
+	if want != "" {
+		t.Error("the caller was not let in")
 	}
 }
 
