@@ -24,9 +24,19 @@ const trust = time.Hour
 // since, is taken for whole; others are read. One that is damaged is set aside, and is not there any more.
 func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err error) {
 	for {
-		f, doubtful := s.doubts(digest)
-		if !doubtful {
-			return f != nil, nil
+		f, err := s.lookUp(ctx, digest)
+		if f == nil || err != nil {
+			return false, err
+		}
+		if s.shared {
+			if err := s.renew(ctx, f); errors.Is(err, fs.ErrNotExist) {
+				continue // as another dropped it
+			} else if err != nil {
+				return false, err
+			}
+		}
+		if !s.doubts(f) {
+			return true, nil
 		}
 		ended, err := s.beginCheck(ctx, digest)
 		if err != nil {
@@ -37,23 +47,16 @@ func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err err
 		}
 		err = s.verify(ctx, f, func(int) error { return context.Cause(ctx) })
 		ended()
-		if err != nil && !errors.Is(err, ErrDamaged) {
+		if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNotFound) {
 			return false, err
 		}
 	}
 }
 
-// doubts returns an artifact, nil when there is none, and whether it is to be read before it is believed.
-func (s *Store) doubts(digest string) (f *file, doubtful bool) {
-	s.mu.Lock()
-	f = s.files[digest]
-	if f == nil {
-		s.mu.Unlock()
-		return nil, false
-	}
-	checked, stamp := f.checked, f.stamp
-	s.mu.Unlock()
-	return f, s.Now().Sub(checked) >= trust || !modified(f.path).Equal(stamp)
+// doubts says whether an artifact is to be read before it is believed.
+func (s *Store) doubts(f *file) bool {
+	b := s.blobOf(f)
+	return s.Now().Sub(b.Checked) >= trust || !s.blobs.Written(b).Equal(b.Used)
 }
 
 // beginCheck has the caller be the only one who checks an artifact, until ended is called. nil when somebody else
@@ -77,11 +80,13 @@ func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), er
 // verify reads an artifact from the disk and compares it with its digest. pace is called after each piece, with its
 // size, and ends the reading by an error. ErrDamaged when the artifact was set aside.
 func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error) error {
-	s.mu.Lock()
-	stamp := f.stamp
-	s.mu.Unlock()
-	found := modified(f.path)
-	err := readWhole(s.FS, f.path, f.digest, func(b []byte) error {
+	b := s.blobOf(f)
+	found := s.blobs.Written(b)
+	src, err := s.read(ctx, f, 0)
+	if err != nil {
+		return s.judge(f, err)
+	}
+	err = readWhole(src, f.digest, func(b []byte) error {
 		s.mu.Lock()
 		s.stats.CheckedBytes += int64(len(b))
 		s.mu.Unlock()
@@ -96,20 +101,16 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 		return nil // it went meanwhile
 	}
 	f.checked = s.Now()
-	if f.stamp.Equal(stamp) {
+	if f.stamp.Equal(b.Used) {
 		f.stamp = found
 	}
-	f.remember()
+	s.blobs.Note(f.blob())
 	return ctx.Err()
 }
 
 // readWhole reads all of an artifact, piece by piece, not from memory but from the disk where the system can be asked
-// for that. ErrDamaged when it has other bytes than its digest says.
-func readWhole(files FS, path, digest string, each func([]byte) error) error {
-	src, err := files.Open(path)
-	if err != nil {
-		return err
-	}
+// for that, and closes it. ErrDamaged when it has other bytes than its digest says.
+func readWhole(src io.ReadCloser, digest string, each func([]byte) error) error {
 	defer src.Close()
 	if onDisk, is := src.(*os.File); is {
 		disk.DropCache(onDisk)
@@ -143,6 +144,9 @@ func matches(sum hash.Hash, digest string) error {
 func (s *Store) judge(f *file, err error) error {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, syscall.EIO) && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	if s.shared && errors.Is(err, fs.ErrNotExist) {
+		return s.lose(f)
 	}
 	s.setAside(f, err)
 	if errors.Is(err, ErrDamaged) {

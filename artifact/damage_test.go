@@ -254,7 +254,7 @@ func TestVerifyFindsWhatIsDamagedAndChangesNothing(t *testing.T) {
 	rot(t, r.dir, "hello")
 	h := hold(t, r.Store, upload("ana", "unfinished"), "unf")
 	before := files(t, r.dir)
-	v, err := artifact.Verify(t.Context(), r.dir)
+	v, err := artifact.Verify(t.Context(), artifact.Folder(r.dir))
 	if err != nil || v.Files != 2 || v.Bytes != 10 || !slices.Equal(v.Damaged, []string{records.Digest([]byte("hello"))}) {
 		t.Errorf("found %+v, %v", v, err)
 	}

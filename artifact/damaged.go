@@ -1,72 +1,37 @@
 package artifact
 
-import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-)
+import "context"
 
-// Damaged artifacts are kept for whoever wants to know what befell them, the last few of them.
-const (
-	damagedName     = "damaged"
-	damagedSuffix   = ".damaged"
-	damagedFiles    = 8
-	damagedMaxBytes = 256 << 20
-)
-
-// setAside takes a damaged artifact out of the store, unless it is another by now.
+// setAside takes a damaged artifact out of the store, unless it is another by now. What lies on a server is moved
+// before, since the lock does not wait for that: its name is that of no other artifact.
 func (s *Store) setAside(f *file, cause error) {
+	if s.shared {
+		s.moveAside(s.blobOf(f))
+	}
 	s.mu.Lock()
 	if s.files[f.digest] != f {
 		s.mu.Unlock()
 		return
 	}
+	if !s.shared {
+		s.moveAside(f.blob())
+	}
 	s.forget(f)
 	s.stats.Dropped[droppedDamaged]++
-	if err := s.moveAside(f); err != nil {
-		s.Logger.Warn("damaged artifact not kept", "artifact", f.digest, "error", err)
-		s.remove(f.path)
-	}
 	s.mu.Unlock()
 	s.Logger.Error("artifact damaged: check the disk", "artifact", f.digest, "bytes", f.sizeBytes, "error", cause)
 	s.Damaged(f.digest)
 }
 
-func (s *Store) moveAside(f *file) error {
-	dir := filepath.Join(s.Dir, damagedName)
-	if err := s.FS.MakeDir(dir); err != nil {
-		return err
+func (s *Store) moveAside(b Blob) {
+	err := s.blobs.SetAside(context.Background(), b)
+	if err == nil {
+		return
 	}
-	err := s.FS.Rename(f.path, filepath.Join(dir, f.digest+damagedSuffix))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it is gone: that was the damage
+	s.Logger.Warn("damaged artifact not kept", "artifact", b.Digest, "error", err)
+	if s.shared {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 	}
-	if err != nil {
-		return err
-	}
-	return s.boundAside(dir)
-}
-
-// boundAside removes the oldest of what was set aside.
-func (s *Store) boundAside(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	var kept []fs.FileInfo
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
-			kept = append(kept, info)
-		}
-	}
-	slices.SortFunc(kept, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
-	var bytes int64
-	for i, info := range kept {
-		if bytes += info.Size(); i >= damagedFiles || bytes > damagedMaxBytes {
-			s.remove(filepath.Join(dir, info.Name()))
-		}
-	}
-	return nil
+	s.removeBlob(b)
 }

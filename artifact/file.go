@@ -2,15 +2,12 @@ package artifact
 
 import (
 	"container/list"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"os"
-	"strconv"
 	"time"
-
-	"github.com/tilth-dev/tilth/internal/disk"
 )
 
 // file is something that takes room: an artifact, or what came of an upload.
@@ -21,9 +18,28 @@ type file struct {
 	used                time.Time     // last
 	place               *list.Element // among what its owner may lose; nil = it must stay
 	upload              *upload       // nil for an artifact
-	// When the bytes of an artifact were last seen to be its own, and when the file was written to, as far as is
+	// When the bytes of an artifact were last seen to be its own, and when it was written to, or touched, as far as is
 	// known.
 	checked, stamp time.Time
+	entered        time.Time // when this store came to know of the artifact
+}
+
+// blob is an artifact as Blobs know it. The caller holds the lock where others do; see Store.blobOf.
+func (f *file) blob() Blob {
+	return Blob{Name: f.path, Digest: f.digest, Owner: f.owner, SizeBytes: f.sizeBytes, Used: f.stamp, Checked: f.checked}
+}
+
+// fileOf is an artifact that Blobs know.
+func fileOf(b Blob) *file {
+	return &file{
+		digest: b.Digest, owner: b.Owner, path: b.Name, sizeBytes: b.SizeBytes, used: b.Used, checked: b.Checked, stamp: b.Used,
+	}
+}
+
+func (s *Store) blobOf(f *file) Blob {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f.blob()
 }
 
 // What a file takes beside its bytes, which come in blocks: file systems are made with an inode for each 16 KiB, and
@@ -45,58 +61,50 @@ func ownerOf(identity string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Attributes of files; where the file system has none, a restart forgets them.
-const (
-	ownerAttribute   = "user.tilth.owner"
-	checkedAttribute = "user.tilth.checked"
-)
-
-// remember writes down whose an artifact is, and when it was checked.
-func (f *file) remember() {
-	_ = disk.SetAttribute(f.path, ownerAttribute, f.owner)
-	_ = disk.SetAttribute(f.path, checkedAttribute, strconv.FormatInt(f.checked.Unix(), 10))
-}
-
-// recall reads what was written down of an artifact.
-func (f *file) recall() {
-	f.owner = disk.Attribute(f.path, ownerAttribute)
-	if at, err := strconv.ParseInt(disk.Attribute(f.path, checkedAttribute), 10, 64); err == nil {
-		f.checked = time.Unix(at, 0)
-	}
-}
-
 // touchEvery spares the disk most of the updates of last uses.
 const touchEvery = time.Minute
 
-// touch has a use outlive the process, as the file's time; losing that costs at most an early drop. A file that
-// somebody else wrote to keeps its time, by which that is seen.
-func (s *Store) touch(f *file, stamp time.Time) {
-	now := s.Now()
-	if now.Sub(stamp) < touchEvery || !modified(f.path).Equal(stamp) || os.Chtimes(f.path, time.Time{}, now) != nil {
-		return
+// touch has a use outlive the process, and be known to who shares the artifact. On a disk it may fail: losing a use
+// costs at most an early drop.
+func (s *Store) touch(ctx context.Context, f *file) error {
+	if s.shared {
+		return s.renew(ctx, f)
 	}
-	stamp = modified(f.path)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.stamp = stamp
-}
-
-// modified is when a file was last written to; zero when there is none.
-func modified(path string) time.Time {
-	info, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
+	b, now := s.blobOf(f), s.Now()
+	if now.Sub(b.Used) < touchEvery {
+		return nil
 	}
-	return info.ModTime()
+	if touched, err := s.blobs.Touch(ctx, b, now); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f.stamp = touched.Used
+	}
+	return nil
 }
 
 // drop removes a file and says why. The caller holds the lock.
 func (s *Store) drop(f *file, why string) {
-	s.remove(f.path)
+	if f.upload == nil {
+		s.removeBlob(f.blob())
+	} else {
+		s.remove(f.path)
+	}
 	s.forget(f)
 	s.stats.Dropped[why]++
 }
 
+// removeBlob removes an artifact: in a moment where a server is to be asked, for which the lock does not wait.
+func (s *Store) removeBlob(b Blob) {
+	if s.shared {
+		s.doomed[b.Name] = b
+		return
+	}
+	if err := s.blobs.Remove(context.Background(), b); err != nil {
+		s.Logger.Warn("artifact not removed", "file", b.Name, "error", err)
+	}
+}
+
+// remove removes what came of an upload.
 func (s *Store) remove(path string) {
 	if err := s.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.Logger.Warn("artifact not removed", "file", path, "error", err)

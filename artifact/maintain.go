@@ -20,6 +20,9 @@ func (s *Store) Run(ctx context.Context) {
 	if s.ScrubBytes > 0 {
 		scrub.Go(func() { s.scrub(ctx) })
 	}
+	if s.shared {
+		scrub.Go(func() { s.attend(ctx) })
+	}
 	logged := newStats().Dropped
 	for {
 		s.sweep()
@@ -35,8 +38,9 @@ func (s *Store) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
+	s.forgetOthers()
 	for _, a := range s.owners {
-		for f := front(&a.artifacts); f != nil && s.Keep > 0 && now.Sub(f.used) >= s.Keep; f = front(&a.artifacts) {
+		for f := front(&a.artifacts); f != nil && s.Keep > 0 && now.Sub(f.used) >= s.Keep && s.mayGo(f); f = front(&a.artifacts) {
 			s.drop(f, droppedUnused)
 		}
 		for f := front(&a.parts); f != nil && now.Sub(f.used) >= s.KeepParts; f = front(&a.parts) {
@@ -88,7 +92,7 @@ func (s *Store) due() (files []*file) {
 	s.mu.Lock()
 	before := s.Now().Add(-s.ScrubEvery)
 	for _, f := range s.files {
-		if !f.checked.After(before) {
+		if !f.checked.After(before) && s.mine(f.digest) {
 			all = append(all, due{f, f.checked})
 		}
 	}

@@ -14,9 +14,12 @@ type account struct {
 	uploads           int
 }
 
-// oldest is what the account loses first; nil when there is nothing.
-func (a *account) oldest() *file {
+// oldest is what an account loses first; nil when there is nothing.
+func (s *Store) oldest(a *account) *file {
 	artifact, part := front(&a.artifacts), front(&a.parts)
+	if artifact != nil && !s.mayGo(artifact) {
+		artifact = nil
+	}
 	if artifact == nil || part != nil && part.used.Before(artifact.used) {
 		return part
 	}
@@ -28,6 +31,16 @@ func front(l *list.List) *file {
 		return nil
 	}
 	return l.Front().Value.(*file)
+}
+
+// pushByUse puts a file where its last use belongs: mostly at the end.
+func pushByUse(l *list.List, f *file) *list.Element {
+	for e := l.Back(); e != nil; e = e.Prev() {
+		if !e.Value.(*file).used.After(f.used) {
+			return l.InsertAfter(f, e)
+		}
+	}
+	return l.PushFront(f)
 }
 
 // account returns an owner's, which it makes when there is none.
@@ -57,7 +70,7 @@ func (s *Store) release(f *file) {
 		f.place = a.parts.PushBack(f)
 		return
 	}
-	f.place = a.artifacts.PushBack(f)
+	f.place = pushByUse(&a.artifacts, f)
 	a.loose += f.room
 }
 
@@ -81,7 +94,10 @@ func (s *Store) hold(f *file) {
 // add counts an artifact.
 func (s *Store) add(f *file) {
 	s.files[f.digest] = f
-	f.room = roomOf(f.sizeBytes)
+	f.entered = s.Now()
+	if s.mine(f.digest) {
+		f.room = roomOf(f.sizeBytes)
+	}
 	s.used += f.room
 	if s.pins[f.digest] == 0 {
 		s.release(f)
@@ -123,7 +139,7 @@ func (s *Store) victim(owner string, need int64) *file {
 	var largest *account
 	var who string
 	for name, a := range s.owners {
-		if a.oldest() == nil {
+		if s.oldest(a) == nil {
 			continue
 		}
 		if largest == nil || a.loose > largest.loose || a.loose == largest.loose && name < who {
@@ -134,12 +150,12 @@ func (s *Store) victim(owner string, need int64) *file {
 		return nil
 	}
 	if own := s.owners[owner]; own != nil && own.loose+need > max(s.CapBytes/greedy, largest.loose) {
-		return own.oldest()
+		return s.oldest(own)
 	}
-	return largest.oldest()
+	return s.oldest(largest)
 }
 
 func (s *Store) noRoom(need int64) error {
 	return fmt.Errorf("%w: %s may hold %d bytes, %d are in use and %d more are needed: raise the cap",
-		ErrFull, s.Dir, s.CapBytes, s.used, need)
+		ErrFull, s.place(), s.CapBytes, s.used, need)
 }

@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"cmp"
+	"context"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -11,11 +12,18 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// scan enters what is in the folder, in the order of last use. All names in it are on the disk afterwards: who was
-// killed may have made some that are not yet.
+// scan enters the artifacts, and the parts of uploads in the folder, in the order of last use. All names in the folder
+// are on the disk afterwards: who was killed may have made some that are not yet.
 func (s *Store) scan() error {
 	var found []*file
-	err := filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
+	err := s.blobs.List(context.Background(), func(b Blob) error {
+		found = append(found, fileOf(b))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = filepath.WalkDir(s.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -47,20 +55,15 @@ func (s *Store) scan() error {
 	return nil
 }
 
-// found is what a file in the folder is. An upload that was under way when the process ended is removed: how much of
-// it is on the disk is not known.
+// found is the part of an upload that a file in the folder is; nil when it is none. An upload that was under way when
+// the process ended is removed: how much of it is on the disk is not known.
 func (s *Store) found(path string, info fs.FileInfo) *file {
-	f := &file{path: path, sizeBytes: info.Size(), used: info.ModTime(), stamp: info.ModTime()}
 	name := info.Name()
-	if records.ValidDigest(name) {
-		f.digest = name
-		f.recall()
-		return f
-	}
 	if digest, owner, number, is := partName(name); is {
 		s.number = max(s.number, number)
-		f.digest, f.owner, f.upload = digest, owner, &upload{}
-		return f
+		return &file{
+			path: path, sizeBytes: info.Size(), used: info.ModTime(), digest: digest, owner: owner, upload: &upload{},
+		}
 	}
 	if strings.HasSuffix(name, uploadSuffix) || strings.HasSuffix(name, partSuffix) {
 		s.remove(path)
@@ -82,6 +85,9 @@ func partName(name string) (digest, owner string, number uint64, is bool) {
 // enter counts what was found. Artifacts that were never checked are the first to be.
 func (s *Store) enter(f *file) {
 	if f.upload == nil {
+		if other := s.files[f.digest]; other != nil { // by another name, and not used as late
+			s.forget(other)
+		}
 		s.add(f)
 		s.dropParts(f.digest)
 		return

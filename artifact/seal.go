@@ -5,17 +5,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 )
 
 // end settles an upload that ended with an error, or none.
 func (s *Store) end(u *upload, err error) error {
-	var broken *brokenError
-	switch {
-	case err == nil:
+	if err == nil {
 		err = s.seal(u)
-	case (errors.As(err, &broken) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0: // it may go on
+	}
+	var broken *brokenError
+	if (errors.As(err, &broken) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0 { // it may go on
 		s.keep(u)
 		return err
 	}
@@ -35,9 +34,9 @@ func (s *Store) keep(u *upload) {
 	if u.out != nil { // more came than there was
 		err = errors.Join(u.out.Sync(), u.out.Close())
 		u.out = nil
-		if err == nil {
-			err = s.FS.Rename(u.path, u.name(partSuffix))
-		}
+	}
+	if name := u.name(partSuffix); err == nil && name != u.path {
+		err = s.FS.Rename(u.path, name)
 	}
 	if err != nil {
 		s.Logger.Warn("an upload that broke off cannot be resumed", "artifact", u.digest, "error", err)
@@ -75,20 +74,22 @@ func (s *Store) seal(u *upload) error {
 	if hex.EncodeToString(u.sum.Sum(nil)) != u.digest {
 		return ErrDigest
 	}
-	ended, err := s.beginSealing(u.digest)
+	ended, err := s.beginSealing(u.call, u.digest)
 	if err != nil {
 		return err
 	}
 	defer ended()
-	if err := s.settle(u); err != nil {
+	b, err := s.settle(u)
+	if err != nil {
 		return s.full(err)
 	}
-	f := &file{
-		digest: u.digest, owner: u.owner, path: u.path, sizeBytes: u.sizeBytes,
-		used: s.Now(), checked: u.checked, stamp: modified(u.path),
-	}
+	f := fileOf(b)
+	f.used = s.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.shared {
+		s.remove(u.path)
+	}
 	s.forget(&u.file)
 	close(u.done)
 	s.add(f)
@@ -98,11 +99,13 @@ func (s *Store) seal(u *upload) error {
 
 // beginSealing has the caller be the only one who gives an artifact its name, until ended is called. errStored when
 // another has.
-func (s *Store) beginSealing(digest string) (ended func(), err error) {
+func (s *Store) beginSealing(ctx context.Context, digest string) (ended func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.sealing[digest] != nil {
-		_ = s.waitUnlocked(context.Background(), s.sealing[digest]) // as long as the disk takes
+		if err := s.waitUnlocked(ctx, s.sealing[digest]); err != nil {
+			return nil, &brokenError{err}
+		}
 	}
 	if s.files[digest] != nil {
 		return nil, errStored
@@ -118,25 +121,28 @@ func (s *Store) beginSealing(digest string) (ended func(), err error) {
 }
 
 // settle brings bytes and name to the disk. After an error of any of the steps the file is of no use: the next sync
-// of the same bytes may succeed although they were lost.
-func (s *Store) settle(u *upload) error {
+// of the same bytes may succeed although they were lost. What a server did not take, though, it may take later.
+func (s *Store) settle(u *upload) (Blob, error) {
 	// gofail: var beforeArtifactSync struct{}
 	// gofail: var failedArtifactSync string
-	// return errors.Join(errors.New(failedArtifactSync), u.out.(interface{ Truncate(int64) error }).Truncate(0))
+	// return Blob{}, errors.Join(errors.New(failedArtifactSync), u.out.(interface{ Truncate(int64) error }).Truncate(0))
 	err := errors.Join(u.out.Sync(), u.out.Close())
 	u.out = nil
 	if err != nil {
-		return err
+		return Blob{}, err
 	}
-	u.checked = s.Now()
-	u.remember()
-	// gofail: var beforeArtifactRename struct{}
-	if err := s.FS.Rename(u.path, s.path(u.digest)); err != nil {
-		return err
+	b := u.blob()
+	b.Checked = s.Now()
+	b.Used = b.Checked
+	// A server may take longer than a call: who calls again finds it done.
+	b, err = s.blobs.Put(context.WithoutCancel(u.call), b, u.path)
+	switch {
+	case err != nil && s.shared:
+		err = &brokenError{err}
+	case err != nil:
+		u.path = b.Name // whichever it has by now
 	}
-	u.path = s.path(u.digest)
-	// gofail: var afterArtifactRename struct{}
-	return s.FS.SyncDir(filepath.Dir(u.path))
+	return b, err
 }
 
 // makeDir makes a folder of the store, so that it outlives a power cut.

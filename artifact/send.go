@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 
 // Send reads an artifact from an offset on, which send gets in pieces. From the beginning on it is checked on the
 // way, and the last piece comes only when all of it is right. ErrDamaged when it is not; it is set aside then.
-func (s *Store) Send(digest string, offset int64, send func([]byte) error) error {
-	f, release, err := s.use(digest)
+func (s *Store) Send(ctx context.Context, digest string, offset int64, send func([]byte) error) error {
+	f, release, err := s.use(ctx, digest)
 	if err != nil {
 		return err
 	}
@@ -20,21 +21,18 @@ func (s *Store) Send(digest string, offset int64, send func([]byte) error) error
 	if offset < 0 || offset > f.sizeBytes {
 		return fmt.Errorf("%w: artifact %s has %d bytes, none at %d", ErrSize, digest, f.sizeBytes, offset)
 	}
-	if err := s.send(f, offset, send); err != nil {
+	if err := s.send(ctx, f, offset, send); err != nil {
 		return s.judge(f, err)
 	}
 	return nil
 }
 
-func (s *Store) send(f *file, offset int64, send func([]byte) error) error {
-	src, err := s.FS.Open(f.path)
+func (s *Store) send(ctx context.Context, f *file, offset int64, send func([]byte) error) error {
+	src, err := s.read(ctx, f, offset)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	if _, err := src.Seek(offset, io.SeekStart); err != nil {
-		return err
-	}
 	sum := sha256.New()
 	buf := make([]byte, wire.PieceBytes)
 	for at := offset; ; {

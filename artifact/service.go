@@ -70,7 +70,7 @@ func (s *Service) UploadArtifact(stream grpc.ClientStreamingServer[tilthv1.Uploa
 
 // DownloadArtifact implements tilthv1.ArtifactServiceServer.
 func (s *Service) DownloadArtifact(req *tilthv1.DownloadArtifactRequest, stream grpc.ServerStreamingServer[tilthv1.DownloadArtifactResponse]) error {
-	err := s.store.Send(req.GetDigest(), int64(req.GetOffset()), func(b []byte) error {
+	err := s.store.Send(stream.Context(), req.GetDigest(), int64(req.GetOffset()), func(b []byte) error {
 		return stream.Send(&tilthv1.DownloadArtifactResponse{Data: b})
 	})
 	if err != nil {
@@ -104,6 +104,8 @@ func wireError(err error) error {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%v: try again when some have ended", err)
+	case errors.Is(err, ErrAway): // which, and why, is for the log
+		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%v: try again later", ErrAway)
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest), errors.Is(err, syscall.EIO): // worth a new beginning
 		code = codes.DataLoss
 	case errors.Is(err, ErrNotFound):

@@ -22,7 +22,7 @@ const (
 
 // Stats are the contents of a store, and its activity since it was opened.
 type Stats struct {
-	// Files are the artifacts; Uploads what is unfinished, under way or broken off.
+	// Files are the artifacts that are known; Uploads what is unfinished, under way or broken off.
 	Files, Uploads int
 	// UsedBytes is the room of both, UnfinishedBytes that of the latter.
 	UsedBytes, UnfinishedBytes int64
@@ -35,6 +35,8 @@ type Stats struct {
 	// OldestCheck is when the artifact was checked that was checked longest ago: when the store was opened where it
 	// is not known, now where there are none.
 	OldestCheck time.Time
+	// Away says that the server of an object store did not do what it was asked when it was asked last.
+	Away bool
 }
 
 func newStats() Stats {
@@ -68,8 +70,9 @@ func (s *Store) Stats() Stats {
 		out.UnfinishedBytes += a.unfinished
 	}
 	out.OldestCheck = s.Now()
-	for _, f := range s.files {
-		if at := later(f.checked, s.opened); at.Before(out.OldestCheck) {
+	out.Away = s.away != nil
+	for digest, f := range s.files {
+		if at := later(f.checked, s.opened); at.Before(out.OldestCheck) && s.mine(digest) {
 			out.OldestCheck = at
 		}
 	}

@@ -2,6 +2,7 @@ package artifact
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,8 @@ var (
 	// ErrDamaged is returned when a stored artifact no longer has its bytes. It is set aside: later calls do not find
 	// it.
 	ErrDamaged = errors.New("artifact is damaged")
+	// ErrAway is returned while the server of an object store does not do what it is asked.
+	ErrAway = errors.New("the object store of artifacts is away")
 )
 
 // Defaults of Options.
@@ -40,8 +43,12 @@ const (
 
 // Options configure a store.
 type Options struct {
-	// Dir holds the files; it is created.
+	// Dir holds the files; it is created. With Blobs it holds only what is unfinished.
 	Dir string
+	// Blobs keep the artifacts, which other stores may use, too; nil = Dir does, for this store alone.
+	Blobs Blobs
+	// Part is what this store drops and checks of what Blobs keep.
+	Part Part
 	// CapBytes bounds the room that files take (see roomOf); 0 = DefaultCapBytes.
 	CapBytes int64
 	// Uploads bounds the unfinished uploads of one identity, under way or broken off; 0 = DefaultUploads.
@@ -65,8 +72,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Share are the options of one of n stores of a process, which have the room, and the work of checking, together.
-func (o Options) Share(n int) Options {
+// Share are the options of one of n stores that have the room, and the work of checking, together.
+func (o Options) Share(index, n int) Options {
+	o.Part = Part{index, n}
 	o.CapBytes = cmp.Or(o.CapBytes, DefaultCapBytes) / int64(n)
 	o.UploadBytes /= int64(n)
 	o.ScrubBytes /= int64(n)
@@ -93,10 +101,12 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Store is a folder of files named by their sha256, within a bounded room. A file appears whole or not at all; parts
-// of unfinished uploads are kept aside to be resumed. Its methods may be called from many goroutines.
+// Store is files named by their sha256, within a bounded room. A file appears whole or not at all; parts of unfinished
+// uploads are kept aside to be resumed. Its methods may be called from many goroutines.
 type Store struct {
 	Options
+	blobs  Blobs
+	shared bool // with other stores; see shared.go
 
 	mu      sync.Mutex
 	files   map[string]*file     // artifacts, by digest
@@ -110,6 +120,8 @@ type Store struct {
 	opened  time.Time
 	// What is being named or checked, by digest; closed at the end.
 	sealing, checking map[string]chan struct{}
+	doomed            map[string]Blob // shared, by name: to be removed
+	away              error           // why what is shared cannot be reached
 }
 
 // Open opens the store in a folder.
@@ -118,7 +130,11 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		Options: opts, files: map[string]*file{}, uploads: map[string][]*upload{}, owners: map[string]*account{},
 		pins: map[string]int{}, folders: map[string]bool{}, stats: newStats(), opened: opts.Now(),
-		sealing: map[string]chan struct{}{}, checking: map[string]chan struct{}{},
+		sealing: map[string]chan struct{}{}, checking: map[string]chan struct{}{}, doomed: map[string]Blob{},
+		blobs: opts.Blobs, shared: opts.Blobs != nil,
+	}
+	if !s.shared {
+		s.blobs = folder{s.Dir, s.FS}
 	}
 	if err := disk.MakeFolder(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open artifact store: %w", err)
@@ -134,11 +150,12 @@ func Open(opts Options) (*Store, error) {
 
 func (s *Store) path(digest string) string { return filepath.Join(s.Dir, digest[:2], digest) }
 
-// Stat says whether an artifact is there, and how many bytes it has. It does not look at them; see Confirm.
+// Stat says whether an artifact is there, and how many bytes it has. It does not look at them; see Confirm. What
+// others may drop counts as there while that is too early for them.
 func (s *Store) Stat(digest string) (complete bool, sizeBytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.files[digest]; f != nil {
+	if f := s.files[digest]; f != nil && s.relied(f) {
 		return true, f.sizeBytes
 	}
 	return false, 0
@@ -176,26 +193,32 @@ func (s *Store) Unpin(digests ...string) {
 	}
 }
 
-// Use returns the path of an artifact, which stays until release is called. The file must not be written.
+// Use returns the path of an artifact in Dir, which stays until release is called. The file must not be written.
 func (s *Store) Use(digest string) (path string, release func(), err error) {
-	f, release, err := s.use(digest)
+	f, release, err := s.use(context.Background(), digest)
 	if err != nil {
 		return "", nil, err
 	}
 	return f.path, release, nil
 }
 
-func (s *Store) use(digest string) (f *file, release func(), err error) {
+func (s *Store) use(ctx context.Context, digest string) (f *file, release func(), err error) {
+	if _, err := s.lookUp(ctx, digest); err != nil {
+		return nil, nil, err
+	}
 	s.mu.Lock()
 	if f = s.files[digest]; f == nil {
 		s.mu.Unlock()
 		return nil, nil, fmt.Errorf("%w: %s", ErrNotFound, digest)
 	}
 	s.pin(digest)
-	stamp := f.stamp
 	s.mu.Unlock()
-	s.touch(f, stamp)
-	return f, sync.OnceFunc(func() { s.Unpin(digest) }), nil
+	release = sync.OnceFunc(func() { s.Unpin(digest) })
+	if err := s.touch(ctx, f); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return f, release, nil
 }
 
 // UsedBytes returns the room that is taken, parts included.

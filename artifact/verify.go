@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"syscall"
-
-	"github.com/tilth-dev/tilth/records"
 )
 
 // Verified is what Verify found.
@@ -19,23 +16,23 @@ type Verified struct {
 	Damaged []string
 }
 
-// Verify reads all artifacts in a store's folder and compares them with their digests. A store may be open on it
+// Verify reads all artifacts that a store keeps, and compares them with their digests. A store may be open on them
 // meanwhile: what it drops is passed over. Nothing is changed.
-func Verify(ctx context.Context, dir string) (Verified, error) {
+func Verify(ctx context.Context, blobs Blobs) (Verified, error) {
 	var v Verified
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !records.ValidDigest(d.Name()) {
-			return err
+	err := blobs.List(ctx, func(b Blob) error {
+		src, err := blobs.Open(ctx, b, 0)
+		if err == nil {
+			err = readWhole(src, b.Digest, func(b []byte) error {
+				v.Bytes += int64(len(b))
+				return context.Cause(ctx)
+			})
 		}
-		err = readWhole(OS{}, path, d.Name(), func(b []byte) error {
-			v.Bytes += int64(len(b))
-			return context.Cause(ctx)
-		})
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case errors.Is(err, ErrDamaged), errors.Is(err, syscall.EIO):
-			v.Damaged = append(v.Damaged, d.Name())
+			v.Damaged = append(v.Damaged, b.Digest)
 		case err != nil:
 			return err
 		}
@@ -43,7 +40,7 @@ func Verify(ctx context.Context, dir string) (Verified, error) {
 		return nil
 	})
 	if err != nil {
-		return v, fmt.Errorf("verify artifacts in %s: %w", dir, err)
+		return v, fmt.Errorf("verify artifacts: %w", err)
 	}
 	return v, nil
 }

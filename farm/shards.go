@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
@@ -153,7 +154,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, records.ErrTakenOver):
 			log.Warn("another tracker has the shard now", "error", err)
-		case !opened || !errors.Is(err, records.ErrAway) && !standsBy(err):
+		case !opened || !errors.Is(err, records.ErrAway) && !errors.Is(err, artifact.ErrAway) && !standsBy(err):
 			return err
 		default:
 			log.Warn("the shard cannot be opened, trying again", "error", err)
@@ -175,7 +176,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 	c.Store, c.Security, c.Shard = store, s.security, tracker.Shard{Index: shard, Count: s.cfg.Shards}
 	c.Logger = c.Logger.With("shard", shard)
 	c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)
-	c.Artifacts = c.Artifacts.Share(s.cfg.Shards)
+	c.Artifacts = c.Artifacts.Share(shard, s.cfg.Shards)
 	if shard > 0 {
 		c.ArtifactsDir += "-" + strconv.Itoa(shard)
 	}

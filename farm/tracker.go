@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/artifact/objects"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
@@ -30,6 +31,8 @@ type TrackerConfig struct {
 	Shards int
 	// Records is the records file, where the store keeps one; ArtifactsDir the folder of the artifacts.
 	Records, ArtifactsDir string
+	// ObjectStore is the address of one for the artifacts; see objects.ParseAddress. Empty = they are in ArtifactsDir.
+	ObjectStore string
 	// Listen is where gRPC is served: host:port or unix:PATH.
 	Listen string
 	// Advertise is where other trackers of the store's shards reach this one; empty = at Listen, and if that names no
@@ -72,6 +75,11 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	if err != nil {
 		return fmt.Errorf("tracker: %w", err)
 	}
+	if cfg.ObjectStore != "" {
+		if cfg.Artifacts.Blobs, err = openObjects(ctx, cfg.ObjectStore); err != nil {
+			return fmt.Errorf("tracker: %w", err)
+		}
+	}
 	life, end := context.WithCancel(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() { limitMemory(life) })
@@ -88,6 +96,19 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	end()
 	memory.Wait()
 	return err
+}
+
+// openObjects returns an object store that does what it is asked.
+func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
+	a, err := objects.ParseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := objects.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	return bucket, bucket.Ready(ctx)
 }
 
 // serveOnce opens the store and serves, until ctx ends, the disk fails, or another tracker takes the store over.

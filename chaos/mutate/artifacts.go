@@ -50,7 +50,7 @@ var artifacts = in("artifact", []mutation{
 	},
 	{
 		name: "a file of which a sync failed is believed", file: "seal.go",
-		from: "\tu.out = nil\n\tif err != nil {\n\t\treturn err\n\t}\n\tu.checked", to: "\tu.out = nil\n\t_ = err\n\tu.checked",
+		from: "\tu.out = nil\n\tif err != nil {\n\t\treturn Blob{}, err\n\t}\n\tb :=", to: "\tu.out = nil\n\t_ = err\n\tb :=",
 		test: "TestAFailedSyncEndsTheFilesLife",
 	},
 	{
@@ -59,8 +59,8 @@ var artifacts = in("artifact", []mutation{
 		test: "TestAFailedSyncEndsTheFilesLife",
 	},
 	{
-		name: "a name need not be on the disk", file: "seal.go",
-		from: "return s.FS.SyncDir(filepath.Dir(u.path))", to: "_ = filepath.Dir(u.path)\n\treturn nil",
+		name: "a name need not be on the disk", file: "folder.go",
+		from: "return b, f.fs.SyncDir(filepath.Dir(b.Name))", to: "return b, nil",
 		test: "TestAnArtifactOutlivesAPowerCutOnceItIsStored",
 	},
 	{
@@ -75,12 +75,12 @@ var artifacts = in("artifact", []mutation{
 	},
 	{
 		name: "what somebody wrote to is believed", file: "check.go",
-		from: "|| !modified(f.path).Equal(stamp)", to: "|| modified(f.path).Before(stamp)",
+		from: "|| !s.blobs.Written(b).Equal(b.Used)", to: "|| s.blobs.Written(b).Before(b.Used)",
 		test: "TestWhatSomebodyWroteToIsReadBeforeItIsBelieved",
 	},
 	{
 		name: "what was whole once is whole", file: "check.go",
-		from: "s.Now().Sub(checked) >= trust ||", to: "s.Now().Sub(checked) >= 1000*trust ||",
+		from: "s.Now().Sub(b.Checked) >= trust ||", to: "s.Now().Sub(b.Checked) >= 1000*trust ||",
 		test: "TestAFlippedBitIsMendedByUploadingAgain",
 	},
 	{

@@ -7,15 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/artifact/objects"
 )
 
 // artifactFlags bound what a tracker stores of artifacts.
 type artifactFlags struct {
+	address                            string
 	space, uploads, uploadSpace, scrub int
 	keep                               time.Duration
 }
 
 func (f *artifactFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.address, "artifacts", "", "`address` of an object store for artifacts, which trackers may share: s3://BUCKET/PREFIX?endpoint=URL&region=REGION (default in --data)")
 	c.Flags().IntVar(&f.space, "artifact-space", artifact.DefaultCapBytes/mib, "MiB of artifacts; the least recently used are evicted first")
 	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until space is needed)")
 	c.Flags().IntVar(&f.uploads, "max-uploads", artifact.DefaultUploads, "unfinished uploads that an identity may have")
@@ -24,6 +27,11 @@ func (f *artifactFlags) add(c *cobra.Command) {
 }
 
 func (f *artifactFlags) check() error {
+	if f.address != "" {
+		if _, err := objects.ParseAddress(f.address); err != nil {
+			return usagef("--artifacts: %v", err)
+		}
+	}
 	switch {
 	case f.space < 1 || f.space > math.MaxInt32:
 		return usagef("--artifact-space %d: want at least 1 MiB", f.space)

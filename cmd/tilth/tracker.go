@@ -50,10 +50,14 @@ Jobs and records are in a file of --data, or in the database that --store names.
 password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD, as for PostgreSQL's own
 programs. One tracker at a time has a database; others stand by, and one of them takes
 over within five seconds when that one fails. With --shards, trackers share a database
-and serve side by side, and take over from each other. Artifacts stay in --data.`,
+and serve side by side, and take over from each other. Artifacts are in --data, or in
+the object store that --artifacts names, which trackers of a database share. Its
+credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials or
+the machine's role.`,
 		Example: `  tilth tracker
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --store postgres://tilth@db.example.com/tilth
+  tilth tracker --store postgres://tilth@db/tilth --artifacts 's3://tilth/farm1?region=eu-central-1'
   tilth tracker --config tracker.yaml --config-check
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --oidc issuer=https://sso.example.com,audience=tilth --oidc-role ml-team=client`,
@@ -142,8 +146,8 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
-		Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(), Shares: shares, Keep: keep, Logger: logger,
-		Security: security, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
+		ObjectStore: f.artifacts.address, Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(),
+		Shares: shares, Keep: keep, Logger: logger, Security: security, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		Ready: func(rpc, web net.Addr) {
 			logger.Info("tracker serves", "grpc", rpc, "http", web, "data", dir, "tls", f.security.cert != "",
 				"callers", f.security.callers())

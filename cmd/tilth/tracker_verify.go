@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/artifact/objects"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
@@ -24,18 +25,19 @@ that. It checks artifacts that are used by itself, and the rest in the backgroun
 artifacts/damaged, and has them built again.`
 
 func newTrackerVerify(a *app) *cobra.Command {
-	var data string
+	var data, address string
 	c := &cobra.Command{
 		Use: "verify", Short: "Check a tracker's artifacts and records on its disk", Long: trackerVerifyLong,
 		Example: "  tilth tracker verify --data /var/lib/tilth/tracker", Args: cobra.NoArgs,
 	}
+	c.Flags().StringVar(&address, "artifacts", "", "`address` of the tracker's object store; see tilth tracker (default the artifacts in --data)")
 	c.Flags().StringVar(&data, "data", "", "the tracker's `folder` (default $XDG_DATA_HOME/tilth/tracker)")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		dir, err := orDefault(data, "tracker")
 		if err != nil {
 			return err
 		}
-		err = a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"))
+		err = a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"), address)
 		if errors.Is(err, fs.ErrNotExist) {
 			return err // it is no tracker's folder
 		}
@@ -56,8 +58,19 @@ func (a *app) verifyRecords(ctx context.Context, path string) error {
 	return errors.Join(showReport(a.stdout, path, report), report.Failure(path))
 }
 
-func (a *app) verifyArtifacts(ctx context.Context, dir string) error {
-	v, err := artifact.Verify(ctx, dir)
+func (a *app) verifyArtifacts(ctx context.Context, dir, address string) error {
+	blobs, where := artifact.Folder(dir), dir
+	if address != "" {
+		at, err := objects.ParseAddress(address)
+		if err != nil {
+			return usagef("--artifacts: %v", err)
+		}
+		if blobs, err = objects.Open(at); err != nil {
+			return err
+		}
+		where = at.String()
+	}
+	v, err := artifact.Verify(ctx, blobs)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: name the tracker's folder with --data", err)
 	}
@@ -73,7 +86,7 @@ func (a *app) verifyArtifacts(ctx context.Context, dir string) error {
 		return err
 	}
 	if n := len(v.Damaged); n > 0 {
-		return fmt.Errorf("%d of %d artifacts in %s are damaged: start the tracker, which replaces what is needed, and check the disk", n, v.Files, dir)
+		return fmt.Errorf("%d of %d artifacts in %s are damaged: start the tracker, which replaces what is needed, and check the disk", n, v.Files, where)
 	}
 	return nil
 }

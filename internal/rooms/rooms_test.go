@@ -36,6 +36,7 @@ var rooms = []struct {
 	{"records/storetest", []string{"proto", "records"}},
 	{"records/registry", []string{"records", "records/bolt", "records/postgres", "records/memory"}},
 	{"artifact", []string{"proto", "internal", "records"}},
+	{"artifact/objects", []string{"records", "artifact"}},
 	{"agent", []string{"proto", "internal"}},
 	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},
 	{"builder", []string{"proto", "internal", "compiler", "agent"}},
@@ -56,8 +57,8 @@ var rooms = []struct {
 	}},
 	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
 	{"farm", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "agent", "tuner", "builder",
-		"runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
+		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "artifact/objects", "agent", "tuner",
+		"builder", "runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
 	}},
 	{"bench", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "artifact", "agent", "tuner", "builder",

@@ -41,6 +41,9 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if e.away() {
 		return records.ErrAway
 	}
+	if err := e.artifacts.Away(); err != nil {
+		return err
+	}
 	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // which waits for all that is before it
 		return fmt.Errorf("the records file is not written: %w", err)
 	}

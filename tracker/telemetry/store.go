@@ -11,7 +11,7 @@ type storeCollector struct {
 	from                            Sources
 	size, reusable, artifacts, free *prometheus.Desc
 	damaged                         *prometheus.Desc // rows of the records file
-	away                            *prometheus.Desc // the database
+	away, artifactsAway             *prometheus.Desc // the database, and the object store
 	// Of the artifacts.
 	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
 }
@@ -21,30 +21,39 @@ func newStoreCollector(from Sources) *storeCollector {
 		return prometheus.NewDesc("tilth_tracker_"+name, help, labels, nil)
 	}
 	return &storeCollector{
-		from:       from,
-		size:       desc("store_size_bytes", "Size of the records file."),
-		reusable:   desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
-		damaged:    desc("store_damaged_rows_total", "Rows of the records file that were found damaged."),
-		away:       desc("store_away", "1 while the server of the records' database is away."),
-		artifacts:  desc("artifacts_size_bytes", "Room that the artifacts take, unfinished uploads included."),
-		files:      desc("artifacts_files", "Artifacts that are stored."),
-		uploads:    desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
-		unfinished: desc("artifacts_unfinished_bytes", "Room that unfinished uploads take."),
-		dropped:    desc("artifacts_dropped_total", "Artifacts, and parts of uploads, that were dropped, by why.", "reason"),
-		refused:    desc("artifacts_refused_total", "Uploads that were refused, for want of room or for others of the same identity.", "reason"),
-		checked:    desc("artifacts_checked_bytes_total", "Bytes of artifacts that were read and compared with their digests."),
-		unchecked:  desc("artifacts_unchecked_seconds", "Time since the artifact was checked that was checked longest ago."),
-		free:       desc("disk_free_bytes", "Room on the disk of the records file or of the artifacts, the lesser of the two."),
+		from:          from,
+		size:          desc("store_size_bytes", "Size of the records file."),
+		reusable:      desc("store_reusable_bytes", "Part of the records file that is used again before it grows."),
+		damaged:       desc("store_damaged_rows_total", "Rows of the records file that were found damaged."),
+		away:          desc("store_away", "1 while the server of the records' database is away."),
+		artifactsAway: desc("artifacts_away", "1 while the object store of artifacts is away."),
+		artifacts:     desc("artifacts_size_bytes", "Room that the artifacts take, unfinished uploads included."),
+		files:         desc("artifacts_files", "Artifacts that are stored."),
+		uploads:       desc("artifacts_uploads", "Uploads that are unfinished, under way or broken off."),
+		unfinished:    desc("artifacts_unfinished_bytes", "Room that unfinished uploads take."),
+		dropped:       desc("artifacts_dropped_total", "Artifacts, and parts of uploads, that were dropped, by why.", "reason"),
+		refused:       desc("artifacts_refused_total", "Uploads that were refused, for want of room or for others of the same identity.", "reason"),
+		checked:       desc("artifacts_checked_bytes_total", "Bytes of artifacts that were read and compared with their digests."),
+		unchecked:     desc("artifacts_unchecked_seconds", "Time since the artifact was checked that was checked longest ago."),
+		free:          desc("disk_free_bytes", "Room on the disk of the records file or of the artifacts, the lesser of the two."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		s.size, s.reusable, s.damaged, s.away, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
+		s.size, s.reusable, s.damaged, s.away, s.artifactsAway, s.artifacts, s.files, s.uploads, s.unfinished, s.dropped, s.refused, s.checked, s.unchecked, s.free,
 	} {
 		ch <- d
 	}
+}
+
+// flag is a gauge of what is so or not.
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Collect implements prometheus.Collector.
@@ -57,12 +66,10 @@ func (s *storeCollector) Collect(ch chan<- prometheus.Metric) {
 		tell(s.reusable, prometheus.GaugeValue, float64(file.FreeBytes()))
 		tell(s.damaged, prometheus.CounterValue, float64(file.Damaged()))
 	}
-	away := 0.0
-	if remote := s.from.Remote; remote != nil && remote.Away() != nil {
-		away = 1
-	}
-	tell(s.away, prometheus.GaugeValue, away)
+	remote := s.from.Remote
+	tell(s.away, prometheus.GaugeValue, flag(remote != nil && remote.Away() != nil))
 	stats := s.from.Artifacts()
+	tell(s.artifactsAway, prometheus.GaugeValue, flag(stats.Away))
 	tell(s.artifacts, prometheus.GaugeValue, float64(stats.UsedBytes))
 	tell(s.files, prometheus.GaugeValue, float64(stats.Files))
 	tell(s.uploads, prometheus.GaugeValue, float64(stats.Uploads))

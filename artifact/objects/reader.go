@@ -1,0 +1,40 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// reader reads an object. Whatever breaks it off is told from its end.
+type reader struct {
+	ctx    context.Context // of who reads
+	bucket *Bucket
+	digest string
+	body   io.ReadCloser
+	cancel context.CancelFunc
+	stall  *time.Timer // cancels when nothing comes
+}
+
+func newReader(ctx context.Context, b *Bucket, digest string, body io.ReadCloser, cancel context.CancelFunc) *reader {
+	stall := time.AfterFunc(answerWithin, cancel)
+	stall.Stop()
+	return &reader{ctx, b, digest, body, cancel, stall}
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	r.stall.Reset(answerWithin)
+	n, err := r.body.Read(p)
+	r.stall.Stop()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.bucket.fault(r.ctx, "read artifact "+r.digest, err)
+	}
+	return n, err
+}
+
+func (r *reader) Close() error {
+	r.stall.Stop()
+	r.cancel()
+	return r.body.Close()
+}

@@ -1,0 +1,315 @@
+package objects_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/artifact/objects"
+	"github.com/tilth-dev/tilth/testkit/s3server"
+)
+
+// pair is two stores of trackers that share a bucket, with a clock for both.
+func pair(t *testing.T, opts artifact.Options) (a, b *store, k keeper, c *clock) {
+	k, c = bucketKeeper(t, commonServer(t)), &clock{}
+	both := [2]*store{}
+	for i := range both {
+		at := k.options(t)
+		opts.Dir, opts.Blobs, opts.Now, opts.Part = at.Dir, at.Blobs, c.now, artifact.Part{Index: i, Count: 2}
+		both[i] = run(t, opts)
+	}
+	return both[0], both[1], k, c
+}
+
+// contentOf is one whose artifact a part has.
+func contentOf(part int, name string) string {
+	for n := 0; ; n++ {
+		content := fmt.Sprint(name, n)
+		if (artifact.Part{Index: part, Count: 2}).Has(digestOf(content)) {
+			return content
+		}
+	}
+}
+
+func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
+	a, b, k, _ := pair(t, artifact.Options{})
+	for part := range 2 {
+		content := contentOf(part, "x")
+		put(t, a.Store, "ana", content)
+		if got, err := get(b.Store, content, 0); got != content || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+		put(t, b.Store, "ben", content) // reads nothing, and stores nothing
+		if k.path(digestOf(content)) == "" {
+			t.Error("it is not there")
+		}
+		if there, size := b.Stat(digestOf(content)); !there || size != int64(len(content)) {
+			t.Errorf("there %v, of %d bytes", there, size)
+		}
+	}
+	if a.UsedBytes() != unit {
+		t.Errorf("the first counts %d bytes, want those of its part", a.UsedBytes())
+	}
+}
+
+// TestASweepDropsNothingThatAnotherTrackerUses has a tracker drop artifacts of its part by what it knew of them before
+// another one, which needs one of them for a day and uses a second one, told of that.
+func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
+	k, ours, others := bucketKeeper(t, commonServer(t)), &clock{}, &clock{}
+	needed, used, unused := contentOf(0, "needed"), contentOf(0, "used"), contentOf(0, "unused")
+	opts := k.options(t)
+	opts.Now, opts.Part = others.now, artifact.Part{Index: 1, Count: 2}
+	b := run(t, opts, needed)
+	put(t, b.Store, "ana", needed, used, unused)
+
+	opts = k.options(t)
+	opts.Now, opts.Keep = ours.now, 24*time.Hour
+	a, err := artifact.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := k.path(digestOf(needed))
+	others.forward(25 * time.Hour)
+	eventually(t, "renewed", func() bool { _, err := os.Stat(former); return err != nil })
+	if !has(t, b.Store, used) {
+		t.Fatal("it is gone already")
+	}
+	ours.forward(25 * time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.Run(ctx) // once, and removes nothing yet
+	if n := a.Stats().Dropped["unused"]; n != 3 {
+		t.Fatalf("%d were judged unused by what is known, want all", n)
+	}
+	ours.forward(-25 * time.Hour) // by which the server's times are right again
+	runOpen(t, a)
+	gone := k.path(digestOf(unused))
+	eventually(t, "removed", func() bool { _, err := os.Stat(gone); return err != nil })
+	for _, content := range []string{needed, used} {
+		if got, err := get(b.Store, content, 0); got != content || err != nil {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}
+
+// TestAUseWinsAgainstARemoval has a tracker use what another one has judged unused, at any moment of its removal.
+func TestAUseWinsAgainstARemoval(t *testing.T) {
+	server := commonServer(t)
+	blobs := bucket(t, server, newBucket(t, server))
+	for n := range 20 {
+		path := filepath.Join(t.TempDir(), "f")
+		content := fmt.Sprint("content", n)
+		write(t, path, content)
+		old, err := blobs.Put(t.Context(), artifact.Blob{Digest: digestOf(content), Owner: "o", SizeBytes: int64(len(content)), Used: time.Now()}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := blobs.Remove(t.Context(), old); err != nil {
+				t.Error(err)
+			}
+		})
+		touched, err := blobs.Touch(t.Context(), old, time.Now())
+		both.Wait()
+		found, missing := blobs.Find(t.Context(), old.Digest)
+		if err == nil && (missing != nil || found.Name != touched.Name) || err != nil && missing == nil {
+			t.Errorf("the use ended with %v, and then %+v is found, %v", err, found, missing)
+		}
+	}
+}
+
+func TestTrackersThatUseOneArtifactAtOnceLeaveIt(t *testing.T) {
+	a, b, _, c := pair(t, artifact.Options{})
+	put(t, a.Store, "ana", "hello")
+	for range 5 {
+		c.forward(20 * time.Minute)
+		var users sync.WaitGroup
+		for _, s := range []*store{a, b, a, b} {
+			users.Go(func() {
+				if got, err := get(s.Store, "hello", 0); got != "hello" || err != nil {
+					t.Errorf("got %q, %v", got, err)
+				}
+			})
+		}
+		users.Wait()
+	}
+}
+
+// TestAnArtifactMayBeReliedOnWhileItIsFreshOnly, since another may drop it afterwards.
+func TestAnArtifactMayBeReliedOnWhileItIsFreshOnly(t *testing.T) {
+	a, _, _, c := pair(t, artifact.Options{})
+	put(t, a.Store, "ana", "hello")
+	there := func() bool { there, _ := a.Stat(digestOf("hello")); return there }
+	if !there() {
+		t.Error("what was just stored is not there")
+	}
+	c.forward(16 * time.Minute)
+	if there() {
+		t.Error("what was not used for long is there")
+	}
+	if !has(t, a.Store, "hello") || !there() {
+		t.Error("what was just asked for is not there")
+	}
+}
+
+func TestListsOfManyPagesAreWhole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("puts more than a thousand objects")
+	}
+	server := commonServer(t)
+	blobs := bucket(t, server, newBucket(t, server))
+	path := filepath.Join(t.TempDir(), "f")
+	write(t, path, "x")
+	const objects = 1050 // a page is a thousand
+	numbers := make(chan int)
+	var puts sync.WaitGroup
+	for range 8 {
+		puts.Go(func() {
+			for n := range numbers {
+				if _, err := blobs.Put(t.Context(), artifact.Blob{Digest: digestOf(fmt.Sprint(n)), Owner: "o", SizeBytes: 1}, path); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range objects {
+		numbers <- n
+	}
+	close(numbers)
+	puts.Wait()
+	seen := map[string]bool{}
+	err := blobs.List(t.Context(), func(b artifact.Blob) error {
+		seen[b.Digest] = true
+		return nil
+	})
+	if len(seen) != objects || err != nil {
+		t.Errorf("%d are listed, %v", len(seen), err)
+	}
+}
+
+func TestUnfinishedTransfersAreRemoved(t *testing.T) {
+	server := commonServer(t)
+	name := newBucket(t, server)
+	core := clientOf(t, server)
+	for _, key := range []string{"farm/2c/left", "other/left"} {
+		if _, err := core.NewMultipartUpload(t.Context(), name, key, minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blobs := bucket(t, server, name)
+	for before, want := range map[time.Time]int{time.Now().Add(-time.Hour): 2, time.Now().Add(time.Hour): 1} {
+		if err := blobs.Tidy(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		left, err := core.ListMultipartUploads(t.Context(), name, "", "", "", "", 10)
+		if before.After(time.Now()) && (len(left.Uploads) != want || err != nil) {
+			t.Errorf("%d are left, %v", len(left.Uploads), err)
+		}
+	}
+}
+
+// TestFaultsAreToldWithTheirRemedy has each fault of an object store be one line.
+func TestFaultsAreToldWithTheirRemedy(t *testing.T) {
+	server := commonServer(t)
+	at := "?endpoint=" + server.Endpoint() + "&region=" + s3server.Region
+	told := func(b *objects.Bucket, want string) {
+		t.Helper()
+		err := b.Ready(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	told(open(t, "s3://nothing/farm"+at), "has no bucket nothing: create it, or correct --artifacts")
+	told(open(t, "s3://nothing/farm?endpoint=http://127.0.0.1:1&region=x"), "start it, or correct endpoint=")
+	name := newBucket(t, server)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "another")
+	told(open(t, "s3://"+name+"/farm"+at), "refuses the tracker's credentials (SignatureDoesNotMatch): correct AWS_ACCESS_KEY_ID")
+}
+
+// TestAServerThatIsKilledLosesNothing kills it in the middle of a transfer to it, and of one from it.
+func TestAServerThatIsKilledLosesNothing(t *testing.T) {
+	server, err := s3server.New()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	k := bucketKeeper(t, server)
+	s := run(t, k.options(t))
+	content := strings.Repeat("0123456789abcdef", 64<<20/16)
+	up := artifact.Upload{Identity: "ana", Digest: digestOf(content), SizeBytes: int64(len(content))}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Put(context.Background(), up, strings.NewReader(content)) }()
+	core := clientOf(t, server)
+	eventually(t, "sending", func() bool {
+		under, err := core.ListMultipartUploads(t.Context(), k.bucket, "", "", "", "", 10)
+		return err == nil && len(under.Uploads) > 0
+	})
+	server.Kill()
+	if err := <-ended; !errors.Is(err, artifact.ErrAway) {
+		t.Errorf("the upload ended with %v", err)
+	}
+	eventually(t, "known to be away", func() bool { return s.Away() != nil })
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if up.Offset, err = s.Received(t.Context(), "ana", up.Digest); up.Offset != up.SizeBytes || err != nil {
+		t.Errorf("%d bytes were kept, %v", up.Offset, err)
+	}
+	if err := s.Put(t.Context(), up, strings.NewReader("")); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	take := func(b []byte) error {
+		if got.Len() == 0 {
+			server.Kill()
+		}
+		got.Write(b)
+		return nil
+	}
+	if err := s.Send(t.Context(), up.Digest, 0, take); !errors.Is(err, artifact.ErrAway) {
+		t.Errorf("the download ended with %v after %d bytes", err, got.Len())
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), up.Digest, int64(got.Len()), take); err != nil || got.String() != content {
+		t.Errorf("got %d bytes, %v", got.Len(), err)
+	}
+	eventually(t, "known to be back", func() bool { return s.Away() == nil })
+	if len(s.damaged) > 0 {
+		t.Error("something is taken for damaged")
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clientOf(t *testing.T, server *s3server.Server) *minio.Core {
+	t.Helper()
+	core, err := minio.NewCore(strings.TrimPrefix(server.Endpoint(), "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(s3server.AccessKey, s3server.SecretKey, ""), Region: s3server.Region,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core
+}

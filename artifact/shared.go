@@ -1,0 +1,313 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+)
+
+// Stores share an object store without telling each other anything, and yet none drops what another relies on. Objects
+// have names that nothing else ever has, and who uses one gives it a new name when that is older than renewAfter:
+//
+//   - a store relies on an artifact only if it used it, by a name younger than freshFor, and renews that name for as
+//     long as the artifact is pinned;
+//   - it removes only names that are older than graceFor, which is much longer, each for itself; and former names
+//     once there is a newer one.
+//
+// What was judged unused, and is used at that very moment, so stays under its new name. Which store drops an artifact
+// follows from its digest (Part), so that all are counted and checked once. A store knows what it put or was asked
+// for, and all of its part, which it lists.
+const (
+	freshFor   = 15 * time.Minute
+	renewAfter = freshFor / 2
+	// graceFor leaves room for clocks that differ, and for an object store that is away.
+	graceFor = time.Hour
+	// listEvery is how often the store lists what others put.
+	listEvery = 15 * time.Minute
+	// attendEvery is how often the object store is asked whether it is there, and what is due there is done.
+	attendEvery = 10 * time.Second
+	// tidyAfter is when a transfer is one that broke off.
+	tidyAfter = 24 * time.Hour
+)
+
+// mine says whether this store drops and checks an artifact.
+func (s *Store) mine(digest string) bool { return !s.shared || s.Part.Has(digest) }
+
+// mayGo says whether an artifact that this store does not need may be dropped, for all that is known of others.
+func (s *Store) mayGo(f *file) bool {
+	return !s.shared || s.Part.Has(f.digest) && s.Now().Sub(later(f.used, f.stamp)) >= graceFor
+}
+
+// relied says whether an artifact stays for now. The caller holds the lock.
+func (s *Store) relied(f *file) bool {
+	return !s.shared || s.pins[f.digest] > 0 || s.Now().Sub(f.stamp) < freshFor
+}
+
+// place is where the artifacts are, for messages.
+func (s *Store) place() string {
+	if s.shared {
+		return fmt.Sprint(s.blobs)
+	}
+	return s.Dir
+}
+
+// lookUp returns an artifact, which another store may have put; nil when there is none.
+func (s *Store) lookUp(ctx context.Context, digest string) (*file, error) {
+	s.mu.Lock()
+	f := s.files[digest]
+	s.mu.Unlock()
+	if f != nil || !s.shared {
+		return f, nil
+	}
+	b, err := s.blobs.Find(ctx, digest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.files[digest]; f != nil {
+		return f, nil
+	}
+	if _, gone := s.doomed[b.Name]; gone {
+		return nil, nil
+	}
+	f = fileOf(b)
+	f.used = s.Now()
+	s.add(f)
+	return f, nil
+}
+
+// read opens an artifact, to which others may have given another name.
+func (s *Store) read(ctx context.Context, f *file, offset int64) (io.ReadCloser, error) {
+	src, err := s.blobs.Open(ctx, s.blobOf(f), offset)
+	if !s.shared || !errors.Is(err, fs.ErrNotExist) {
+		return src, err
+	}
+	if err := s.rename(ctx, f); err != nil {
+		return nil, err
+	}
+	return s.blobs.Open(ctx, s.blobOf(f), offset)
+}
+
+// rename asks for the name that an artifact has by now.
+func (s *Store) rename(ctx context.Context, f *file) error {
+	b, err := s.blobs.Find(ctx, f.digest)
+	if err == nil {
+		s.named(f, b)
+	}
+	return err
+}
+
+// named notes the name of an artifact.
+func (s *Store) named(f *file, b Blob) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.path, f.stamp = b.Name, b.Used
+}
+
+// renew has an artifact be fresh. One that is not there any more is lost, which is fs.ErrNotExist.
+func (s *Store) renew(ctx context.Context, f *file) error {
+	err := s.touchShared(ctx, f)
+	if errors.Is(err, fs.ErrNotExist) { // by this name
+		if err = s.rename(ctx, f); err == nil {
+			err = s.touchShared(ctx, f)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(s.lose(f), err)
+	}
+	return err
+}
+
+func (s *Store) touchShared(ctx context.Context, f *file) error {
+	b := s.blobOf(f)
+	if s.Now().Sub(b.Used) < renewAfter {
+		return nil
+	}
+	touched, err := s.blobs.Touch(ctx, b, s.Now())
+	if err == nil {
+		s.named(f, touched)
+	}
+	return err
+}
+
+// lose forgets an artifact that is not there any more, and has what needs it done again. ErrNotFound.
+func (s *Store) lose(f *file) error {
+	s.mu.Lock()
+	known, needed := s.files[f.digest] == f, s.pins[f.digest] > 0
+	if known {
+		s.forget(f)
+	}
+	s.mu.Unlock()
+	if known && needed {
+		s.Logger.Warn("artifact is gone from the object store", "artifact", f.digest)
+		s.Damaged(f.digest)
+	}
+	return fmt.Errorf("%w: %s", ErrNotFound, f.digest)
+}
+
+// forgetOthers forgets what others are to drop, and nobody here has used for a while. The caller holds the lock.
+func (s *Store) forgetOthers() {
+	for digest, f := range s.files {
+		if !s.mine(digest) && s.pins[digest] == 0 && s.Now().Sub(f.used) >= freshFor {
+			s.forget(f)
+		}
+	}
+}
+
+// attend looks after what is shared until ctx ends.
+func (s *Store) attend(ctx context.Context) {
+	var listed time.Time
+	for ctx.Err() == nil {
+		err := s.blobs.Ready(ctx)
+		if err == nil {
+			err = errors.Join(s.renewPinned(ctx), s.bury(ctx))
+		}
+		if now := s.Now(); err == nil && now.Sub(listed) >= listEvery {
+			if err = s.refresh(ctx); err == nil {
+				listed = now
+			}
+		}
+		if ctx.Err() == nil {
+			s.tellAway(err)
+		}
+		_ = retry.Sleep(ctx, attendEvery)
+	}
+}
+
+// tellAway notes whether the object store is there, and logs when that changes.
+func (s *Store) tellAway(err error) {
+	s.mu.Lock()
+	before := s.away
+	s.away = err
+	s.mu.Unlock()
+	switch {
+	case err != nil && before == nil:
+		s.Logger.Error("the object store of artifacts is away, going on when it is back", "store", s.place(), "error", err)
+	case err == nil && before != nil:
+		s.Logger.Info("the object store of artifacts is back", "store", s.place())
+	}
+}
+
+// Away is why artifacts can be neither stored nor served now; nil when they can.
+func (s *Store) Away() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away
+}
+
+// renewPinned keeps others from dropping what this store needs.
+func (s *Store) renewPinned(ctx context.Context) error {
+	s.mu.Lock()
+	var due []*file
+	for digest := range s.pins {
+		if f := s.files[digest]; f != nil && s.Now().Sub(f.stamp) >= renewAfter {
+			due = append(due, f)
+		}
+	}
+	s.mu.Unlock()
+	for _, f := range due {
+		if err := s.renew(ctx, f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// bury removes what was dropped.
+func (s *Store) bury(ctx context.Context) error {
+	s.mu.Lock()
+	doomed := slices.Collect(maps.Values(s.doomed))
+	s.mu.Unlock()
+	for _, b := range doomed {
+		if err := s.blobs.Remove(ctx, b); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		delete(s.doomed, b.Name)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// refresh learns what others have put, touched and removed of this store's part.
+func (s *Store) refresh(ctx context.Context) error {
+	begun := s.Now()
+	latest := map[string]Blob{}
+	var former []Blob
+	err := s.blobs.List(ctx, func(b Blob) error {
+		if !s.Part.Has(b.Digest) {
+			return nil
+		}
+		other, twice := latest[b.Digest]
+		if twice && other.Used.After(b.Used) {
+			b, other = other, b
+		}
+		if latest[b.Digest] = b; twice {
+			former = append(former, other)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.Part.Index == 0 {
+		if err := s.blobs.Tidy(ctx, begun.Add(-tidyAfter)); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range former { // whose removal failed
+		if begun.Sub(b.Used) >= graceFor {
+			s.doomed[b.Name] = b
+		}
+	}
+	s.compare(latest, begun)
+	_ = s.makeRoom("", 0)
+	return nil
+}
+
+// compare enters and forgets what a listing, begun at an instant, tells of this store's part. What is pinned is looked
+// for by its name first. The caller holds the lock.
+func (s *Store) compare(latest map[string]Blob, begun time.Time) {
+	for digest, f := range s.files {
+		if _, there := latest[digest]; !there && s.Part.Has(digest) && s.pins[digest] == 0 && f.entered.Before(begun) {
+			s.forget(f)
+		}
+	}
+	for _, b := range latest {
+		f := s.files[b.Digest]
+		_, gone := s.doomed[b.Name]
+		switch {
+		case gone:
+		case f == nil:
+			s.add(fileOf(b))
+		case b.Used.After(f.stamp):
+			f.path, f.stamp = b.Name, b.Used
+			s.usedAt(f, b.Used)
+		}
+	}
+}
+
+// usedAt notes a use of an artifact by another store.
+func (s *Store) usedAt(f *file, at time.Time) {
+	if !at.After(f.used) {
+		return
+	}
+	loose := f.place != nil
+	s.hold(f)
+	f.used = at
+	if loose {
+		s.release(f)
+	}
+}
