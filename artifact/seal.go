@@ -125,7 +125,8 @@ func (s *Store) beginSealing(ctx context.Context, digest string) (ended func(), 
 func (s *Store) settle(u *upload) (Blob, error) {
 	// gofail: var beforeArtifactSync struct{}
 	// gofail: var failedArtifactSync string
-	// return Blob{}, errors.Join(errors.New(failedArtifactSync), u.out.(interface{ Truncate(int64) error }).Truncate(0))
+	// lost := u.out.(interface{ Truncate(int64) error }).Truncate(0)
+	// return Blob{}, errors.Join(errors.New(failedArtifactSync), lost)
 	err := errors.Join(u.out.Sync(), u.out.Close())
 	u.out = nil
 	if err != nil {

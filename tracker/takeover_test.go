@@ -40,7 +40,7 @@ func rivalProcess(dir, address, shards string) error {
 	defer stop()
 	cfg := tilthfarm.TrackerConfig{
 		Store: address, Shards: n, ArtifactsDir: filepath.Join(dir, "artifacts"), Listen: "unix:" + filepath.Join(dir, "sock"),
-		HTTP: "unix:" + filepath.Join(dir, "web"), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		HTTP: "unix:" + filepath.Join(dir, "web"), ObjectStore: os.Getenv(objectsEnv), Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tokens.json")); err == nil { // then there is a certificate, too
 		cfg.Security = tilthfarm.Security{

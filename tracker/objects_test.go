@@ -1,0 +1,165 @@
+package tracker_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/testkit/s3server"
+)
+
+// objectsEnv has trackers in processes of their own keep artifacts in the object store of this address.
+const objectsEnv = "TILTH_TEST_OBJECTS"
+
+// Two trackers share a database and an object store, and have no folder in common. The object store is killed amid the
+// jobs, and then one of the trackers: no trial is lost or recorded twice, nothing is given up, and each tracker serves
+// what the other one took in.
+func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
+	server, err := s3server.New()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := server.MakeBucket("artifacts"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", s3server.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.SecretKey)
+	t.Setenv(objectsEnv, fmt.Sprintf("s3://artifacts/farm?endpoint=%s&region=%s", server.Endpoint(), s3server.Region))
+	_, database := database(t)
+	a := newRivalOf(t, database, someShards)
+	a.has(someShards)
+	b := newRivalOf(t, database, someShards)
+	b.has(someShards / 2)
+	a.has(someShards / 2)
+
+	conn, err := agent.Dial(b.address() + "," + a.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // which bounds a hang
+	defer cancel()
+	w := &workers{conn: conn, dir: t.TempDir()}
+	uploader := artifact.NewClient(conn, nil, w.logger())
+	w.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
+		return uploader.Upload(ctx, "candidates", path)
+	}
+	living, stopAgents := context.WithCancel(ctx)
+	var agents, watches sync.WaitGroup
+	defer agents.Wait()
+	defer stopAgents()
+	runWorkers(living, t, &agents, w)
+	var events atomic.Int64
+	var seen [someShards][]*tilthv1.JobEvent
+	var watched [someShards]error
+	for shard := range someShards {
+		s := spec("conv")
+		s.Owner = ownerOf(shard)
+		submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		watches.Go(func() {
+			watched[shard] = agent.Watch(ctx, conn, w.logger(), submitted.GetJob().GetId(), 0, func(e *tilthv1.JobEvent) error {
+				seen[shard] = append(seen[shard], e)
+				events.Add(1)
+				return nil
+			})
+		})
+	}
+	reached := func(n int64) {
+		for events.Load() < n {
+			if ctx.Err() != nil {
+				t.Fatalf("only %d events came", events.Load())
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	reached(50)
+	server.Kill()
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reached(events.Load() + 50)
+	a.kill()
+	b.has(someShards)
+	watches.Wait()
+	for n := range seen {
+		if watched[n] != nil {
+			t.Fatalf("job %d: %v", n, watched[n])
+		}
+		check(t, seen[n])
+	}
+	a.start()
+	a.has(someShards / 2)
+	b.has(someShards / 2)
+	digests := objectsOf(t, server)
+	if len(digests) < someShards*killBatches {
+		t.Errorf("%d artifacts are stored", len(digests))
+	}
+	for shard := range someShards {
+		if n := a.servesArtifact(shard, digests[shard]) + b.servesArtifact(shard, digests[shard]); n != 1 {
+			t.Errorf("%d trackers serve an artifact in shard %d", n, shard)
+		}
+	}
+}
+
+// objectsOf are the digests of the artifacts that an object store has.
+func objectsOf(t *testing.T, server *s3server.Server) (digests []string) {
+	t.Helper()
+	err := filepath.WalkDir(server.File("artifacts", "farm"), func(_ string, d fs.DirEntry, err error) error {
+		if digest, _, _ := strings.Cut(d.Name(), "."); err == nil && records.ValidDigest(digest) {
+			digests = append(digests, digest)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digests
+}
+
+// servesArtifact is 1 if this tracker has a shard, and serves an artifact there; 0 if it does not have the shard.
+func (r *rival) servesArtifact(shard int, digest string) int {
+	r.Helper()
+	conn, err := grpc.NewClient(r.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), time.Minute)
+	defer cancel()
+	stream, err := tilthv1.NewArtifactServiceClient(conn).DownloadArtifact(ctx, &tilthv1.DownloadArtifactRequest{Digest: digest})
+	if err != nil {
+		r.Fatal(err)
+	}
+	m, err := stream.Recv()
+	if wire.Reason(err) == wire.ReasonStandby {
+		return 0
+	}
+	if err != nil || records.Digest(m.GetData()) != digest {
+		r.Errorf("shard %d has %q of %s, %v", shard, m.GetData(), digest, err)
+	}
+	return 1
+}
