@@ -23,6 +23,8 @@ type Blob struct {
 // and whether it is right, is a Store's to say. The error is fs.ErrNotExist where there is no such blob, and ErrAway
 // while the server of the blobs does not do what it is asked; the next call may find it back.
 type Blobs interface {
+	// String is where the blobs are, for messages.
+	String() string
 	// List calls each for all blobs, in any order, until that fails. One that is touched meanwhile comes at least
 	// once.
 	List(ctx context.Context, each func(Blob) error) error

@@ -25,6 +25,9 @@ type folder struct {
 // Folder is what a Store keeps in a folder.
 func Folder(dir string) Blobs { return folder{dir, OS{}} }
 
+// String implements Blobs.
+func (f folder) String() string { return f.dir }
+
 // Attributes of files; where the file system has none, a restart forgets them.
 const (
 	ownerAttribute   = "user.tilth.owner"

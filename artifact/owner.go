@@ -157,5 +157,5 @@ func (s *Store) victim(owner string, need int64) *file {
 
 func (s *Store) noRoom(need int64) error {
 	return fmt.Errorf("%w: %s may hold %d bytes, %d are in use and %d more are needed: raise the cap",
-		ErrFull, s.place(), s.CapBytes, s.used, need)
+		ErrFull, s.blobs, s.CapBytes, s.used, need)
 }

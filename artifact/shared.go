@@ -50,14 +50,6 @@ func (s *Store) relied(f *file) bool {
 	return !s.shared || s.pins[f.digest] > 0 || s.Now().Sub(f.stamp) < freshFor
 }
 
-// place is where the artifacts are, for messages.
-func (s *Store) place() string {
-	if s.shared {
-		return fmt.Sprint(s.blobs)
-	}
-	return s.Dir
-}
-
 // lookUp returns an artifact, which another store may have put; nil when there is none.
 func (s *Store) lookUp(ctx context.Context, digest string) (*file, error) {
 	s.mu.Lock()
@@ -192,9 +184,9 @@ func (s *Store) tellAway(err error) {
 	s.mu.Unlock()
 	switch {
 	case err != nil && before == nil:
-		s.Logger.Error("the object store of artifacts is away, going on when it is back", "store", s.place(), "error", err)
+		s.Logger.Error("the object store of artifacts is away, going on when it is back", "store", s.blobs.String(), "error", err)
 	case err == nil && before != nil:
-		s.Logger.Info("the object store of artifacts is back", "store", s.place())
+		s.Logger.Info("the object store of artifacts is back", "store", s.blobs.String())
 	}
 }
 

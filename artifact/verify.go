@@ -40,7 +40,7 @@ func Verify(ctx context.Context, blobs Blobs) (Verified, error) {
 		return nil
 	})
 	if err != nil {
-		return v, fmt.Errorf("verify artifacts: %w", err)
+		return v, fmt.Errorf("verify artifacts in %s: %w", blobs, err)
 	}
 	return v, nil
 }
