@@ -33,6 +33,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close implements io.Closer.
 func (r *reader) Close() error {
 	r.stall.Stop()
 	r.cancel()

@@ -19,8 +19,10 @@ import (
 )
 
 const (
-	// AccessKey and SecretKey are what all servers take.
-	AccessKey, SecretKey = "tilth", "tilth-tests-only"
+	// AccessKey is whom all servers take, with SecretKey.
+	AccessKey = "tilth"
+	// SecretKey is the secret of AccessKey.
+	SecretKey = "tilth-tests-only"
 	// Region is where the servers say that they are.
 	Region = "us-east-1"
 	// startTimeout is far longer than a start takes, also on a busy machine.
