@@ -55,7 +55,7 @@ func (s *Store) account(owner string) *account {
 
 // tidy forgets an account that has nothing.
 func (s *Store) tidy(owner string) {
-	if a := s.owners[owner]; a != nil && a.loose == 0 && a.uploads == 0 {
+	if a := s.owners[owner]; a != nil && a.artifacts.Len() == 0 && a.loose == 0 && a.uploads == 0 {
 		delete(s.owners, owner)
 	}
 }

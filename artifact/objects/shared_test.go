@@ -62,6 +62,18 @@ func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
 	}
 }
 
+// TestAnOwnerOfWhatOthersCountIsKnown has an artifact that takes no room here be needed after another one came.
+func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
+	a, _, _, _ := pair(t, artifact.Options{})
+	first, second := contentOf(1, "first"), contentOf(1, "second")
+	put(t, a.Store, "ana", first, second)
+	a.Pin(digestOf(first), digestOf(second))
+	a.Unpin(digestOf(first), digestOf(second))
+	if a.UsedBytes() != 0 || !has(t, a.Store, first) {
+		t.Errorf("%d bytes are used", a.UsedBytes())
+	}
+}
+
 // TestASweepDropsNothingThatAnotherTrackerUses has a tracker drop artifacts of its part by what it knew of them before
 // another one, which needs one of them for a day and uses a second one, told of that.
 func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
