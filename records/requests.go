@@ -11,25 +11,39 @@ func RequestKey(owner, requestID string) []byte {
 	return fmt.Appendf(nil, "\x00%s\x00%s", owner, requestID)
 }
 
-// ownerField is the number of JobSpec.owner.
-const ownerField = 2
+// Owner is whose a job is.
+type Owner struct {
+	Name string
+	// Private jobs, and their records, are for their owner alone.
+	Private bool
+}
 
-// OwnerOf finds the owner in an encoded specification, which has its fields in their order; empty when there is none.
-func OwnerOf(spec []byte) string {
+// Numbers of JobSpec's fields.
+const (
+	ownerField   = 2
+	privateField = 11
+)
+
+// OwnerOf finds the owner in an encoded specification, which has its fields in their order. It decodes no other field.
+func OwnerOf(spec []byte) (o Owner) {
 	for len(spec) > 0 {
 		number, kind, n := protowire.ConsumeTag(spec)
-		if n < 0 || number > ownerField {
-			return ""
+		if n < 0 || number > privateField {
+			return o
 		}
 		spec = spec[n:]
-		if number == ownerField && kind == protowire.BytesType {
+		switch {
+		case number == ownerField && kind == protowire.BytesType:
 			value, _ := protowire.ConsumeBytes(spec)
-			return string(value)
+			o.Name = string(value)
+		case number == privateField && kind == protowire.VarintType:
+			value, _ := protowire.ConsumeVarint(spec)
+			o.Private = value != 0
 		}
 		if n = protowire.ConsumeFieldValue(number, kind, spec); n < 0 {
-			return ""
+			return o
 		}
 		spec = spec[n:]
 	}
-	return ""
+	return o
 }

@@ -44,7 +44,7 @@ type Jobs interface {
 	// JobRow returns a job's row: its state and lease without specification and progress.
 	JobRow(id string) (*storev1.JobRow, error)
 	// JobOwner returns the owner of a job. It does not decode the job's workloads.
-	JobOwner(id string) (owner string, err error)
+	JobOwner(id string) (owner Owner, err error)
 	// JobByRequest returns the id of the job that an owner's request made.
 	JobByRequest(owner, requestID string) (id string, err error)
 	// Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is
@@ -81,7 +81,8 @@ type Batches interface {
 	ClosedJobs() (ids []string, proposals []uint64, err error)
 }
 
-// Measurements are the records.
+// Measurements are the records. A target means the groups of NamesOf: empty, all of shared records; those of an owner's
+// private ones have a name of their own, see Private.
 type Measurements interface {
 	// BestAllowed returns the best record of a workload on a target that a level of numerics allows, with the
 	// workload's canonical form; an empty level allows all. It does not depend on how many records there are.

@@ -53,6 +53,8 @@ func Validate(r *tilthv1.Record) error {
 		return invalid("target", "is empty")
 	case strings.ContainsRune(r.GetTarget(), 0):
 		return invalid("target", "holds a zero byte")
+	case IsPrivate(r.GetTarget()):
+		return invalid("target", "is one of an owner's private records, which are not imported")
 	case len(r.GetTarget()) > MaxNameBytes:
 		return invalid("target", "has %d bytes, more than the limit of %d", len(r.GetTarget()), MaxNameBytes)
 	case !ValidDigest(r.GetWorkloadDigest()):

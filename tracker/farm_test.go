@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,15 +57,17 @@ type farm struct {
 	open func(path string) (records.Store, error)
 	// intercept, when set, is between the clients and the tracker.
 	intercept grpc.UnaryClientInterceptor
-	stop      func()
-	tracker   *tracker.Tracker
-	conn      *grpc.ClientConn
-	jobs      tilthv1.JobServiceClient
-	agents    tilthv1.AgentServiceClient
-	search    tilthv1.SearchServiceClient
-	build     tilthv1.BuildServiceClient
-	measure   tilthv1.MeasureServiceClient
-	records   tilthv1.RecordServiceClient
+	// dial are further options of the clients' connection.
+	dial    []grpc.DialOption
+	stop    func()
+	tracker *tracker.Tracker
+	conn    *grpc.ClientConn
+	jobs    tilthv1.JobServiceClient
+	agents  tilthv1.AgentServiceClient
+	search  tilthv1.SearchServiceClient
+	build   tilthv1.BuildServiceClient
+	measure tilthv1.MeasureServiceClient
+	records tilthv1.RecordServiceClient
 }
 
 func newFarm(t testing.TB, cfg tracker.Config) *farm {
@@ -98,7 +101,7 @@ func (f *farm) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- tr.Serve(ctx, lis, nil) }()
-	var opts []grpc.DialOption
+	opts := slices.Clone(f.dial)
 	if f.intercept != nil {
 		opts = append(opts, grpc.WithUnaryInterceptor(f.intercept))
 	}

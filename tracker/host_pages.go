@@ -165,13 +165,13 @@ func (s *hostStream) Context() context.Context { return s.ctx }
 type hostHoldings struct{ *Host }
 
 // JobOwner implements authorisation.Holdings.
-func (h hostHoldings) JobOwner(id string) (owner string, ok bool) {
+func (h hostHoldings) JobOwner(id string) (owner authorisation.Owner, ok bool) {
 	for _, one := range h.all() {
 		if owner, ok = (holdings{one.engine}).JobOwner(id); ok {
 			return owner, true
 		}
 	}
-	return "", false
+	return authorisation.Owner{}, false
 }
 
 // Session implements authorisation.Holdings.

@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/access/oidc"
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/engine"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -117,13 +118,15 @@ type holdings struct{ *engine.Engine }
 func (h holdings) Sessions(identity string) int { return h.Members().Of(identity) }
 
 // JobOwner implements authorisation.Holdings.
-func (h holdings) JobOwner(id string) (owner string, ok bool) {
+func (h holdings) JobOwner(id string) (authorisation.Owner, bool) {
+	var owner records.Owner
+	var ok bool
 	h.Read(func(m *state.Machine) { owner, ok = m.JobOwner(id) })
 	if ok {
-		return owner, true
+		return authorisation.Owner(owner), true
 	}
 	owner, err := h.Store().JobOwner(id)
-	return owner, err == nil
+	return authorisation.Owner(owner), err == nil
 }
 
 // Session implements authorisation.Holdings.

@@ -1,9 +1,11 @@
 package tracker
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -12,6 +14,14 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 )
+
+// silent is a stream of events on which nothing is sent.
+type silent struct {
+	grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
+	ctx context.Context
+}
+
+func (s silent) Context() context.Context { return s.ctx }
 
 // Watching jobs that have ended or never were, over and over, must not fill the tracker's memory.
 func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
@@ -29,10 +39,10 @@ func TestNothingIsKeptForWatchersOfJobsThatWillNotGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-1"}, nil); err != nil {
+	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-1"}, silent{ctx: t.Context()}); err != nil {
 		t.Errorf("an ended job: %v", err)
 	}
-	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-2"}, nil); status.Code(err) != codes.NotFound {
+	if err := tracker.WatchJob(&tilthv1.WatchJobRequest{JobId: "job-2"}, silent{ctx: t.Context()}); status.Code(err) != codes.NotFound {
 		t.Errorf("a job that is not there: %v", err)
 	}
 	if n := tracker.engine.Watches().Count(); n != 0 {

@@ -31,7 +31,7 @@ func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.Histo
 			return err
 		}
 		collector = knowledge.NewCollector(own, siblings...)
-		return h.records(ctx, before(j), collector.Add)
+		return h.records(ctx, j.GetId(), before(j), collector.Add)
 	})
 	if err != nil {
 		return nil, err
@@ -65,11 +65,12 @@ func before(j *tilthv1.Job) func(*tilthv1.Record) bool {
 	}
 }
 
-// records calls visit with every record that is wanted. The first of each workload carries its text, wanted or not.
-func (h *Handler) records(ctx context.Context, wanted func(*tilthv1.Record) bool, visit func(*tilthv1.Record)) error {
+// records calls visit with every record that is wanted and that a job may learn from. The first of each workload
+// carries its text, wanted or not.
+func (h *Handler) records(ctx context.Context, jobID string, wanted func(*tilthv1.Record) bool, visit func(*tilthv1.Record)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := tilthv1.NewRecordServiceClient(h.Conn).ListRecords(ctx, &tilthv1.ListRecordsRequest{})
+	stream, err := tilthv1.NewRecordServiceClient(h.Conn).ListRecords(ctx, &tilthv1.ListRecordsRequest{JobId: jobID})
 	if err != nil {
 		return err
 	}

@@ -26,12 +26,19 @@ import (
 // Holdings tells whose something is. An answer of false means that there is no such thing: then the call itself says
 // so.
 type Holdings interface {
-	// JobOwner is the name that a job belongs to.
-	JobOwner(id string) (name string, is bool)
+	// JobOwner is whom a job belongs to.
+	JobOwner(id string) (owner Owner, is bool)
 	// Session is who opened a session.
 	Session(session string) (s Session, is bool)
 	// Sessions counts those of an identity.
 	Sessions(identity string) int
+}
+
+// Owner is whom a job belongs to.
+type Owner struct {
+	Name string
+	// Private jobs are seen by their owner and admins alone.
+	Private bool
 }
 
 // Session is an agent's time with the tracker.
@@ -175,9 +182,13 @@ func (g *Gate) belongs(c *call, req any) error {
 	case ownJob:
 		id := jobOf(req)
 		owner, is := g.cfg.Holdings.JobOwner(id)
-		if is && !g.open() && owner != c.caller.Name && c.caller.Role != access.Admin {
-			return status.Errorf(codes.PermissionDenied, "job %s belongs to %q, and you are %s: ask the owner or an admin", id, owner, c.caller.Name)
+		if !is || g.open() || owner.Name == c.caller.Name || c.caller.Role == access.Admin {
+			return nil
 		}
+		if owner.Private { // in the words about a job that there never was
+			return status.Errorf(codes.NotFound, "job %q does not exist", id)
+		}
+		return status.Errorf(codes.PermissionDenied, "job %s belongs to %q, and you are %s: ask the owner or an admin", id, owner.Name, c.caller.Name)
 	case ownSession:
 		s, is := g.cfg.Holdings.Session(sessionOf(req))
 		c.agent = s.Agent

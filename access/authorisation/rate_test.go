@@ -21,7 +21,7 @@ import (
 // sessions is how many each identity has.
 type sessions map[string]int
 
-func (sessions) JobOwner(string) (string, bool) { return "", false }
+func (sessions) JobOwner(string) (Owner, bool)  { return Owner{}, false }
 func (sessions) Session(string) (Session, bool) { return Session{}, false }
 func (s sessions) Sessions(identity string) int { return s[identity] }
 

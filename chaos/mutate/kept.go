@@ -9,7 +9,7 @@ var kept = []mutation{
 	},
 	{
 		name: "a request in an old file is everybody's", file: "records/bolt/requests.go",
-		from: "if err == nil && whose == owner {", to: "if err == nil && whose != \"\\x00\" {",
+		from: "if err == nil && whose.Name == owner {", to: "if err == nil && whose.Name != \"\\x00\" {",
 		pkg: "./tracker", test: "TestARequestInAnOldFileIsItsOwners",
 	},
 	{

@@ -41,6 +41,7 @@ type jobRow struct {
 	Name        string `json:"name"`
 	Owner       string `json:"owner"`
 	Priority    int    `json:"priority"`
+	Private     bool   `json:"private"`
 	State       string `json:"state"`
 	Reason      string `json:"reason"`
 	Target      string `json:"target"`
@@ -119,7 +120,7 @@ func stamp(t *timestamppb.Timestamp) string {
 func newJobRow(j *tilthv1.Job) jobRow {
 	spec := j.GetSpec()
 	row := jobRow{
-		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), wire.DefaultPriority)), State: names.JobState(j.GetState()), Reason: j.GetReason(),
+		Job: j.GetId(), Name: spec.GetName(), Owner: spec.GetOwner(), Priority: int(cmp.Or(spec.GetPriority(), wire.DefaultPriority)), Private: spec.GetPrivate(), State: names.JobState(j.GetState()), Reason: j.GetReason(),
 		Target: spec.GetTarget().GetFingerprint(), Tuner: spec.GetTuner(), Tasks: len(spec.GetTasks()),
 		DeadLetters: len(j.GetDeadLetters()), Created: stamp(j.GetCreatedAt()),
 		Started: stamp(j.GetStartedAt()), Paused: stamp(j.GetPausedAt()), Ended: stamp(j.GetEndedAt()),

@@ -181,10 +181,18 @@ func taskAt(j *tilthv1.Job, i int) *tilthv1.TaskSpec {
 	return &tilthv1.TaskSpec{Name: fmt.Sprintf("unknown task %d", i)}
 }
 
+// private says who sees the job; empty = everybody.
+func (v jobView) private() string {
+	if v.Private {
+		return "seen by its owner and admins only"
+	}
+	return ""
+}
+
 func (v jobView) write(w io.Writer) error {
 	head := show.NewTable("job:", v.Job)
 	for _, line := range [][2]string{
-		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
+		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"private:", v.private()}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
 		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"paused:", v.Paused}, {"ended:", v.Ended},
 		{"time:", v.time()}, {"waits:", v.Wait.text()}, {"outage:", v.Outage.text()},
 	} {

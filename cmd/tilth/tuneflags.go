@@ -36,6 +36,7 @@ type tuneFlags struct {
 	storage    storageFlag
 	device     string
 	priority   int
+	private    bool
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -53,6 +54,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
 		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
+	c.Flags().BoolVar(&f.private, "private", false, "with --tracker: keep the job and its records to yourself and the farm's admins")
 }
 
 // check completes the flags and says what is wrong with them, for a number of models.
@@ -89,7 +91,7 @@ func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.
 func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.JobSpec {
 	return job.Spec(o.tasks, job.Options{
 		Name: o.name, Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
-		Priority: f.priority, Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
+		Priority: f.priority, Private: f.private, Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
 	})
 }
 

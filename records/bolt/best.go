@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -38,19 +39,16 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 // that is larger by itself, from the first after a mark on (empty = the beginning). next is the mark for the page that
 // follows, empty after the last one. Records that come meanwhile may or may not be met.
 func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
-	var prefix []byte
-	if target != "" {
-		prefix = groupKey(target, "")
-	}
+	from, beyond := records.NamesOf(target)
 	err = db.view(func(tx *txn) error {
 		last, size := "", 0
 		groups := tx.table(bucketGroups)
 		c := groups.cursor()
-		group, stored := c.Seek([]byte(max(string(prefix), after)))
+		group, stored := c.Seek([]byte(max(from, after)))
 		if after != "" && string(group) == after {
 			group, stored = c.Next()
 		}
-		for ; group != nil && bytes.HasPrefix(group, prefix); group, stored = c.Next() {
+		for ; group != nil && string(group) < beyond; group, stored = c.Next() {
 			if _, err := groups.open(group, stored); tx.passOver(err) {
 				continue
 			}
@@ -107,15 +105,16 @@ func (tx *txn) groupNumber(group []byte) []byte {
 	return number
 }
 
-// eachGroup calls visit with the key of every group that matches; an empty target or workload matches all.
+// eachGroup calls visit with the key of every group that matches, by records.NamesOf; an empty workload matches all.
 func eachGroup(tx *txn, target, workload string, visit func(group []byte) error) error {
-	var prefix []byte
-	if target != "" {
-		prefix = groupKey(target, workload)
+	from, beyond := records.NamesOf(target)
+	if workload != "" && strings.HasSuffix(from, "\x00") { // one target, so one group
+		from += workload
+		beyond = from + "\x00"
 	}
 	groups := tx.table(bucketGroups)
 	c := groups.cursor()
-	for group, stored := c.Seek(prefix); group != nil && bytes.HasPrefix(group, prefix); group, stored = c.Next() {
+	for group, stored := c.Seek([]byte(from)); group != nil && string(group) < beyond; group, stored = c.Next() {
 		if _, err := groups.open(group, stored); tx.passOver(err) {
 			continue
 		}

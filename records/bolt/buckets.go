@@ -24,7 +24,8 @@ package bolt
 //	ended      job id                     -> EndedRow of a job that has ended, by which it is kept or dropped
 //	dropping   job id                     -> nothing: a job that was dropped, of which rows of events, progress or batches are left
 //	workloads  workload digest            -> canonical form (bytes)
-//	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below
+//	groups     target 0 workload digest   -> group(4): a number that stands for the pair in the keys below; the target of an
+//	                                         owner's private records begins with 1 owner 1, see records.Private
 //	records    group(4) time(8) ident(8)  -> tilth.v1.Record without target, workload and its digest
 //	best       group(4)                   -> key in records of the best verified one, empty when there is none; see Supersedes
 //	best       group(4) level(1)          -> the same among those that a level of numerics below the last allows

@@ -118,7 +118,7 @@ func (tx *txn) indexEnded() error {
 		if at == nil {
 			at = &timestamppb.Timestamp{}
 		}
-		return ended.put(id, records.Encode(&storev1.EndedRow{Owner: records.OwnerOf(spec), EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
+		return ended.put(id, records.Encode(&storev1.EndedRow{Owner: records.OwnerOf(spec).Name, EndedAt: at, StoredBytes: uint64(len(spec) + len(value))}))
 	})
 }
 

@@ -11,18 +11,15 @@ import (
 
 // GroupPage implements records.Measurements.
 func (db *DB) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
-	var prefix []byte
-	if target != "" {
-		prefix = groupKey(target, "")
-	}
+	from, beyond := records.NamesOf(target)
 	err = db.view(func(tx *txn) error {
 		rows, looked := tx.table(bucketGroups), 0
 		c, all := rows.cursor(), tx.table(bucketRecords).cursor()
-		key, stored := c.Seek([]byte(max(string(prefix), after)))
+		key, stored := c.Seek([]byte(max(from, after)))
 		if after != "" && string(key) == after {
 			key, stored = c.Next()
 		}
-		for ; key != nil && bytes.HasPrefix(key, prefix); key, stored = c.Next() {
+		for ; key != nil && string(key) < beyond; key, stored = c.Next() {
 			if looked == most {
 				return nil
 			}

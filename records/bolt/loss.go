@@ -3,6 +3,8 @@ package bolt
 import (
 	"bytes"
 	"context"
+
+	"github.com/tilth-dev/tilth/records"
 )
 
 // lacking is what a file has that another one lacks.
@@ -13,7 +15,7 @@ func (db *DB) lacking(ctx context.Context, other *DB) (*Loss, error) {
 			if err := lost.countJobs(tx, there); err != nil {
 				return err
 			}
-			return eachGroup(tx, "", "", func(group []byte) error {
+			return eachGroup(tx, records.EveryTarget, "", func(group []byte) error {
 				if err := ctx.Err(); err != nil {
 					return context.Cause(ctx)
 				}

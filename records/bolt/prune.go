@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -13,7 +14,7 @@ import (
 func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
 	var groups [][]byte
 	err = db.view(func(tx *txn) error {
-		return eachGroup(tx, opts.Target, opts.Workload, func(group []byte) error {
+		return eachGroup(tx, cmp.Or(opts.Target, records.EveryTarget), opts.Workload, func(group []byte) error {
 			groups = append(groups, bytes.Clone(group))
 			return nil
 		})

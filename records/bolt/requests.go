@@ -26,7 +26,7 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 			if err != nil && !errors.Is(err, records.ErrNotFound) {
 				return err
 			}
-			if err == nil && whose == owner {
+			if err == nil && whose.Name == owner {
 				id = string(value)
 				return nil
 			}
@@ -37,7 +37,7 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 }
 
 // JobOwner returns the owner of a job. ErrNotFound when there is none. It does not decode the job's workloads.
-func (db *DB) JobOwner(id string) (owner string, err error) {
+func (db *DB) JobOwner(id string) (owner records.Owner, err error) {
 	err = db.view(func(tx *txn) error {
 		owner, err = jobOwner(tx, id)
 		return err
@@ -45,7 +45,7 @@ func (db *DB) JobOwner(id string) (owner string, err error) {
 	return owner, err
 }
 
-func jobOwner(tx *txn, id string) (string, error) {
+func jobOwner(tx *txn, id string) (records.Owner, error) {
 	spec, err := tx.table(bucketSpecs).get([]byte(id))
 	if err == nil && spec == nil {
 		err = fmt.Errorf("job %q: %w", id, records.ErrNotFound)

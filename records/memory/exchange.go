@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,15 +11,12 @@ import (
 
 // GroupPage implements records.Measurements.
 func (s *Store) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
-	prefix := ""
-	if target != "" {
-		prefix = groupKey(records.Group{Target: target})
-	}
+	from, beyond := records.NamesOf(target)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for key, g := range s.groups.from(max(prefix, after)) {
+	for key, g := range s.groups.from(max(from, after)) {
 		switch {
-		case !strings.HasPrefix(key, prefix):
+		case key >= beyond:
 			return groups, "", nil
 		case after != "" && key == after || g.rows.count == 0:
 		case len(groups) == most:

@@ -131,7 +131,7 @@ func (s *Store) JobRow(id string) (*storev1.JobRow, error) {
 }
 
 // JobOwner implements records.Jobs.
-func (s *Store) JobOwner(id string) (owner string, err error) {
+func (s *Store) JobOwner(id string) (owner records.Owner, err error) {
 	err = s.look(id, func(j *job) { owner = records.OwnerOf(j.spec) })
 	return owner, err
 }

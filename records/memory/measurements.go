@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -43,15 +42,12 @@ func (s *Store) best(g *group, level int) (*tilthv1.Record, error) {
 
 // BestPage implements records.Measurements.
 func (s *Store) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
-	prefix := ""
-	if target != "" {
-		prefix = target + "\x00"
-	}
+	from, beyond := records.NamesOf(target)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	last, size := "", 0
-	for key, g := range s.groups.from(max(prefix, after)) {
-		if !strings.HasPrefix(key, prefix) {
+	for key, g := range s.groups.from(max(from, after)) {
+		if key >= beyond {
 			break
 		}
 		if after != "" && key == after {
@@ -72,16 +68,13 @@ func (s *Store) BestPage(target, after string, most, mostBytes int) (best []*til
 	return best, "", nil
 }
 
-// matching are the groups of a target and of a workload; empty matches all.
+// matching are the groups of a target and of a workload; an empty workload matches all.
 func (s *Store) matching(target, workload string) (all []*group) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	from := ""
-	if target != "" {
-		from = groupKey(records.Group{Target: target, Workload: workload})
-	}
-	for _, g := range s.groups.from(from) {
-		if target != "" && g.Target != target {
+	from, beyond := records.NamesOf(target)
+	for key, g := range s.groups.from(from) {
+		if key >= beyond {
 			break
 		}
 		if workload == "" || g.Workload == workload {

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tilth-dev/tilth/records"
@@ -8,7 +9,7 @@ import (
 
 // Prune implements records.Measurements.
 func (s *Store) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
-	for _, g := range s.matching(opts.Target, opts.Workload) {
+	for _, g := range s.matching(cmp.Or(opts.Target, records.EveryTarget), opts.Workload) {
 		outlines, err := s.outlines(ctx, g)
 		if err != nil {
 			return removed, kept, err

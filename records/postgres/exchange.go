@@ -11,7 +11,7 @@ import (
 
 // GroupPage implements records.Measurements.
 func (db *DB) GroupPage(target, after string, most int) (groups []records.Group, next string, err error) {
-	from, beyond := namesOf(target)
+	from, beyond := records.NamesOf(target)
 	var name []byte
 	last := ""
 	err = db.all(func(v *view) error {

@@ -73,7 +73,7 @@ func loadJob(v *view, id string) (*records.OpenJob, error) {
 }
 
 // JobOwner implements records.Jobs.
-func (db *DB) JobOwner(id string) (owner string, err error) {
+func (db *DB) JobOwner(id string) (owner records.Owner, err error) {
 	err = db.look(func(v *view) error {
 		var spec []byte
 		there, err := one(v, "SELECT message FROM specs WHERE id = $1", []any{[]byte(id)}, []any{&spec})
@@ -98,7 +98,7 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 		var own, there bool
 		keys := []any{records.RequestKey(owner, requestID), []byte(requestID)}
 		err := v.query(jobByRequest, keys, []any{&stored, &spec, &own}, func() error {
-			if !there && (own || len(spec) > 0 && records.OwnerOf(spec) == owner) {
+			if !there && (own || len(spec) > 0 && records.OwnerOf(spec).Name == owner) {
 				there, job = true, stored
 			}
 			return nil

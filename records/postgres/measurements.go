@@ -88,7 +88,7 @@ func complete(r *tilthv1.Record, of records.Group) {
 
 // BestPage implements records.Measurements.
 func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
-	from, beyond := namesOf(target)
+	from, beyond := records.NamesOf(target)
 	err = db.all(func(v *view) error {
 		size, last := 0, ""
 		for names := []byte(max(after, from)); names != nil; {
@@ -108,14 +108,6 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 		return nil
 	})
 	return best, next, err
-}
-
-// namesOf bounds the names of a target's groups (empty = all): they are after the first and before the second.
-func namesOf(target string) (after, beyond string) {
-	if target == "" {
-		return "", "\xff" // which no name in UTF-8 begins with
-	}
-	return target + "\x00", target + "\x01"
 }
 
 // bestPage asks for the best records of some groups by name: $3 of them at most, and no more after $4 bytes of them.
@@ -153,7 +145,7 @@ type numbered struct {
 // eachGroup calls visit with every group that matches; an empty target or workload matches all. No transaction stays
 // open while visit runs.
 func (db *DB) eachGroup(ctx context.Context, target, workload string, visit func(numbered) error) error {
-	from, beyond := namesOf(target)
+	from, beyond := records.NamesOf(target)
 	for after := []byte(from); after != nil; {
 		var page []numbered
 		err := db.view(ctx, func(v *view) (err error) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tilth-dev/tilth/records"
@@ -8,7 +9,7 @@ import (
 
 // Prune implements records.Measurements.
 func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
-	err = db.eachGroup(ctx, opts.Target, opts.Workload, func(g numbered) error {
+	err = db.eachGroup(ctx, cmp.Or(opts.Target, records.EveryTarget), opts.Workload, func(g numbered) error {
 		gone, stayed, err := db.pruneGroup(ctx, g, opts)
 		removed, kept = removed+gone, kept+stayed
 		return err

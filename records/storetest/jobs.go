@@ -180,8 +180,8 @@ func aRequestIsItsOwners(t *testing.T, k Kind) {
 		if id, err := s.JobByRequest(owner, "r"); err != nil || id != want {
 			t.Errorf("%s's request made %q, %v", owner, id, err)
 		}
-		if got, err := s.JobOwner(want); err != nil || got != owner {
-			t.Errorf("%s is %q's, %v", want, got, err)
+		if got, err := s.JobOwner(want); err != nil || got != (records.Owner{Name: owner}) {
+			t.Errorf("%s is %+v's, %v", want, got, err)
 		}
 	}
 	_, err := s.JobByRequest("carl", "r")

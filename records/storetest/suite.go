@@ -29,6 +29,8 @@ func Test(t *testing.T, k Kind) {
 		"groups and keys come in pages":                 groupsAndKeysComeInPages,
 		"some records are found by their keys":          someRecordsAreFoundByTheirKeys,
 		"known sums up a workload on a target":          knownSumsUpAWorkloadOnATarget,
+		"private records are met by their owner's name": privateRecordsAreMetByTheirOwnersName,
+		"a job says whether it is private":              aJobSaysWhetherItIsPrivate,
 		"pruning keeps what it says":                    pruningKeepsWhatItSays,
 		"a pruned record leaves its event":              aPrunedRecordLeavesItsEvent,
 		"an import skips what is there":                 anImportSkipsWhatIsThere,

@@ -19,9 +19,13 @@ import (
 )
 
 // BestRecords implements tilthv1.RecordServiceServer.
-func (s *Services) BestRecords(_ context.Context, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
+func (s *Services) BestRecords(ctx context.Context, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
+	if err := checkTarget(req.GetTarget()); err != nil {
+		return nil, err
+	}
+	owner := viewerOf(ctx).name
 	if len(req.GetWorkloadDigests()) == 0 {
-		return s.bestPage(req)
+		return s.bestPage(owner, req)
 	}
 	if req.GetTarget() == "" {
 		return nil, invalid("target", "is empty: workloads are looked up for one target")
@@ -35,7 +39,7 @@ func (s *Services) BestRecords(_ context.Context, req *tilthv1.BestRecordsReques
 	}
 	response, bytes := &tilthv1.BestRecordsResponse{}, 0
 	for i, digest := range req.GetWorkloadDigests()[from:] {
-		best, err := s.engine.Store().BestAllowed(req.GetTarget(), digest, req.GetNumerics())
+		best, err := s.best(owner, req.GetTarget(), digest, req.GetNumerics())
 		if errors.Is(err, records.ErrNotFound) {
 			continue
 		}
@@ -71,14 +75,71 @@ func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 	return from, nil
 }
 
-// bestPage answers for every workload. A token is a mark of the store as hexadecimal digits.
-func (s *Services) bestPage(req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
+// bestPage answers for every workload: first for those that have shared records, then for those of which the owner
+// alone has any. A token is a mark of the store as hexadecimal digits.
+func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
 	mark, err := hex.DecodeString(req.GetPageToken())
-	target, _, whole := strings.Cut(string(mark), "\x00") // a group of records: target and workload
-	if err != nil || len(mark) > 0 && (!whole || req.GetTarget() != "" && target != req.GetTarget()) {
+	if err != nil || !marks(string(mark), owner, req.GetTarget()) {
 		return nil, strangeToken(req.GetPageToken())
 	}
+	within, private := req.GetTarget(), records.IsPrivate(string(mark))
+	if private {
+		within = records.Private(req.GetTarget(), owner)
+	}
 	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
-	best, next, err := s.engine.Store().BestPage(req.GetTarget(), string(mark), most, mostListBytes)
-	return &tilthv1.BestRecordsResponse{Records: best, NextPageToken: hex.EncodeToString([]byte(next))}, storeError(err)
+	page, next, err := s.engine.Store().BestPage(within, string(mark), most, mostListBytes)
+	if err == nil && next == "" && owner != "" && !private {
+		next, err = s.firstPrivate(owner, req.GetTarget())
+	}
+	response := &tilthv1.BestRecordsResponse{NextPageToken: hex.EncodeToString([]byte(next))}
+	for _, r := range page {
+		if err == nil {
+			err = s.addBest(response, r, owner)
+		}
+	}
+	return response, storeError(err)
+}
+
+// marks says whether a mark is of a page that an owner may ask for, of a target or of all.
+func marks(mark, owner, target string) bool {
+	if mark == "" {
+		return true
+	}
+	name, _, whole := strings.Cut(mark, "\x00") // a group of records: target and workload
+	of, whose := records.SplitTarget(name)
+	return whole && whose == "" && (target == "" || of == target) || records.IsPrivate(name) && whose == owner && owner != "" && (target == "" || of == target || of == "")
+}
+
+// firstPrivate is the mark of an owner's first page of private records; empty when there are none.
+func (s *Services) firstPrivate(owner, target string) (mark string, err error) {
+	of := records.Private(target, owner)
+	groups, _, err := s.engine.Store().GroupPage(of, "", 1)
+	if len(groups) == 0 {
+		return "", err
+	}
+	return of, err
+}
+
+// addBest adds to a page what the owner gets for a record of the store's: the better one of a shared and a private
+// record where there are both, once.
+func (s *Services) addBest(page *tilthv1.BestRecordsResponse, r *tilthv1.Record, owner string) error {
+	target, whose := records.SplitTarget(r.GetTarget())
+	if owner == "" {
+		page.Records = append(page.Records, r)
+		return nil
+	}
+	if whose != "" {
+		_, err := s.engine.Store().BestAllowed(target, r.GetWorkloadDigest(), "")
+		if err == nil {
+			return nil // it was on a page before
+		}
+		if !errors.Is(err, records.ErrNotFound) {
+			return err
+		}
+	}
+	best, err := s.best(owner, target, r.GetWorkloadDigest(), "")
+	if err == nil {
+		page.Records = append(page.Records, best)
+	}
+	return err
 }

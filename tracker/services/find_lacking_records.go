@@ -26,6 +26,9 @@ type keysRequest interface {
 }
 
 func groupKeys(req keysRequest) (records.Group, []records.Key, error) {
+	if err := checkTarget(req.GetTarget()); err != nil {
+		return records.Group{}, nil, err
+	}
 	keys, err := records.UnpackKeys(req.GetKeys())
 	if err != nil {
 		return records.Group{}, nil, invalid("keys", "of %d bytes are not in order, or not whole", len(req.GetKeys()))

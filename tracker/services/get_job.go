@@ -10,9 +10,9 @@ import (
 )
 
 // GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
-func (s *Services) GetJob(_ context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
+func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
 	j, err := s.engine.Store().Job(req.GetJobId())
-	if errors.Is(err, records.ErrNotFound) {
+	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(ownerOf(j.GetSpec())) {
 		return nil, notFound("job", req.GetJobId())
 	}
 	if err != nil {

@@ -8,12 +8,14 @@ import (
 )
 
 // ListDevices implements tilthv1.DeviceServiceServer; devices come by name.
-func (s *Services) ListDevices(_ context.Context, req *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
+func (s *Services) ListDevices(ctx context.Context, req *tilthv1.ListDevicesRequest) (*tilthv1.ListDevicesResponse, error) {
+	v := viewerOf(ctx)
 	devices, next, err := page(s, (*state.Machine).DeviceNames, req, func(m *state.Machine, name string) (*tilthv1.Device, bool) {
 		d, _, err := m.Device(name)
 		if c := d.GetCalibration(); c != nil {
 			c.Course = nil // a list of thousands would be mostly that
 		}
+		v.hideWork(m, d)
 		return d, err == nil
 	})
 	if err != nil {

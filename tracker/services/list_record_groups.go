@@ -7,14 +7,18 @@ import (
 	"strings"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
 )
 
 // ListRecordGroups implements tilthv1.RecordServiceServer. A token is a group's name as hexadecimal digits.
 func (s *Services) ListRecordGroups(_ context.Context, req *tilthv1.ListRecordGroupsRequest) (*tilthv1.ListRecordGroupsResponse, error) {
+	if err := checkTarget(req.GetTarget()); err != nil {
+		return nil, err
+	}
 	after, err := hex.DecodeString(req.GetPageToken())
 	target, _, whole := strings.Cut(string(after), "\x00")
-	if err != nil || len(after) > 0 && (!whole || req.GetTarget() != "" && target != req.GetTarget()) {
+	if err != nil || len(after) > 0 && (!whole || records.IsPrivate(target) || req.GetTarget() != "" && target != req.GetTarget()) {
 		return nil, strangeToken(req.GetPageToken())
 	}
 	filter := exchange.Filter{Target: req.GetTarget(), Workloads: slices.Sorted(slices.Values(req.GetWorkloadDigests()))}

@@ -10,6 +10,9 @@ import (
 
 // ListRecordKeys implements tilthv1.RecordServiceServer.
 func (s *Services) ListRecordKeys(_ context.Context, req *tilthv1.ListRecordKeysRequest) (*tilthv1.ListRecordKeysResponse, error) {
+	if err := checkTarget(req.GetTarget()); err != nil {
+		return nil, err
+	}
 	var from records.Key
 	if len(req.GetFrom()) > 0 && copy(from[:], req.GetFrom()) != len(from) {
 		return nil, invalid("from", "has %d bytes, not %d", len(req.GetFrom()), len(from))

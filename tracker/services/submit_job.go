@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/tilth-dev/tilth/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
@@ -14,6 +17,10 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	if err := cmp.Or(checkKeyName("request_id", req.GetRequestId()), checkJob(req.GetSpec())); err != nil {
 		return nil, err
 	}
+	_, asked := access.From(ctx)
+	if req.GetSpec().GetPrivate() && !asked {
+		return nil, status.Error(codes.FailedPrecondition, "this tracker authenticates nobody, so no job on it is private: close it (see docs/security.md), or submit without --private")
+	}
 	// What a client says of its owner counts only where nobody is asked who they are.
 	if caller, is := access.From(ctx); is {
 		req.Spec.Owner = caller.Name
@@ -21,7 +28,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	if err := s.shard.takes(req.GetSpec().GetOwner()); err != nil {
 		return nil, err
 	}
-	progress, err := firstProgress(ctx, s.engine.Store().Known, req.GetSpec())
+	progress, err := firstProgress(ctx, s.known(privateOwner(req.GetSpec())), req.GetSpec())
 	if err != nil {
 		return nil, err
 	}
@@ -44,4 +51,12 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 		return nil, err
 	}
 	return &tilthv1.SubmitJobResponse{Job: job}, nil
+}
+
+// privateOwner is whose private records a job may learn from: of a private one its owner's.
+func privateOwner(spec *tilthv1.JobSpec) string {
+	if spec.GetPrivate() {
+		return spec.GetOwner()
+	}
+	return ""
 }

@@ -22,6 +22,9 @@ const eventsPerRead = 256
 // WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as
 // they come.
 func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
+	if err := s.mayWatch(viewerOf(stream.Context()), req.GetJobId()); err != nil {
+		return err
+	}
 	w := &watcher{Services: s, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
 	// Before the log is read, so that nothing falls between the two.
 	if w.events = s.engine.Watches().Subscribe(w.jobID); w.events == nil {

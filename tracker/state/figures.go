@@ -82,11 +82,14 @@ type JobFigures struct {
 	BestSeconds float64
 }
 
-// OldestJobs are those of the oldest open jobs, so many at most.
+// OldestJobs are those of the oldest open jobs, so many at most. All who read metrics see them, so private ones are
+// none of them.
 func (m *Machine) OldestJobs(most int) []JobFigures {
 	oldest := make([]*job, 0, len(m.jobs))
 	for _, j := range m.jobs {
-		oldest = append(oldest, j)
+		if !j.spec.GetPrivate() {
+			oldest = append(oldest, j)
+		}
 	}
 	slices.SortFunc(oldest, func(a, b *job) int { return strings.Compare(a.id, b.id) })
 	figures := make([]JobFigures, 0, min(most, len(oldest)))

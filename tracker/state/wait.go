@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // waits says why nothing of a job is being done; nil while something is, or somebody paused it. Of a single job it
@@ -140,10 +141,10 @@ func (m *Machine) Status(jobID string) *tilthv1.JobStatus {
 }
 
 // JobOwner is the owner of a job that has not ended.
-func (m *Machine) JobOwner(jobID string) (owner string, ok bool) {
+func (m *Machine) JobOwner(jobID string) (owner records.Owner, ok bool) {
 	j := m.jobs[jobID]
 	if j == nil {
-		return "", false
+		return records.Owner{}, false
 	}
-	return j.spec.GetOwner(), true
+	return records.Owner{Name: j.spec.GetOwner(), Private: j.spec.GetPrivate()}, true
 }

@@ -29,6 +29,8 @@ type Options struct {
 	NoTransfer bool
 	// Priority is the job's share of what its owner gets, 1 to 100; 0 is the tracker's default.
 	Priority int
+	// Private jobs and their records are for their owner alone.
+	Private bool
 	// Machine is what the target does at most, as roofline.Rates.Encode has it; nil when that is not known.
 	Machine []byte
 }
@@ -37,7 +39,7 @@ type Options struct {
 func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
 		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(), NoTransfer: o.NoTransfer,
-		Priority: uint32(o.Priority),
+		Priority: uint32(o.Priority), Private: o.Private,
 		Target: &tilthv1.TargetSpec{
 			Fingerprint: o.Target.Fingerprint(), Descriptor_: o.Target.Encode(),
 			Toolchain: o.Target.Toolchain, DeviceClass: o.Target.DeviceClass(), Machine: o.Machine,

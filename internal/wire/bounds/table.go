@@ -226,6 +226,7 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.BestRecordsRequest.page_token":             {bytes: keyBytes},
 	"tilth.v1.ListRecordsRequest.target":                 {bytes: keyBytes},
 	"tilth.v1.ListRecordsRequest.workload_digest":        {bytes: idBytes},
+	"tilth.v1.ListRecordsRequest.job_id":                 {bytes: idBytes},
 	"tilth.v1.ListRecordGroupsRequest.target":            {bytes: keyBytes},
 	"tilth.v1.ListRecordGroupsRequest.workload_digests":  {8192, idBytes},
 	"tilth.v1.ListRecordGroupsRequest.page_token":        {bytes: 2*keyBytes + 2*idBytes},

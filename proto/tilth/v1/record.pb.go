@@ -165,8 +165,10 @@ type ListRecordsRequest struct {
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// Empty = every workload.
 	WorkloadDigest string `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// An agent that works for a job names it, and gets what the owner of a private job sees, too; empty = shared records.
+	JobId         string `protobuf:"bytes,3,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRecordsRequest) Reset() {
@@ -209,6 +211,13 @@ func (x *ListRecordsRequest) GetTarget() string {
 func (x *ListRecordsRequest) GetWorkloadDigest() string {
 	if x != nil {
 		return x.WorkloadDigest
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetJobId() string {
+	if x != nil {
+		return x.JobId
 	}
 	return ""
 }
@@ -890,10 +899,11 @@ const file_tilth_v1_record_proto_rawDesc = "" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\"i\n" +
 	"\x13BestRecordsResponse\x12*\n" +
 	"\arecords\x18\x01 \x03(\v2\x10.tilth.v1.RecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"U\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"l\n" +
 	"\x12ListRecordsRequest\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12'\n" +
-	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\"?\n" +
+	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x15\n" +
+	"\x06job_id\x18\x03 \x01(\tR\x05jobId\"?\n" +
 	"\x13ListRecordsResponse\x12(\n" +
 	"\x06record\x18\x01 \x01(\v2\x10.tilth.v1.RecordR\x06record\"@\n" +
 	"\x14ImportRecordsRequest\x12(\n" +

@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// named are records as target workload-letters second, for comparing.
+func named(rs []*tilthv1.Record) (names []string) {
+	for _, r := range rs {
+		target, owner := records.SplitTarget(r.GetTarget())
+		names = append(names, fmt.Sprintf("%s %s of %q at %d", target, r.GetWorkload(), owner, r.GetMeasurement().GetAt().GetSeconds()))
+	}
+	return names
+}
+
+// Private records make groups of their own, with bests of their own. Only who names their owner meets them.
+func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
+	folder := t.TempDir()
+	s := k.opened(t, folder)
+	cpu, gpu := records.Private("cpu", "ana"), records.Private("gpu", "ana")
+	Add(t, s,
+		Record("cpu", "conv", 1, 0.3), Record(cpu, "conv", 2, 0.1), Record(cpu, "pool", 3, 0.2), Record(gpu, "conv", 4, 0.4),
+		Record(records.Private("cpu", "an"), "conv", 5, 0.01), Record(records.Private("cpu", "anab"), "conv", 6, 0.02))
+	for range 2 {
+		for target, want := range map[string][]string{
+			"": {`cpu conv of "" at 1`}, "cpu": {`cpu conv of "" at 1`}, "gpu": nil,
+			cpu: {`cpu conv of "ana" at 2`, `cpu pool of "ana" at 3`}, gpu: {`gpu conv of "ana" at 4`},
+			records.Private("", "ana"): {`cpu conv of "ana" at 2`, `cpu pool of "ana" at 3`, `gpu conv of "ana" at 4`},
+			records.Private("", "a"):   nil,
+			records.Private("", "an"):  {`cpu conv of "an" at 5`},
+		} {
+			slices.Sort(want)
+			list := named(List(t, s, target, ""))
+			if slices.Sort(list); !slices.Equal(list, want) {
+				t.Errorf("the list of %q is %q, want %q", target, list, want)
+			}
+			var best []string
+			for after, first := "", true; first || after != ""; first = false {
+				page, next, err := s.BestPage(target, after, 1, 1<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				best, after = append(best, named(page)...), next
+			}
+			if slices.Sort(best); !slices.Equal(best, want) {
+				t.Errorf("the best of %q are %q, want %q", target, best, want)
+			}
+			groups, _, err := s.GroupPage(target, "", 100)
+			if err != nil || len(groups) != len(want) {
+				t.Errorf("the groups of %q are %q, %v", target, groups, err)
+			}
+		}
+		for target, want := range map[string]float64{"cpu": 0.3, cpu: 0.1} {
+			best, err := s.BestAllowed(target, records.Digest([]byte("conv")), "")
+			if err != nil || best.GetMeasurement().GetLatencySeconds() != want {
+				t.Errorf("the best of %q is %v, %v", target, best, err)
+			}
+			known, err := s.Known(target, records.Digest([]byte("conv")), "", "", 10)
+			if err != nil || known.Trials != 1 || known.Best.GetLatencySeconds() != want {
+				t.Errorf("of %q %+v is known, %v", target, known, err)
+			}
+		}
+		s = k.reopened(t, s, folder)
+	}
+	if _, _, err := s.Import(t.Context(), func() (*tilthv1.Record, error) { return Record(cpu, "conv", 7, 0.1), nil }); !errors.Is(err, records.ErrInvalid) {
+		t.Errorf("a private record is imported: %v", err)
+	}
+	if removed, kept, err := s.Prune(t.Context(), records.PruneOptions{KeepBest: 1}); removed != 0 || kept != 6 || err != nil {
+		t.Errorf("a prune of all keeps %d records and removes %d, %v", kept, removed, err)
+	}
+}
+
+func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
+	folder := t.TempDir()
+	s := k.opened(t, folder)
+	conv := []byte("conv")
+	tasks := []*tilthv1.TaskSpec{{Name: "a", WorkloadDigest: records.Digest(conv), Workload: conv}}
+	w := &records.Write{}
+	for id, spec := range map[string]*tilthv1.JobSpec{
+		"job-1": {Name: "net", Owner: "ana", Private: true, Priority: 3, Tasks: tasks},
+		"job-2": {Name: "net", Owner: "ana", Tasks: tasks},
+	} {
+		key := records.RequestKey("ana", id)
+		w.PutNew(id, key, records.EncodeJob(spec, make([]*tilthv1.TaskProgress, len(spec.GetTasks()))))
+		w.PutJob(rowOf(id, running, key))
+	}
+	commit(t, s, w)
+	for range 2 {
+		for id, private := range map[string]bool{"job-1": true, "job-2": false} {
+			owner, err := s.JobOwner(id)
+			if err != nil || owner != (records.Owner{Name: "ana", Private: private}) {
+				t.Errorf("%s is %+v's, %v", id, owner, err)
+			}
+			if job, err := s.Job(id); err != nil || job.GetSpec().GetPrivate() != private {
+				t.Errorf("%s is %v, %v", id, job.GetSpec(), err)
+			}
+		}
+		s = k.reopened(t, s, folder)
+	}
+}

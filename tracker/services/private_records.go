@@ -1,0 +1,76 @@
+package services
+
+import (
+	"errors"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// checkTarget refuses a target that no device has, but private records.
+func checkTarget(target string) error {
+	if records.IsPrivate(target) || target == records.EveryTarget {
+		return invalid("target", "%q is not one of a device", target)
+	}
+	return nil
+}
+
+// best is the best record that an owner may see; no owner sees shared ones alone.
+func (s *Services) best(owner, target, workload, numerics string) (*tilthv1.Record, error) {
+	shared, err := s.engine.Store().BestAllowed(target, workload, numerics)
+	if owner == "" || err != nil && !errors.Is(err, records.ErrNotFound) {
+		return shared, err
+	}
+	own, otherwise := s.engine.Store().BestAllowed(records.Private(target, owner), workload, numerics)
+	switch {
+	case errors.Is(otherwise, records.ErrNotFound):
+		return shared, err
+	case otherwise != nil:
+		return nil, otherwise
+	case err == nil && shared.GetMeasurement().GetLatencySeconds() <= own.GetMeasurement().GetLatencySeconds():
+		return shared, nil
+	}
+	own.Target = target
+	return own, nil
+}
+
+// known is records.Measurements.Known of what an owner may see.
+func (s *Services) known(owner string) lookUp {
+	store := s.engine.Store()
+	if owner == "" {
+		return store.Known
+	}
+	return func(target, workload, numerics, candidate string, most int) (records.Known, error) {
+		own, err := store.Known(records.Private(target, owner), workload, numerics, candidate, most)
+		if err != nil {
+			return own, err
+		}
+		shared, err := store.Known(target, workload, numerics, candidate, max(most-own.Trials, 1))
+		shared.Trials += own.Trials
+		if own.Best != nil && (shared.Best == nil || own.Best.GetLatencySeconds() < shared.Best.GetLatencySeconds()) {
+			shared.Best = own.Best
+		}
+		if own.CandidateSeconds > 0 {
+			shared.CandidateSeconds = own.CandidateSeconds
+		}
+		return shared, err
+	}
+}
+
+// readerOf is whose private records a call for records may read beside the shared ones; empty = nobody's. An agent
+// reads for the job that it works for.
+func (s *Services) readerOf(v viewer, jobID string) (owner string, err error) {
+	if jobID == "" {
+		return v.name, nil
+	}
+	job, err := s.jobOwner(jobID)
+	switch {
+	case err != nil:
+		return "", err
+	case !v.agent && !v.sees(job):
+		return "", notFound("job", jobID)
+	case !job.Private:
+		return "", nil
+	}
+	return job.Name, nil
+}
