@@ -61,6 +61,8 @@ var alerts = []alert{
 	{Name: "TilthDiskSlow", Metrics: []string{"fsync_seconds_bucket"}, Limit: 0.1, Window: 10 * time.Minute, For: 10 * time.Minute, wrong: diskSlow},
 	{Name: "TilthArtifactsDamaged", Metrics: []string{"artifacts_dropped_total"}, Window: 24 * time.Hour,
 		wrong: grew("reason", "damaged", "", "artifacts were damaged on the tracker's disk within a day: %.0f")},
+	{Name: "TilthArtifactsAway", Metrics: []string{"artifacts_away"}, For: 5 * time.Minute,
+		wrong: above("", "the tracker cannot use the object store of its artifacts: uploads and downloads wait")},
 	{Name: "TilthStoreDamaged", Metrics: []string{"store_damaged_rows_total"}, Window: 24 * time.Hour,
 		wrong: grew("", "", "", "rows of the tracker's records were found damaged within a day: %.0f")},
 	{Name: "TilthStoreAway", Metrics: []string{"store_away"}, For: time.Minute,

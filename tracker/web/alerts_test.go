@@ -126,6 +126,7 @@ func TestAlertsHoldWhenSomethingIsWrong(t *testing.T) {
 	}{
 		"TilthTrackerDown":      {notReady: errors.New("the store is away"), want: "not ready: the store is away"},
 		"TilthDiskNearlyFull":   {well: []string{"disk_free_bytes 3e9"}, wrong: []string{"disk_free_bytes 1e9"}, want: "954 MiB"},
+		"TilthArtifactsAway":    {well: []string{"artifacts_away 0"}, wrong: []string{"artifacts_away 1"}, want: "object store"},
 		"TilthStoreAway":        {well: []string{"store_away 0"}, wrong: []string{"store_away 1"}, want: "database"},
 		"TilthArtifactsDamaged": {before: []string{`artifacts_dropped_total{reason="damaged"} 2`}, well: []string{`artifacts_dropped_total{reason="damaged"} 2`, `artifacts_dropped_total{reason="room"} 9`}, wrong: []string{`artifacts_dropped_total{reason="damaged"} 3`}, want: "within a day: 1"},
 		"TilthStoreDamaged":     {well: []string{"store_damaged_rows_total 0"}, wrong: []string{"store_damaged_rows_total 4"}, want: ": 4"},
