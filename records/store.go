@@ -81,8 +81,8 @@ type Batches interface {
 	ClosedJobs() (ids []string, proposals []uint64, err error)
 }
 
-// Measurements are the records. A target means the groups of NamesOf: empty, all of shared records; those of an owner's
-// private ones have a name of their own, see Private.
+// Measurements are the records. A target means the groups of NamesOf: empty, all of shared records; those of an
+// owner's private ones have a name of their own, see Private.
 type Measurements interface {
 	// BestAllowed returns the best record of a workload on a target that a level of numerics allows, with the
 	// workload's canonical form; an empty level allows all. It does not depend on how many records there are.
