@@ -22,7 +22,7 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 TIMEOUT ?= 45m
 # One package more than there are processors: some of them wait for processes most of their time.
 # Those that take longest begin first, lest the last of them run alone.
-LONGEST = ./chaos ./cmd/tilth ./runner
+LONGEST = ./cmd/tilth ./tracker ./chaos ./records/postgres ./runner
 PACKAGES ?= $(shell echo $$(($$(nproc) + 1)))
 test: ## install what the tests need and run all of them
 	@scripts/packages.sh test
