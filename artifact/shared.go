@@ -45,7 +45,7 @@ func (s *Store) mayGo(f *file) bool {
 	return !s.shared || s.Part.Has(f.digest) && s.Now().Sub(later(f.used, f.stamp)) >= graceFor
 }
 
-// relied says whether an artifact stays for now. The caller holds the lock.
+// relied says whether this store may take it that an artifact stays. The caller holds the lock.
 func (s *Store) relied(f *file) bool {
 	return !s.shared || s.pins[f.digest] > 0 || s.Now().Sub(f.stamp) < freshFor
 }

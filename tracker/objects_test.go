@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,8 +14,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -33,13 +29,13 @@ const objectsEnv = "TILTH_TEST_OBJECTS"
 func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	server, err := s3server.New()
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	if err := server.MakeBucket("artifacts"); err != nil {
 		t.Fatal(err)
 	}
@@ -53,64 +49,17 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	b.has(someShards / 2)
 	a.has(someShards / 2)
 
-	conn, err := agent.Dial(b.address() + "," + a.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // which bounds a hang
-	defer cancel()
-	w := &workers{conn: conn, dir: t.TempDir()}
-	uploader := artifact.NewClient(conn, nil, w.logger())
-	w.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
-		return uploader.Upload(ctx, "candidates", path)
-	}
-	living, stopAgents := context.WithCancel(ctx)
-	var agents, watches sync.WaitGroup
-	defer agents.Wait()
-	defer stopAgents()
-	runWorkers(living, t, &agents, w)
-	var events atomic.Int64
-	var seen [someShards][]*tilthv1.JobEvent
-	var watched [someShards]error
-	for shard := range someShards {
-		s := spec("conv")
-		s.Owner = ownerOf(shard)
-		submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})
-		if err != nil {
-			t.Fatal(err)
-		}
-		watches.Go(func() {
-			watched[shard] = agent.Watch(ctx, conn, w.logger(), submitted.GetJob().GetId(), 0, func(e *tilthv1.JobEvent) error {
-				seen[shard] = append(seen[shard], e)
-				events.Add(1)
-				return nil
-			})
-		})
-	}
-	reached := func(n int64) {
-		for events.Load() < n {
-			if ctx.Err() != nil {
-				t.Fatalf("only %d events came", events.Load())
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
-	reached(50)
+	jobs := newWatchedJobs(t, b.address()+","+a.address())
+	jobs.submit("r")
+	jobs.reach(50)
 	server.Kill()
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	reached(events.Load() + 50)
+	jobs.reach(jobs.events.Load() + 50)
 	a.kill()
 	b.has(someShards)
-	watches.Wait()
-	for n := range seen {
-		if watched[n] != nil {
-			t.Fatalf("job %d: %v", n, watched[n])
-		}
-		check(t, seen[n])
-	}
+	jobs.check()
 	a.start()
 	a.has(someShards / 2)
 	b.has(someShards / 2)

@@ -95,60 +95,9 @@ func ownerOf(shard int) string {
 func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	t.Parallel() // much of it waits
 	a, b := newRivals(t)
-	conn, err := agent.Dial(b.address() + "," + a.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // which bounds a hang
-	defer cancel()
-	w := &workers{conn: conn, dir: t.TempDir()}
-	uploader := artifact.NewClient(conn, nil, w.logger())
-	w.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
-		return uploader.Upload(ctx, "candidates", path)
-	}
-	living, stopAgents := context.WithCancel(ctx)
-	var agents, watches sync.WaitGroup
-	defer agents.Wait()
-	defer stopAgents()
-	runWorkers(living, t, &agents, w)
-	var events atomic.Int64
-	var seen [2 * someShards][]*tilthv1.JobEvent
-	var watched [2 * someShards]error
-	// A job of an owner of each shard.
-	submit := func(round int) {
-		for shard := range someShards {
-			n := round*someShards + shard
-			s := spec("conv")
-			s.Owner = ownerOf(shard)
-			request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprint("r", round), Spec: s}
-			submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			id := submitted.GetJob().GetId()
-			if wire.ShardOf(id) != shard {
-				t.Errorf("the job of %s is %s", s.GetOwner(), id)
-			}
-			watches.Go(func() {
-				watched[n] = agent.Watch(ctx, conn, w.logger(), id, 0, func(e *tilthv1.JobEvent) error {
-					seen[n] = append(seen[n], e)
-					events.Add(1)
-					return nil
-				})
-			})
-		}
-	}
-	reached := func(n int64) {
-		for events.Load() < n {
-			if ctx.Err() != nil {
-				t.Fatalf("only %d events came", events.Load())
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
-	submit(0)
-	reached(50)
+	jobs := newWatchedJobs(t, b.address()+","+a.address())
+	jobs.submit("r0")
+	jobs.reach(50)
 	began := time.Now()
 	a.kill()
 	b.has(someShards)
@@ -156,25 +105,108 @@ func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	a.start()
 	a.has(someShards / 2)
 	b.has(someShards / 2)
-	before := events.Load()
-	submit(1)
-	reached(before + 100)
+	before := jobs.events.Load()
+	jobs.submit("r1")
+	jobs.reach(before + 100)
 	began = time.Now()
 	b.signal(syscall.SIGSTOP)
 	a.has(someShards)
 	t.Logf("taken over %v after a stop", time.Since(began))
 	b.signal(syscall.SIGCONT)
 	b.refusesShards()
-	watches.Wait()
-	for n := range seen {
-		if watched[n] != nil {
-			t.Fatalf("job %d: %v", n, watched[n])
-		}
-		check(t, seen[n])
-	}
-	listed, err := tilthv1.NewJobServiceClient(conn).ListJobs(ctx, &tilthv1.ListJobsRequest{})
-	if err != nil || len(listed.GetJobs()) != len(seen) {
+	jobs.check()
+	listed, err := tilthv1.NewJobServiceClient(jobs.workers.conn).ListJobs(jobs.ctx, &tilthv1.ListJobsRequest{})
+	if err != nil || len(listed.GetJobs()) != len(jobs.all) {
 		t.Errorf("%d jobs are listed, %v", len(listed.GetJobs()), err)
+	}
+}
+
+// watchedJobs are jobs of owners of all shards, on which agents work until the test ends, and what is told of them.
+type watchedJobs struct {
+	*testing.T
+	ctx     context.Context
+	workers *workers
+	watches sync.WaitGroup
+	events  atomic.Int64
+	all     []*watchedJob
+}
+
+// watchedJob is what is told of a job.
+type watchedJob struct {
+	seen   []*tilthv1.JobEvent
+	failed error
+}
+
+// newWatchedJobs has agents work for trackers at some addresses.
+func newWatchedJobs(t *testing.T, addresses string) *watchedJobs {
+	t.Helper()
+	conn, err := agent.Dial(addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // which bounds a hang
+	j := &watchedJobs{T: t, ctx: ctx, workers: &workers{conn: conn, dir: t.TempDir()}}
+	uploader := artifact.NewClient(conn, nil, j.workers.logger())
+	j.workers.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
+		return uploader.Upload(ctx, "candidates", path)
+	}
+	var agents sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		agents.Wait()
+		j.watches.Wait()
+		conn.Close()
+	})
+	runWorkers(ctx, t, &agents, j.workers)
+	return j
+}
+
+// submit submits a job of an owner of each shard.
+func (j *watchedJobs) submit(request string) {
+	j.Helper()
+	for shard := range someShards {
+		s := spec("conv")
+		s.Owner = ownerOf(shard)
+		submitted, err := tilthv1.NewJobServiceClient(j.workers.conn).SubmitJob(j.ctx, &tilthv1.SubmitJobRequest{RequestId: request, Spec: s})
+		if err != nil {
+			j.Fatal(err)
+		}
+		id := submitted.GetJob().GetId()
+		if wire.ShardOf(id) != shard {
+			j.Errorf("the job of %s is %s", s.GetOwner(), id)
+		}
+		one := &watchedJob{}
+		j.all = append(j.all, one)
+		j.watches.Go(func() {
+			one.failed = agent.Watch(j.ctx, j.workers.conn, j.workers.logger(), id, 0, func(e *tilthv1.JobEvent) error {
+				one.seen = append(one.seen, e)
+				j.events.Add(1)
+				return nil
+			})
+		})
+	}
+}
+
+// reach waits until so many events came.
+func (j *watchedJobs) reach(n int64) {
+	j.Helper()
+	for j.events.Load() < n {
+		if j.ctx.Err() != nil {
+			j.Fatalf("only %d events came", j.events.Load())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// check waits until the jobs end, and checks what was told of each.
+func (j *watchedJobs) check() {
+	j.Helper()
+	j.watches.Wait()
+	for n, one := range j.all {
+		if one.failed != nil {
+			j.Fatalf("job %d: %v", n, one.failed)
+		}
+		check(j.T, one.seen)
 	}
 }
 

@@ -177,7 +177,7 @@ func isJWT(h jose.Header) bool {
 	return kind == "jwt" || kind == "at+jwt"
 }
 
-// check refuses a token whose claims say that it is not for now and here.
+// check refuses a token whose claims say that it is not valid yet or any more, or is for others.
 func (v *Verifier) check(c jwt.Claims, now time.Time) error {
 	if c.Expiry == nil {
 		return errors.New("the token never expires: want one with the claim exp")

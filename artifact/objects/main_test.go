@@ -39,7 +39,7 @@ func commonServer(t *testing.T) *s3server.Server {
 	t.Helper()
 	common.once.Do(func() { common.server, common.err = s3server.New() })
 	if common.err != nil {
-		t.Skip(common.err)
+		t.Fatal(common.err)
 	}
 	return common.server
 }
