@@ -35,6 +35,8 @@ const (
 	attendEvery = 10 * time.Second
 	// tidyAfter is when a transfer is one that broke off.
 	tidyAfter = 24 * time.Hour
+	// renewTries is how often others may be faster to give an artifact a new name.
+	renewTries = 32
 )
 
 // mine says whether this store drops and checks an artifact.
@@ -108,16 +110,19 @@ func (s *Store) named(f *file, b Blob) {
 
 // renew has an artifact be fresh. One that is not there any more is lost, which is fs.ErrNotExist.
 func (s *Store) renew(ctx context.Context, f *file) error {
-	err := s.touchShared(ctx, f)
-	if errors.Is(err, fs.ErrNotExist) { // by this name
-		if err = s.rename(ctx, f); err == nil {
-			err = s.touchShared(ctx, f)
+	var err error
+	for range renewTries {
+		if err = s.touchShared(ctx, f); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// By this name. Who gave it another one made it fresh, but looks late where the clocks differ.
+		if err := s.rename(ctx, f); errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(s.lose(f), err)
+		} else if err != nil {
+			return err
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(s.lose(f), err)
-	}
-	return err
+	return fmt.Errorf("%w: its names change too fast: %s", ErrAway, err)
 }
 
 func (s *Store) touchShared(ctx context.Context, f *file) error {

@@ -14,6 +14,13 @@ type Disk struct {
 	at    int
 	root  *node
 	nodes []*node // all that ever were, as they came
+	gone  map[string]departure
+}
+
+// departure is when a path last ceased to name a file or folder.
+type departure struct {
+	step int
+	node *node
 }
 
 // node is a file or a folder.
@@ -48,7 +55,7 @@ type change struct {
 
 // NewDisk is the disk before the first step.
 func (t *Trace) NewDisk() *Disk {
-	d := &Disk{trace: t}
+	d := &Disk{trace: t, gone: map[string]departure{}}
 	d.root = d.folder("")
 	for _, e := range t.before {
 		n := &node{path: e.path, synced: slices.Clone(e.content), size: int64(len(e.content))}
@@ -85,17 +92,17 @@ func (d *Disk) do(s step) error {
 	case "openat":
 		return d.open(c)
 	case "write", "pwrite64":
-		return d.write(c)
+		return d.write(s)
 	case "lseek":
-		return d.onFile(c, func(n *node) { n.cursor = c.result })
+		return d.onFile(s, func(n *node) { n.cursor = c.result })
 	case "ftruncate":
 		size, err := strconv.ParseInt(c.args[1], 0, 64)
 		if err != nil {
 			return err
 		}
-		return d.onFile(c, func(n *node) { d.resize(n, size) })
+		return d.onFile(s, func(n *node) { d.resize(n, size) })
 	case "fsync", "fdatasync":
-		return d.onFile(c, func(n *node) { n.sync(s.began) })
+		return d.onFile(s, func(n *node) { n.sync(s.began) })
 	}
 	return d.rename(c)
 }
@@ -148,8 +155,9 @@ func (d *Disk) lookup(path string) *node {
 }
 
 // onFile has f called with the file or folder of the call's descriptor. One without a name is left out: nobody finds
-// it again.
-func (d *Disk) onFile(c call, f func(*node)) error {
+// it again. Its name is that of when the call began, and another thread may have taken it away since.
+func (d *Disk) onFile(s step, f func(*node)) error {
+	c := s.call
 	path, err := descriptor(c.args[0])
 	if err != nil {
 		return err
@@ -158,6 +166,9 @@ func (d *Disk) onFile(c call, f func(*node)) error {
 		return nil
 	}
 	n := d.lookup(path)
+	if last, left := d.gone[path]; left && last.step >= s.began {
+		n = last.node
+	}
 	if n == nil {
 		return fmt.Errorf("%s is not known", path)
 	}
@@ -192,8 +203,9 @@ func (d *Disk) open(c call) error {
 	return nil
 }
 
-func (d *Disk) write(c call) error {
-	return d.onFile(c, func(n *node) {
+func (d *Disk) write(s step) error {
+	c := s.call
+	return d.onFile(s, func(n *node) {
 		offset := n.cursor
 		switch {
 		case c.name == "pwrite64":
@@ -271,6 +283,7 @@ func (d *Disk) rename(c call) error {
 	case "linkat":
 		return d.link(paths[1], n)
 	case "unlinkat":
+		d.gone[paths[0]] = departure{d.at, n}
 		folder.change(rename{step: d.at, gone: name})
 		return nil
 	}
@@ -280,6 +293,10 @@ func (d *Disk) rename(c call) error {
 	}
 	if to != folder {
 		return fmt.Errorf("renaming from one folder to another is not followed")
+	}
+	d.gone[paths[0]] = departure{d.at, n}
+	if former := folder.names[newName]; former != nil {
+		d.gone[paths[1]] = departure{d.at, former}
 	}
 	folder.change(rename{step: d.at, gone: name, came: newName, node: n})
 	return nil

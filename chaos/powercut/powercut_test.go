@@ -2,6 +2,7 @@ package powercut
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -140,6 +141,43 @@ func TestWhatIsLeftIsWhatWasSyncedAndAnyOfTheRest(t *testing.T) {
 		if !logs[want] {
 			t.Errorf("a log with %q is never left, but %q", want, slices.Sorted(maps.Keys(logs)))
 		}
+	}
+}
+
+// TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile has one thread write to files, and sync one, while another
+// removes, renames and replaces them.
+func TestACallThatBeganBeforeItsFileLostItsNameIsOfThatFile(t *testing.T) {
+	file := func(name string) string { return escape("/r/data/" + name) }
+	create := func(name string) string {
+		return fmt.Sprintf("1 openat(AT_FDCWD<%s>, \"%s\", O_WRONLY|O_CREAT, 0644) = 3<%[2]s>\n", escape("/"), file(name))
+	}
+	write := func(thread int, name, data string) string {
+		return fmt.Sprintf("%d write(3<%s>, \"%s\", %d", thread, file(name), escape(data), len(data))
+	}
+	resumed := func(thread int, call string, result int) string {
+		return fmt.Sprintf("%d <... %s resumed>) = %d\n", thread, call, result)
+	}
+	const cut = " <unfinished ...>\n"
+	calls := fmt.Sprintf("1 mkdirat(AT_FDCWD<%s>, \"%s\", 0755) = 0\n", escape("/"), escape("/r/data")) +
+		create("removed") + create("renamed") + create("replaced") +
+		write(2, "removed", "lost") + cut + write(3, "renamed", "kept") + cut + write(4, "replaced", "old") + cut +
+		fmt.Sprintf("1 unlinkat(AT_FDCWD<%s>, \"%s\", 0) = 0\n", escape("/"), file("removed")) +
+		fmt.Sprintf("1 renameat(AT_FDCWD<%s>, \"%s\", AT_FDCWD<%[1]s>, \"%[3]s\") = 0\n", escape("/"), file("renamed"), file("replaced")) +
+		resumed(2, "write", 4) + resumed(3, "write", 4) + resumed(4, "write", 3)
+	trace := &Trace{root: "/r"}
+	if err := trace.read(strings.NewReader(calls)); err != nil {
+		t.Fatal(err)
+	}
+	d := trace.NewDisk()
+	if err := d.Advance(trace.Len()); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "left")
+	if err := d.Write(dir, "data", Loss{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, dir); !maps.Equal(got, map[string]string{"replaced": "kept"}) {
+		t.Errorf("with nothing lost there are %q", got)
 	}
 }
 
