@@ -3,12 +3,12 @@ package ir
 import (
 	"slices"
 
+	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
 // Picked is, in a vector loop, a value whose lanes are picked from a few vectors of elements that lie side by side, as
-// those of a few groups of channels, or from a few elements.
-// A width of 1 is that of elements that go to several lanes.
+// those of a few groups of channels, or from a few elements or words of 32 bits.
 type Picked struct {
 	Sources
 	// Picks has for each lane the place of its element: those of each vector come behind those of the one before.
@@ -18,6 +18,19 @@ type Picked struct {
 // Map replaces first elements by others.
 func (p *Picked) Map(f func(expr.Expr) expr.Expr) expr.Expr {
 	return &Picked{Sources: p.mapped(f), Picks: p.Picks}
+}
+
+// Repeats reports whether each source goes to several lanes as it is: one element, or those of a word of 32 bits.
+func (p *Picked) Repeats() bool {
+	if p.Width == 1 {
+		return true
+	}
+	for k, pick := range p.Picks {
+		if pick%p.Width != int64(k)%p.Width {
+			return false
+		}
+	}
+	return p.Width*p.DType().Bytes() == array.Int32.Bytes() && p.Width < int64(len(p.Picks))
 }
 
 // Offsets is an index in the first lane, and how far from it the lanes' indices are; nil where that is not the same
@@ -47,9 +60,9 @@ func Offsets(index expr.Expr, lane *expr.Var) (first expr.Linear, offsets []int6
 const mostPicked = 4
 
 // Pick picks for each lane the element of a tensor that lies so far behind the first: from a short vector that is
-// repeated, from two elements, whose loads need no register for what other steps pick, from two vectors of as many
-// elements as there are lanes, from as few elements as they are, or from a few more vectors; nil where those do not
-// have them all.
+// repeated, from two elements or words, whose loads need no register for what other steps pick, from two vectors of as
+// many elements as there are lanes, from as few elements or words as they are, or from a few more vectors; nil where
+// those do not have them all.
 func Pick(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
 	if p := pickRun(lane, t, first, offsets); p != nil {
 		return p
@@ -118,14 +131,19 @@ func pickVectors(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []in
 	return p
 }
 
-// pickElements picks lanes from elements, each of which goes to two on average; nil where there are too many.
+// pickElements picks lanes from elements, or words where lanes have whole ones, each of which goes to two lanes or
+// words of them on average; nil where there are too many.
 func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []int64) *Picked {
-	p := &Picked{Sources: Sources{Lane: lane, Width: 1}, Picks: make([]int64, len(offsets))}
+	width := wordOf(t.DType, offsets)
+	p := &Picked{Sources: Sources{Lane: lane, Width: width}, Picks: make([]int64, len(offsets))}
+	most := min(mostPicked, int64(len(offsets))/width/2)
 	var distinct []int64
 	for k, offset := range offsets {
+		within := int64(k) % width
+		offset -= within
 		at := slices.Index(distinct, offset)
 		if at < 0 {
-			if at = len(distinct); at == min(mostPicked, len(offsets)/2) {
+			if at = len(distinct); int64(at) == most {
 				return nil
 			}
 			distinct = append(distinct, offset)
@@ -133,9 +151,23 @@ func pickElements(lane *expr.Var, t *expr.Tensor, first expr.Linear, offsets []i
 			source.Const += offset
 			p.From = append(p.From, t.At(source.Expr()).(*expr.Load))
 		}
-		p.Picks[k] = int64(at)
+		p.Picks[k] = int64(at)*width + within
 	}
 	return p
+}
+
+// wordOf is how many neighbouring elements make 32 bits, if lanes have such words one after the other; 1 where not.
+func wordOf(d array.DType, offsets []int64) int64 {
+	width := max(1, array.Int32.Bytes()/d.Bytes())
+	for k, offset := range offsets {
+		if within := int64(k) % width; offset != offsets[int64(k)-within]+within {
+			return 1
+		}
+	}
+	if int64(len(offsets))%width != 0 {
+		return 1
+	}
+	return width
 }
 
 // blockOf is how many elements, a power of two and at most the lanes, make blocks that an index begins at the same

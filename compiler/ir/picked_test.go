@@ -41,3 +41,44 @@ func TestRunsThatRepeatAreLoadedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWordsOfTwoGroupsNeedNoVectors: where the lanes of two groups have whole words of 32 bits, each goes to its lanes
+// by itself. More groups, or lanes that have other parts of words, pick from vectors.
+func TestWordsOfTwoGroupsNeedNoVectors(t *testing.T) {
+	repeated := func(times int, runs ...[]int64) (offsets []int64) {
+		for _, run := range runs {
+			for range times {
+				offsets = append(offsets, run...)
+			}
+		}
+		return offsets
+	}
+	for _, c := range []struct {
+		name    string
+		d       array.DType
+		offsets []int64
+		width   int64 // of words; 0 for vectors
+	}{
+		{"pairs of bfloat16", array.BFloat16, repeated(8, []int64{0, 1}, []int64{8, 9}), 2},
+		{"pairs behind the first", array.BFloat16, repeated(8, []int64{6, 7}, []int64{14, 15}), 2},
+		{"four bytes", array.Uint8, repeated(8, []int64{0, 1, 2, 3}, []int64{8, 9, 10, 11}), 4},
+		{"whole words of float32", array.Float32, repeated(8, []int64{0}, []int64{8}), 1},
+		{"pairs of float32", array.Float32, repeated(4, []int64{0, 1}, []int64{8, 9}), 0},
+		{"pairs the other way round", array.BFloat16, repeated(8, []int64{1, 0}, []int64{9, 8}), 0},
+		{"four groups", array.BFloat16, repeated(4, []int64{0, 1}, []int64{4, 5}, []int64{8, 9}, []int64{12, 13}), 0},
+	} {
+		lane := &expr.Var{Name: "k", Extent: int64(len(c.offsets))}
+		p := ir.Pick(lane, ir.Flat("t0", c.d, 64), expr.Linear{Const: 16}, c.offsets)
+		if p == nil || p.Repeats() != (c.width > 0) || c.width > 0 && (p.Width != c.width || len(p.From) != 2) {
+			t.Errorf("%s: %+v", c.name, p)
+			continue
+		}
+		var got []int64
+		for _, pick := range p.Picks {
+			got = append(got, expr.Linearize(p.From[pick/p.Width].Index[0]).Const+pick%p.Width-16)
+		}
+		if !slices.Equal(got, c.offsets) {
+			t.Errorf("%s: picks %v, want %v", c.name, got, c.offsets)
+		}
+	}
+}

@@ -198,11 +198,11 @@ func (c *eliminator) picked(n *ir.Picked) expr.Expr {
 		from[k] = l.Tensor
 	}
 	lane, kept := c.lane, *n
+	if n.Repeats() { // instructions read what goes to several lanes from memory
+		return c.keep(&kept, from)
+	}
 	c.lane, kept.From = &expr.Var{Name: "k", Extent: n.Width}, slices.Clone(n.From)
 	for k := range n.From {
-		if n.Width == 1 { // one element, which instructions read from memory for all lanes
-			continue
-		}
 		source := c.load(n.Source(k, c.lane)).(*expr.Load)
 		kept.From[k] = &expr.Load{Tensor: source.Tensor, Index: []expr.Expr{expr.I(0)}}
 	}

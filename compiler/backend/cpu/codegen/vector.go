@@ -107,21 +107,37 @@ func (p *printer) vectorLoad(n *expr.Load) string {
 	return fmt.Sprintf("*(const %s_mem *)&%s", t, p.element(n.Tensor, at))
 }
 
-// picked picks lanes from vectors that are loaded whole, or lie in registers, or from elements that go to all lanes.
+// picked picks lanes from vectors that are loaded whole, or lie in registers, or from what goes to all lanes.
 func (p *printer) picked(n *ir.Picked) string {
-	vectors, width := make([]string, len(n.From)), n.Width
-	if width == 1 {
-		for k, l := range n.From {
-			vectors[k] = p.broadcast(l)
-		}
-		width = p.lanes
-	} else {
-		vectors = p.sources(&n.Sources)
+	if n.Repeats() {
+		return p.repeated(n)
 	}
+	vectors := p.sources(&n.Sources)
 	if n.Turns() {
 		return p.turns(n, vectors)
 	}
-	return p.among(n, vectors, 0, width)
+	return p.among(n, vectors, 0, n.Width)
+}
+
+// repeated picks lanes from vectors of one element, or of one word, each.
+func (p *printer) repeated(n *ir.Picked) string {
+	vectors := make([]string, len(n.From))
+	if n.Width == 1 {
+		for k, l := range n.From {
+			vectors[k] = p.broadcast(l)
+		}
+		return p.among(n, vectors, 0, p.lanes)
+	}
+	lanes := p.lanes / n.Width
+	words := &ir.Picked{Sources: ir.Sources{Width: 1}}
+	for k := int64(0); k < p.lanes; k += n.Width {
+		words.Picks = append(words.Picks, n.Picks[k]/n.Width)
+	}
+	for k, l := range n.From {
+		element := p.element(l.Tensor, expr.Linearize(l.Index[0]))
+		vectors[k] = fmt.Sprintf("%s_splat(*(const tilth_word *)&%s)", p.unit.vector(array.Int32, lanes), element)
+	}
+	return fmt.Sprintf("(%s)%s", p.unit.vector(n.DType(), p.lanes), p.among(words, vectors, 0, lanes))
 }
 
 // sources are the vectors that lanes are made of, each loaded whole or in a register.
