@@ -80,6 +80,9 @@ func (l *lowerer) loop(n *nest, pos int, extent int64) (ir.Block, error) {
 	if it.Reduce {
 		loop.Range, n.steps = n.steps, nil // those of the outermost loop
 	}
+	if it.Kind == schedule.Trimmed && loop.Range == nil {
+		loop.Range = l.trimmed(n, it)
+	}
 	needed := l.bounded(n, it, loop)
 	body, err := l.enter(n, pos)
 	if needed != nil {

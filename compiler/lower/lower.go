@@ -21,7 +21,7 @@ const maxWork = 1 << 21
 var kinds = map[schedule.Kind]ir.Kind{
 	schedule.Serial: ir.Serial, schedule.Parallel: ir.Parallel, schedule.Vectorized: ir.Vector, schedule.Unrolled: ir.Unrolled,
 	schedule.Dotted: ir.Dot, schedule.Block: ir.Blocks, schedule.Thread: ir.Threads,
-	schedule.Matrices: ir.Matrices, schedule.Lanewise: ir.Lanewise,
+	schedule.Matrices: ir.Matrices, schedule.Lanewise: ir.Lanewise, schedule.Trimmed: ir.Serial,
 }
 
 // spaces are the memory that stages ask for.

@@ -3,8 +3,8 @@
 // without the code that invented it.
 //
 // The primitives follow Halide and TVM's te: split, fuse, reorder, compute-at, inline, cache-write, cache-read,
-// flatten, rfactor, pack, prefetch, fetch, parallel, vectorize, unroll, stream, and widen and dot for products of
-// small integers. Stages and iterators are named by number: stages in the workload's order, then those that
+// flatten, rfactor, pack, prefetch, fetch, parallel, vectorize, unroll, trim, stream, and widen and dot for products
+// of small integers. Stages and iterators are named by number: stages in the workload's order, then those that
 // cache-write, cache-read, widen and rfactor add; iterators of a stage by axis (spatial axes first), then in order of
 // creation.
 package schedule

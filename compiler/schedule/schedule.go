@@ -108,7 +108,7 @@ type Fuse struct {
 type Kind uint8
 
 // The kinds of loops. Blocks and threads are those of a GPU, matrices the terms that its instructions for matrices
-// take. Lanewise terms lie in the registers of neighbouring threads.
+// take. Lanewise terms lie in the registers of neighbouring threads. Trimmed loops leave out what reads only padding.
 const (
 	Serial Kind = iota
 	Parallel
@@ -119,6 +119,7 @@ const (
 	Thread
 	Matrices
 	Lanewise
+	Trimmed
 )
 
 // Tail says how to handle the last, partial tile of a split that does not divide.

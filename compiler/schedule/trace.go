@@ -121,6 +121,7 @@ var primitives = map[string]primitive{
 		_, err := s.Blockwise(a[0], BlockForm(min(a[1], math.MaxUint8)))
 		return err
 	}},
+	"trim":      {2, func(s *Schedule, a []int) error { return s.Trim(a[0], a[1]) }},
 	"dot":       {2, func(s *Schedule, a []int) error { return s.Dot(a[0], a[1]) }},
 	"winograd":  {-2, (*Schedule).applyWinograd},
 	"strassen":  {-2, (*Schedule).applyStrassen},

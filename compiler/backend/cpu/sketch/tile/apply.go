@@ -204,6 +204,7 @@ func (x *Tile) reductionNest(b *nest.Builder, acc int, z sizes) {
 	if lane >= 0 {
 		b.Mark(b.S.Vectorize, acc, lane)
 	}
+	x.trim(b, acc, z)
 }
 
 // applyPacks lays each constant out in the order in which the tiles read it.

@@ -62,9 +62,16 @@ func (x *Tile) insideAlong(coefficients []int64, inside []bool) float64 {
 	return float64(count) / float64(nest.Product([]int64{x.extents[s], x.reduce[w]}))
 }
 
-// multiplied is the part of the products that tiles multiply, where padding is computed where it is read: those whose
-// window has its columns written out know it of each position.
+// multiplied is the part of the products that tiles multiply. Where padding is computed where it is read, those whose
+// window has its columns written out know it of each position; elsewhere loops over a window leave out whole rows.
 func (x *Tile) multiplied(p Parameters, z sizes) float64 {
+	if p.Feed != nest.Inline || x.dot != nil {
+		part := 1.0
+		for _, axis := range x.rolled(z) {
+			part *= x.trimmed(axis, z)
+		}
+		return part
+	}
 	if x.inside == 0 || p.Feed != nest.Inline || len(x.joint) > 0 || !x.columnsWrittenOut(z) {
 		return 1
 	}

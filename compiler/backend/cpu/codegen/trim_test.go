@@ -1,0 +1,43 @@
+package codegen
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
+	"github.com/tilth-dev/tilth/compiler/backend/kerneltest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"pgregory.net/rapid"
+)
+
+// TestRowsOfPaddingAreLeftOut: sums come out the same whatever rows of a window their loops leave out, for any size,
+// strides, dilation and padding. A point is drawn again and again until it leaves some out.
+func TestRowsOfPaddingAreLeftOut(t *testing.T) {
+	left := 0
+	checkDrawn(t, append(modes, dotModes[0], pairModes[0]), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+		draw := kerneltest.DrawConv
+		if rapid.Bool().Draw(t, "groups") {
+			draw = kerneltest.DrawGroups
+		}
+		w := draw(t).Merge()
+		s := sketch.New(w, d, schedule.Strict)
+		made := applied(t, s, s.Default())
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "point"), 0))
+		for range 20 {
+			if bytes.Contains(made.Trace(), []byte("\ntrim ")) {
+				left++
+				break
+			}
+			if p, ok := s.Random(random); ok {
+				made = applied(t, s, p)
+			}
+		}
+		return kerneltest.Case{Workload: w, Schedule: made, Workers: rapid.IntRange(1, 2).Draw(t, "workers"),
+			Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
+	})
+	if left == 0 {
+		t.Error("no schedule leaves any out")
+	}
+}
