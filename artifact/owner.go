@@ -91,8 +91,11 @@ func (s *Store) hold(f *file) {
 	s.tidy(f.owner)
 }
 
-// add counts an artifact.
+// add counts an artifact, in the place of what is known of it by another name: others may have put it meanwhile.
 func (s *Store) add(f *file) {
+	if other := s.files[f.digest]; other != nil {
+		s.forget(other)
+	}
 	s.files[f.digest] = f
 	f.entered = s.Now()
 	if s.mine(f.digest) {

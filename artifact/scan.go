@@ -85,10 +85,7 @@ func partName(name string) (digest, owner string, number uint64, is bool) {
 // enter counts what was found. Artifacts that were never checked are the first to be.
 func (s *Store) enter(f *file) {
 	if f.upload == nil {
-		if other := s.files[f.digest]; other != nil { // by another name, and not used as late
-			s.forget(other)
-		}
-		s.add(f)
+		s.add(f) // what has another name was not used as late
 		s.dropParts(f.digest)
 		return
 	}

@@ -164,11 +164,15 @@ func digestOf(content string) string { return records.Digest([]byte(content)) }
 func put(t *testing.T, s *artifact.Store, identity string, contents ...string) {
 	t.Helper()
 	for _, c := range contents {
-		up := artifact.Upload{Identity: identity, Digest: digestOf(c), SizeBytes: int64(len(c))}
-		if err := s.Put(t.Context(), up, strings.NewReader(c)); err != nil {
+		if err := upload(s, identity, c); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func upload(s *artifact.Store, identity, content string) error {
+	up := artifact.Upload{Identity: identity, Digest: digestOf(content), SizeBytes: int64(len(content))}
+	return s.Put(context.Background(), up, strings.NewReader(content))
 }
 
 // get is what a store sends of an artifact.

@@ -21,14 +21,45 @@ import (
 
 // pair is two stores of trackers that share a bucket, with a clock for both.
 func pair(t *testing.T, opts artifact.Options) (a, b *store, k keeper, c *clock) {
+	return pairAsked(t, opts, nil)
+}
+
+// pairAsked is a pair of which the first asks a test before its calls of the bucket, unless ask is nil.
+func pairAsked(t *testing.T, opts artifact.Options, ask func(context.Context, call) error) (a, b *store, k keeper, c *clock) {
 	k, c = bucketKeeper(t, commonServer(t)), &clock{}
 	both := [2]*store{}
 	for i := range both {
 		at := k.options(t)
 		opts.Dir, opts.Blobs, opts.Now, opts.Part = at.Dir, at.Blobs, c.now, artifact.Part{Index: i, Count: 2}
+		if i == 0 && ask != nil {
+			opts.Blobs = asked{at.Blobs, ask}
+		}
 		both[i] = run(t, opts)
 	}
 	return both[0], both[1], k, c
+}
+
+// call is one of a bucket, of an artifact unless it is a listing.
+type call struct{ verb, digest string }
+
+// asked are blobs of which each call asks a test before, whose error is then the call's.
+type asked struct {
+	artifact.Blobs
+	ask func(context.Context, call) error
+}
+
+func (a asked) Put(ctx context.Context, b artifact.Blob, path string) (artifact.Blob, error) {
+	if err := a.ask(ctx, call{"put", b.Digest}); err != nil {
+		return b, err
+	}
+	return a.Blobs.Put(ctx, b, path)
+}
+
+// sweepNow has a store do at once what it does each minute.
+func sweepNow(s *store) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.Run(ctx)
 }
 
 // contentOf is one whose artifact a part has.
@@ -59,6 +90,48 @@ func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
 	}
 	if a.UsedBytes() != unit {
 		t.Errorf("the first counts %d bytes, want those of its part", a.UsedBytes())
+	}
+}
+
+// TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce has a tracker learn of an artifact from another one while
+// it puts the same: it knows it once afterwards, and makes room of what else its owner has.
+func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
+	for part, whose := range []string{"its own", "the other's"} {
+		content := contentOf(part, "x")
+		putting, goOn := make(chan struct{}), make(chan struct{})
+		a, b, _, c := pairAsked(t, artifact.Options{CapBytes: 4 * unit, UploadBytes: 4 * unit}, func(_ context.Context, one call) error {
+			if one == (call{"put", digestOf(content)}) {
+				close(putting)
+				<-goOn
+			}
+			return nil
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- upload(a.Store, "ana", content) }()
+		<-putting
+		put(t, b.Store, "ana", content)
+		if !has(t, a.Store, content) {
+			t.Errorf("of %s part: it does not find what the other one has put", whose)
+		}
+		close(goOn)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if got, err := get(a.Store, content, 0); got != content || err != nil {
+			t.Errorf("of %s part: got %q, %v", whose, got, err)
+		}
+		if part == 0 && a.UsedBytes() != unit {
+			t.Errorf("of %s part: it takes %d bytes", whose, a.UsedBytes())
+		}
+		c.forward(2 * time.Hour)
+		sweepNow(a)
+		for n := range 8 {
+			put(t, a.Store, "ana", contentOf(0, fmt.Sprint("more", n, "-")))
+			c.forward(2 * time.Hour)
+		}
+		if a.UsedBytes() != 4*unit || a.Stats().Files != 4 {
+			t.Errorf("of %s part: %d files take %d bytes", whose, a.Stats().Files, a.UsedBytes())
+		}
 	}
 }
 
