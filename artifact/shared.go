@@ -101,11 +101,17 @@ func (s *Store) rename(ctx context.Context, f *file) error {
 	return err
 }
 
-// named notes the name of an artifact.
+// named notes the name of an artifact, and the use that it tells of.
 func (s *Store) named(f *file, b Blob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.rewrite(f, b)
+}
+
+// rewrite is named, by a caller who holds the lock. What a name keeps from being dropped comes behind what may go.
+func (s *Store) rewrite(f *file, b Blob) {
 	f.path, f.stamp = b.Name, b.Used
+	s.usedAt(f, b.Used)
 }
 
 // renew has an artifact be fresh. One that is not there any more is lost, which is fs.ErrNotExist.
@@ -290,13 +296,12 @@ func (s *Store) compare(latest map[string]Blob, begun time.Time) {
 		case f == nil:
 			s.add(fileOf(b))
 		case b.Used.After(f.stamp):
-			f.path, f.stamp = b.Name, b.Used
-			s.usedAt(f, b.Used)
+			s.rewrite(f, b)
 		}
 	}
 }
 
-// usedAt notes a use of an artifact by another store.
+// usedAt notes a use of an artifact.
 func (s *Store) usedAt(f *file, at time.Time) {
 	if !at.After(f.used) {
 		return

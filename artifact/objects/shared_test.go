@@ -48,6 +48,13 @@ type asked struct {
 	ask func(context.Context, call) error
 }
 
+func (a asked) List(ctx context.Context, each func(artifact.Blob) error) error {
+	if err := a.ask(ctx, call{verb: "list"}); err != nil {
+		return err
+	}
+	return a.Blobs.List(ctx, each)
+}
+
 func (a asked) Put(ctx context.Context, b artifact.Blob, path string) (artifact.Blob, error) {
 	if err := a.ask(ctx, call{"put", b.Digest}); err != nil {
 		return b, err
@@ -132,6 +139,66 @@ func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 		if a.UsedBytes() != 4*unit || a.Stats().Files != 4 {
 			t.Errorf("of %s part: %d files take %d bytes", whose, a.Stats().Files, a.UsedBytes())
 		}
+	}
+}
+
+// TestWhatIsAskedForLeavesRoomToBeMade has the artifact be asked for that was used least recently: the next one goes.
+func TestWhatIsAskedForLeavesRoomToBeMade(t *testing.T) {
+	c, opts := &clock{}, bucketKeeper(t, commonServer(t)).options(t)
+	opts.Now, opts.CapBytes, opts.UploadBytes = c.now, 3*unit, 3*unit
+	s := run(t, opts)
+	put(t, s.Store, "ana", "xxx", "yyy", "zzz")
+	c.forward(2 * time.Hour)
+	if !has(t, s.Store, "xxx") {
+		t.Fatal("it is gone")
+	}
+	put(t, s.Store, "ana", "www")
+	if !has(t, s.Store, "xxx") || has(t, s.Store, "yyy") || !has(t, s.Store, "zzz") || !has(t, s.Store, "www") {
+		t.Error("another went than what was used least recently")
+	}
+}
+
+// TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade has a tracker learn by a check, and by no listing, that another
+// one has used what it would drop first.
+func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
+	k := bucketKeeper(t, commonServer(t))
+	opts := k.options(t)
+	blobs, opened := opts.Blobs, false
+	first := run(t, opts)
+	old := []string{"xxx", "yyy", "zzz"}
+	put(t, first.Store, "ana", old...)
+	first.stop()
+	for i, content := range old {
+		at := time.Now().Add(-2*time.Hour + time.Duration(i)*time.Minute)
+		if err := os.Chtimes(k.path(digestOf(content)), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts = k.options(t)
+	opts.CapBytes, opts.UploadBytes, opts.ScrubBytes = 3*unit, 3*unit, 1<<30
+	opts.Blobs = asked{blobs, func(ctx context.Context, one call) error {
+		if one.verb == "list" && opened {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	}}
+	s, err := artifact.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened = true
+	used, err := blobs.Find(t.Context(), digestOf("xxx"))
+	if err == nil {
+		_, err = blobs.Touch(t.Context(), used, time.Now())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	runOpen(t, s)
+	eventually(t, "checked", func() bool { return s.Stats().CheckedBytes == 9 })
+	put(t, s, "ana", "www")
+	if !has(t, s, "xxx") || has(t, s, "yyy") || !has(t, s, "zzz") || !has(t, s, "www") {
+		t.Error("another went than what was used least recently")
 	}
 }
 
