@@ -21,6 +21,7 @@ type file struct {
 	// When the bytes of an artifact were last seen to be its own, and when it was written to, or touched, as far as is
 	// known.
 	checked, stamp time.Time
+	failed         time.Time // when it could not be renewed last; zero = it always could
 	entered        time.Time // when this store came to know of the artifact
 }
 

@@ -35,6 +35,9 @@ const (
 	attendEvery = 10 * time.Second
 	// tidyAfter is when a transfer is one that broke off.
 	tidyAfter = 24 * time.Hour
+	// mostFailures is how many artifacts in a row cannot be renewed, or removed, when the object store itself is taken
+	// for away.
+	mostFailures = 8
 	// renewTries is how often others may be faster to give an artifact a new name.
 	renewTries = 32
 )
@@ -170,21 +173,56 @@ func (s *Store) forgetOthers() {
 // attend looks after what is shared until ctx ends.
 func (s *Store) attend(ctx context.Context) {
 	var listed time.Time
+	failing := false
 	for ctx.Err() == nil {
 		err := s.blobs.Ready(ctx)
 		if err == nil {
-			err = errors.Join(s.renewPinned(ctx), s.bury(ctx))
-		}
-		if now := s.Now(); err == nil && now.Sub(listed) >= listEvery {
-			if err = s.refresh(ctx); err == nil {
-				listed = now
-			}
+			err = errors.Join(s.doDue(ctx, &failing), s.refreshSometimes(ctx, &listed))
 		}
 		if ctx.Err() == nil {
 			s.tellAway(err)
 		}
 		_ = retry.Sleep(ctx, attendEvery)
 	}
+}
+
+// doDue renews and removes what is due. It fails when the object store is away; what cannot be done for some artifacts
+// alone is logged when that begins, and ends.
+func (s *Store) doDue(ctx context.Context, failing *bool) error {
+	renewals, noRenewals := s.renewPinned(ctx)
+	removals, noRemovals := s.bury(ctx)
+	failed := slices.Concat(renewals, removals)
+	switch before := *failing; {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(failed) > 0 && !before:
+		s.Logger.Warn("artifacts cannot be renewed or removed in the object store, trying again", "artifacts", len(failed), "error", failed[0])
+	case len(failed) == 0 && before:
+		s.Logger.Info("all artifacts can be renewed and removed in the object store again")
+	}
+	*failing = len(failed) > 0
+	return errors.Join(noRenewals, noRemovals)
+}
+
+// forEach does something to each item, whichever it fails for. After too many failures in a row the object store is
+// away, and the rest is left.
+func forEach[T any](ctx context.Context, items []T, do func(T) error) (failed []error, away error) {
+	inARow := 0
+	for _, item := range items {
+		err := do(item)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil {
+			inARow = 0
+			continue
+		}
+		failed = append(failed, err)
+		if inARow++; inARow == mostFailures {
+			return failed, err
+		}
+	}
+	return failed, nil
 }
 
 // tellAway notes whether the object store is there, and logs when that changes.
@@ -208,8 +246,8 @@ func (s *Store) Away() error {
 	return s.away
 }
 
-// renewPinned keeps others from dropping what this store needs.
-func (s *Store) renewPinned(ctx context.Context) error {
+// renewPinned keeps others from dropping what this store needs, those first that are due for longest.
+func (s *Store) renewPinned(ctx context.Context) (failed []error, away error) {
 	s.mu.Lock()
 	var due []*file
 	for digest := range s.pins {
@@ -217,29 +255,49 @@ func (s *Store) renewPinned(ctx context.Context) error {
 			due = append(due, f)
 		}
 	}
+	slices.SortFunc(due, func(a, b *file) int { return later(a.stamp, a.failed).Compare(later(b.stamp, b.failed)) })
 	s.mu.Unlock()
-	for _, f := range due {
-		if err := s.renew(ctx, f); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	return forEach(ctx, due, func(f *file) error {
+		err := s.renew(ctx, f)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
-	}
-	return nil
+		if err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			f.failed = s.Now()
+		}
+		return err
+	})
 }
 
 // bury removes what was dropped.
-func (s *Store) bury(ctx context.Context) error {
+func (s *Store) bury(ctx context.Context) (failed []error, away error) {
 	s.mu.Lock()
-	doomed := slices.Collect(maps.Values(s.doomed))
+	doomed := slices.Collect(maps.Values(s.doomed)) // in any order, so none is always behind those that fail
 	s.mu.Unlock()
-	for _, b := range doomed {
+	return forEach(ctx, doomed, func(b Blob) error {
 		if err := s.blobs.Remove(ctx, b); err != nil {
 			return err
 		}
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		delete(s.doomed, b.Name)
-		s.mu.Unlock()
+		return nil
+	})
+}
+
+// refreshSometimes is refresh when that is due after the last one.
+func (s *Store) refreshSometimes(ctx context.Context, last *time.Time) error {
+	now := s.Now()
+	if now.Sub(*last) < listEvery {
+		return nil
 	}
-	return nil
+	err := s.refresh(ctx)
+	if err == nil {
+		*last = now
+	}
+	return err
 }
 
 // refresh learns what others have put, touched and removed of this store's part.
@@ -263,11 +321,19 @@ func (s *Store) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.Part.Index == 0 {
-		if err := s.blobs.Tidy(ctx, begun.Add(-tidyAfter)); err != nil {
-			return err
-		}
+	s.learn(latest, former, begun)
+	if s.Part.Index > 0 {
+		return nil
 	}
+	if err := s.blobs.Tidy(ctx, begun.Add(-tidyAfter)); err != nil && ctx.Err() == nil {
+		s.Logger.Warn("transfers that broke off are not removed from the object store", "error", err)
+	}
+	return nil
+}
+
+// learn takes in what a listing, begun at an instant, tells of this store's part: the latest name of each artifact,
+// and former ones.
+func (s *Store) learn(latest map[string]Blob, former []Blob, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range former { // whose removal failed
@@ -277,7 +343,6 @@ func (s *Store) refresh(ctx context.Context) error {
 	}
 	s.compare(latest, begun)
 	_ = s.makeRoom("", 0)
-	return nil
 }
 
 // compare enters and forgets what a listing, begun at an instant, tells of this store's part. What is pinned is looked

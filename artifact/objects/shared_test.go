@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,20 @@ func (a asked) Put(ctx context.Context, b artifact.Blob, path string) (artifact.
 		return b, err
 	}
 	return a.Blobs.Put(ctx, b, path)
+}
+
+func (a asked) Touch(ctx context.Context, b artifact.Blob, at time.Time) (artifact.Blob, error) {
+	if err := a.ask(ctx, call{"touch", b.Digest}); err != nil {
+		return b, err
+	}
+	return a.Blobs.Touch(ctx, b, at)
+}
+
+func (a asked) Remove(ctx context.Context, b artifact.Blob) error {
+	if err := a.ask(ctx, call{"remove", b.Digest}); err != nil {
+		return err
+	}
+	return a.Blobs.Remove(ctx, b)
 }
 
 // sweepNow has a store do at once what it does each minute.
@@ -200,6 +215,85 @@ func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	if !has(t, s, "xxx") || has(t, s, "yyy") || !has(t, s, "zzz") || !has(t, s, "www") {
 		t.Error("another went than what was used least recently")
 	}
+}
+
+// TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse has an object store that never copies one artifact, and
+// never removes another one: others are renewed and removed, and what other trackers put is listed.
+func TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse(t *testing.T) {
+	k, c := bucketKeeper(t, commonServer(t)), &clock{}
+	opts := k.options(t)
+	bad := map[call]bool{{"touch", digestOf("stuck")}: true, {"remove", digestOf("old3")}: true}
+	blobs, tried := opts.Blobs, make(chan call, 100)
+	opts.Blobs = asked{blobs, func(_ context.Context, one call) error {
+		if one.verb == "touch" || one.verb == "remove" {
+			tried <- one
+		}
+		if bad[one] {
+			return fmt.Errorf("%w: it does not like %s", artifact.ErrAway, one.digest)
+		}
+		return nil
+	}}
+	opts.Now, opts.Keep = c.now, 24*time.Hour
+	s, err := artifact.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := []string{"stuck", "fine1", "fine2", "fine3"}
+	dropped := []string{"old1", "old2", "old3", "old4"}
+	put(t, s, "ana", slices.Concat(needed, dropped)...)
+	for _, content := range needed {
+		s.Pin(digestOf(content))
+	}
+	c.forward(25 * time.Hour)
+	path := filepath.Join(t.TempDir(), "f")
+	write(t, path, "another's")
+	if _, err := blobs.Put(t.Context(), artifact.Blob{Digest: digestOf("another's"), Owner: "o", SizeBytes: 9, Used: c.now()}, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(k.path(digestOf("another's")), c.now(), c.now()); err != nil {
+		t.Fatal(err)
+	}
+	runOpen(t, s)
+	want := map[call]bool{}
+	for _, content := range needed {
+		want[call{"touch", digestOf(content)}] = true
+	}
+	for _, content := range dropped {
+		want[call{"remove", digestOf(content)}] = true
+	}
+	for len(want) > 0 {
+		select {
+		case one := <-tried:
+			delete(want, one)
+		case <-time.After(time.Minute):
+			t.Fatalf("after a minute without more: %d are not tried", len(want))
+		}
+	}
+	eventually(t, "listed", func() bool { return s.Stats().Files == len(needed)+1 })
+	if s.Away() != nil {
+		t.Errorf("it is taken for away: %v", s.Away())
+	}
+}
+
+func TestAnObjectStoreThatRenewsNothingIsAway(t *testing.T) {
+	c, opts := &clock{}, bucketKeeper(t, commonServer(t)).options(t)
+	opts.Now, opts.Blobs = c.now, asked{opts.Blobs, func(_ context.Context, one call) error {
+		if one.verb == "touch" {
+			return fmt.Errorf("%w: it copies nothing", artifact.ErrAway)
+		}
+		return nil
+	}}
+	s, err := artifact.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range strings.Split("abcdefgh", "") {
+		put(t, s, "ana", content)
+		s.Pin(digestOf(content))
+	}
+	c.forward(10 * time.Minute)
+	runOpen(t, s)
+	eventually(t, "known to be away", func() bool { return errors.Is(s.Away(), artifact.ErrAway) })
 }
 
 // TestAnOwnerOfWhatOthersCountIsKnown has an artifact that takes no room here be needed after another one came.
