@@ -2,7 +2,6 @@ package artifact
 
 import (
 	"cmp"
-	"context"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ import (
 // are on the disk afterwards: who was killed may have made some that are not yet.
 func (s *Store) scan() error {
 	var found []*file
-	err := s.blobs.List(context.Background(), func(b Blob) error {
+	err := s.blobs.List(s.Opening, func(b Blob) error {
 		found = append(found, fileOf(b))
 		return nil
 	})

@@ -47,6 +47,8 @@ type Options struct {
 	Dir string
 	// Blobs keep the artifacts, which other stores may use, too; nil = Dir does, for this store alone.
 	Blobs Blobs
+	// Opening ends Open early, which lists what Blobs keep; nil = nothing does.
+	Opening context.Context
 	// Part is what this store drops and checks of what Blobs keep.
 	Part Part
 	// CapBytes bounds the room that files take (see roomOf); 0 = DefaultCapBytes.
@@ -87,6 +89,9 @@ func (o *Options) setDefaults() {
 	o.UploadBytes = cmp.Or(o.UploadBytes, o.CapBytes/2)
 	o.KeepParts = cmp.Or(o.KeepParts, DefaultKeepParts)
 	o.ScrubEvery = cmp.Or(o.ScrubEvery, DefaultScrubEvery)
+	if o.Opening == nil {
+		o.Opening = context.Background()
+	}
 	if o.Damaged == nil {
 		o.Damaged = func(string) {}
 	}

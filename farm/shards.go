@@ -177,6 +177,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 	c.Logger = c.Logger.With("shard", shard)
 	c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)
 	c.Artifacts = c.Artifacts.Share(shard, s.cfg.Shards)
+	c.Artifacts.Opening = ctx
 	if shard > 0 {
 		c.ArtifactsDir += "-" + strconv.Itoa(shard)
 	}

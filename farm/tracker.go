@@ -172,7 +172,11 @@ func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security
 	registry := newRegistry()
 	c := cfg.tracker()
 	c.Store, c.Registerer, c.Security = store, registry, security
+	c.Artifacts.Opening = ctx
 	t, err := tracker.New(c)
+	if err != nil && ctx.Err() != nil {
+		return ended()
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("tracker: %w", err), ended())
 	}

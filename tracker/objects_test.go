@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	tilthfarm "github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -71,6 +75,54 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 		if n := a.servesArtifact(shard, digests[shard]) + b.servesArtifact(shard, digests[shard]); n != 1 {
 			t.Errorf("%d trackers serve an artifact in shard %d", n, shard)
 		}
+	}
+}
+
+// TestATrackerThatOpensAnObjectStoreStopsAtOnce has an object store answer whether it is there, and not what it has.
+func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", s3server.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.SecretKey)
+	for _, shards := range []int{1, 2} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			listing := make(chan struct{}, 100)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("max-keys") == "1" {
+					fmt.Fprint(w, `<ListBucketResult><Name>artifacts</Name><KeyCount>0</KeyCount></ListBucketResult>`)
+					return
+				}
+				listing <- struct{}{}
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			dir := t.TempDir()
+			cfg := tilthfarm.TrackerConfig{
+				Shards: shards, Records: filepath.Join(dir, "tilth.db"), ArtifactsDir: filepath.Join(dir, "artifacts"),
+				ObjectStore: fmt.Sprintf("s3://artifacts/farm?endpoint=%s&region=%s", server.URL, s3server.Region),
+				Listen:      "unix:" + filepath.Join(dir, "sock"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			}
+			if shards > 1 {
+				_, cfg.Store = database(t)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- tilthfarm.RunTracker(ctx, cfg) }()
+			select {
+			case <-listing:
+			case err := <-ended:
+				t.Fatalf("it ended before it was stopped: %v", err)
+			}
+			stop()
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute): // the listing may take a quarter of an hour
+				t.Error("it waits for the listing")
+				server.CloseClientConnections()
+			}
+		})
 	}
 }
 
