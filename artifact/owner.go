@@ -107,6 +107,15 @@ func (s *Store) add(f *file) {
 	}
 }
 
+// uncount has an artifact take no room.
+func (s *Store) uncount(f *file) {
+	s.used -= f.room
+	if f.place != nil {
+		s.owners[f.owner].loose -= f.room
+	}
+	f.room = 0
+}
+
 // forget counts a file no longer.
 func (s *Store) forget(f *file) {
 	s.hold(f)

@@ -85,6 +85,7 @@ func (s *Store) seal(u *upload) error {
 	}
 	f := fileOf(b)
 	f.used = s.Now()
+	f.room = roomOf(f.sizeBytes) // whose part it may be, which counts it when it has listed it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shared {

@@ -31,6 +31,8 @@ const (
 	graceFor = time.Hour
 	// listEvery is how often the store lists what others put.
 	listEvery = 15 * time.Minute
+	// countFor is how long what was put here counts here whose part it is not: by then another store has listed it.
+	countFor = 2 * listEvery
 	// attendEvery is how often the object store is asked whether it is there, and what is due there is done.
 	attendEvery = 10 * time.Second
 	// tidyAfter is when a transfer is one that broke off.
@@ -161,11 +163,17 @@ func (s *Store) lose(f *file) error {
 	return fmt.Errorf("%w: %s", ErrNotFound, f.digest)
 }
 
-// forgetOthers forgets what others are to drop, and nobody here has used for a while. The caller holds the lock.
+// forgetOthers forgets what others are to drop, and nobody here has used for a while; what is used takes no room here
+// once others count it. The caller holds the lock.
 func (s *Store) forgetOthers() {
+	now := s.Now()
 	for digest, f := range s.files {
-		if !s.mine(digest) && s.pins[digest] == 0 && s.Now().Sub(f.used) >= freshFor {
+		switch {
+		case s.mine(digest):
+		case s.pins[digest] == 0 && now.Sub(f.used) >= freshFor:
 			s.forget(f)
+		case now.Sub(f.entered) >= countFor:
+			s.uncount(f)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func contentOf(part int, name string) string {
 }
 
 func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
-	a, b, k, _ := pair(t, artifact.Options{})
+	a, b, k, c := pair(t, artifact.Options{})
 	for part := range 2 {
 		content := contentOf(part, "x")
 		put(t, a.Store, "ana", content)
@@ -110,8 +110,13 @@ func TestWhatOneTrackerStoresTheOtherServesAtOnce(t *testing.T) {
 			t.Errorf("there %v, of %d bytes", there, size)
 		}
 	}
+	if a.UsedBytes() != 2*unit {
+		t.Errorf("the first counts %d bytes, want all that it stored", a.UsedBytes())
+	}
+	c.forward(20 * time.Minute)
+	sweepNow(a)
 	if a.UsedBytes() != unit {
-		t.Errorf("the first counts %d bytes, want those of its part", a.UsedBytes())
+		t.Errorf("after the other one has listed it the first counts %d bytes, want those of its part", a.UsedBytes())
 	}
 }
 
@@ -298,13 +303,53 @@ func TestAnObjectStoreThatRenewsNothingIsAway(t *testing.T) {
 
 // TestAnOwnerOfWhatOthersCountIsKnown has an artifact that takes no room here be needed after another one came.
 func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
-	a, _, _, _ := pair(t, artifact.Options{})
+	a, b, _, _ := pair(t, artifact.Options{})
 	first, second := contentOf(1, "first"), contentOf(1, "second")
-	put(t, a.Store, "ana", first, second)
+	put(t, b.Store, "ana", first, second)
+	if !has(t, a.Store, first) || !has(t, a.Store, second) {
+		t.Fatal("what the other one stored is not there")
+	}
 	a.Pin(digestOf(first), digestOf(second))
 	a.Unpin(digestOf(first), digestOf(second))
 	if a.UsedBytes() != 0 || !has(t, a.Store, first) {
 		t.Errorf("%d bytes are used", a.UsedBytes())
+	}
+}
+
+// TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile has somebody fill a tracker with artifacts that it does not
+// drop: there is no more room than it has, until the other one counts them. That holds for what is needed, too.
+func TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile(t *testing.T) {
+	a, _, _, c := pair(t, artifact.Options{CapBytes: 4 * unit, UploadBytes: 4 * unit})
+	var contents []string
+	for n := range 8 {
+		contents = append(contents, contentOf(1, fmt.Sprint(n, "-")))
+	}
+	put(t, a.Store, "ana", contents[:4]...)
+	a.Pin(digestOf(contents[0]))
+	refused := func(what, content string) {
+		t.Helper()
+		if err := upload(a.Store, "ana", content); !errors.Is(err, artifact.ErrFull) {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+	refused("with four of four", contents[4])
+	c.forward(20 * time.Minute)
+	sweepNow(a)
+	if a.UsedBytes() != unit {
+		t.Errorf("%d bytes are used, want those of what is needed", a.UsedBytes())
+	}
+	put(t, a.Store, "ana", contents[4:7]...)
+	refused("with one that is needed and three", contents[7])
+	c.forward(10 * time.Minute)
+	sweepNow(a)
+	if a.UsedBytes() != 3*unit {
+		t.Errorf("%d bytes are used, want those of the last three", a.UsedBytes())
+	}
+	c.forward(10 * time.Minute)
+	sweepNow(a)
+	a.Unpin(digestOf(contents[0]))
+	if a.UsedBytes() != 0 || !has(t, a.Store, contents[0]) {
+		t.Errorf("%d bytes are used in the end", a.UsedBytes())
 	}
 }
 
