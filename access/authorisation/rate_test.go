@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -121,6 +123,23 @@ func TestStrangersAreBoundedByTheirAddress(t *testing.T) {
 	}
 	if all != 100 {
 		t.Errorf("%d of 1000 calls of one host's addresses are let in", all)
+	}
+}
+
+// Who tries tokens on the page is bounded by host, as is who tries them in calls.
+func TestAttemptsToSignInAreBoundedByTheHost(t *testing.T) {
+	g, _, _ := limited(t)
+	tried := map[codes.Code]int{}
+	for i := range 1000 {
+		r := httptest.NewRequest(http.MethodPost, SignInPath, nil)
+		r.RemoteAddr = fmt.Sprintf("[2001:db8::%x]:1", i+1)
+		tried[status.Code(g.SignIn(httptest.NewRecorder(), r, "guess"))]++
+	}
+	if tried[codes.Unauthenticated] != 20 || tried[codes.ResourceExhausted] != 980 {
+		t.Errorf("1000 attempts from addresses of one host end with %v", tried)
+	}
+	if count, err := admitted(from("[2001:db8::1]:1"), g, healthv1.Health_Check_FullMethodName, nil, 1); count != 0 || wire.Reason(err) != wire.ReasonRate {
+		t.Errorf("after that %d more calls that prove nothing are let in, then %v", count, err)
 	}
 }
 

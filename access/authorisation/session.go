@@ -138,14 +138,16 @@ func (g *Gate) Issuer() string {
 // too many attempts.
 func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
 	c := &call{verb: "Page.SignIn", rule: rule{log: noted}, began: g.cfg.Now(), caller: caller{from: r.RemoteAddr}}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	var err error
-	if wait := g.attempts.take(bucketKey{who: host}, g.cfg.Now(), attemptRate, nil); wait > 0 {
+	if wait := g.attempts.take(bucketKey{who: hostOf(r.RemoteAddr)}, g.cfg.Now(), attemptRate, nil); wait > 0 {
 		err = wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "there were too many attempts to sign in: try again in a few seconds")
 	} else if c.caller, err = g.identify(r.Context(), r.RemoteAddr, proof{authorization: []string{"Bearer " + strings.TrimSpace(token)}}); err == nil {
 		err = mayRead(c.caller)
 	}
 	if err != nil {
+		if !c.caller.proved {
+			g.tooOften(c) // so that it is one of its address's calls that prove nothing
+		}
 		g.refused(c, nil, err)
 		return err
 	}
