@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tilth-dev/tilth/access/oidc"
@@ -196,7 +198,38 @@ func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
 		t.Errorf("dora signs in: %d", code)
 	}
 	c.issuer.Answer(nil)
-	c.check(c.list("dora"))
+	for err := c.list("dora"); err != nil; err = c.list("dora") { // until the keys are read
+		if wire.Reason(err) != wire.ReasonIssuer {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A call by a key that is not known holds up no other call of its connection, and goes through once the key is read.
+func TestACallThatNeedsTheIssuersKeysHoldsUpNoOther(t *testing.T) {
+	c := newIssued(t)
+	asked, goOn := make(chan struct{}, 100), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(goOn) })
+	defer answer()
+	c.issuer.Answer(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-goOn
+		c.issuer.Serve(w, r)
+	})
+	c.check(c.issuer.Rotate("second"))
+	c.issue("dora", "ml-team")
+	conn, ended := c.as("dora"), make(chan error, 1)
+	go func() {
+		_, err := tilthv1.NewJobServiceClient(conn).ListJobs(t.Context(), &tilthv1.ListJobsRequest{})
+		ended <- err
+	}()
+	<-asked
+	_, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
+	c.check(err)
+	answer()
+	if err := <-ended; err != nil {
+		t.Errorf("the call by the next key: %v", err)
+	}
 }
 
 // Trackers that serve side by side, or stand by, ask as one that serves alone does.

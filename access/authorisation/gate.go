@@ -122,8 +122,9 @@ type call struct {
 
 type callKey struct{}
 
-// Admit decides about a call whose headers have come. The context that it returns carries the caller's identity; the
-// interceptors need it.
+// Admit decides about a call whose headers have come. It waits for nothing, as whoever reads from the connection calls
+// it: while the issuer's keys are being read, callers are told to come again (see wire.ReasonIssuer). The context that
+// it returns carries the caller's identity; the interceptors need it.
 func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (context.Context, error) {
 	c := &call{verb: verb(method), began: g.cfg.Now(), caller: caller{from: address(ctx)}}
 	rule, known := rules[method]
@@ -131,6 +132,9 @@ func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (co
 	err := g.admit(ctx, c, header, known)
 	if often := g.frequent(c); often != nil && (err == nil || !c.caller.proved) {
 		err = often
+	}
+	if putOff(err) {
+		return nil, err
 	}
 	if err != nil {
 		g.refused(c, nil, err)

@@ -110,7 +110,7 @@ func mayRead(by caller) error {
 }
 
 func pageProof(r *http.Request) proof {
-	p := proof{authorization: r.Header.Values("Authorization")}
+	p := proof{authorization: r.Header.Values("Authorization"), waits: true}
 	if _, password, is := r.BasicAuth(); is && len(p.authorization) == 1 {
 		p.authorization = []string{"Bearer " + password}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -36,6 +37,8 @@ type proof struct {
 	authorization []string
 	// certificate is the peer's, which the handshake has verified; nil = none.
 	certificate *x509.Certificate
+	// waits says that the issuer's keys may be waited for: whoever reads from a connection must not.
+	waits bool
 }
 
 // identify says who calls. A token decides when there is one: it is given on purpose, and a wrong one is refused
@@ -43,7 +46,7 @@ type proof struct {
 func (g *Gate) identify(ctx context.Context, from string, p proof) (caller, error) {
 	c := caller{from: from}
 	if len(p.authorization) > 0 {
-		return g.byHeader(ctx, c, p.authorization)
+		return g.byHeader(ctx, c, p)
 	}
 	if p.certificate != nil && g.cfg.Certificates {
 		return g.byCertificate(c, p.certificate)
@@ -62,18 +65,21 @@ func (g *Gate) wanted() string {
 	return "this tracker wants a token: name its file with --token-file"
 }
 
-func (g *Gate) byHeader(ctx context.Context, c caller, header []string) (caller, error) {
+func (g *Gate) byHeader(ctx context.Context, c caller, p proof) (caller, error) {
 	if !g.takesTokens() {
 		return c, status.Error(codes.Unauthenticated, "this tracker takes no tokens: "+g.wanted())
 	}
-	scheme, text, is := strings.Cut(header[0], " ")
-	if len(header) != 1 || !is || !strings.EqualFold(scheme, "bearer") {
+	scheme, text, is := strings.Cut(p.authorization[0], " ")
+	if len(p.authorization) != 1 || !is || !strings.EqualFold(scheme, "bearer") {
 		return c, status.Error(codes.Unauthenticated, "the authorization is not one bearer token")
 	}
 	if g.cfg.OIDC == nil || g.cfg.Tokens != nil && tokens.Looks(text) {
 		return g.byToken(c, text)
 	}
-	return g.byIssuer(ctx, c, text)
+	if p.waits {
+		return g.byIssuer(c, text, func() (*oidc.Token, error) { return g.cfg.OIDC.Verify(ctx, text, g.cfg.Now()) })
+	}
+	return g.byIssuer(c, text, func() (*oidc.Token, error) { return g.cfg.OIDC.VerifyNow(text, g.cfg.Now()) })
 }
 
 // byToken says whose a token of the farm's own is.
@@ -96,14 +102,25 @@ func badToken(err error) error {
 	return status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker token create')", err)
 }
 
+// keysWait is after how long a call is to be made again by whose token the issuer's keys are being read.
+const keysWait = 250 * time.Millisecond
+
+// putOff says whether a call is to be made again for that: it is not refused yet.
+func putOff(err error) bool {
+	_, later := wire.RetryAfter(err)
+	return later && wire.Reason(err) == wire.ReasonIssuer
+}
+
 // byIssuer says whose a token of the issuer is. Checking a signature takes time, so an address from which there were
 // too many calls that prove nothing has to wait with one that is new.
-func (g *Gate) byIssuer(ctx context.Context, c caller, text string) (caller, error) {
+func (g *Gate) byIssuer(c caller, text string, verify func() (*oidc.Token, error)) (caller, error) {
 	if wait := g.strangerWaits(c.from); wait > 0 && !g.cfg.OIDC.Remembers(text) {
 		return c, tooOften(hostOf(c.from), "with tokens", wait)
 	}
-	t, err := g.cfg.OIDC.Verify(ctx, text, g.cfg.Now())
+	t, err := verify()
 	switch {
+	case errors.Is(err, oidc.ErrKeysComing):
+		return c, wire.RefuseUntil(keysWait, codes.Unavailable, wire.ReasonIssuer, "%v", err)
 	case errors.Is(err, oidc.ErrKeysUnavailable):
 		return c, wire.Refuse(codes.Unavailable, wire.ReasonIssuer, "%v", err)
 	case errors.Is(err, oidc.ErrNoRole):

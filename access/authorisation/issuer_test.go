@@ -48,10 +48,20 @@ func issuerGate(t *testing.T) (g *Gate, client func(name string) metadata.MD) {
 	}
 }
 
+// readKeys waits until a gate's issuer is known by its keys.
+func readKeys(t *testing.T, g *Gate, client func(name string) metadata.MD) {
+	t.Helper()
+	text := client("somebody").Get("authorization")[0][len("Bearer "):]
+	if _, err := g.cfg.OIDC.Verify(t.Context(), text, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func bearer(token string) metadata.MD { return metadata.Pairs("authorization", "Bearer "+token) }
 
 func TestAGateOfAnIssuerAloneIsClosedToOthers(t *testing.T) {
 	g, client := issuerGate(t)
+	readKeys(t, g, client)
 	for name, c := range map[string]struct {
 		method string
 		header metadata.MD
@@ -92,6 +102,7 @@ func TestAnIssuersTokenIsPassedOn(t *testing.T) {
 // calls. Who is known goes on, and so do other addresses.
 func TestAFloodOfTokensIsNotChecked(t *testing.T) {
 	g, client := issuerGate(t)
+	readKeys(t, g, client)
 	now := time.Now()
 	g.cfg.Now, g.cfg.CallsPerSecond = func() time.Time { return now }, 1000
 	call := func(addr string, header metadata.MD) error {

@@ -141,7 +141,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	var err error
 	if wait := g.attempts.take(bucketKey{who: hostOf(r.RemoteAddr)}, g.cfg.Now(), attemptRate, nil); wait > 0 {
 		err = wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "there were too many attempts to sign in: try again in a few seconds")
-	} else if c.caller, err = g.identify(r.Context(), r.RemoteAddr, proof{authorization: []string{"Bearer " + strings.TrimSpace(token)}}); err == nil {
+	} else if c.caller, err = g.identify(r.Context(), r.RemoteAddr, proof{authorization: []string{"Bearer " + strings.TrimSpace(token)}, waits: true}); err == nil {
 		err = mayRead(c.caller)
 	}
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // Admit decides about a call by its headers; the call gets the context that it returns. It is asked before anything of
-// the call's request is passed on.
+// the call's request is passed on, by whoever reads from the connection, so it must not wait.
 type Admit func(ctx context.Context, method string, header metadata.MD) (context.Context, Admission, error)
 
 // Admission is how a call was let in.

@@ -28,6 +28,9 @@ const (
 // read. The token may be good.
 var ErrKeysUnavailable = errors.New("the issuer's keys cannot be read now")
 
+// ErrKeysComing is wrapped by the error about a token whose key is not known while the issuer's keys are being read.
+var ErrKeysComing = errors.New("the issuer's keys are being read")
+
 // times are how often keys are read.
 type times struct{ refresh, retry, ask time.Duration }
 
@@ -118,6 +121,26 @@ func (r *keyring) find(ctx context.Context, id string, a jose.SignatureAlgorithm
 		}
 	}
 	return r.known(id, a)
+}
+
+// findNow is find that waits for nothing: ErrKeysComing where the key may be one that is not known yet. After an
+// attempt that failed nobody is told to wait for the next one.
+func (r *keyring) findNow(id string, a jose.SignatureAlgorithm) (*key, error) {
+	k, coming, err := r.look(id, a)
+	if k != nil || err != nil {
+		return k, err
+	}
+	if coming != nil && !r.away() {
+		return nil, fmt.Errorf("the token's key is not known yet, and %w: try again in a moment", ErrKeysComing)
+	}
+	return r.known(id, a)
+}
+
+// away says whether the last attempt failed.
+func (r *keyring) away() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed != nil
 }
 
 // look returns a key if it is known; otherwise what is closed when an attempt ends that may bring it, if one may.

@@ -94,6 +94,18 @@ func (v *Verifier) KeysRead() time.Time { return v.keys.readAt() }
 // wrap ErrKeysUnavailable while it cannot be told, and ErrNoRole where nobody has given the caller a role. It may wait
 // a few seconds for keys.
 func (v *Verifier) Verify(ctx context.Context, text string, now time.Time) (*Token, error) {
+	return v.judge(text, now, func(id string, a jose.SignatureAlgorithm) (*key, error) { return v.keys.find(ctx, id, a) })
+}
+
+// VerifyNow is Verify that waits for nothing. It wraps ErrKeysComing where that would wait.
+func (v *Verifier) VerifyNow(text string, now time.Time) (*Token, error) {
+	return v.judge(text, now, v.keys.findNow)
+}
+
+// finder finds the key that a token is signed with.
+type finder func(id string, a jose.SignatureAlgorithm) (*key, error)
+
+func (v *Verifier) judge(text string, now time.Time, find finder) (*Token, error) {
 	if len(text) > access.MaxTokenBytes {
 		return nil, fmt.Errorf("the token has %d bytes: want at most %d", len(text), access.MaxTokenBytes)
 	}
@@ -101,7 +113,7 @@ func (v *Verifier) Verify(ctx context.Context, text string, now time.Time) (*Tok
 	if t := v.recall(id); t != nil {
 		return t, v.Valid(t, now)
 	}
-	t, err := v.verify(ctx, text, now)
+	t, err := v.verify(text, now, find)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +139,7 @@ func (v *Verifier) expired() error {
 	return fmt.Errorf("the token has expired: get another from %s", v.cfg.Issuer)
 }
 
-func (v *Verifier) verify(ctx context.Context, text string, now time.Time) (*Token, error) {
+func (v *Verifier) verify(text string, now time.Time, find finder) (*Token, error) {
 	signed, err := jwt.ParseSigned(text, algorithms)
 	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
 		return nil, fmt.Errorf("the token is signed by an algorithm that is not taken: want %s", algorithmNames())
@@ -139,7 +151,7 @@ func (v *Verifier) verify(ctx context.Context, text string, now time.Time) (*Tok
 	if !isJWT(header) {
 		return nil, errors.New("the token is of a type that does not prove who calls: want an ID or access token (JWT, at+jwt)")
 	}
-	k, err := v.keys.find(ctx, header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
+	k, err := find(header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ const (
 	// ReasonOverloaded comes with UNAVAILABLE: the tracker has no room now; try again later.
 	ReasonOverloaded = "OVERLOADED"
 	// ReasonIssuer comes with UNAVAILABLE: the keys that the caller's token is checked with cannot be read from its
-	// issuer now; try again later.
+	// issuer now; try again later. With a RetryInfo they are being read; try again when that says.
 	ReasonIssuer = "ISSUER"
 	// ReasonShards comes with FAILED_PRECONDITION: the farm has several shards, and the call names none; see Shard.
 	ReasonShards = "SHARDS"

@@ -116,6 +116,11 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 		by(w, r)
 		return
 	}
+	i.Serve(w, r)
+}
+
+// Serve answers a request as it should be, whatever Answer was told.
+func (i *Issuer) Serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
 		write(w, map[string]string{"issuer": i.URL(), "jwks_uri": i.URL() + "/keys"})
