@@ -99,6 +99,36 @@ func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 	}
 }
 
+// Without certificates the address 127.0.0.1 means another tracker only where that says that it is on this host.
+func TestATokenIsPassedInTheClearOnThisHostAlone(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &known{}
+	server := grpc.NewServer()
+	tilthv1.RegisterJobServiceServer(server, k)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(lis) }()
+	defer func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	at := lis.Addr().String()
+	if err := listOwners(t, newOthersUnderTest(t, tracker.Security{}, records.Member{Address: at, Host: thisHost()})); err != nil || k.tokens.Load() != 1 {
+		t.Errorf("a tracker of this host is shown %d tokens, %v", k.tokens.Load(), err)
+	}
+	for what, host := range map[string][]byte{"of another host": []byte("another"), "of which no host is known": nil} {
+		o := newOthersUnderTest(t, tracker.Security{}, records.Member{Address: at, Host: host})
+		err := listOwners(t, o)
+		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "give the trackers certificates") || k.tokens.Load() != 1 {
+			t.Errorf("a tracker %s is shown %d tokens, %v", what, k.tokens.Load()-1, err)
+		}
+	}
+}
+
 func TestATokenIsNotPassedOnInTheClear(t *testing.T) {
 	err := listOwners(t, newOthersUnderTest(t, tracker.Security{}, records.Member{Address: "tracker2.example.com:9190"}))
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "give the trackers certificates") {

@@ -109,7 +109,7 @@ func (s *shardsServed) share() int {
 func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
 	tooMany := 0
 	for ctx.Err() == nil {
-		if others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown()}); err == nil {
+		if others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host}); err == nil {
 			s.members.Store(int64(len(others)) + 1)
 			s.others.tell(others)
 		}

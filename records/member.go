@@ -6,4 +6,6 @@ type Member struct {
 	Address string
 	// Certificate is the SHA-256 of the certificate that it shows there; empty = it speaks without TLS.
 	Certificate []byte
+	// Host is alike for the processes that share a loopback interface, and for no others; empty = not known.
+	Host []byte
 }

@@ -51,9 +51,10 @@ func (m *Members) Meet(ctx context.Context, own records.Member) (others []record
 	}
 	own.Address = reachable(own.Address, m.conn.PgConn().Conn().LocalAddr())
 	err = pgx.BeginFunc(ctx, m.conn, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO members (id, seen, address, certificate) VALUES ($1, now(), $2, $3)
-			ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, address = excluded.address, certificate = excluded.certificate`,
-			[]byte(m.id), []byte(own.Address), append([]byte{}, own.Certificate...))
+		_, err := tx.Exec(ctx, `INSERT INTO members (id, seen, address, certificate, host) VALUES ($1, now(), $2, $3, $4)
+			ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, address = excluded.address, certificate = excluded.certificate,
+				host = excluded.host`,
+			[]byte(m.id), []byte(own.Address), append([]byte{}, own.Certificate...), append([]byte{}, own.Host...))
 		if err == nil {
 			others, err = m.others(ctx, tx)
 		}
@@ -95,15 +96,15 @@ func (m *Members) connect(ctx context.Context) (err error) {
 const mostMembers = 256
 
 func (m *Members) others(ctx context.Context, tx pgx.Tx) (others []records.Member, err error) {
-	rows, err := tx.Query(ctx, "SELECT address, certificate FROM members WHERE id <> $1 AND seen > now() - interval '"+memberSilence+
+	rows, err := tx.Query(ctx, "SELECT address, certificate, host FROM members WHERE id <> $1 AND seen > now() - interval '"+memberSilence+
 		"' ORDER BY id LIMIT $2", []byte(m.id), mostMembers)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (records.Member, error) {
-		var address, certificate []byte
-		err := row.Scan(&address, &certificate)
-		return records.Member{Address: string(address), Certificate: certificate}, err
+		var address, certificate, host []byte
+		err := row.Scan(&address, &certificate, &host)
+		return records.Member{Address: string(address), Certificate: certificate, Host: host}, err
 	})
 }
 

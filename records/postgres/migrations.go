@@ -95,6 +95,10 @@ var migrations = []string{
 	-- Where members answer calls, and the SHA-256 of the certificate that they show there; empty = none.
 	ALTER TABLE members ADD COLUMN address bytea NOT NULL DEFAULT '', ADD COLUMN certificate bytea NOT NULL DEFAULT '';
 	`,
+	`
+	-- What the members of one host have in common; empty = not known.
+	ALTER TABLE members ADD COLUMN host bytea NOT NULL DEFAULT '';
+	`,
 }
 
 // leastServer is the oldest version of PostgreSQL that does, as the server says it.

@@ -310,7 +310,7 @@ func TestMembersMeet(t *testing.T) {
 		members = append(members, m)
 		t.Cleanup(m.Leave)
 	}
-	secure := records.Member{Address: "tracker1.example.com:9190", Certificate: []byte("digest")}
+	secure := records.Member{Address: "tracker1.example.com:9190", Certificate: []byte("digest"), Host: []byte("host")}
 	meet(members[0], secure)
 	meet(members[1], records.Member{Address: ":9190"}, secure)
 	meet(members[0], secure, records.Member{Address: "127.0.0.1:9190"}) // as the database is on this machine
