@@ -70,11 +70,15 @@ type hosted struct {
 	conn    *inProcess // what implements its services
 }
 
-// NewHost makes a host that has no shard yet.
+// NewHost makes a host that has no shard yet. Until it has one, the metrics of the process say that it stands by, and
+// how many shards there are: or else nothing would tell of a farm of which no tracker has any.
 func NewHost(cfg HostConfig) (*Host, error) {
 	checker, err := bounds.New()
 	if err != nil {
 		return nil, err
+	}
+	if err := errors.Join(telemetry.Active(cfg.Metrics, false), telemetry.Shards(cfg.Metrics, cfg.Shards)); err != nil {
+		return nil, fmt.Errorf("register the metrics of a tracker of shards: %w", err)
 	}
 	h := &Host{cfg: cfg, bounds: checker, health: health.NewServer(), shards: map[int]*hosted{}}
 	s := cfg.Security

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -398,6 +400,37 @@ func TestPagesOfSeveralShards(t *testing.T) {
 		answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
 			t.Errorf("%s is %s, %v, without %q", path, answer.Status, err, want)
+		}
+	}
+}
+
+// A process that could not open any shard told nobody that it serves none.
+func TestAProcessWithoutAShardIsMeasured(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: metrics}))
+	got := map[string]float64{}
+	for _, family := range must[[]*dto.MetricFamily](t)(metrics.Gather()) {
+		for _, m := range family.GetMetric() {
+			got[family.GetName()] = m.GetGauge().GetValue()
+		}
+	}
+	want := map[string]float64{"tilth_tracker_active": 0, "tilth_tracker_shards": someShards}
+	if !maps.Equal(got, want) {
+		t.Errorf("its metrics are %v, want %v", got, want)
+	}
+}
+
+func TestAProcessIsMeasuredBesideItsShards(t *testing.T) {
+	f := newSharded(t, tracker.Config{})
+	answer := must[*http.Response](t)(http.Get(f.site + "/metrics"))
+	defer answer.Body.Close()
+	text := string(must[[]byte](t)(io.ReadAll(answer.Body)))
+	for _, line := range []string{
+		"tilth_tracker_active 0", "tilth_tracker_active{shard=\"0\"} 1", fmt.Sprint("tilth_tracker_shards ", someShards),
+		fmt.Sprint("tilth_tracker_shards{shard=\"0\"} ", someShards),
+	} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("the metrics lack %s", line)
 		}
 	}
 }
