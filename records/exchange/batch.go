@@ -23,14 +23,26 @@ type batches struct {
 
 	pending   []*tilthv1.Record
 	sizeBytes int
+	left      leftWorkload
+}
+
+// leftWorkload is the canonical form of the workload that the last refused record with one had: the next of its group
+// is to have it, since only the first of many does.
+type leftWorkload struct {
+	of        records.Group
+	canonical []byte
 }
 
 // take adds a record, or counts why not.
 func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
 	if err := b.incoming.Admit(r); err != nil {
 		b.report.refuse(err)
+		if w := workloadOf(r); w != nil {
+			b.left = leftWorkload{groupOf(r), w}
+		}
 		return nil
 	}
+	b.giveWorkload(r)
 	if b.dry {
 		b.report.Sent++
 		return nil
@@ -40,6 +52,20 @@ func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
 		return nil
 	}
 	return b.flush(ctx)
+}
+
+// giveWorkload gives a record the canonical form that one before it was refused with, unless it was refused for that.
+func (b *batches) giveWorkload(r *tilthv1.Record) {
+	if b.left.canonical == nil || groupOf(r) != b.left.of {
+		return
+	}
+	if len(r.GetWorkload()) == 0 {
+		r.Workload = b.left.canonical
+		if b.incoming.Admit(r) != nil {
+			r.Workload = nil
+		}
+	}
+	b.left = leftWorkload{}
 }
 
 // flush hands over what is there. What it has been given is forgotten whether or not it was stored.

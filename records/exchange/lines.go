@@ -40,6 +40,14 @@ func groupOf(r *tilthv1.Record) records.Group {
 	return records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}
 }
 
+// workloadOf is the canonical form that a record has, which may not be valid otherwise; nil when it has none.
+func workloadOf(r *tilthv1.Record) []byte {
+	if w := r.GetWorkload(); len(w) > 0 && records.IsDigest(r.GetWorkloadDigest(), w) {
+		return w
+	}
+	return nil
+}
+
 // OfferLines asks of records that come one after the other which of them the other side lacks, a few thousand at a
 // time, and has take called with those. next returns them until io.EOF.
 func OfferLines(ctx context.Context, next func() (*tilthv1.Record, error), lacks Lacks, take func(*tilthv1.Record) error) error {
@@ -83,6 +91,9 @@ type readGroup struct {
 
 func (l *lines) add(ctx context.Context, r *tilthv1.Record) error {
 	if err := records.Validate(r); err != nil {
+		if w := workloadOf(r); w != nil {
+			l.last = &readGroup{Group: groupOf(r), workload: w} // so that the next of them has it
+		}
 		return l.take(r) // which refuses it: its key means nothing
 	}
 	g := l.group(groupOf(r))

@@ -301,3 +301,55 @@ func TestLinesAreSentOnceInAnyOrder(t *testing.T) {
 		t.Errorf("%d records", len(got))
 	}
 }
+
+// Only the first of many records has the workload's canonical form: when that was refused, the form was lost with it.
+func TestARefusedRecordLeavesItsWorkloadToTheNext(t *testing.T) {
+	for name, spoil := range map[string]func(*tilthv1.Record){
+		"invalid":       func(r *tilthv1.Record) { r.Measurement.SamplesSeconds = nil },
+		"beyond bounds": func(r *tilthv1.Record) { r.Measurement.Device = strings.Repeat("x", 1<<10) },
+	} {
+		source := newStore(t)
+		for n := range int64(36) { // seconds of which the side lies, nine in each of four groups
+			storetest.Add(t, source, numbered(5*n))
+		}
+		sides := map[string]func(to exchange.To) (*exchange.Report, error){
+			"a store": func(to exchange.To) (*exchange.Report, error) {
+				return exchange.Sync(t.Context(), lying{exchange.Store{Measurements: source}, spoilFirst(spoil)}, to, exchange.Options{})
+			},
+			"lines": func(to exchange.To) (*exchange.Report, error) {
+				next, spoil := lines(t, source), spoilFirst(spoil)
+				return exchange.SyncLines(t.Context(), func() (*tilthv1.Record, error) {
+					r, err := next()
+					if err == nil {
+						r = proto.CloneOf(r)
+						spoil(r)
+					}
+					return r, err
+				}, to, exchange.Options{})
+			},
+		}
+		for from, sync := range sides {
+			to := newStore(t)
+			r, err := sync(exchange.Store{Measurements: to})
+			if refused := r.Refused(); err != nil || len(refused) != 1 || refused[0].Records != 4 || r.Sent != 32 {
+				t.Errorf("%s from %s: %d sent, refused %v, %v", name, from, r.Sent, refused, err)
+			}
+			for n := range int64(4) {
+				want := numbered(n)
+				best, err := to.BestAllowed(want.GetTarget(), want.GetWorkloadDigest(), "")
+				if err != nil || string(best.GetWorkload()) != string(want.GetWorkload()) {
+					t.Errorf("%s from %s: the canonical form of %s is %q, %v", name, from, want.GetWorkload(), best.GetWorkload(), err)
+				}
+			}
+		}
+	}
+}
+
+// spoilFirst spoils records that have their workload's canonical form.
+func spoilFirst(spoil func(*tilthv1.Record)) func(*tilthv1.Record) {
+	return func(r *tilthv1.Record) {
+		if len(r.GetWorkload()) > 0 {
+			spoil(r)
+		}
+	}
+}
