@@ -15,10 +15,8 @@ func (db *DB) GroupPage(target, after string, most int) (groups []records.Group,
 	var name []byte
 	last := ""
 	err = db.all(func(v *view) error {
-		return v.query(`SELECT name FROM groups g
-			WHERE substring(name, 1, 1024) >= substring($1::bytea, 1, 1024) AND name > $1 AND name < $2
-				AND EXISTS (SELECT FROM records r WHERE r.grp = g.number)
-			ORDER BY substring(name, 1, 1024), name LIMIT $3`, []any{[]byte(max(after, from)), []byte(beyond), most + 1}, []any{&name}, func() error {
+		return v.query("SELECT name FROM groups g WHERE "+groupsBetween+` AND EXISTS (SELECT FROM records r WHERE r.grp = g.number)
+			ORDER BY `+groupsOrder+" LIMIT $3", []any{[]byte(max(after, from)), []byte(beyond), most + 1}, []any{&name}, func() error {
 			if len(groups) == most {
 				next = last
 				return nil

@@ -110,14 +110,21 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 	return best, next, err
 }
 
+// groupsBetween are the groups g of names after $1 and before $2, and groupsOrder is their order. The index has only
+// the names' beginnings, so both bounds are told of these, too: or else all groups behind the last were read.
+const (
+	groupsBetween = `substring(g.name, 1, 1024) >= substring($1::bytea, 1, 1024) AND g.name > $1
+		AND substring(g.name, 1, 1024) <= substring($2::bytea, 1, 1024) AND g.name < $2`
+	groupsOrder = "substring(g.name, 1, 1024), g.name"
+)
+
 // bestPage asks for the best records of some groups by name: $3 of them at most, and no more after $4 bytes of them.
-// An index has only the names' beginnings.
 const bestPage = `SELECT name, message, canonical FROM (
 	SELECT *, sum(octet_length(message)) OVER (ORDER BY name) - octet_length(message) AS before FROM (
 		SELECT g.name, r.message, w.canonical FROM groups g JOIN records r ON r.grp = g.number AND r.key = g.best[$5]
 		LEFT JOIN workloads w ON w.digest = g.workload
-		WHERE substring(g.name, 1, 1024) >= substring($1::bytea, 1, 1024) AND g.name > $1 AND g.name < $2
-		ORDER BY substring(g.name, 1, 1024), g.name LIMIT $3
+		WHERE ` + groupsBetween + `
+		ORDER BY ` + groupsOrder + ` LIMIT $3
 	) AS page
 ) AS summed WHERE before < $4 ORDER BY name`
 
@@ -168,9 +175,8 @@ func (db *DB) eachGroup(ctx context.Context, target, workload string, visit func
 func groupsAfter(v *view, after []byte, beyond, workload string) (page []numbered, next []byte, err error) {
 	var number int32
 	var name []byte
-	err = v.query(`SELECT number, name FROM groups
-		WHERE substring(name, 1, 1024) >= substring($1::bytea, 1, 1024) AND name > $1 AND name < $2 AND ($3::bytea = '' OR workload = $3)
-		ORDER BY substring(name, 1, 1024), name LIMIT $4`, []any{after, []byte(beyond), []byte(workload), groupsPerPage}, []any{&number, &name}, func() error {
+	err = v.query("SELECT number, name FROM groups g WHERE "+groupsBetween+` AND ($3::bytea = '' OR workload = $3)
+		ORDER BY `+groupsOrder+" LIMIT $4", []any{after, []byte(beyond), []byte(workload), groupsPerPage}, []any{&number, &name}, func() error {
 		page, next = append(page, numbered{groupOf(name), number}), name
 		return nil
 	})

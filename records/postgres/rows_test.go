@@ -81,6 +81,48 @@ func TestTheLongestNamesAreStoredInOrder(t *testing.T) {
 	}
 }
 
+// A look-up of one target read the groups of all targets behind it, too.
+func TestTheGroupsOfOneTargetAreReadAlone(t *testing.T) {
+	db, address := fresh(t)
+	storetest.Add(t, db, storetest.Record("a", "conv", 1, 1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const others = 20_000
+	do(t, address, fmt.Sprintf(`
+		INSERT INTO tilth.groups (number, name, workload, best)
+			SELECT 1000 + n, ('b' || n)::bytea || '\x00776f726b'::bytea, 'work', best FROM tilth.groups, generate_series(1, %[1]d) AS n;
+		INSERT INTO tilth.records (grp, key, message) SELECT 1000 + n, key, message FROM tilth.records, generate_series(1, %[1]d) AS n;
+		ANALYZE tilth.groups, tilth.records`, others))
+	db = opened(t, address)
+	groups, _, err := db.GroupPage("a", "", 10)
+	if err != nil || len(groups) != 1 {
+		t.Errorf("there are the groups %v, %v", groups, err)
+	}
+	best, _, err := db.BestPage("a", "", 10, 1<<20)
+	if err != nil || len(best) != 1 {
+		t.Errorf("there are %d best records, %v", len(best), err)
+	}
+	if listed := storetest.List(t, db, "a", ""); len(listed) != 1 {
+		t.Errorf("there are %d records", len(listed))
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var scans, read int
+	eventually(t, "the server has counted what was read", func() bool { // it does at the latest when a session ends
+		var sessions int
+		ask(t, address, `SELECT (SELECT count(*) FROM pg_stat_activity
+				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()),
+			seq_scan + idx_scan, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE schemaname = 'tilth' AND relname = 'groups'`,
+			&sessions, &scans, &read)
+		return sessions == 0 && scans >= 3
+	})
+	if read > others/10 {
+		t.Errorf("%d rows of groups were read, of which one was wanted", read)
+	}
+}
+
 // Others may write to the database.
 func TestRowsThatNobodyStoredAreDamaged(t *testing.T) {
 	db, address := fresh(t)
