@@ -52,8 +52,9 @@ type importing struct {
 	imported, skipped uint64
 }
 
+// commit has rows of the import changed, which are the shard's own: records wait for none of them.
 func (i *importing) commit(own func(*txn) error) error {
-	return i.db.maintainRecords(own).Wait(context.Background())
+	return i.db.maintain(own).Wait(context.Background())
 }
 
 func (i *importing) mark(whole bool) error {
@@ -111,11 +112,11 @@ func (i *importing) addChunk(number int64, chunk []byte) error {
 		return err
 	}
 	var imported, skipped uint64
-	err = i.commit(func(t *txn) (err error) {
+	err = i.db.maintainRecords(func(t *txn) (err error) {
 		imported, skipped, err = t.addAll(adds)
 		t.do("DELETE FROM import_chunks WHERE import = $1 AND number = $2", i.number, number)
 		return err
-	})
+	}).Wait(context.Background())
 	i.imported, i.skipped = i.imported+imported, i.skipped+skipped
 	return err
 }

@@ -206,6 +206,60 @@ func TestShardsShareTheRecords(t *testing.T) {
 	}
 }
 
+// An import waited for the records of all shards with each chunk that it set aside, and these for it.
+func TestAnImportIsSetAsideWhileOthersHaveTheRecords(t *testing.T) {
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dbs [2]*postgres.DB
+	for shard := range dbs {
+		db, err := postgres.Open(address, postgres.Options{Shard: shard, Shards: len(dbs)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		dbs[shard] = db
+	}
+	if err := dbs[0].Commit(trial("job-0", "conv", 1)).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, address)
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), "BEGIN; SELECT FROM tilth.groups FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	waits := dbs[0].Commit(trial("job-0", "conv", 2)) // with its share of the records locked
+	eventually(t, "a shard waits for a group", func() (is bool) {
+		ask(t, address, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')", &is)
+		return is
+	})
+	errCut := errors.New("the line was cut")
+	imported, n := make(chan error, 1), int64(0)
+	go func() {
+		_, _, err := dbs[1].Import(t.Context(), func() (*tilthv1.Record, error) {
+			if n++; n > 600 { // after a chunk
+				return nil, errCut
+			}
+			return storetest.Record("cpu", "imported", n, 1), nil
+		})
+		imported <- err
+	}()
+	if err := await(t, imported); !errors.Is(err, errCut) {
+		t.Errorf("the import came to %v", err)
+	}
+	var left int
+	if ask(t, address, "SELECT count(*) FROM tilth.import_chunks", &left); left > 0 {
+		t.Errorf("it left %d chunks", left)
+	}
+	if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := waits.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	failed := make(chan error, 1)
