@@ -16,42 +16,62 @@ func isDamage(err error) bool {
 
 // OpenBatches implements records.Batches.
 func (db *DB) OpenBatches() (open []*records.OpenBatch, err error) {
-	err = db.all(func(v *view) error {
-		var id, message []byte
-		err := v.query("SELECT id, message FROM batches WHERE shard = $1 ORDER BY id", []any{db.shard}, []any{&id, &message}, func() error {
-			b := &records.OpenBatch{ID: string(id), Row: &storev1.BatchRow{}}
-			b.Damage = decode(message, b.Row)
-			open = append(open, b)
-			return nil
+	for after, more := "", true; more; {
+		var page []*records.OpenBatch
+		err := db.all(func(v *view) (err error) {
+			page, err = batchesAfter(v, db.shard, after)
+			return err
 		})
-		for _, b := range open {
-			if err == nil && b.Damage == nil {
-				b.Damage = loadCandidates(v, b)
-			}
-			if b.Damage != nil && !isDamage(b.Damage) {
-				return b.Damage
-			}
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
-	return open, err
+		open, more = append(open, page...), len(page) == openPerView
+		if more {
+			after = page[len(page)-1].ID
+		}
+	}
+	return open, nil
 }
 
-// loadCandidates reads what was proposed. ErrDamaged where the event is missing that says it.
-func loadCandidates(v *view, b *records.OpenBatch) error {
+// batchesAfter are some of a shard's batches under way after an id, with their candidates.
+func batchesAfter(v *view, shard int, after string) (page []*records.OpenBatch, err error) {
+	var sound []*records.OpenBatch
+	var id, message []byte
+	err = v.query("SELECT id, message FROM batches WHERE shard = $1 AND id > $2 ORDER BY id LIMIT $3", []any{shard, []byte(after), openPerView},
+		[]any{&id, &message}, func() error {
+			b := &records.OpenBatch{ID: string(id), Row: &storev1.BatchRow{}}
+			if b.Damage = decode(message, b.Row); b.Damage == nil {
+				sound = append(sound, b)
+			}
+			page = append(page, b)
+			return nil
+		})
+	if err == nil {
+		err = loadCandidates(v, sound)
+	}
+	return page, err
+}
+
+// loadCandidates reads what was proposed. A batch is damaged where the event is missing that says it.
+func loadCandidates(v *view, batches []*records.OpenBatch) error {
+	jobs, sequences := make([][]byte, len(batches)), make([]int64, len(batches))
+	for i, b := range batches {
+		jobs[i], sequences[i] = []byte(b.Row.GetJobId()), int64(b.Row.GetEventSequence())
+	}
+	var place int64 // from 1
 	var message []byte
-	there, err := one(v, "SELECT message FROM events WHERE job = $1 AND sequence = $2",
-		[]any{[]byte(b.Row.GetJobId()), int64(b.Row.GetEventSequence())}, []any{&message})
-	if err == nil && !there {
-		err = fmt.Errorf("candidates of batch %s: %w: their event is missing", b.ID, records.ErrDamaged)
-	}
-	if err != nil {
-		return err
-	}
-	var row storev1.EventRow
-	err = decode(message, &row)
-	b.Candidates = row.GetEvent().GetProposed().GetCandidates()
-	return err
+	return v.query(`SELECT place, message FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS wanted (job, sequence, place)
+		LEFT JOIN events USING (job, sequence)`, []any{jobs, sequences}, []any{&place, &message}, func() error {
+		b := batches[place-1]
+		if message == nil {
+			b.Damage = fmt.Errorf("candidates of batch %s: %w: their event is missing", b.ID, records.ErrDamaged)
+			return nil
+		}
+		var row storev1.EventRow
+		b.Damage = decode(message, &row)
+		b.Candidates = row.GetEvent().GetProposed().GetCandidates()
+		return nil
+	})
 }
 
 // DeadBatch implements records.Batches.
@@ -64,7 +84,10 @@ func (db *DB) DeadBatch(id string) (*records.OpenBatch, error) {
 		if b.Row.GetStage() != storev1.Stage_STAGE_DEAD {
 			return fmt.Errorf("dead letter %q: %w", id, records.ErrNotFound)
 		}
-		return loadCandidates(v, b)
+		if err := loadCandidates(v, []*records.OpenBatch{b}); err != nil {
+			return err
+		}
+		return b.Damage
 	})
 }
 
@@ -100,27 +123,35 @@ func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, er
 
 // ClosedJobs implements records.Batches.
 func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
-	err = db.all(func(v *view) error {
-		for from := ""; ; {
-			var closed storev1.BatchRow
-			id, there, err := closedFrom(v, from, &closed)
-			if err != nil || !there {
+	for from, more := "", true; more; {
+		var page []string
+		err := db.all(func(v *view) (err error) {
+			if page, from, err = closedJobsFrom(v, from); err != nil {
 				return err
 			}
-			var row storev1.JobRow
-			own, err := db.own(v, closed.GetJobId())
-			if err == nil && own {
-				err = lookUp(v, "jobs", closed.GetJobId(), &row)
-			}
-			switch {
-			case err != nil && !isDamage(err):
-				return err
-			case own:
-				ids, proposals = append(ids, closed.GetJobId()), append(proposals, row.GetProposals())
-			}
-			// Batches of a job begin with its id and a point, which the next character follows.
-			from = max(closed.GetJobId()+"/", id+"\x00")
+			return db.eachOwn(v, page, func(id string, row *storev1.JobRow) {
+				ids, proposals = append(ids, id), append(proposals, row.GetProposals())
+			})
+		})
+		if err != nil {
+			return nil, nil, err
 		}
-	})
-	return ids, proposals, err
+		more = len(page) == openPerView
+	}
+	return ids, proposals, nil
+}
+
+// closedJobsFrom are some jobs, of any shard, whose closed batches are from an id on, and where others follow.
+func closedJobsFrom(v *view, from string) (jobs []string, next string, err error) {
+	for len(jobs) < openPerView {
+		var closed storev1.BatchRow
+		id, there, err := closedFrom(v, from, &closed)
+		if err != nil || !there {
+			return jobs, from, err
+		}
+		jobs = append(jobs, closed.GetJobId())
+		// Batches of a job begin with its id and a point, which the next character follows.
+		from = max(closed.GetJobId()+"/", id+"\x00")
+	}
+	return jobs, from, nil
 }

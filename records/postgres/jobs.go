@@ -43,33 +43,71 @@ func lookUp(v *view, table, id string, into proto.Message) error {
 	return decode(message, into)
 }
 
-// loadJob reads all of a job. What was read before an error is in the answer.
-func loadJob(v *view, id string) (*records.OpenJob, error) {
-	job := &records.OpenJob{ID: id, Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}}
-	if err := lookUp(v, "jobs", id, job.Row); err != nil {
-		return job, err
+// jobRows asks for jobs j with all that is stored of each.
+const jobRows = `SELECT j.id, j.message, s.message, ARRAY(SELECT task FROM progress WHERE job = j.id ORDER BY task),
+	ARRAY(SELECT message FROM progress WHERE job = j.id ORDER BY task), (SELECT coalesce(max(sequence), 0) FROM events WHERE job = j.id)
+	FROM jobs j LEFT JOIN specs s ON s.id = j.id `
+
+// jobRow is a row of the answer.
+type jobRow struct {
+	id, job, spec []byte // the spec is nil where there is none
+	tasks         []int64
+	progress      [][]byte // of each of the tasks
+	last          int64    // sequence of the last event, 0 = there is none
+}
+
+// eachJob visits jobs, of which some may be damaged. which says which, and in what order.
+func eachJob(v *view, which string, args []any, visit func(*records.OpenJob)) error {
+	var row jobRow
+	return v.query(jobRows+which, args, []any{&row.id, &row.job, &row.spec, &row.tasks, &row.progress, &row.last}, func() error {
+		job := &records.OpenJob{ID: string(row.id), Row: &storev1.JobRow{}, Spec: &tilthv1.JobSpec{}}
+		job.Damage = row.decode(job)
+		visit(job)
+		return nil
+	})
+}
+
+// decode decodes all of a job. What was read before an error is in it.
+func (r *jobRow) decode(job *records.OpenJob) error {
+	if err := decode(r.job, job.Row); err != nil {
+		return err
 	}
-	if err := lookUp(v, "specs", id, job.Spec); err != nil {
-		return job, err
+	if r.spec == nil {
+		return fmt.Errorf("specs %q: %w", job.ID, records.ErrNotFound)
+	}
+	if err := decode(r.spec, job.Spec); err != nil {
+		return err
 	}
 	records.CutJob(job.Row, job.Spec)
-	var message []byte
-	err := v.query("SELECT message FROM progress WHERE job = $1 AND task < $2 ORDER BY task", []any{[]byte(id), len(job.Spec.GetTasks())}, []any{&message},
-		func() error {
-			p := &tilthv1.TaskProgress{}
-			job.Progress = append(job.Progress, p)
-			return decode(message, p)
-		})
-	if err == nil && len(job.Progress) < len(job.Spec.GetTasks()) {
-		err = fmt.Errorf("%w: the progress of a task of job %q is missing", records.ErrDamaged, id)
+	tasks := len(job.Spec.GetTasks())
+	for i, message := range r.progress {
+		if r.tasks[i] >= int64(tasks) {
+			break
+		}
+		p := &tilthv1.TaskProgress{}
+		job.Progress = append(job.Progress, p)
+		if err := decode(message, p); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return job, err
+	if len(job.Progress) < tasks {
+		return fmt.Errorf("%w: the progress of a task of job %q is missing", records.ErrDamaged, job.ID)
 	}
-	var last int64
-	_, err = one(v, "SELECT coalesce(max(sequence), 0) FROM events WHERE job = $1", []any{[]byte(id)}, []any{&last})
-	job.LastSequence = uint64(last)
-	return job, err
+	job.LastSequence = uint64(r.last)
+	return nil
+}
+
+// loadJob reads all of a job. ErrNotFound when there is none.
+func loadJob(v *view, id string) (*records.OpenJob, error) {
+	var job *records.OpenJob
+	err := eachJob(v, "WHERE j.id = $1", []any{[]byte(id)}, func(j *records.OpenJob) { job = j })
+	switch {
+	case err != nil:
+		return nil, err
+	case job == nil:
+		return nil, fmt.Errorf("jobs %q: %w", id, records.ErrNotFound)
+	}
+	return job, job.Damage
 }
 
 // JobOwner implements records.Jobs.
@@ -112,26 +150,24 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	return id, err
 }
 
+// openPerView jobs or batches under way are read at once: there may be thousands, and a view has a minute. Each view
+// sees another instant, which is the same to the shard's process, since nobody else changes these rows.
+const openPerView = 256
+
 // OpenJobs implements records.Jobs.
 func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
-	err = db.all(func(v *view) error {
-		var ids []string
-		var id []byte
-		err := v.query("SELECT id FROM jobs WHERE open AND shard = $1 ORDER BY id", []any{db.shard}, []any{&id}, func() error {
-			ids = append(ids, string(id))
-			return nil
+	for after, more := "", true; more; {
+		first := len(jobs)
+		err := db.all(func(v *view) error {
+			return eachJob(v, "WHERE j.open AND j.shard = $1 AND j.id > $2 ORDER BY j.id LIMIT $3", []any{db.shard, []byte(after), openPerView},
+				func(job *records.OpenJob) { jobs, after = append(jobs, job), job.ID })
 		})
-		for _, id := range ids {
-			job, err := loadJob(v, id)
-			if err != nil && !isDamage(err) {
-				return err
-			}
-			job.Damage = err
-			jobs = append(jobs, job)
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
-	return jobs, err
+		more = len(jobs)-first == openPerView
+	}
+	return jobs, nil
 }
 
 // LastJobID implements records.Jobs.

@@ -34,6 +34,7 @@ type line struct {
 	lost   [2]bool
 	delay  time.Duration // of whatever comes
 	passed int           // connections that came to be
+	asked  int           // times that something came from a client
 	ends   map[net.Conn]bool
 	isCut  bool
 	// onCommit, when set, is whether the next commit comes to the server before its connection breaks.
@@ -99,6 +100,13 @@ func (l *line) connections() int {
 	return l.passed
 }
 
+// questions is how often something came from a client so far: each time it waits for the way there and back.
+func (l *line) questions() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked
+}
+
 func (l *line) to() *pgserver.Server {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,6 +138,9 @@ func (l *line) slow(delay time.Duration) {
 func (l *line) arrives(way direction) bool {
 	l.mu.Lock()
 	delay, lost := l.delay, l.lost[way]
+	if way == toServer {
+		l.asked++
+	}
 	l.mu.Unlock()
 	if delay > 0 {
 		time.Sleep(delay)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tilth-dev/tilth/internal/wire"
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	"github.com/tilth-dev/tilth/records"
 )
 
@@ -129,15 +130,29 @@ func (db *DB) shardReady(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, checkShards(has, db.opts.Shards)
 }
 
-// own says whether a job is one of the shard. Its row may be gone.
-func (db *DB) own(v *view, job string) (own bool, err error) {
-	if db.opts.Shards <= 1 {
-		return true, nil
+// eachOwn visits those of some jobs that are the shard's, in their order, with their rows. A row is empty where it is
+// missing or damaged.
+func (db *DB) eachOwn(v *view, jobs []string, visit func(id string, row *storev1.JobRow)) error {
+	ids := make([][]byte, len(jobs))
+	for i, id := range jobs {
+		ids[i] = []byte(id)
 	}
-	var shard int
-	there, err := one(v, "SELECT shard FROM jobs WHERE id = $1", []any{[]byte(job)}, []any{&shard})
-	if err == nil && !there {
-		shard = wire.ShardOf(job)
-	}
-	return shard == db.shard, err
+	var id, message []byte
+	var shard *int // nil = there is no row
+	return v.query(`SELECT job, shard, message FROM unnest($1::bytea[]) WITH ORDINALITY AS wanted (job, place)
+		LEFT JOIN jobs ON id = job ORDER BY place`, []any{ids}, []any{&id, &shard, &message}, func() error {
+		of := wire.ShardOf(string(id))
+		if shard != nil {
+			of = *shard
+		}
+		if db.opts.Shards > 1 && of != db.shard {
+			return nil
+		}
+		row := &storev1.JobRow{}
+		if decode(message, row) != nil {
+			row = &storev1.JobRow{}
+		}
+		visit(string(id), row)
+		return nil
+	})
 }

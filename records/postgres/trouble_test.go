@@ -2,12 +2,15 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
@@ -37,6 +40,62 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 	settled(t, db, waiting)
 	if n := stored(t, db); n != 510 {
 		t.Errorf("%d writes are stored", n)
+	}
+}
+
+// Each job under way cost four questions, and each batch one, all of them within a view: with thousands of them on a
+// network that takes its time, no tracker could open the database again.
+func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := newLine(t, server)
+	db := opened(t, line.through(address))
+	const n = 600
+	id := func(i int) string { return fmt.Sprintf("job-%08d", i) }
+	w := &records.Write{}
+	for i := range n {
+		spec := &tilthv1.JobSpec{Name: id(i), Tasks: []*tilthv1.TaskSpec{{Name: "a"}, {Name: "b"}}}
+		w.PutNew(id(i), records.RequestKey("ana", id(i)), records.EncodeJob(spec, []*tilthv1.TaskProgress{{Trials: 1}, {Trials: 2}}))
+		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{Id: id(i), State: tilthv1.JobState_JOB_STATE_RUNNING}, Proposals: 5})
+		proposed := &tilthv1.BatchProposed{Candidates: []*tilthv1.Candidate{{Digest: id(i)}}}
+		w.AppendEvent(id(i), &tilthv1.JobEvent{Sequence: 7, Event: &tilthv1.JobEvent_Proposed{Proposed: proposed}})
+		w.AppendEvent(id(i), &tilthv1.JobEvent{Sequence: 8})
+		w.PutBatch(id(i)+".1", &storev1.BatchRow{JobId: id(i), EventSequence: 7})
+		w.CloseBatch(id(i)+".0", &storev1.BatchRow{JobId: id(i)})
+	}
+	if err := db.Commit(w).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := line.questions()
+	jobs, err := db.OpenJobs()
+	if err != nil || len(jobs) != n {
+		t.Fatalf("%d jobs are open, %v", len(jobs), err)
+	}
+	batches, err := db.OpenBatches()
+	if err != nil || len(batches) != n {
+		t.Fatalf("%d batches are under way, %v", len(batches), err)
+	}
+	asked := line.questions() - before
+	closed, proposals, err := db.ClosedJobs()
+	if err != nil || len(closed) != n || len(proposals) != n {
+		t.Fatalf("%d jobs have closed batches, %v", len(closed), err)
+	}
+	for i := range n {
+		j, b := jobs[i], batches[i]
+		if j.Damage != nil || j.ID != id(i) || j.Spec.GetName() != id(i) || j.LastSequence != 8 || len(j.Progress) != 2 || j.Progress[1].GetTrials() != 2 {
+			t.Fatalf("job %d is %v", i, j)
+		}
+		if b.Damage != nil || b.ID != id(i)+".1" || len(b.Candidates) != 1 || b.Candidates[0].GetDigest() != id(i) {
+			t.Fatalf("batch %d is %v", i, b)
+		}
+		if closed[i] != id(i) || proposals[i] != 5 {
+			t.Fatalf("of job %s there are %d proposals", closed[i], proposals[i])
+		}
+	}
+	if asked > n/4 { // with what the store asks by itself meanwhile
+		t.Errorf("the server was asked %d times", asked)
 	}
 }
 
