@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 )
@@ -33,9 +34,10 @@ type Source struct {
 
 // Write writes an export to a folder, which is made when it is missing, and returns how many records it has. What
 // reads the folder meanwhile finds the export that was there before, whole: chunks are written first, then the index
-// takes the old one's place, and chunks go when neither of the two has them. An interrupt leaves the old export.
+// takes the old one's place, and chunks go when neither of the two has them. An interrupt, or a power cut, leaves the
+// old export.
 func Write(dir string, from Source) (count uint64, err error) {
-	if err := os.MkdirAll(filepath.Join(dir, chunkFolder), 0o755); err != nil {
+	if err := disk.MakeFolder(filepath.Join(dir, chunkFolder), 0o755); err != nil {
 		return 0, fmt.Errorf("export records to %s: %w", dir, err)
 	}
 	w := &writer{dir: dir, from: from, index: &Index{}}
@@ -169,10 +171,14 @@ func (w *writer) best() (*Chunk, error) {
 	return &chunk, err
 }
 
-// finish puts the index in its place, and removes chunks that nobody reads any more.
+// finish puts the index in its place, once the names of its chunks are on the disk, and removes chunks that nobody
+// reads any more.
 func (w *writer) finish() error {
 	text, err := w.index.encode()
 	if err != nil {
+		return err
+	}
+	if err := disk.SyncFolder(filepath.Join(w.dir, chunkFolder)); err != nil {
 		return err
 	}
 	keep := w.index.chunks()

@@ -1,0 +1,109 @@
+package static_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/chaos/powercut"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/static"
+	"github.com/tilth-dev/tilth/records/storetest"
+)
+
+// processEnv has this binary be a program that writes an export.
+const processEnv = "TILTH_TEST_STATIC"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(processEnv)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	if _, err := static.Write(dir, workloads("conv", "pool")); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// workloads is a source with a record of each of some workloads.
+func workloads(names ...string) static.Source {
+	slices.SortFunc(names, func(a, b string) int {
+		return strings.Compare(records.Digest([]byte(a)), records.Digest([]byte(b)))
+	})
+	return static.Source{
+		List: func(visit func(*tilthv1.Record) error) error {
+			for _, name := range names {
+				if err := visit(storetest.Record("cpu", name, 1, 0.5)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Best: func(records.Group, string) (*tilthv1.Record, error) { return nil, nil },
+	}
+}
+
+// An index used to come to the disk before the names of its chunks.
+func TestAnExportIsWholeAfterAPowerCut(t *testing.T) {
+	for name, before := range map[string][]string{"the first": nil, "another": {"conv", "dense"}} {
+		dir := t.TempDir()
+		to := filepath.Join(dir, "data", "export")
+		if err := os.Mkdir(filepath.Dir(to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if before != nil {
+			if _, err := static.Write(to, workloads(slices.Clone(before)...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), processEnv+"="+to)
+		trace, err := powercut.Run(cmd, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = trace.Everywhere(1, 50, "data", func(left string, at int) error {
+			got, err := stored(t, filepath.Join(left, "export"))
+			switch {
+			case errors.Is(err, fs.ErrNotExist) && before == nil && at < trace.Len():
+				return nil // there is no index yet
+			case err != nil:
+				return err
+			case got != "conv pool" && (at == trace.Len() || got != strings.Join(before, " ")):
+				return fmt.Errorf("the export has %q", got)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// stored are the workloads of an export, in order, all of whose chunks are whole. fs.ErrNotExist when it has no index.
+func stored(t *testing.T, dir string) (string, error) {
+	if _, err := os.Stat(filepath.Join(dir, static.IndexName)); err != nil {
+		return "", err
+	}
+	export, err := static.Open(t.Context(), static.Folder(dir))
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	err = export.List(t.Context(), "", "", func(r *tilthv1.Record) error {
+		names = append(names, string(r.GetWorkload()))
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New(err.Error()) // of a chunk
+	}
+	slices.Sort(names)
+	return strings.Join(names, " "), err
+}
