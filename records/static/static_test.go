@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/disk"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
@@ -530,4 +531,38 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The one that ended last removed the chunks of the other, whose index was there.
+func TestOneExportAtATimeIsWrittenToAFolder(t *testing.T) {
+	dir := t.TempDir()
+	first, second := newStore(t, 10), newStore(t, 0)
+	from := sourceOf(t, first)
+	list := from.List
+	from.List = func(visit func(*tilthv1.Record) error) error {
+		err := list(visit)
+		_, refused := static.Write(dir, sourceOf(t, second))
+		if !errors.Is(refused, disk.ErrLocked) || !strings.Contains(refused.Error(), dir) || !strings.Contains(refused.Error(), "try again") {
+			t.Errorf("a second export meanwhile: %v", refused)
+		}
+		return err
+	}
+	if _, err := static.Write(dir, from); err != nil {
+		t.Fatal(err)
+	}
+	listed := func(of records.Store) {
+		t.Helper()
+		export, err := static.Open(t.Context(), static.Folder(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := texts(t, func(visit func(*tilthv1.Record) error) error { return export.List(t.Context(), "", "", visit) })
+		want := texts(t, func(visit func(*tilthv1.Record) error) error { return of.List(t.Context(), "", "", visit) })
+		if !slices.Equal(got, want) {
+			t.Errorf("the export has %d records, want %d", len(got), len(want))
+		}
+	}
+	listed(first)
+	write(t, second, dir)
+	listed(second)
 }

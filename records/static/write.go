@@ -32,27 +32,42 @@ type Source struct {
 	LeftOut func(why error)
 }
 
+// lockName is the file by which one export at a time is written to a folder.
+const lockName = ".lock"
+
 // Write writes an export to a folder, which is made when it is missing, and returns how many records it has. What
 // reads the folder meanwhile finds the export that was there before, whole: chunks are written first, then the index
 // takes the old one's place, and chunks go when neither of the two has them. An interrupt, or a power cut, leaves the
-// old export.
+// old export. disk.ErrLocked while another process writes one there.
 func Write(dir string, from Source) (count uint64, err error) {
+	count, err = write(dir, from)
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		return 0, fmt.Errorf("export records to %s: %w, which exports there: try again when that has ended", dir, err)
+	case err != nil:
+		return 0, fmt.Errorf("export records to %s: %w", dir, err)
+	}
+	return count, nil
+}
+
+func write(dir string, from Source) (count uint64, err error) {
 	if err := disk.MakeFolder(filepath.Join(dir, chunkFolder), 0o755); err != nil {
-		return 0, fmt.Errorf("export records to %s: %w", dir, err)
+		return 0, err
 	}
-	w := &writer{dir: dir, from: from, index: &Index{}}
-	err = from.List(w.add)
-	if err == nil {
-		err = w.endGroup()
-	}
-	if err == nil {
-		err = w.finish()
-	}
-	w.discard()
+	lock, err := disk.TryLock(filepath.Join(dir, lockName))
 	if err != nil {
-		return 0, fmt.Errorf("export records to %s: %w", dir, err)
+		return 0, err
 	}
-	return w.count, nil
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	w := &writer{dir: dir, from: from, index: &Index{}}
+	defer w.discard()
+	if err := from.List(w.add); err != nil {
+		return 0, err
+	}
+	if err := w.endGroup(); err != nil {
+		return 0, err
+	}
+	return w.count, w.finish()
 }
 
 type writer struct {

@@ -1,0 +1,63 @@
+package disk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func TestALockHasOneHolder(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".lock")
+	for range 2 {
+		held, err := TryLock(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := TryLock(path); !errors.Is(err, ErrLocked) {
+			t.Errorf("a second holder: %v", err)
+		}
+		if err := held.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	if _, err := TryLock(filepath.Join(dir, "none", ".lock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("in a folder that is not there: %v", err)
+	}
+}
+
+// A holder that gives a lock up removes its file, which others may have opened just before.
+func TestALockThatIsRemovedKeepsOneHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), ".lock")
+	var holders int // which the lock guards
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for taken := 0; taken < 200; {
+				held, err := TryLock(path)
+				if errors.Is(err, ErrLocked) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if holders++; holders != 1 {
+					t.Errorf("it has %d holders", holders)
+				}
+				holders--
+				taken++
+				if err := held.Unlock(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
