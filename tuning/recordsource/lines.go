@@ -12,9 +12,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/disk"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/exchange"
 )
 
@@ -60,39 +64,103 @@ func explainLines(path string, err error) error {
 	return fmt.Errorf("read records from %s: %w: export them again with 'tilth records export'", path, err)
 }
 
-// Lines is an export as JSON lines that records are added to. They are gathered in a records file beside it, which is
-// written as a whole in the export's place in the end, and removed. Until then the export is as it was.
+// Lines is an export as JSON lines that records are added to, by one process at a time. They are gathered in a records
+// file beside it, which is written as a whole in the export's place in the end, and removed. Until then the export is
+// as it was.
 type Lines struct {
 	Peer
-	path, dir string
+	path    string
+	dir     string // of the records file
+	lock    *disk.Lock
+	there   bool // the export was
+	changed bool // it lacks records that were added
 }
 
-// OpenLines reads an export, if it is there.
+// OpenLines reads an export, if it is there. disk.ErrLocked while another process adds records to it.
 func OpenLines(ctx context.Context, path string, log *slog.Logger) (*Lines, error) {
-	dir, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
+	beside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	lock, err := disk.TryLock(beside + ".lock")
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		return nil, fmt.Errorf("write records to %s: %w, which adds records to it: try again when that has ended", path, err)
+	case err != nil:
 		return nil, fmt.Errorf("write records: %w", err)
 	}
-	gathered, err := OpenFile(filepath.Join(dir, "records.db"), true, log)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	l := &Lines{Peer: gathered, path: path, dir: dir}
-	err = ReadLines(path, func(next func() (*tilthv1.Record, error)) error {
-		report, err := exchange.SyncLines(ctx, next, l.Peer, exchange.Options{})
-		if refused := report.Refused(); err == nil && len(refused) > 0 {
-			err = explainLines(path, errors.New(refused[0].First))
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	l := &Lines{path: path, dir: beside + ".tmp", lock: lock}
+	if err := l.open(ctx, log); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// Write puts all records in the export's place.
+func (l *Lines) open(ctx context.Context, log *slog.Logger) error {
+	if err := errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700)); err != nil { // a process that was killed left its own
+		return fmt.Errorf("write records: %w", err)
+	}
+	gathered, err := openFile(filepath.Join(l.dir, "records.db"), true, log)
+	if err != nil {
+		return err
+	}
+	l.Peer = gathered
+	err = ReadLines(l.path, func(next func() (*tilthv1.Record, error)) error { return l.gather(ctx, gathered.DB, next) })
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	l.there = err == nil
+	return err
+}
+
+// gatheredAtOnce records are in memory, or as many as have so many bytes.
+const gatheredAtOnce, gatheredBytes = 4096, 8 << 20
+
+// gather takes in an export's records, which keep the jobs that made them.
+func (l *Lines) gather(ctx context.Context, into *bolt.DB, next func() (*tilthv1.Record, error)) error {
+	incoming, err := records.NewIncoming()
+	if err != nil {
+		return err
+	}
+	w, size := &records.Write{}, 0
+	for {
+		r, err := next()
+		if errors.Is(err, io.EOF) {
+			return into.Commit(w).Wait(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		job := r.GetJobId()
+		if err := incoming.Admit(r); err != nil {
+			return explainLines(l.path, err)
+		}
+		r.JobId = job
+		w.AddRecord(r)
+		if size += proto.Size(r); len(w.Ops()) < gatheredAtOnce && size < gatheredBytes {
+			continue
+		}
+		if err := into.Commit(w).Wait(ctx); err != nil {
+			return err
+		}
+		w, size = &records.Write{}, 0
+	}
+}
+
+// Add implements exchange.To.
+func (l *Lines) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
+	return l.Import(ctx, exchange.Each(batch))
+}
+
+// Import implements Source.
+func (l *Lines) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
+	imported, skipped, err = l.Peer.Import(ctx, next)
+	l.changed = l.changed || imported > 0
+	return imported, skipped, err
+}
+
+// Write puts all records in the export's place, unless it has them.
 func (l *Lines) Write(ctx context.Context, leftOut func(why error)) error {
+	if l.there && !l.changed {
+		return nil
+	}
 	return atomicfile.Write(l.path, func(w io.Writer) error {
 		all := func(visit func(*tilthv1.Record) error) error { return l.List(ctx, "", "", visit) }
 		if !strings.HasSuffix(l.path, zipSuffix) {
@@ -106,4 +174,9 @@ func (l *Lines) Write(ctx context.Context, leftOut func(why error)) error {
 }
 
 // Close removes what was gathered. What was not written is lost.
-func (l *Lines) Close() error { return errors.Join(l.Peer.Close(), os.RemoveAll(l.dir)) }
+func (l *Lines) Close() (err error) {
+	if l.Peer != nil {
+		err = l.Peer.Close()
+	}
+	return errors.Join(err, os.RemoveAll(l.dir), l.lock.Unlock())
+}

@@ -1,6 +1,7 @@
 package recordsource
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tilth-dev/tilth/internal/disk"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
@@ -70,6 +72,130 @@ func count(t *testing.T, path string) (n int64) {
 		t.Fatal(err)
 	}
 	return n
+}
+
+func openLines(t *testing.T, path string) *Lines {
+	t.Helper()
+	lines, err := OpenLines(t.Context(), path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// add adds records to an export, and writes it.
+func add(t *testing.T, path string, all ...*tilthv1.Record) {
+	t.Helper()
+	lines := openLines(t, path)
+	_, _, err := lines.Add(t.Context(), all)
+	if err == nil {
+		err = lines.Write(t.Context(), func(why error) { t.Error(why) })
+	}
+	if err := errors.Join(err, lines.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The one that ended last wrote the export as it had read it, without what the other had added.
+func TestOneProcessAtATimeAddsToAnExport(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "all.jsonl")
+	first := openLines(t, path)
+	_, err := OpenLines(t.Context(), path, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, disk.ErrLocked) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("a second one meanwhile: %v", err)
+	}
+	_, _, err = first.Add(t.Context(), []*tilthv1.Record{measured(1)})
+	if err = errors.Join(err, first.Write(t.Context(), func(why error) { t.Error(why) }), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	add(t, path, measured(2))
+	if n := count(t, path); n != 2 {
+		t.Errorf("there are %d records, want 2", n)
+	}
+}
+
+func TestAnExportThatHasAllIsNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "all.jsonl")
+	add(t, path)
+	if n := count(t, path); n != 0 {
+		t.Errorf("a new export has %d records", n)
+	}
+	add(t, path, measured(1))
+	was, err := os.Open(path) // which keeps another file from getting its number
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer was.Close()
+	replaced := func() bool {
+		before, err := was.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !os.SameFile(before, after)
+	}
+	add(t, path)
+	add(t, path, measured(1))
+	if replaced() {
+		t.Error("it was replaced")
+	}
+	add(t, path, measured(2))
+	if !replaced() {
+		t.Error("it was not replaced for a record that it lacks")
+	}
+}
+
+// What was there lost the job that made it, as if it came from elsewhere.
+func TestRecordsOfAnExportStayAsTheyAre(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "all.jsonl")
+	made := measured(1)
+	made.JobId = "job-00000001-abcdef"
+	var text bytes.Buffer
+	if _, err := records.Export(&text, func(visit func(*tilthv1.Record) error) error { return visit(made) }, func(why error) { t.Error(why) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := measured(2)
+	other.JobId = "job-elsewhere"
+	add(t, path, other)
+	after, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := bytes.Split(text.Bytes(), []byte("\n"))[1]
+	if !bytes.Contains(after, append(line, '\n')) {
+		t.Errorf("%s\nlacks %s", after, line)
+	}
+	if bytes.Contains(after, []byte("elsewhere")) || count(t, path) != 2 {
+		t.Errorf("a record that was added keeps its job: %s", after)
+	}
+}
+
+// A process that was killed left what it had gathered for ever.
+func TestWhatAKilledProcessGatheredIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "all.jsonl")
+	killed := openLines(t, path)
+	if _, _, err := killed.Add(t.Context(), []*tilthv1.Record{measured(1)}); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(t.TempDir(), "left")
+	if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := killed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(left, "all.jsonl")
+	add(t, path, measured(2))
+	if entries, err := os.ReadDir(left); err != nil || len(entries) != 1 || count(t, path) != 1 {
+		t.Errorf("%v are there, %v, with %d records", entries, err, count(t, path))
+	}
 }
 
 func TestADamagedExportIsNotAddedTo(t *testing.T) {

@@ -30,13 +30,21 @@ type Source interface {
 // OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
 // is none. The log says which rows are damaged and therefore left out.
 func OpenFile(path string, writable bool, log *slog.Logger) (Peer, error) {
+	f, err := openFile(path, writable, log)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func openFile(path string, writable bool, log *slog.Logger) (file, error) {
 	open := bolt.OpenReadOnly
 	if writable {
 		open = bolt.Open
 	}
 	db, err := open(path, bolt.Options{})
 	if err != nil {
-		return nil, err
+		return file{}, err
 	}
 	db.OnDamage(func(d *records.Damage) {
 		log.Warn("damaged row left out: see 'tilth records verify'", "records", path, "bucket", d.Bucket, "error", d.Err)
