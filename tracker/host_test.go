@@ -422,7 +422,10 @@ func TestAProcessWithoutAShardIsMeasured(t *testing.T) {
 
 func TestAProcessIsMeasuredBesideItsShards(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
-	answer := must[*http.Response](t)(http.Get(f.site + "/metrics"))
+	answer, err := http.Get(f.site + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer answer.Body.Close()
 	text := string(must[[]byte](t)(io.ReadAll(answer.Body)))
 	for _, line := range []string{
