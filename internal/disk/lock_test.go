@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -34,7 +35,7 @@ func TestALockHasOneHolder(t *testing.T) {
 // A holder that gives a lock up removes its file, which others may have opened just before.
 func TestALockThatIsRemovedKeepsOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), ".lock")
-	var holders int // which the lock guards
+	var holders atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -47,10 +48,10 @@ func TestALockThatIsRemovedKeepsOneHolder(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if holders++; holders != 1 {
-					t.Errorf("it has %d holders", holders)
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("it has %d holders", n)
 				}
-				holders--
+				holders.Add(-1)
 				taken++
 				if err := held.Unlock(); err != nil {
 					t.Error(err)
