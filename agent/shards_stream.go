@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -46,6 +47,8 @@ type shardedStream struct {
 	ctx  context.Context
 	open func(context.Context) (grpc.ClientStream, error)
 	to   []grpc.ClientStream // those that were begun
+	// failed is why the stream could not be begun; nil = it was.
+	failed error
 	// next are the shards that are asked when the one before does not have it; request is what they are asked.
 	next    []int
 	request any
@@ -92,34 +95,40 @@ func (s *shardedStream) goOn() error {
 	return err
 }
 
-// SendMsg implements grpc.ClientStream.
+// SendMsg implements grpc.ClientStream. A shard whose stream has ended, such as one that has what is uploaded, gets
+// nothing more, and the others get the rest: io.EOF says that all have ended.
 func (s *shardedStream) SendMsg(m any) error {
 	if s.to == nil {
-		if err := s.begin(m); err != nil {
+		if s.failed = s.begin(m); s.failed != nil {
+			return s.failed
+		}
+	}
+	ended := 0
+	for _, to := range s.to {
+		switch err := to.SendMsg(m); {
+		case errors.Is(err, io.EOF): // RecvMsg tells how
+			ended++
+		case err != nil:
 			return err
 		}
 	}
-	for _, to := range s.to {
-		if err := to.SendMsg(m); err != nil {
-			return err
-		}
+	if ended == len(s.to) {
+		return io.EOF
 	}
 	return nil
 }
 
 // RecvMsg implements grpc.ClientStream. Of several shards the answer is that of the last, if none failed.
 func (s *shardedStream) RecvMsg(m any) error {
-	if s.to == nil {
+	switch {
+	case s.failed != nil:
+		return s.failed
+	case s.to == nil:
 		return status.Error(codes.Internal, "nothing was sent yet")
+	case len(s.to) > 1:
+		return s.receiveAll(m)
 	}
-	var last error
-	for _, to := range s.to {
-		err := to.RecvMsg(m)
-		if err != nil && !errors.Is(err, io.EOF) && len(s.to) > 1 {
-			return err
-		}
-		last = err
-	}
+	last := s.to[0].RecvMsg(m)
 	if len(s.next) == 0 || status.Code(last) != codes.NotFound {
 		s.next = nil // what was begun is not begun anew elsewhere
 		return last
@@ -134,6 +143,18 @@ func (s *shardedStream) RecvMsg(m any) error {
 		return err
 	}
 	return s.RecvMsg(m)
+}
+
+// receiveAll receives from all shards. Of several errors it is one that passes, if there is one: the others may be for
+// its sake, and the caller tries again.
+func (s *shardedStream) receiveAll(m any) (err error) {
+	for _, to := range s.to {
+		said := to.RecvMsg(m)
+		if said != nil && (err == nil || retry.Lost(said) && !retry.Lost(err)) {
+			err = said
+		}
+	}
+	return err
 }
 
 // CloseSend implements grpc.ClientStream.

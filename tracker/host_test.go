@@ -2,6 +2,7 @@ package tracker_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -294,12 +295,7 @@ func TestWhatIsUploadedForNoJobIsInAllShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := must[*tilthv1.ArtifactRef](t)(client.Upload(t.Context(), "package", path))
-	for shard := range someShards {
-		there, err := tilthv1.NewArtifactServiceClient(f.plain()).StatArtifact(f.at(shard), &tilthv1.StatArtifactRequest{Digest: ref.GetDigest()})
-		if err != nil || !there.GetComplete() {
-			t.Errorf("shard %d has %v, %v", shard, there, err)
-		}
-	}
+	f.everywhere(ref)
 	stream := must[grpc.ServerStreamingClient[tilthv1.DownloadArtifactResponse]](t)(
 		tilthv1.NewArtifactServiceClient(f.conn).DownloadArtifact(t.Context(), &tilthv1.DownloadArtifactRequest{Digest: ref.GetDigest()}))
 	size := 0
@@ -320,6 +316,83 @@ func TestWhatIsUploadedForNoJobIsInAllShards(t *testing.T) {
 		tilthv1.NewArtifactServiceClient(f.conn).DownloadArtifact(t.Context(), &tilthv1.DownloadArtifactRequest{Digest: records.Digest([]byte("none"))}))
 	if _, err := absent.Recv(); status.Code(err) != codes.NotFound {
 		t.Errorf("what no shard has: %v", err)
+	}
+}
+
+// everywhere fails the test unless all shards have an artifact.
+func (f *shardedFarm) everywhere(ref *tilthv1.ArtifactRef) {
+	f.Helper()
+	for shard := range someShards {
+		there, err := tilthv1.NewArtifactServiceClient(f.plain()).StatArtifact(f.at(shard), &tilthv1.StatArtifactRequest{Digest: ref.GetDigest()})
+		if err != nil || !there.GetComplete() {
+			f.Errorf("shard %d has %v, %v", shard, there, err)
+		}
+	}
+}
+
+// large is a file of which no stream takes all before the tracker reads it.
+func large(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "package")
+	if err := os.WriteFile(path, []byte(strings.Repeat("a package of", wire.WindowBytes/8)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A shard that has the package ends its stream at once, and the others get the rest all the same.
+func TestWhatOneShardHasIsUploadedToTheOthers(t *testing.T) {
+	for _, shard := range []int{0, 2} {
+		f := newSharded(t, tracker.Config{})
+		path, log := large(t), slog.New(slog.DiscardHandler)
+		if _, err := artifact.NewClient(f.plain(), nil, log).Upload(f.at(shard), "package", path); err != nil {
+			t.Fatal(err)
+		}
+		f.everywhere(must[*tilthv1.ArtifactRef](t)(artifact.NewClient(f.conn, nil, log).Upload(t.Context(), "package", path)))
+	}
+}
+
+// onWrite is a log that has something done at its first line.
+type onWrite struct {
+	once sync.Once
+	do   func()
+}
+
+func (w *onWrite) Write(p []byte) (int, error) {
+	w.once.Do(w.do)
+	return len(p), nil
+}
+
+// An upload that a shard refuses for now is made again, though the others had more of it to come.
+func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
+	f := newSharded(t, tracker.Config{Artifacts: artifact.Options{Uploads: 1}})
+	const busy = 1
+	// An upload that does not end takes all the room of one shard.
+	ctx, cancel := context.WithCancel(f.at(busy))
+	defer cancel()
+	uploads := tilthv1.NewArtifactServiceClient(f.plain())
+	other := must[grpc.ClientStreamingClient[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]](t)(uploads.UploadArtifact(ctx))
+	if err := other.Send(&tilthv1.UploadArtifactRequest{Digest: records.Digest([]byte("other")), SizeBytes: 100, Data: []byte("o")}); err != nil {
+		t.Fatal(err)
+	}
+	probe := filepath.Join(t.TempDir(), "probe")
+	if err := os.WriteFile(probe, []byte("probe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for full := false; !full; { // it has come to the shard
+		once, stop := context.WithCancel(f.at(busy))
+		_, err := artifact.NewClient(f.plain(), nil, slog.New(slog.NewTextHandler(&onWrite{do: stop}, nil))).Upload(once, "probe", probe)
+		stop()
+		full = err != nil
+		if err := os.WriteFile(probe, []byte(rand.Text()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first that the client says is that it was refused.
+	client := artifact.NewClient(f.conn, nil, slog.New(slog.NewTextHandler(&onWrite{do: cancel}, nil)))
+	f.everywhere(must[*tilthv1.ArtifactRef](t)(client.Upload(t.Context(), "package", large(t))))
+	if ctx.Err() == nil {
+		t.Error("no shard refused it")
 	}
 }
 
