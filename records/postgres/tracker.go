@@ -60,11 +60,11 @@ func (db *DB) takeOver(ctx context.Context) error {
 	if err == nil && db.shard == 0 { // others are not opened before it is done
 		err = migrate(ctx, db.conn.Conn)
 	}
-	if err == nil {
-		err = db.shareOut(ctx)
+	if err == nil { // before it gets its shards: what goes on with the conversion wants one
+		err = checkConverted(ctx, db.conn.Conn)
 	}
 	if err == nil {
-		err = checkConverted(ctx, db.conn.Conn)
+		err = db.shareOut(ctx)
 	}
 	if err != nil {
 		return err
