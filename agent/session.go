@@ -107,12 +107,13 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 	// Agents that joined at once do not beat at once.
 	next := time.NewTimer(rand.N(s.interval))
 	defer next.Stop()
-	for ; ; next.Reset(s.interval) {
+	for {
 		select {
 		case <-life.Done():
 			return
 		case <-next.C:
 		}
+		began := time.Now()
 		ctx, cancel := context.WithTimeout(life, 2*s.interval)
 		response, err := s.client.Heartbeat(ctx, &tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()})
 		cancel()
@@ -131,6 +132,7 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		case life.Err() == nil:
 			s.log.Warn("heartbeat failed, trying again", "error", wire.Words(err))
 		}
+		next.Reset(max(0, s.interval-time.Since(began))) // however long the tracker took
 	}
 }
 

@@ -3,10 +3,14 @@ package agent
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -31,6 +35,55 @@ func TestALeaveThatWasHeardIsNoWarning(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("it says %s", log.String())
 	}
+}
+
+// shardsOf are the trackers of a farm's shards, by how each answers a heartbeat.
+type shardsOf struct {
+	shards
+	answer []func(ctx context.Context) error
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (s *shardsOf) Invoke(ctx context.Context, method string, req, reply any, opts ...grpc.CallOption) error {
+	return s.unary(ctx, method, req, reply, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+		return s.answer[shardIn(ctx)](ctx)
+	}, opts...)
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (s *shardsOf) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// While the tracker of a shard stands still, the other shards used to hear of an agent every third interval, which is
+// when its sessions expire where agents are many.
+func TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const interval, beats = 10 * time.Second, 6
+		life, end := context.WithCancelCause(t.Context())
+		var heard []time.Time
+		farm := &shardsOf{answer: []func(context.Context) error{
+			func(context.Context) error {
+				if heard = append(heard, time.Now()); len(heard) == beats {
+					end(nil)
+				}
+				return nil
+			},
+			func(ctx context.Context) error { // it stands still
+				<-ctx.Done()
+				return status.FromContextError(ctx.Err()).Err()
+			},
+		}}
+		farm.count.Store(2)
+		s := newSession(&Config{}, tilthv1.NewAgentServiceClient(farm), slog.New(slog.DiscardHandler))
+		s.id, s.interval = "a"+sessionSeparator+"b", interval
+		s.beat(life, end)
+		for i := 1; i < beats; i++ {
+			if after := heard[i].Sub(heard[i-1]); after != interval {
+				t.Errorf("heartbeat %d came after %v, want %v", i, after, interval)
+			}
+		}
+	})
 }
 
 // Work that was taken back may be leased to the same agent again while its first handler still winds down. The end of

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -65,7 +66,8 @@ func (c *sharded) withSessions(ctx context.Context, session string, request func
 }
 
 // heartbeat tells every shard that its session and its leases live, and which of them have an agent that another one
-// has work for. A shard that does not answer knows that a while later; it costs the others nothing.
+// has work for. A shard that does not answer knows that a while later; it costs the others nothing, since it has half of
+// the time, an interval, after which all are told again.
 func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) error {
 	sessions, err := c.split(req.GetSession())
 	if err != nil {
@@ -76,6 +78,11 @@ func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 		if shard := wire.ShardOf(l.GetSubject()); shard < c.n {
 			leases[shard] = append(leases[shard], l)
 		}
+	}
+	if end, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
 	}
 	waits := c.heard(req.GetSession())
 	replies, failed := c.each(ctx, func(shard int) proto.Message {
