@@ -109,11 +109,12 @@ func (s *shardsServed) share() int {
 func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
 	tooMany := 0
 	for ctx.Err() == nil {
-		if others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host}); err == nil {
+		others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host})
+		if err == nil {
 			s.members.Store(int64(len(others)) + 1)
 			s.others.tell(others)
 		}
-		if s.host.Held() <= s.share() {
+		if err != nil || s.host.Held() <= s.share() { // those of before may be gone, and nobody take what is given up
 			tooMany = 0
 		} else if tooMany++; tooMany >= giveUpAfter {
 			tooMany = 0

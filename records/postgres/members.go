@@ -18,6 +18,7 @@ import (
 type Members struct {
 	id      string
 	servers []*pgx.ConnConfig
+	at      int       // which of them to try first
 	conn    *pgx.Conn // nil = there is none now
 }
 
@@ -42,7 +43,8 @@ func NewMembers(address, id string) (*Members, error) {
 }
 
 // Meet gives a sign of life of this process, and returns all others that gave one lately. An address without a host,
-// or that means all of the machine's, gets the host from which the database is reached.
+// or that means all of the machine's, gets the host from which the database is reached. After an error the next call
+// begins with another server: one that does not answer holds up a single call.
 func (m *Members) Meet(ctx context.Context, own records.Member) (others []records.Member, err error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -69,20 +71,26 @@ func (m *Members) Meet(ctx context.Context, own records.Member) (others []record
 	}
 	if err != nil {
 		m.hangUp()
+		m.goOn()
 		return nil, err
 	}
 	return others, nil
 }
 
-// connect connects to the first server that answers, unless there is a connection.
+// goOn has the next server be tried next.
+func (m *Members) goOn() { m.at = (m.at + 1) % len(m.servers) }
+
+// connect connects to the first server that answers, beginning with the one that did last, unless there is a
+// connection.
 func (m *Members) connect(ctx context.Context) (err error) {
 	var failed []error
-	for _, server := range m.servers {
-		if m.conn != nil {
-			return nil
+	for range m.servers {
+		if m.conn != nil || len(failed) > 0 && ctx.Err() != nil {
+			break
 		}
-		if m.conn, err = pgx.ConnectConfig(ctx, hasty(server)); err != nil {
+		if m.conn, err = pgx.ConnectConfig(ctx, hasty(m.servers[m.at])); err != nil {
 			m.conn = nil
+			m.goOn()
 			failed = append(failed, &connectError{err})
 		}
 	}

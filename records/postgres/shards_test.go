@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -372,6 +373,40 @@ func TestMembersMeet(t *testing.T) {
 	meet(members[0], secure, records.Member{Address: "unix:/run/tilth"})
 	members[0].Leave()
 	meet(members[1], records.Member{})
+}
+
+// Members meet though the first server of the database does not answer, or does not any more.
+func TestMembersMeetWhereAServerIsSilent(t *testing.T) {
+	t.Parallel() // most of it waits
+	_, address := newShards(t, 2)
+	way := newLine(t, server)
+	member := func(address, id string) *postgres.Members {
+		t.Helper()
+		m, err := postgres.NewMembers(address, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.Leave)
+		return m
+	}
+	other := member(address, "other")
+	meets := func(m *postgres.Members) {
+		t.Helper()
+		eventually(t, "members meet", func() bool {
+			if _, err := other.Meet(t.Context(), records.Member{Address: "other:1"}); err != nil {
+				t.Fatal(err)
+			}
+			others, err := m.Meet(t.Context(), records.Member{Address: "one:1"})
+			return err == nil && slices.ContainsFunc(others, func(o records.Member) bool { return o.Address == "other:1" })
+		})
+	}
+	both := strings.Replace(address, server.Folder(), way.folder+","+server.Folder(), 1)
+	first, second := member(both, "first"), member(both, "second")
+	meets(first)
+	way.lose(toServer)
+	way.lose(toClient)
+	meets(first)  // whose connection is silent
+	meets(second) // which has none yet
 }
 
 // A database of before there were shards is one of a single shard. Who waits for it does not touch it before.

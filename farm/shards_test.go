@@ -1,0 +1,64 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// lonely are members of a database that goes away once another one was met.
+type lonely struct{ met bool }
+
+func (l *lonely) Meet(context.Context, records.Member) ([]records.Member, error) {
+	if !l.met {
+		l.met = true
+		return []records.Member{{}}, nil
+	}
+	return nil, errors.New("the database is away")
+}
+
+func (l *lonely) Leave() {}
+
+// A tracker that has all shards, since the other one is gone, used to give one up every few seconds while the members
+// could not be asked for.
+func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
+	const shards = 2
+	host, err := tracker.NewHost(tracker.HostConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shardsServed{cfg: TrackerConfig{Shards: shards, Logger: slog.New(slog.DiscardHandler)}, host: host}
+	if s.others, err = newOthers(tracker.Security{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.others.Close()
+	for shard := range shards {
+		store := memory.New(memory.Options{Life: records.NewLifeOf(shard)})
+		defer store.Close()
+		one, err := tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: shard, Count: shards}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host.Add(one, prometheus.NewRegistry())
+		s.giveUp = append(s.giveUp, make(chan struct{}, 1))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*giveUpAfter*countEvery+time.Millisecond)
+		defer cancel()
+		s.balance(ctx, &lonely{}, "unix:/run/tilth")
+	})
+	for shard, given := range s.giveUp {
+		if len(given) > 0 {
+			t.Errorf("shard %d is given up", shard)
+		}
+	}
+}
