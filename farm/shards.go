@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
@@ -31,6 +30,9 @@ type shardsServed struct {
 	members  atomic.Int64 // processes that serve shards, with this one
 	others   *others
 	giveUp   []chan struct{}
+	// began says that a shard was opened or stood by for, so that a database which is away comes back. At the start its
+	// address may be wrong.
+	began atomic.Bool
 }
 
 const (
@@ -141,12 +143,13 @@ func (s *shardsServed) giveOneUp() {
 // serve serves a shard whenever it is this process's turn, until ctx ends (nil) or what no wait would change.
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	log := s.cfg.Logger.With("shard", shard)
-	for opened := false; ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
+			StandsBy: func() { s.began.Store(true) },
 		})
 		if err == nil {
-			opened = true
+			s.began.Store(true)
 			log.Info("has the shard")
 			err = errors.Join(s.serveOnce(ctx, shard, store), store.Close())
 			log.Info("has the shard no longer")
@@ -155,7 +158,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, records.ErrTakenOver):
 			log.Warn("another tracker has the shard now", "error", err)
-		case !opened || !errors.Is(err, records.ErrAway) && !errors.Is(err, artifact.ErrAway) && !standsBy(err):
+		case !s.began.Load() || !passes(err):
 			return err
 		default:
 			log.Warn("the shard cannot be opened, trying again", "error", err)
@@ -165,8 +168,9 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	return nil
 }
 
-// standsBy says whether an error is one of waiting for a shard that passes: its database was away.
-func standsBy(err error) bool {
+// passes says whether an error of opening a store passes, once the process has begun: the database was away. All
+// others are of what somebody made of the database meanwhile.
+func passes(err error) bool {
 	return !errors.Is(err, records.ErrShards) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrUnfinished)
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/artifact/objects"
-	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
@@ -83,15 +82,10 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	life, end := context.WithCancel(ctx)
 	var memory sync.WaitGroup
 	memory.Go(func() { limitMemory(life) })
-	for cfg.Shards <= 1 {
-		err = serveOnce(ctx, cfg, kind)
-		if !errors.Is(err, records.ErrTakenOver) || ctx.Err() != nil {
-			break
-		}
-		cfg.Logger.Warn("another tracker has the database now", "error", err)
-	}
 	if cfg.Shards > 1 {
 		err = serveShards(ctx, cfg, kind)
+	} else {
+		err = (&single{cfg: cfg, kind: kind}).run(ctx)
 	}
 	end()
 	memory.Wait()
@@ -109,88 +103,6 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 		return nil, err
 	}
 	return bucket, bucket.Ready(ctx)
-}
-
-// serveOnce opens the store and serves, until ctx ends, the disk fails, or another tracker takes the store over.
-func serveOnce(ctx context.Context, cfg TrackerConfig, kind registry.Kind) error {
-	var by closers // empty = it does not stand by
-	store, err := openStore(ctx, cfg, kind, func() (err error) {
-		cfg.Logger.Info("another tracker has the database, standing by", "grpc", cfg.Listen, "http", cfg.HTTP)
-		by, err = standBy(cfg)
-		return err
-	})
-	end := func() error { return by.Close() }
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return end()
-	case err != nil:
-		return errors.Join(err, end())
-	}
-	security, closer, err := cfg.Security.open(cfg.Logger)
-	if err != nil {
-		return errors.Join(fmt.Errorf("tracker: %w", err), store.Close(), end())
-	}
-	return errors.Join(serve(ctx, cfg, store, security, end), store.Close(), closer.Close())
-}
-
-func openStore(ctx context.Context, cfg TrackerConfig, kind registry.Kind, standsBy func() error) (records.Store, error) {
-	if kind.StandBy == nil {
-		return kind.Open(cfg.Store, cfg.Records)
-	}
-	return kind.StandBy(ctx, cfg.Store, standsBy)
-}
-
-// standBy answers at the tracker's addresses, until what it returns is closed. The audit log belongs to the one that
-// serves.
-func standBy(cfg TrackerConfig) (closers, error) {
-	cfg.Security.AuditFile, cfg.Security.AuditTo = "", nil
-	security, closer, err := cfg.Security.open(cfg.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("tracker: %w", err)
-	}
-	rpc, web, err := listen(cfg)
-	if err != nil {
-		return nil, errors.Join(err, closer.Close())
-	}
-	by, err := tracker.StandBy(security, cfg.Logger, newRegistry(), rpc, web)
-	if err != nil {
-		return nil, errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
-	}
-	return closers{by, closer}, nil
-}
-
-func closeListener(lis net.Listener) error {
-	if lis == nil {
-		return nil
-	}
-	return lis.Close()
-}
-
-// serve serves with a store that is open. ended ends what answers at the tracker's addresses while it stands by: not
-// before all is ready to go on.
-func serve(ctx context.Context, cfg TrackerConfig, store records.Store, security tracker.Security, ended func() error) error {
-	registry := newRegistry()
-	c := cfg.tracker()
-	c.Store, c.Registerer, c.Security = store, registry, security
-	c.Artifacts.Opening = ctx
-	t, err := tracker.New(c)
-	if err != nil && ctx.Err() != nil {
-		return ended()
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("tracker: %w", err), ended())
-	}
-	if err := ended(); err != nil {
-		return err
-	}
-	rpc, web, err := listen(cfg)
-	if err != nil {
-		return err
-	}
-	if cfg.Ready != nil {
-		cfg.Ready(rpc.Addr(), addrOf(web))
-	}
-	return t.Serve(ctx, rpc, web)
 }
 
 // tracker is what a tracker is to go by, but for what it is opened with.

@@ -121,6 +121,19 @@ func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	}
 }
 
+// A tracker that stood by for a shard used to end, and drop those that it had, when its database went away just as it
+// took that one over.
+func TestATrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
+	t.Parallel() // most of it waits
+	a, b := newRivals(t)
+	tried, allow := refuseTakeovers(t, b.database)
+	a.kill()
+	tried(someShards)
+	b.has(someShards / 2)
+	allow()
+	b.has(someShards)
+}
+
 // watchedJobs are jobs of owners of all shards, on which agents work until the test ends, and what is told of them.
 type watchedJobs struct {
 	*testing.T

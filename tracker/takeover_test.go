@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -218,6 +219,59 @@ func (r *rival) refuses() {
 	if status.Code(err) != codes.Unavailable {
 		r.Errorf("a tracker that was taken over submits a job: %v", err)
 	}
+}
+
+// refuseTakeovers has the database refuse whoever takes it over, as a server does that is about to go away. tried
+// waits until it refused n times, and allow ends it.
+func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	do := func(sql string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(`CREATE SEQUENCE tilth.refused;
+		CREATE FUNCTION tilth.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			PERFORM nextval('tilth.refused');
+			RAISE EXCEPTION 'the server is about to go away' USING ERRCODE = 'admin_shutdown';
+		END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE OF epoch ON tilth.tracker FOR EACH ROW EXECUTE FUNCTION tilth.refuse()`)
+	tried = func(n int64) {
+		t.Helper()
+		var count int64
+		for end := time.Now().Add(time.Minute); count < n; time.Sleep(20 * time.Millisecond) {
+			if err := conn.QueryRow(t.Context(), "SELECT last_value - (NOT is_called)::int FROM tilth.refused").Scan(&count); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the database was taken over %d times, not %d", count, n)
+			}
+		}
+	}
+	return tried, func() { do("DROP TRIGGER refuse ON tilth.tracker") }
+}
+
+// A tracker that stands by used to end when its database went away just as it took over.
+func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
+	t.Parallel() // most of it waits
+	_, database := database(t)
+	artifacts := t.TempDir()
+	a := newRival(t, database, artifacts)
+	a.serves()
+	b := newRival(t, database, artifacts)
+	b.standsBy()
+	tried, allow := refuseTakeovers(t, database)
+	a.kill()
+	tried(2)
+	b.standsBy()
+	allow()
+	b.serves()
 }
 
 // Of two trackers that start at once, exactly one serves.

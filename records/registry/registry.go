@@ -42,6 +42,8 @@ type Shard struct {
 	Index, Count int
 	// Reluctant says whether this process has its share of them already.
 	Reluctant func(ctx context.Context) bool
+	// StandsBy is called when the wait for it begins, since another process has it; nil = nobody is to hear of it.
+	StandsBy func()
 }
 
 // Members are those who serve shards; see postgres.Members.
@@ -84,7 +86,12 @@ func All() []Kind {
 				return opened(postgres.Await(ctx, address, postgres.Options{}, standsBy))
 			},
 			Shard: func(ctx context.Context, address string, of Shard) (records.Store, error) {
-				waits := func() error { return nil } // what answers meanwhile is there anyway
+				waits := func() error { // what answers meanwhile is there anyway
+					if of.StandsBy != nil {
+						of.StandsBy()
+					}
+					return nil
+				}
 				return opened(postgres.Await(ctx, address, postgres.Options{Shard: of.Index, Shards: of.Count, Reluctant: of.Reluctant}, waits))
 			},
 			Members: func(address, id string) (Members, error) { return postgres.NewMembers(address, id) },

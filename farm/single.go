@@ -1,0 +1,137 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/registry"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// single is a process that serves a store of one shard, or stands by while another one does.
+type single struct {
+	cfg  TrackerConfig
+	kind registry.Kind
+	by   closers // what answers at the tracker's addresses while it stands by; nil = it does not
+	// began says that it has served or stood by, so that a database which is away comes back. At the start its address
+	// may be wrong.
+	began bool
+}
+
+// run serves whenever it is this process's turn, until ctx ends (nil), the disk fails, or what no wait would change.
+func (s *single) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, s.stopAnswering()) }()
+	for {
+		store, err := s.openStore(ctx)
+		if err == nil {
+			err = s.serve(ctx, store)
+		}
+		switch {
+		case err == nil || store == nil && ctx.Err() != nil:
+			return nil
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, records.ErrTakenOver):
+			s.cfg.Logger.Warn("another tracker has the database now", "error", err)
+		case s.began && (store == nil && passes(err) || isAway(err)):
+			s.cfg.Logger.Warn("the database cannot be opened, trying again", "error", err)
+			if err := s.answer(); err != nil {
+				return err
+			}
+			_ = retry.Sleep(ctx, reopenAfter)
+		default:
+			return err
+		}
+	}
+}
+
+// isAway says whether an error is of a server that is away.
+func isAway(err error) bool {
+	return errors.Is(err, records.ErrAway) || errors.Is(err, artifact.ErrAway)
+}
+
+// openStore opens the store, once no other tracker has it.
+func (s *single) openStore(ctx context.Context) (records.Store, error) {
+	if s.kind.StandBy == nil {
+		return s.kind.Open(s.cfg.Store, s.cfg.Records)
+	}
+	return s.kind.StandBy(ctx, s.cfg.Store, func() error {
+		s.cfg.Logger.Info("another tracker has the database, standing by", "grpc", s.cfg.Listen, "http", s.cfg.HTTP)
+		return s.answer()
+	})
+}
+
+// answer has calls refused at the tracker's addresses until stopAnswering. The audit log belongs to the one that
+// serves.
+func (s *single) answer() error {
+	if s.by != nil {
+		return nil
+	}
+	own := s.cfg.Security
+	own.AuditFile, own.AuditTo = "", nil
+	security, closer, err := own.open(s.cfg.Logger)
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	rpc, web, err := listen(s.cfg)
+	if err != nil {
+		return errors.Join(err, closer.Close())
+	}
+	by, err := tracker.StandBy(security, s.cfg.Logger, newRegistry(), rpc, web)
+	if err != nil {
+		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
+	}
+	s.by, s.began = closers{by, closer}, true
+	return nil
+}
+
+func (s *single) stopAnswering() error {
+	by := s.by
+	s.by = nil
+	return by.Close()
+}
+
+func closeListener(lis net.Listener) error {
+	if lis == nil {
+		return nil
+	}
+	return lis.Close()
+}
+
+// serve serves with a store that is open, which it closes. What answers while the tracker stands by does so until all
+// is ready to go on.
+func (s *single) serve(ctx context.Context, store records.Store) (err error) {
+	defer func() { err = errors.Join(err, store.Close()) }()
+	security, closer, err := s.cfg.Security.open(s.cfg.Logger)
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	c := s.cfg.tracker()
+	c.Store, c.Registerer, c.Security = store, newRegistry(), security
+	c.Artifacts.Opening = ctx
+	t, err := tracker.New(c)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	if err := s.stopAnswering(); err != nil {
+		return err
+	}
+	rpc, web, err := listen(s.cfg)
+	if err != nil {
+		return err
+	}
+	s.began = true
+	if s.cfg.Ready != nil {
+		s.cfg.Ready(rpc.Addr(), addrOf(web))
+	}
+	return t.Serve(ctx, rpc, web)
+}
