@@ -34,6 +34,7 @@ type watch struct {
 	// session is the one that it looks on; nil = there is none now, and what was seen before counts no more: the
 	// server may have been away, also for the process that has the database.
 	session *session
+	hasty   bool // its commits wait for nothing
 	// counted says that there is a table of heartbeats, and sharded that it has a row for each shard; a database of
 	// an earlier version may lack either.
 	counted, sharded bool
@@ -81,13 +82,16 @@ func (w *watch) look(ctx context.Context) (free bool, err error) {
 			return false, err
 		}
 		*w = watch{db: w.db, session: w.session, left: w.left}
+	}
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	if !w.hasty {
 		// A look writes, as a heartbeat does, so that a server that takes no writes now takes neither.
 		if _, err := w.session.Exec(ctx, "SET synchronous_commit = off"); err != nil {
 			return false, err
 		}
+		w.hasty = true
 	}
-	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
-	defer cancel()
 	before := *w
 	if err := w.ask(ctx); err != nil {
 		return false, err

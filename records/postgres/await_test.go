@@ -3,8 +3,10 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
@@ -278,6 +280,56 @@ func TestAWaitEnds(t *testing.T) {
 	nowhere := "postgres:///tilth?host=" + t.TempDir()
 	if _, err := postgres.Await(t.Context(), nowhere, postgres.Options{}, func() error { return nil }); err == nil {
 		t.Error("a wait for a server that is away began")
+	}
+}
+
+// A server that stands still, or is not heard any more, right after it took a connection used to hold up for ever
+// who waits, though there was another one.
+func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string // of what it gets no answer to
+		shard int
+		fails bool // it is the start, which is not repeated
+	}{
+		"asks for the timeline":        {text: "pg_walfile_name"},
+		"asks for the lock":            {text: "pg_try_advisory_lock", fails: true},
+		"is to look at the heartbeats": {text: "SET synchronous_commit"},
+		"waits for the shard":          {text: "information_schema", shard: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it waits
+			address, err := server.Database()
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := opened(t, address)
+			silent := newLine(t, server)
+			lost := silent.loseAtText(c.text)
+			both := strings.Replace(address, server.Folder(), silent.folder+","+server.Folder(), 1)
+			took := make(chan error, 1)
+			go func() {
+				db, err := postgres.Await(t.Context(), both, postgres.Options{Shard: c.shard, Shards: 2 * c.shard}, func() error { return nil })
+				if err == nil {
+					err = db.Close()
+				}
+				took <- err
+			}()
+			await(t, lost)
+			if err := first.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if c.shard > 0 {
+				shardOf(t, address, 0, 2)
+			}
+			select {
+			case err := <-took:
+				if (err != nil) != c.fails {
+					t.Errorf("the wait ends with %v", err)
+				}
+			case <-time.After(hang):
+				t.Fatal("it still waits")
+			}
+		})
 	}
 }
 

@@ -40,7 +40,11 @@ type line struct {
 	// onCommit, when set, is whether the next commit comes to the server before its connection breaks.
 	onCommit *bool
 	breaks   int
-	all      sync.WaitGroup
+	// loseAt, when set, is the text in a message to the server from which on nothing arrives in any direction; lostAt is
+	// closed then.
+	loseAt []byte
+	lostAt chan struct{}
+	all    sync.WaitGroup
 }
 
 func newLine(t *testing.T, server *pgserver.Server) *line {
@@ -127,6 +131,25 @@ func (l *line) lose(way direction) {
 	l.lost[way] = true
 }
 
+// loseAtText has nothing arrive any more in any direction from the next message to the server on that has a text. The
+// channel is closed then.
+func (l *line) loseAtText(text string) (lost <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.loseAt, l.lostAt = []byte(text), make(chan struct{})
+	return l.lostAt
+}
+
+// loseFrom does so if a message to the server is that one.
+func (l *line) loseFrom(message []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loseAt != nil && bytes.Contains(message, l.loseAt) {
+		l.loseAt, l.lost = nil, [2]bool{true, true}
+		close(l.lostAt)
+	}
+}
+
 // slow has whatever comes take its time.
 func (l *line) slow(delay time.Duration) {
 	l.mu.Lock()
@@ -160,6 +183,9 @@ func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
 		n, err := from.Read(buffer)
 		if err != nil || deaf.Load() { // what comes first is the answer to the commit
 			return
+		}
+		if way == toServer {
+			l.loseFrom(buffer[:n])
 		}
 		if !l.arrives(way) {
 			continue

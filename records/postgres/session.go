@@ -38,7 +38,7 @@ func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err
 		err = fmt.Errorf("%s: timeline %d, not %d: %w", hostOf(server), s.timeline, db.timeline, errReplaced)
 	}
 	if err != nil {
-		_ = s.Close(ctx) // which says no more than err
+		hangUp(s.Conn)
 		return nil, err
 	}
 	return s, nil
@@ -46,6 +46,8 @@ func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err
 
 // prepare asks for the server's timeline, and sets what commits are to wait for.
 func (s *session) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a server that stands still takes connections
+	defer cancel()
 	err := s.QueryRow(ctx, "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint").Scan(&s.timeline)
 	var said *pgconn.PgError
 	if errors.As(err, &said) { // such as a service that is compatible with PostgreSQL, up to a point
@@ -96,7 +98,7 @@ func (db *DB) reach(ctx context.Context) (*session, error) {
 			db.at = at
 		}
 		if s != nil {
-			_ = s.Close(ctx)
+			hangUp(s.Conn)
 		}
 	}
 	if best != nil {

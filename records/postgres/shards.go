@@ -115,6 +115,8 @@ func (db *DB) awaitShard(ctx context.Context) error {
 }
 
 func (db *DB) shardReady(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
 	var sharded bool
 	if err := conn.QueryRow(ctx, "SELECT "+shardedSQL).Scan(&sharded); err != nil || !sharded {
 		return false, err

@@ -27,9 +27,11 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = s.Close(ctx) // which says no more than err
+			hangUp(s.Conn)
 		}
 	}()
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	held, err := tryLock(ctx, s, db.shard)
 	if err != nil {
 		return nil, err
@@ -136,7 +138,7 @@ func (db *DB) resume(ctx context.Context) error {
 		err = fmt.Errorf("%w: its last transaction is %d, not %d", errOther, last, db.transaction)
 	}
 	if err != nil {
-		_ = conn.Close(ctx) // which says no more than err
+		hangUp(conn.Conn)
 		return err
 	}
 	db.use(conn)
