@@ -185,6 +185,49 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 	}
 }
 
+// A look-up that begins just before the store notices that its server is away connects to that one afterwards. Later
+// look-ups used to be told by it, though another one was promoted, what was so before.
+func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
+	p := newPair(t)
+	db := openedSoon(t, p.address())
+	settled(t, db, write(db, 1, 5))
+	// The store loses its session, and finds the lock held whenever it comes back: that server is of no use to it.
+	old := p.servers[p.primary].Address(p.servers[p.primary].Folder(), p.database)
+	const writer = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+	var pid int
+	ask(t, old, writer, &pid)
+	holder := connect(t, old)
+	defer holder.Close(context.Background())
+	held := make(chan error, 1)
+	go func() {
+		_, err := holder.Exec(t.Context(), "SELECT pg_advisory_lock(499984921704)")
+		held <- err
+	}()
+	eventually(t, "the lock is waited for", func() bool {
+		var waits bool
+		ask(t, old, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)", &waits)
+		return waits
+	})
+	do(t, old, fmt.Sprintf("SELECT pg_terminate_backend(%d)", pid))
+	if err := await(t, held); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server is away", func() bool { return db.Away() != nil })
+	late, err := postgres.Readers(db).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := late.Conn().Config().Host; at != p.lines[p.primary].folder {
+		t.Errorf("a late look-up is of the server at %s", at)
+	}
+	late.Release()
+	p.promote(t)
+	settled(t, db, write(db, 6, 5))
+	if n := stored(t, db); n != 10 {
+		t.Errorf("look-ups find %d writes of 10", n)
+	}
+}
+
 // write hands in n numbered writes.
 func write(db *postgres.DB, first, n int) (all []*records.Pending) {
 	for i := range n {

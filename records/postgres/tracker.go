@@ -116,7 +116,9 @@ func (db *DB) beginEpoch(ctx context.Context, more string, args ...any) error {
 // use notes which server is written from here on.
 func (db *DB) use(s *session) {
 	db.conn, db.timeline = s, s.timeline
-	db.written.Store(s.server)
+	if before := db.written.Swap(s.server); before != s.server && db.pool != nil {
+		db.pool.Reset() // a look-up may have connected to the other one since the writer lost it
+	}
 }
 
 // errOther is when the database's last transaction is not the one that this process left: a backup was restored, or a
