@@ -63,6 +63,16 @@ var database = in("records/postgres", []mutation{
 		test: "TestAStoreGoesOnWithThePromotedStandby",
 	},
 	{
+		name: "look-ups stay with the server that was replaced", file: "tracker.go",
+		from: "before != s.server && db.pool != nil", to: "before == s.server && db.pool != nil",
+		test: "TestLookUpsLeaveTheServerThatWasReplaced",
+	},
+	{
+		name: "members wait for a server that does not answer", file: "members.go",
+		from: "m.at = (m.at + 1) % len(m.servers)", to: "m.at %= len(m.servers)",
+		test: "TestMembersMeetWhereAServerIsSilent",
+	},
+	{
 		name: "of two primaries the first is opened", file: "session.go",
 		from: "s.timeline > best.timeline", to: "s.timeline < best.timeline",
 		test: "TestOfTwoPrimariesTheOneThatWasPromotedIsOpened",
@@ -75,6 +85,11 @@ var converted = []mutation{
 		name: "a tracker opens a database with a part of a conversion", file: "records/postgres/convert.go",
 		from: "mark != nil && !mark.GetFinished()", to: "mark != nil && !mark.GetFinished() && mark.GetSource() == \"\"",
 		pkg: "./records/registry", test: "TestNoTrackerOpensAPartOfAConversion",
+	},
+	{
+		name: "a tracker that stands by ends when it cannot take over", file: "farm/single.go",
+		from: "s.began && (store == nil && passes(err) || isAway(err))", to: "s.began && isAway(err)",
+		pkg: "./tracker", test: "TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt",
 	},
 	{
 		name: "a conversion that goes on copies rows again", file: "records/convert.go",

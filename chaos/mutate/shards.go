@@ -15,12 +15,34 @@ var shards = slices.Concat(
 			from: "seconds := took.Seconds()", to: "seconds := took.Seconds()/took.Seconds()",
 			test: "TestShardsTakeTurnsByTheWeightsOfWhoWaits",
 		},
+		{
+			name: "a shard that does not answer delays the heartbeats of the others", file: "session.go",
+			from: "max(0, s.interval-time.Since(began))", to: "s.interval+0*time.Since(began)",
+			test: "TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers",
+		},
+	}),
+	in("farm", []mutation{
+		{
+			name: "a tracker that does not know who else is there gives shards up", file: "shards.go",
+			from: "if err != nil || s.host.Held() <= s.share() {", to: "if s.host.Held() <= s.share() {",
+			test: "TestATrackerThatMeetsNobodyGivesNoShardUp",
+		},
 	}),
 	[]mutation{
 		{
 			name: "what is told of a device is told one shard", pkg: "./tracker", file: "agent/shards.go",
 			from: "c.invoke(toShard(ctx, shard), request(shard), replies[shard])", to: "c.invoke(toShard(ctx, 0), request(shard), replies[shard])",
 			test: "TestWhatIsToldOfADeviceHoldsInAllShards",
+		},
+		{
+			name: "an upload to all shards ends with the first that has it", pkg: "./tracker", file: "agent/shards_stream.go",
+			from: "if ended == len(s.to) {", to: "if ended > 0 {",
+			test: "TestWhatOneShardHasIsUploadedToTheOthers",
+		},
+		{
+			name: "a tracker of shards ends when one cannot be taken over", pkg: "./tracker", file: "farm/shards.go",
+			from: "case !s.began.Load() || !passes(err):", to: "case s.began.Load() || !passes(err):",
+			test: "TestATrackerOfShardsOutlivesADatabaseThatRefusesIt",
 		},
 		{
 			name: "a shard takes jobs of all owners", pkg: "./tracker", file: "tracker/services/shard.go",
