@@ -66,8 +66,8 @@ func (c *sharded) withSessions(ctx context.Context, session string, request func
 }
 
 // heartbeat tells every shard that its session and its leases live, and which of them have an agent that another one
-// has work for. A shard that does not answer knows that a while later; it costs the others nothing, since it has half of
-// the time, an interval, after which all are told again.
+// has work for. A shard that does not answer knows that a while later; it costs the others nothing, since it has half
+// of the time, an interval, after which all are told again.
 func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) error {
 	sessions, err := c.split(req.GetSession())
 	if err != nil {

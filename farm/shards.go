@@ -30,8 +30,8 @@ type shardsServed struct {
 	members  atomic.Int64 // processes that serve shards, with this one
 	others   *others
 	giveUp   []chan struct{}
-	// began says that a shard was opened or stood by for, so that a database which is away comes back. At the start its
-	// address may be wrong.
+	// began says that a shard was opened or stood by for, so that a database which is away comes back. At the start
+	// its address may be wrong.
 	began atomic.Bool
 }
 

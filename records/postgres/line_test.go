@@ -40,8 +40,8 @@ type line struct {
 	// onCommit, when set, is whether the next commit comes to the server before its connection breaks.
 	onCommit *bool
 	breaks   int
-	// loseAt, when set, is the text in a message to the server from which on nothing arrives in any direction; lostAt is
-	// closed then.
+	// loseAt, when set, is the text in a message to the server from which on nothing arrives in any direction;
+	// lostAt is closed then.
 	loseAt []byte
 	lostAt chan struct{}
 	all    sync.WaitGroup
