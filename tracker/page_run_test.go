@@ -31,7 +31,7 @@ func TestARunShowsItsPackagesSideBySide(t *testing.T) {
 }
 
 // packageOf is a package with a manifest, behind a member that is to be passed over.
-func packageOf(t *testing.T, m *aot.Manifest) string {
+func packageOf(t *testing.T, m any) string {
 	t.Helper()
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -78,4 +78,21 @@ func TestComparedPackagesShowWhatIsInThem(t *testing.T) {
 	s.Run.Packages[1] = &tilthv1.RunPackage{Name: "c.tar", Artifact: f.upload("no package")}
 	other := f.submit("s", s).GetId()
 	wantPage(t, pages, "/compare?a="+other+"&b="+other, []string{"What is in c.tar is not shown: it is not a package."}, []string{"<h2>Kernels"})
+}
+
+// TestComparedPackagesThatListTooMuchAreNotShown: clients upload what they like.
+func TestComparedPackagesThatListTooMuchAreNotShown(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	s := f.runSpec("")
+	s.Run.Packages = nil
+	for name, manifest := range map[string]any{
+		"a.tar": map[string]any{"tasks": make([]struct{}, 1_000_000)}, "b.tar": map[string]any{"members": make([]struct{}, 1_000_000)},
+	} {
+		s.Run.Packages = append(s.Run.Packages, &tilthv1.RunPackage{Name: name, Artifact: f.upload(packageOf(t, manifest))})
+	}
+	id := f.submit("r", s).GetId()
+	wantPage(t, f.tracker.HTTPHandler(), "/compare?a="+id+"&b="+id, []string{
+		"What is in a.tar is not shown: its manifest.json has more than 16384 tasks",
+		"What is in b.tar is not shown: its manifest.json has more than 1024 members",
+	}, []string{"<h2>Kernels"})
 }

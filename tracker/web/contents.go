@@ -3,7 +3,6 @@ package web
 import (
 	"archive/tar"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,51 +14,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// manifest is what a page shows of a package's manifest.json (docs/formats.md).
-type manifest struct {
-	Model        string         `json:"model"`
-	Target       map[string]any `json:"target"`
-	Inputs       []any          `json:"inputs"`
-	Outputs      []any          `json:"outputs"`
-	Tasks        []packageTask  `json:"tasks"`
-	Calls        []any          `json:"calls"`
-	ArenaBytes   int64          `json:"arena_bytes"`
-	WeightsBytes int64          `json:"weights_bytes"`
-	Weights      *struct {
-		Type      string `json:"type"`
-		Quantised int    `json:"quantised"`
-		All       int    `json:"all"`
-	} `json:"weights"`
-	Members []struct {
-		Name      string `json:"name"`
-		SizeBytes int64  `json:"size_bytes"`
-	} `json:"members"`
-}
-
-// packageTask is a kernel of a package.
-type packageTask struct {
-	Name           string  `json:"name"`
-	Workload       string  `json:"workload"`
-	Trace          string  `json:"trace"`
-	Origin         string  `json:"origin"`
-	LatencySeconds float64 `json:"latency_seconds"`
-}
-
-const (
-	// manifestName is the member of a package that describes the others.
-	manifestName = "manifest.json"
-	// mostManifestBytes bounds a manifest that a page reads: models of a thousand kernels have a few MiB.
-	mostManifestBytes = 4 << 20
-	// mostMembers bounds the members that it passes on the way there.
-	mostMembers = 64
-)
-
 // contentsOf reads the manifest of a package, of which it fetches little else. An error is a sentence for people.
 func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error) {
 	from := &remoteFile{ctx: ctx, client: s.artifacts, digest: digest}
 	defer from.stop()
 	archive := tar.NewReader(from)
-	for range mostMembers {
+	for range mostPassed {
 		header, err := archive.Next()
 		switch {
 		case status.Code(err) == codes.NotFound:
@@ -73,13 +33,9 @@ func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error)
 		case header.Size > mostManifestBytes:
 			return nil, fmt.Errorf("its %s has %d bytes, more than the limit of %d", manifestName, header.Size, mostManifestBytes)
 		}
-		var m manifest
-		if err := json.NewDecoder(archive).Decode(&m); err != nil {
-			return nil, fmt.Errorf("its %s is not valid", manifestName)
-		}
-		return &m, nil
+		return readManifest(archive)
 	}
-	return nil, fmt.Errorf("it has more than %d members before its %s", mostMembers, manifestName)
+	return nil, fmt.Errorf("it has more than %d members before its %s", mostPassed, manifestName)
 }
 
 // remoteFile is an artifact that is read from some places on.
@@ -172,7 +128,8 @@ type comparedKernel struct {
 	Same bool
 }
 
-// compareContents shows what is in the first two packages of some jobs; nil where there are not two.
+// compareContents shows what is in the first two packages of some jobs; nil where there are not two. It waits for its
+// turn, since manifests take a multiple of their bytes while they are read.
 func (s *Site) compareContents(r *http.Request, packages []packageRow) *comparedContents {
 	if len(packages) < 2 {
 		return nil
@@ -180,6 +137,13 @@ func (s *Site) compareContents(r *http.Request, packages []packageRow) *compared
 	c := &comparedContents{}
 	if !s.Door.May(r, tilthv1.ArtifactService_DownloadArtifact_FullMethodName, "") {
 		c.Failures = []string{"What is in packages is for clients and admins."}
+		return c
+	}
+	select {
+	case s.comparisons <- struct{}{}:
+		defer func() { <-s.comparisons }()
+	case <-r.Context().Done():
+		c.Failures = []string{"What is in packages was not read: the request ended."}
 		return c
 	}
 	var both [2]*manifest

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -15,12 +16,12 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 		}
 	}
 	add("model", func(m *manifest) string { return m.Model })
-	add("processor", func(m *manifest) string { return word(m.Target["cpu"]) })
-	add("toolchain", func(m *manifest) string { return word(m.Target["toolchain"]) })
-	add("inputs", func(m *manifest) string { return strconv.Itoa(len(m.Inputs)) })
-	add("outputs", func(m *manifest) string { return strconv.Itoa(len(m.Outputs)) })
+	add("processor", func(m *manifest) string { return word(m.Target.CPU) })
+	add("toolchain", func(m *manifest) string { return word(m.Target.Toolchain) })
+	add("inputs", func(m *manifest) string { return strconv.Itoa(int(m.Inputs)) })
+	add("outputs", func(m *manifest) string { return strconv.Itoa(int(m.Outputs)) })
 	add("kernels", func(m *manifest) string { return strconv.Itoa(len(m.Tasks)) })
-	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(len(m.Calls)) })
+	add("calls of kernels", func(m *manifest) string { return strconv.Itoa(int(m.Calls)) })
 	add("memory for values", func(m *manifest) string { return show.Bytes(m.ArenaBytes) })
 	add("weights", func(m *manifest) string { return show.Bytes(m.WeightsBytes) })
 	add("weights in integers", func(m *manifest) string {
@@ -29,26 +30,19 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 		}
 		return fmt.Sprintf("%d of %d as %s", m.Weights.Quantised, m.Weights.All, m.Weights.Type)
 	})
-	for _, member := range both[0].Members {
-		add(member.Name, func(m *manifest) string { return m.sizeOf(member.Name) })
+	for _, member := range both[0].Members.list {
+		add(member.Name, func(m *manifest) string { return m.Members.sizes[member.Name] })
 	}
 	return facts
 }
 
 // word is a value that is a text; empty for others.
-func word(v any) string {
-	text, _ := v.(string)
-	return text
-}
-
-// sizeOf is the size of a member in words; empty where there is none of the name.
-func (m *manifest) sizeOf(name string) string {
-	for _, member := range m.Members {
-		if member.Name == name {
-			return show.Bytes(member.SizeBytes)
-		}
+func word(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return ""
 	}
-	return ""
+	return text
 }
 
 // kernelsOf are the kernels of two packages, those of the first first. A kernel is told by its workload.

@@ -82,8 +82,10 @@ type Site struct {
 	streams   streams
 	rates     rates
 	history   history
-	mux       *http.ServeMux
-	api       http.Handler
+	// comparisons has a place for each request that reads packages.
+	comparisons chan struct{}
+	mux         *http.ServeMux
+	api         http.Handler
 }
 
 // ServeHTTP implements http.Handler.
@@ -96,6 +98,7 @@ func New(cfg Config) *Site {
 		jobs:   tilthv1.NewJobServiceClient(cfg.Conn), agents: tilthv1.NewAgentServiceClient(cfg.Conn),
 		devices: tilthv1.NewDeviceServiceClient(cfg.Conn), records: tilthv1.NewRecordServiceClient(cfg.Conn), artifacts: tilthv1.NewArtifactServiceClient(cfg.Conn),
 		follows: follows{byJob: map[string]*follow{}}, streams: streams{byAsker: map[string]int{}}, api: newAPI(cfg),
+		comparisons: make(chan struct{}, mostComparisons),
 	}
 	mux := http.NewServeMux()
 	if cfg.Metrics != nil {

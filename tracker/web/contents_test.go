@@ -1,0 +1,28 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+)
+
+// openDoor lets everybody do everything.
+type openDoor struct{ Door }
+
+func (openDoor) May(*http.Request, string, string) bool { return true }
+
+// Who has gone waits for no turn to read packages, and those who read keep theirs.
+func TestAComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
+	s := New(Config{Door: openDoor{}})
+	for range mostComparisons {
+		s.comparisons <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := s.compareContents(httptest.NewRequest(http.MethodGet, "/compare", nil).WithContext(ctx), make([]packageRow, 2))
+	if !slices.Equal(c.Failures, []string{"What is in packages was not read: the request ended."}) || len(s.comparisons) != mostComparisons {
+		t.Errorf("it ends with %q, while %d read", c.Failures, len(s.comparisons))
+	}
+}

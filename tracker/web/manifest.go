@@ -1,0 +1,165 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+// Bounds of what a page reads of packages, which clients upload.
+const (
+	// mostManifestBytes bounds a manifest: models of a thousand kernels have a few MiB.
+	mostManifestBytes = 4 << 20
+	// mostPassed bounds the members of a package that are passed over on the way to its manifest.
+	mostPassed = 64
+	// mostKernels and mostMembers bound what a manifest lists: each kernel and each member is a row of the page.
+	mostKernels, mostMembers = 16384, 1024
+	// mostComparisons bounds how many requests read packages at a time.
+	mostComparisons = 2
+)
+
+// manifestName is the member of a package that describes the others.
+const manifestName = "manifest.json"
+
+// manifest is what a page shows of a package's manifest.json (docs/formats.md).
+type manifest struct {
+	Model  string `json:"model"`
+	Target struct {
+		CPU       json.RawMessage `json:"cpu"`
+		Toolchain json.RawMessage `json:"toolchain"`
+	} `json:"target"`
+	Inputs       count   `json:"inputs"`
+	Outputs      count   `json:"outputs"`
+	Tasks        kernels `json:"tasks"`
+	Calls        count   `json:"calls"`
+	ArenaBytes   int64   `json:"arena_bytes"`
+	WeightsBytes int64   `json:"weights_bytes"`
+	Weights      *struct {
+		Type      string `json:"type"`
+		Quantised int    `json:"quantised"`
+		All       int    `json:"all"`
+	} `json:"weights"`
+	Members members `json:"members"`
+}
+
+// packageTask is a kernel of a package.
+type packageTask struct {
+	Name           string  `json:"name"`
+	Workload       string  `json:"workload"`
+	Trace          string  `json:"trace"`
+	Origin         string  `json:"origin"`
+	LatencySeconds float64 `json:"latency_seconds"`
+}
+
+// packageMember is a file of a package.
+type packageMember struct {
+	Name      string `json:"name"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// readManifest reads a manifest of at most mostManifestBytes. An error is a sentence for people.
+func readManifest(r io.Reader) (*manifest, error) {
+	var m manifest
+	err := json.NewDecoder(r).Decode(&m)
+	if tooMany := (*tooManyError)(nil); errors.As(err, &tooMany) {
+		return nil, fmt.Errorf("its %s has %w", manifestName, tooMany)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its %s is not valid", manifestName)
+	}
+	return &m, nil
+}
+
+// kernels are those of a package, at most mostKernels.
+type kernels []packageTask
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (k *kernels) UnmarshalJSON(data []byte) error {
+	*k = nil
+	return eachItem(data, func(item packageTask) error {
+		if len(*k) == mostKernels {
+			return &tooManyError{what: "tasks", most: mostKernels}
+		}
+		*k = append(*k, item)
+		return nil
+	})
+}
+
+// members are those of a package, at most mostMembers.
+type members struct {
+	list []packageMember
+	// sizes are those of the members in words, by name.
+	sizes map[string]string
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Of members of the same name, the first counts.
+func (m *members) UnmarshalJSON(data []byte) error {
+	*m = members{sizes: map[string]string{}}
+	return eachItem(data, func(item packageMember) error {
+		if len(m.list) == mostMembers {
+			return &tooManyError{what: "members", most: mostMembers}
+		}
+		if _, is := m.sizes[item.Name]; !is {
+			m.sizes[item.Name] = show.Bytes(item.SizeBytes)
+		}
+		m.list = append(m.list, item)
+		return nil
+	})
+}
+
+// tooManyError refuses a list of a manifest that has more items than a page shows.
+type tooManyError struct {
+	what string
+	most int
+}
+
+// Error implements error.
+func (e *tooManyError) Error() string {
+	return fmt.Sprintf("more than %d %s, the most that are shown", e.most, e.what)
+}
+
+// count is how many items a list has, of which nothing is kept.
+type count int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *count) UnmarshalJSON(data []byte) error {
+	*c = 0
+	return eachItem(data, func(ignored) error {
+		*c++
+		return nil
+	})
+}
+
+// ignored is a value that is passed over.
+type ignored struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
+
+// eachItem calls visit with each item of a list of JSON, one after the other, until it returns an error. null is an
+// empty list.
+func eachItem[T any](data []byte, visit func(item T) error) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	switch begin, err := d.Token(); {
+	case err != nil:
+		return err
+	case begin == nil:
+		return nil
+	case begin != json.Delim('['):
+		return errors.New("is not a list")
+	}
+	for d.More() {
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		if err := visit(item); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package web
+
+import (
+	"strings"
+	"testing"
+)
+
+// items is a list of so many items.
+func items(n int, item string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+}
+
+func TestAManifestIsReadWithinBounds(t *testing.T) {
+	for name, c := range map[string]struct{ text, fails string }{
+		"as many as there may be": {text: `{"tasks":` + items(mostKernels, "{}") + `,"members":` + items(mostMembers, `{"name":"m"}`) + `}`},
+		"too many kernels": {
+			text:  `{"tasks":` + items(mostKernels+1, "{}") + `}`,
+			fails: "its manifest.json has more than 16384 tasks, the most that are shown",
+		},
+		"too many members": {
+			text:  `{"members":` + items(mostMembers+1, `{"name":"m"}`) + `}`,
+			fails: "its manifest.json has more than 1024 members, the most that are shown",
+		},
+		"what is no list":  {text: `{"calls":{"a":1}}`, fails: "its manifest.json is not valid"},
+		"what ends early":  {text: `{"tasks":[{}`, fails: "its manifest.json is not valid"},
+		"a text as kernel": {text: `{"tasks":["conv"]}`, fails: "its manifest.json is not valid"},
+	} {
+		_, err := readManifest(strings.NewReader(c.text))
+		if (err == nil) != (c.fails == "") || err != nil && err.Error() != c.fails {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a page only counts may be of any kind, and as much as a manifest holds.
+func TestAManifestTellsSizesAndNumbers(t *testing.T) {
+	const many = 300_000
+	m, err := readManifest(strings.NewReader(`{"inputs":[{"a":[1,2]},[3],null,"x"],"outputs":null,"calls":` + items(many, "[[]]") +
+		`,"target":{"cpu":"znver5","toolchain":{"a":1}},"members":[{"name":"a","size_bytes":1024},{"name":"a","size_bytes":2048}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Inputs != 4 || m.Outputs != 0 || m.Calls != many || word(m.Target.CPU) != "znver5" || word(m.Target.Toolchain) != "" {
+		t.Errorf("it is read as %+v", m)
+	}
+	var members []comparedFact
+	for _, f := range factsOf([2]*manifest{m, m}) {
+		if f.Name == "a" {
+			members = append(members, f)
+		}
+	}
+	if len(members) != 2 || members[1].Of != [2]string{"1.00 KiB", "1.00 KiB"} {
+		t.Errorf("the members are %v", members)
+	}
+}
