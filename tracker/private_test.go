@@ -207,6 +207,39 @@ func TestNoPageOrMetricNamesAPrivateJobToOthers(t *testing.T) {
 	}
 }
 
+// Why an agent rests is for everybody to read, but of a private job only that it was one.
+func TestNobodyReadsWhatFailedOfAPrivateJob(t *testing.T) {
+	f := newSharedFarm(t)
+	job := f.submit("r1", secretSpec("conv")).GetId()
+	builder, runner := f.builder(), f.runner()
+	search := f.mustLease(f.tuner()).GetLease()
+	for n := range uint64(3) {
+		f.propose(search, n, 0, "kernel")
+		f.reportBuild(f.buildReport(f.mustLease(builder)))
+	}
+	reason := ""
+	for reason == "" {
+		must[*tilthv1.ReportMeasurementsResponse](t)(f.measure.ReportMeasurements(f.Context(), &tilthv1.ReportMeasurementsRequest{
+			Lease:      f.mustLease(runner).GetLease(),
+			InfraError: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, InfraMessage: secret + " does not fit",
+		}))
+		agent := must[*tilthv1.GetAgentResponse](t)(f.agents.GetAgent(f.as("bob"), &tilthv1.GetAgentRequest{Name: "runner"}))
+		reason = agent.GetAgent().GetRestReason()
+	}
+	if !strings.HasPrefix(reason, "from a private job: ") || !strings.HasSuffix(reason, " leases in a row failed, the last: work of a private job") {
+		t.Errorf("it rests %s", reason)
+	}
+	other := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("bob"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})).GetJob().GetId()
+	for _, path := range []string{
+		"/", "/devices", "/device?name=runner", "/jobs/" + other, "/api/v1/jobs/" + other, "/api/v1/agents/runner", "/api/v1/devices/runner",
+	} {
+		w := f.page("bob", path)
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), secret) || strings.Contains(w.Body.String(), job) {
+			t.Errorf("at %s: %d, %s", path, w.Code, w.Body)
+		}
+	}
+}
+
 // latencies are those of records.
 func latencies(rs []*tilthv1.Record) (all []float64) {
 	for _, r := range rs {

@@ -29,7 +29,7 @@ var faults = in("tracker", []mutation{
 	},
 	{
 		name: "an agent on which all fails has no rest", file: "state/lose.go",
-		from: "\t\tc.beginRest(a, message)\n", to: "",
+		from: "\t\tc.beginRest(a, w, message)\n", to: "",
 		test: "TestABrokenAgentCostsItsOwnLeases",
 	},
 	{

@@ -28,7 +28,7 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 	a.failed++
 	h.failures++
 	if c.strike(a, w) {
-		c.beginRest(a, message)
+		c.beginRest(a, w, message)
 	} else {
 		h.faults++
 	}

@@ -19,7 +19,7 @@ func (m *Machine) strike(a *agent, w work) (suspect bool) {
 
 // madeFrom says what a lease of the work would be of.
 func madeFrom(w work) rest.Work {
-	what := rest.Work{Subject: w.subject(), Job: w.parent().id}
+	what := rest.Work{Subject: w.subject(), Job: w.parent().id, Private: w.parent().spec.GetPrivate()}
 	if b, ok := w.(*batch); ok && b.stage == storev1.Stage_STAGE_MEASURE {
 		what.Builder = b.builtBy
 	}
@@ -27,7 +27,11 @@ func madeFrom(w work) rest.Work {
 }
 
 // beginRest has an agent that is to blame wait before it is tried again. A single lease then tells whether it works.
-func (c *Change) beginRest(a *agent, message string) {
+// Everybody reads why an agent rests, but of a private job only that it was one.
+func (c *Change) beginRest(a *agent, w work, message string) {
+	if w.parent().spec.GetPrivate() {
+		message = "work of a private job"
+	}
 	wait, begun := c.cfg.Rest.Begin(&a.rest, c.cfg.Clock(), c.cfg.Now(), clip(message, maxMessageBytes))
 	if !begun {
 		return

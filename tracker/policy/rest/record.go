@@ -25,6 +25,8 @@ type Record struct {
 // Work is what a lease is of.
 type Work struct {
 	Subject, Job string
+	// Private jobs are named to nobody who reads of a rest.
+	Private bool
 	// Builder is whose objects are measured; empty where there are none, or where nobody else could have built them.
 	Builder string
 }
@@ -80,13 +82,17 @@ func (r *Record) outgrown() bool {
 
 // scope begins a reason with what the rest is from; empty = from all.
 func (r *Record) scope() string {
+	job := r.job
+	if r.struck.Private {
+		job = "a private job"
+	}
 	switch {
 	case r.job != "" && r.builder != "":
-		return fmt.Sprintf("from what %s builds of %s: ", r.builder, r.job)
+		return fmt.Sprintf("from what %s builds of %s: ", r.builder, job)
 	case r.builder != "":
 		return fmt.Sprintf("from what %s builds: ", r.builder)
 	case r.job != "":
-		return "from " + r.job + ": "
+		return "from " + job + ": "
 	}
 	return ""
 }

@@ -118,3 +118,16 @@ func failed(jobs ...string) *rest.Record {
 	}
 	return &r
 }
+
+func TestARestNamesNoPrivateJob(t *testing.T) {
+	for builder, want := range map[string]string{"": "from a private job: ", "b": "from what b builds of a private job: "} {
+		var r rest.Record
+		for _, subject := range []string{"a", "b", "c"} {
+			r.Strike(rest.Work{Subject: subject, Job: "job", Builder: builder, Private: true}, true)
+		}
+		policy.Begin(&r, now, now, "crashed")
+		if _, reason, _ := r.Last(); reason != want+"3 leases in a row failed, the last: crashed" {
+			t.Errorf("it rests %q", reason)
+		}
+	}
+}
