@@ -58,6 +58,9 @@ func (c hostConn) shardFor(ctx context.Context, method string, request any) int 
 		}
 		return wire.ShardOfOwner(owner, c.cfg.Shards)
 	}
+	if wire.AnyShard(method) || slices.Contains(toldByAny, method) {
+		return anyShard // though it may name a job: for records, that is only whose they are
+	}
 	if about, is := request.(jobbed); is {
 		shard := wire.ShardOf(about.GetJobId())
 		read := method == tilthv1.JobService_GetJob_FullMethodName || method == tilthv1.JobService_WatchJob_FullMethodName
@@ -65,9 +68,6 @@ func (c hostConn) shardFor(ctx context.Context, method string, request any) int 
 			return anyShard
 		}
 		return shard
-	}
-	if wire.AnyShard(method) || slices.Contains(toldByAny, method) {
-		return anyShard
 	}
 	return allShards
 }

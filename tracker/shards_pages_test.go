@@ -184,6 +184,12 @@ func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
 			t.Errorf("%s resumes a job at the other: %d, %s", owner, code, text)
 		}
 	}
+	// Every tracker has the records, whatever shards it has.
+	for _, r := range []*rival{c.a, c.b} {
+		if code, text := c.call(r, "reader", "GET", "records", nil, nil); code != http.StatusOK {
+			t.Errorf("records are listed where the shards %v are: %d, %s", c.shards(r), code, text)
+		}
+	}
 	listed := &tilthv1.ListOwnersResponse{}
 	if code, text := c.call(c.b, "reader", "GET", "owners", nil, listed); code != http.StatusOK || len(listed.GetOwners()) != someShards {
 		t.Errorf("of %d owners, %d are listed: %d, %s", someShards, len(listed.GetOwners()), code, text)
