@@ -147,20 +147,13 @@ func TestAPrivateJobIsSeenByItsOwnerAndAdminsAlone(t *testing.T) {
 			_, err := f.jobs.ResumeJob(f.as(who), &tilthv1.ResumeJobRequest{JobId: id})
 			return err
 		},
-		"delete": func(who, id string) error {
-			_, err := f.jobs.DeleteJob(f.as(who), &tilthv1.DeleteJobRequest{JobId: id})
-			return err
-		},
 	}
 	none := strings.Replace(job, job[len(job)-1:], "9", 1)
-	for _, name := range []string{"get", "watch", "records for it", "pause", "resume", "delete"} {
+	for _, name := range []string{"get", "watch", "records for it", "pause", "resume"} {
 		call := calls[name]
 		err, unknown := call("bob", job), call("bob", none)
 		if status.Code(err) != codes.NotFound || strings.ReplaceAll(err.Error(), job, none) != unknown.Error() {
 			t.Errorf("%s by another: %v; of no job: %v", name, err, unknown)
-		}
-		if name == "delete" {
-			continue // it is under way
 		}
 		for _, who := range []string{"alice", "root"} {
 			if err := call(who, job); err != nil {
@@ -178,6 +171,40 @@ func TestAPrivateJobIsSeenByItsOwnerAndAdminsAlone(t *testing.T) {
 				t.Errorf("%s lists %v, %v", who, list.GetJobs(), err)
 			}
 		}
+	}
+}
+
+// What others are told who delete a private job, they are told of each job that is gone.
+func TestDeletingAPrivateJobTellsOthersNothing(t *testing.T) {
+	f := newSharedFarm(t)
+	remove := func(who, id string) error {
+		_, err := f.jobs.DeleteJob(f.as(who), &tilthv1.DeleteJobRequest{JobId: id})
+		return err
+	}
+	deleted, ended, open := f.submit("r1", spec("conv")).GetId(), f.submit("r2", secretSpec("conv")).GetId(), f.submit("r3", secretSpec("conv")).GetId()
+	for _, id := range []string{deleted, ended} {
+		must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(f.Context(), &tilthv1.CancelJobRequest{JobId: id}))
+	}
+	if err := remove("alice", deleted); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{deleted, ended, open} {
+		if err := remove("bob", id); err != nil {
+			t.Errorf("another deletes %s: %v", id, err)
+		}
+	}
+	for _, id := range []string{ended, open} {
+		if f.job(id).GetSpec().GetName() != secret {
+			t.Errorf("%s is not the job that it was", id)
+		}
+	}
+	wantCode(t, "its owner", remove("alice", open), codes.FailedPrecondition, "has not ended")
+	wantCode(t, "an admin", remove("root", open), codes.FailedPrecondition, "has not ended")
+	if err := remove("root", ended); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.jobs.GetJob(f.Context(), &tilthv1.GetJobRequest{JobId: ended}); status.Code(err) != codes.NotFound {
+		t.Errorf("an admin deleted it: %v", err)
 	}
 }
 

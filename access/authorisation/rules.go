@@ -20,6 +20,8 @@ type rule struct {
 	public bool
 	// own restricts callers to what is theirs.
 	own property
+	// gone methods answer for what is gone as if they had done it: they do so for others' private jobs, too.
+	gone bool
 	// log says which calls the audit log gets. It gets refusals of every method.
 	log logged
 }
@@ -64,7 +66,7 @@ var rules = map[string]rule{
 	tilthv1.JobService_ListJobs_FullMethodName:         {roles: all}, // a tuner looks at jobs of the same target
 	tilthv1.JobService_WatchJob_FullMethodName:         {roles: all}, // a tuner learns from its job's events
 	tilthv1.JobService_CancelJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
-	tilthv1.JobService_DeleteJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
+	tilthv1.JobService_DeleteJob_FullMethodName:        {roles: clients, own: ownJob, gone: true, log: audited},
 	tilthv1.JobService_PauseJob_FullMethodName:         {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_ResumeJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_RetryDeadLetters_FullMethodName: {roles: clients, own: ownJob, log: audited},

@@ -7,10 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// DeleteJob implements tilthv1.JobServiceServer.
+// DeleteJob implements tilthv1.JobServiceServer. Of a job that the caller does not see, it says what it says of one
+// that is gone, and leaves it.
 func (s *Services) DeleteJob(ctx context.Context, req *tilthv1.DeleteJobRequest) (*tilthv1.DeleteJobResponse, error) {
-	err := s.tryUpdate(ctx, func(c *state.Change) error { return c.Delete(req.GetJobId()) })
-	if err != nil {
+	v, id := viewerOf(ctx), req.GetJobId()
+	remove := func(c *state.Change) error { return c.Delete(id) }
+	if owner, err := s.jobOwner(id); err == nil && !v.sees(owner) {
+		remove = func(c *state.Change) error { return c.DeleteGone(id) }
+	}
+	if err := s.tryUpdate(ctx, remove); err != nil {
 		return nil, err
 	}
 	return &tilthv1.DeleteJobResponse{}, nil

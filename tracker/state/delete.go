@@ -29,6 +29,11 @@ func (c *Change) Delete(id string) error {
 		c.dropEnded(j, retention.Deleted)
 		return nil
 	}
+	return c.DeleteGone(id)
+}
+
+// DeleteGone is Delete for a job that is no longer there, or not for the caller.
+func (c *Change) DeleteGone(id string) error {
 	if !c.everMade(id) {
 		return refusal.Unknown("job", id)
 	}
