@@ -336,6 +336,12 @@ func TestPrivateRecordsServeTheirOwnerAlone(t *testing.T) {
 	if got := latencies(f.list("board", job)); !slices.Equal(got, []float64{0.001, 0.002, 0.004}) {
 		t.Errorf("an agent that works for the job lists %v", got)
 	}
+	if got := latencies(f.list("alice", job)); !slices.Equal(got, []float64{0.001, 0.002, 0.004}) {
+		t.Errorf("the owner lists for the job %v", got)
+	}
+	if got := latencies(f.list("root", job)); !slices.Equal(got, []float64{0.002}) {
+		t.Errorf("an admin lists for the job %v", got)
+	}
 	hidden := "\x01alice\x01" + target
 	best, err := f.records.BestRecords(f.as("bob"), &tilthv1.BestRecordsRequest{Target: hidden, WorkloadDigests: []string{conv}})
 	if len(best.GetRecords()) > 0 {

@@ -58,7 +58,7 @@ func (s *Services) known(owner string) lookUp {
 }
 
 // readerOf is whose private records a call for records may read beside the shared ones; empty = nobody's. An agent
-// reads for the job that it works for.
+// reads for the job that it works for; admins, who see others' jobs, do not get their records.
 func (s *Services) readerOf(v viewer, jobID string) (owner string, err error) {
 	if jobID == "" {
 		return v.name, nil
@@ -69,7 +69,7 @@ func (s *Services) readerOf(v viewer, jobID string) (owner string, err error) {
 		return "", err
 	case !v.agent && !v.sees(job):
 		return "", notFound("job", jobID)
-	case !job.Private:
+	case !job.Private, !v.agent && job.Name != v.name:
 		return "", nil
 	}
 	return job.Name, nil
