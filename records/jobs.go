@@ -32,13 +32,16 @@ type OpenBatch struct {
 type JobQuery struct {
 	// States are those of the jobs wanted; none = all.
 	States []tilthv1.JobState
+	// Sees says whose jobs are wanted; nil = everybody's. Others count towards no limit but MostJobsSeen.
+	Sees func(Owner) bool
 	// Before is the id of a job that all wanted are older than; empty = the newest on.
 	Before string
 	// Most jobs, and MostBytes of them encoded, but for one that is larger by itself.
 	Most, MostBytes int
 }
 
-// MostJobsSeen bounds how many jobs one look-up passes over.
+// MostJobsSeen bounds how many jobs one look-up passes over. It goes on until a job that is seen, since a page that
+// ended at one which is not would tell its id.
 const MostJobsSeen = 20000
 
 // OnlyOpen says that no job is wanted that has ended.

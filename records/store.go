@@ -48,8 +48,8 @@ type Jobs interface {
 	// JobByRequest returns the id of the job that an owner's request made.
 	JobByRequest(owner, requestID string) (id string, err error)
 	// Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is
-	// what Before is for the page that follows; it is empty after the last one. A page may have fewer jobs than asked
-	// for, or none, and others follow.
+	// what Before is for the page that follows; it is empty after the last one, and never names a job that q.Sees
+	// leaves out. A page may have fewer jobs than asked for, or none, and others follow.
 	Jobs(q JobQuery) (jobs []*tilthv1.Job, next string, err error)
 	// OpenJobs returns all jobs that have not ended, oldest first.
 	OpenJobs() ([]*OpenJob, error)

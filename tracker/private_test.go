@@ -3,6 +3,7 @@ package tracker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -170,6 +171,27 @@ func TestAPrivateJobIsSeenByItsOwnerAndAdminsAlone(t *testing.T) {
 			if err != nil || len(list.GetJobs()) != want {
 				t.Errorf("%s lists %v, %v", who, list.GetJobs(), err)
 			}
+		}
+	}
+}
+
+// Others' private jobs fill no page and end none.
+func TestPrivateJobsOfOthersTakeNoPlaceInListings(t *testing.T) {
+	f := newSharedFarm(t)
+	shared := f.submit("shared", spec("conv")).GetId()
+	var private []string
+	for n := range 60 {
+		private = append(private, f.submit(fmt.Sprint("r", n), secretSpec("conv")).GetId())
+	}
+	for _, req := range []*tilthv1.ListJobsRequest{{Limit: 1}, {PageSize: 1}, {PageSize: 20}} {
+		list, err := f.jobs.ListJobs(f.as("bob"), req)
+		if err != nil || len(list.GetJobs()) != 1 || list.GetJobs()[0].GetId() != shared || slices.Contains(private, list.GetNextPageToken()) {
+			t.Errorf("%v is answered with %d jobs, next %q, %v", req, len(list.GetJobs()), list.GetNextPageToken(), err)
+		}
+	}
+	for _, path := range []string{"/", "/jobs"} {
+		if w := f.page("bob", path); !strings.Contains(w.Body.String(), shared) {
+			t.Errorf("%s lacks the job that is shared: %d", path, w.Code)
 		}
 	}
 }

@@ -13,19 +13,20 @@ import (
 )
 
 // Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what
-// Before is for the page that follows; it is empty after the last one. A page may have fewer jobs than asked for, or
-// none, and others follow.
+// Before is for the page that follows; it is empty after the last one, and names no job that query.Sees leaves out.
+// A page may have fewer jobs than asked for, or none, and others follow.
 func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	q := jobQuery(query)
 	err = db.view(func(tx *txn) error {
 		size := 0
 		c := q.bucket(tx).cursor()
 		for k, seen := q.first(c), 0; k != nil; k, _ = c.Prev() {
-			if len(jobs) >= q.Most || seen >= records.MostJobsSeen {
+			last := seen >= records.MostJobsSeen
+			if len(jobs) >= q.Most || last && len(jobs) > 0 {
 				return nil
 			}
 			seen++
-			job, err := q.load(tx, string(k))
+			job, hidden, err := q.load(tx, string(k), last)
 			if tx.passOver(err) || errors.Is(err, records.ErrNotFound) {
 				job = damagedJob(string(k))
 			} else if err != nil {
@@ -35,9 +36,11 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 				if size += proto.Size(job); size > q.MostBytes && len(jobs) > 0 {
 					return nil
 				}
-				jobs = append(jobs, job)
+				jobs, next = append(jobs, job), string(k)
+			} else if last && !hidden {
+				next = string(k)
+				return nil
 			}
-			next = string(k)
 		}
 		next = ""
 		return nil
@@ -77,18 +80,26 @@ func damagedJob(id string) *tilthv1.Job {
 	}
 }
 
-// load returns a job if it is in one of the states wanted.
-func (q *jobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
+// load returns a job if it is wanted. hidden says that it is not for its owner's sake, which is looked for in a job of
+// another state, too, where the page may end at it.
+func (q *jobQuery) load(tx *txn, id string, ends bool) (job *tilthv1.Job, hidden bool, err error) {
 	var row storev1.JobRow
-	if err := lookUp(tx, bucketJobs, id, &row); err != nil {
-		return nil, err
+	err = lookUp(tx, bucketJobs, id, &row)
+	unwanted := err == nil && len(q.States) > 0 && !slices.Contains(q.States, row.GetJob().GetState())
+	if unwanted && !ends {
+		return nil, false, nil
 	}
-	if len(q.States) > 0 && !slices.Contains(q.States, row.GetJob().GetState()) {
-		return nil, nil
+	if q.Sees != nil {
+		if owner, err := jobOwner(tx, id); err == nil && !q.Sees(owner) {
+			return nil, true, nil
+		}
+	}
+	if err != nil || unwanted {
+		return nil, false, err
 	}
 	stored, err := loadJob(tx, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return stored.Listed(), nil
+	return stored.Listed(), false, nil
 }

@@ -188,10 +188,18 @@ func (s *Store) Sweep(ctx context.Context) error { return context.Cause(ctx) }
 // Jobs implements records.Jobs.
 func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	size, before := 0, q.Before
-	for seen := 0; len(jobs) < q.Most && seen < records.MostJobsSeen; seen++ {
+	for seen := 0; len(jobs) < q.Most; seen++ {
+		last := seen >= records.MostJobsSeen
+		if last && len(jobs) > 0 {
+			break
+		}
 		r, there := s.newest(q, before)
 		if !there {
 			return jobs, "", nil
+		}
+		before = r.id
+		if q.Sees != nil && !q.Sees(records.OwnerOf(r.spec)) {
+			continue
 		}
 		open, err := r.load()
 		if err != nil {
@@ -202,9 +210,10 @@ func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err 
 			if size += proto.Size(listed); size > q.MostBytes && len(jobs) > 0 {
 				return jobs, next, nil
 			}
-			jobs = append(jobs, listed)
+			jobs, next = append(jobs, listed), r.id
+		} else if last {
+			return jobs, r.id, nil
 		}
-		before, next = r.id, r.id
 	}
 	return jobs, next, nil
 }

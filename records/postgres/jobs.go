@@ -113,15 +113,19 @@ func loadJob(v *view, id string) (*records.OpenJob, error) {
 // JobOwner implements records.Jobs.
 func (db *DB) JobOwner(id string) (owner records.Owner, err error) {
 	err = db.look(func(v *view) error {
-		var spec []byte
-		there, err := one(v, "SELECT message FROM specs WHERE id = $1", []any{[]byte(id)}, []any{&spec})
-		if err == nil && !there {
-			err = fmt.Errorf("job %q: %w", id, records.ErrNotFound)
-		}
-		owner = records.OwnerOf(spec)
+		owner, err = jobOwner(v, id)
 		return err
 	})
 	return owner, err
+}
+
+func jobOwner(v *view, id string) (records.Owner, error) {
+	var spec []byte
+	there, err := one(v, "SELECT message FROM specs WHERE id = $1", []any{[]byte(id)}, []any{&spec})
+	if err == nil && !there {
+		err = fmt.Errorf("job %q: %w", id, records.ErrNotFound)
+	}
+	return records.OwnerOf(spec), err
 }
 
 // jobByRequest asks for a request's job. In files from before requests had owners the key was the request's alone, and
@@ -203,7 +207,7 @@ const jobsPerLook = 128
 func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	err = db.all(func(v *view) error {
 		p := &jobPage{JobQuery: q}
-		for before := q.Before; ; before = p.next {
+		for before := q.Before; ; {
 			ids, err := p.older(v, before)
 			if err != nil {
 				return err
@@ -217,6 +221,7 @@ func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err er
 				jobs = p.jobs
 				return nil
 			}
+			before = ids[len(ids)-1]
 		}
 	})
 	return jobs, next, err
@@ -226,7 +231,7 @@ func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err er
 type jobPage struct {
 	records.JobQuery
 	jobs       []*tilthv1.Job
-	next       string // the last that was looked at
+	next       string // the last that it has, or at which it ends without any
 	seen, size int
 }
 
@@ -244,11 +249,12 @@ func (p *jobPage) older(v *view, before string) (ids []string, err error) {
 // take adds the jobs that are wanted, until the page is full.
 func (p *jobPage) take(v *view, ids []string) (full bool, err error) {
 	for _, id := range ids {
-		if len(p.jobs) >= p.Most || p.seen >= records.MostJobsSeen {
+		last := p.seen >= records.MostJobsSeen
+		if len(p.jobs) >= p.Most || last && len(p.jobs) > 0 {
 			return true, nil
 		}
 		p.seen++
-		job, err := p.load(v, id)
+		job, hidden, err := p.load(v, id, last)
 		if err != nil {
 			return false, err
 		}
@@ -256,19 +262,35 @@ func (p *jobPage) take(v *view, ids []string) (full bool, err error) {
 			if p.size += proto.Size(job); p.size > p.MostBytes && len(p.jobs) > 0 {
 				return true, nil
 			}
-			p.jobs = append(p.jobs, job)
+			p.jobs, p.next = append(p.jobs, job), id
+		} else if last && !hidden {
+			p.next = id
+			return true, nil
 		}
-		p.next = id
 	}
 	return false, nil
 }
 
-// load returns a job if it is in one of the states wanted. One that cannot be read has failed.
-func (p *jobPage) load(v *view, id string) (*tilthv1.Job, error) {
+// load returns a job if it is wanted; one that cannot be read has failed. hidden says that it is not for its owner's
+// sake, which is looked for in a job of another state, too, where the page may end at it.
+func (p *jobPage) load(v *view, id string, ends bool) (job *tilthv1.Job, hidden bool, err error) {
 	var row storev1.JobRow
-	err := lookUp(v, "jobs", id, &row)
-	if err == nil && len(p.States) > 0 && !slices.Contains(p.States, row.GetJob().GetState()) {
-		return nil, nil
+	err = lookUp(v, "jobs", id, &row)
+	unwanted := err == nil && len(p.States) > 0 && !slices.Contains(p.States, row.GetJob().GetState())
+	if unwanted && !ends {
+		return nil, false, nil
+	}
+	if p.Sees != nil {
+		owner, otherwise := jobOwner(v, id)
+		if otherwise != nil && !isDamage(otherwise) {
+			return nil, false, otherwise
+		}
+		if otherwise == nil && !p.Sees(owner) {
+			return nil, true, nil
+		}
+	}
+	if unwanted {
+		return nil, false, nil
 	}
 	var stored *records.OpenJob
 	if err == nil {
@@ -277,12 +299,12 @@ func (p *jobPage) load(v *view, id string) (*tilthv1.Job, error) {
 	if isDamage(err) {
 		return &tilthv1.Job{
 			Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the database are damaged", Spec: &tilthv1.JobSpec{},
-		}, nil
+		}, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return stored.Listed(), nil
+	return stored.Listed(), false, nil
 }
 
 // removedAtOnce bounds how long a transaction that removes rows holds up others.

@@ -104,3 +104,39 @@ func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
 		s = k.reopened(t, s, folder)
 	}
 }
+
+// A page of the jobs that somebody sees is filled past those of others, and names none of them as its end.
+func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
+	s := fresh(t, k)
+	w := &records.Write{}
+	for i := range 12 {
+		id := fmt.Sprintf("job-%08d", i)
+		key := records.RequestKey("ana", id)
+		spec := &tilthv1.JobSpec{Name: "net", Owner: "ana", Private: i%4 != 0}
+		w.PutNew(id, key, records.EncodeJob(spec, nil))
+		w.PutJob(rowOf(id, running, key))
+	}
+	commit(t, s, w)
+	for most, want := range map[int][][]string{
+		1:   {{"job-00000008"}, {"job-00000004"}, {"job-00000000"}},
+		2:   {{"job-00000008", "job-00000004"}, {"job-00000000"}},
+		100: {{"job-00000008", "job-00000004", "job-00000000"}},
+	} {
+		q := records.JobQuery{Most: most, MostBytes: 1 << 20, Sees: func(o records.Owner) bool { return !o.Private }}
+		for _, ids := range want {
+			jobs, next, err := s.Jobs(q)
+			var got []string
+			for _, j := range jobs {
+				got = append(got, j.GetId())
+			}
+			if err != nil || !slices.Equal(got, ids) || next != "" && next != ids[len(ids)-1] {
+				t.Errorf("%d at a time: %v, next %q, %v, want %v", most, got, next, err, ids)
+			}
+			q.Before = next
+		}
+	}
+	few := records.JobQuery{Most: 10, MostBytes: 1, Sees: func(o records.Owner) bool { return !o.Private }}
+	if jobs, next, err := s.Jobs(few); err != nil || len(jobs) != 1 || next != jobs[0].GetId() {
+		t.Errorf("a page of few bytes has %d jobs, %q, %v", len(jobs), next, err)
+	}
+}

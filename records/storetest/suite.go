@@ -31,6 +31,7 @@ func Test(t *testing.T, k Kind) {
 		"known sums up a workload on a target":          knownSumsUpAWorkloadOnATarget,
 		"private records are met by their owner's name": privateRecordsAreMetByTheirOwnersName,
 		"a job says whether it is private":              aJobSaysWhetherItIsPrivate,
+		"jobs that somebody sees come in pages":         jobsThatSomebodySeesComeInPages,
 		"pruning keeps what it says":                    pruningKeepsWhatItSays,
 		"a pruned record leaves its event":              aPrunedRecordLeavesItsEvent,
 		"an import skips what is there":                 anImportSkipsWhatIsThere,

@@ -1,8 +1,8 @@
 package services
 
 import (
+	"cmp"
 	"context"
-	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -28,41 +28,20 @@ func (s *Services) ListJobs(ctx context.Context, req *tilthv1.ListJobsRequest) (
 	return response, err
 }
 
+// listJobs answers who asks for pages, and who does not with the newest jobs, as many as one message takes.
 func (s *Services) listJobs(v viewer, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
-	if req.GetPageSize() == 0 {
-		return s.someJobs(v, req)
+	q := records.JobQuery{States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetPageSize()), MostBytes: mostListBytes}
+	if q.Most == 0 {
+		q.Most = cmp.Or(int(req.GetLimit()), defaultJobsLimit)
 	}
-	jobs, next, err := s.engine.Store().Jobs(records.JobQuery{
-		States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetPageSize()), MostBytes: mostListBytes,
-	})
-	return s.listed(v.only(jobs), next, err)
-}
-
-// only are those of some jobs that the viewer sees.
-func (v viewer) only(jobs []*tilthv1.Job) []*tilthv1.Job {
-	return slices.DeleteFunc(jobs, func(j *tilthv1.Job) bool { return !v.sees(ownerOf(j.GetSpec())) })
-}
-
-// listed is a page of jobs.
-func (s *Services) listed(jobs []*tilthv1.Job, next string, err error) (*tilthv1.ListJobsResponse, error) {
+	if !v.all {
+		q.Sees = v.sees
+	}
+	jobs, next, err := s.engine.Store().Jobs(q)
 	if err != nil {
 		return nil, storeError(err)
 	}
 	response := &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}
 	s.engine.Read(func(m *state.Machine) { response.Missing = m.Missing() })
 	return response, nil
-}
-
-// someJobs answers who does not ask for pages: with the newest jobs, as many as one message takes.
-func (s *Services) someJobs(v viewer, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
-	q := records.JobQuery{States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetLimit()), MostBytes: mostListBytes}
-	if q.Most == 0 {
-		q.Most = defaultJobsLimit
-	}
-	jobs, next, err := s.engine.Store().Jobs(q)
-	for jobs = v.only(jobs); err == nil && next != "" && len(jobs) == 0; jobs = v.only(jobs) { // so many others were passed over
-		q.Before = next
-		jobs, next, err = s.engine.Store().Jobs(q)
-	}
-	return s.listed(jobs, next, err)
 }

@@ -136,8 +136,8 @@ func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found [
 				found = append(found, j)
 			}
 		}
-		looked += max(1, len(listed.GetJobs()))
-		if token = listed.GetNextPageToken(); token == "" || len(found) == jobsOfPage {
+		looked += len(listed.GetJobs()) // none = the tracker passed over as many as it does at once
+		if token = listed.GetNextPageToken(); token == "" || len(found) == jobsOfPage || len(listed.GetJobs()) == 0 {
 			break
 		}
 	}
