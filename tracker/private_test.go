@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/tilth-dev/tilth/access"
 	"github.com/tilth-dev/tilth/access/tokens"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -388,6 +390,49 @@ func TestPrivateRecordsServeTheirOwnerAlone(t *testing.T) {
 	next := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("alice"), &tilthv1.SubmitJobRequest{RequestId: "open", Spec: s})).GetJob()
 	if p := next.GetProgress()[0]; p.GetKnownTrials() != 1 || p.GetKnownBestSeconds() != 0.002 {
 		t.Errorf("a shared job of the owner, which all see, knows of %v", p)
+	}
+}
+
+// countedStore counts the bests that it is asked for one by one.
+type countedStore struct {
+	records.Store
+	asked *atomic.Int64
+}
+
+// BestAllowed implements records.Measurements.
+func (s countedStore) BestAllowed(target, workload, numerics string) (*tilthv1.Record, error) {
+	s.asked.Add(1)
+	return s.Store.BestAllowed(target, workload, numerics)
+}
+
+// Who has no private records gets a page of bests as the store has it.
+func TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne(t *testing.T) {
+	f := newSharedFarm(t)
+	_, tuner, builder, runner, work := f.begun()
+	f.report(work.GetLease(), ok(work.GetMeasure().GetCandidates()[0], 0.001))
+	must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("bob"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")}))
+	f.report(f.leased(f.mustLease(tuner).GetLease(), builder, runner, 0, 0, 0.002))
+	f.stop()
+	var asked atomic.Int64
+	f.open = func(path string) (records.Store, error) {
+		s, err := openFile(path)
+		return countedStore{Store: s, asked: &asked}, err
+	}
+	f.start()
+	for _, c := range []struct {
+		who     string
+		records int
+		asks    bool
+	}{{"bob", 1, false}, {"reader", 1, false}, {"alice", 2, true}} {
+		asked.Store(0)
+		count := 0
+		for token, first := "", true; first || token != ""; first = false {
+			page := must[*tilthv1.BestRecordsResponse](t)(f.records.BestRecords(f.as(c.who), &tilthv1.BestRecordsRequest{PageToken: token}))
+			count, token = count+len(page.GetRecords()), page.GetNextPageToken()
+		}
+		if count != c.records || (asked.Load() > 0) != c.asks {
+			t.Errorf("%s gets %d bests, for %d look-ups", c.who, count, asked.Load())
+		}
 	}
 }
 

@@ -86,10 +86,19 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 	if private {
 		within = records.Private(req.GetTarget(), owner)
 	}
+	first := ""
+	if owner != "" {
+		if first, err = s.firstPrivate(owner, req.GetTarget()); err != nil {
+			return nil, storeError(err)
+		}
+	}
 	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
 	page, next, err := s.engine.Store().BestPage(within, string(mark), most, mostListBytes)
-	if err == nil && next == "" && owner != "" && !private {
-		next, err = s.firstPrivate(owner, req.GetTarget())
+	if next == "" && !private {
+		next = first
+	}
+	if first == "" && !private {
+		owner = "" // who has no private records gets the page as it is
 	}
 	response := &tilthv1.BestRecordsResponse{NextPageToken: hex.EncodeToString([]byte(next))}
 	for _, r := range page {
