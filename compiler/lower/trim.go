@@ -12,7 +12,7 @@ import (
 // that the loops inside compute; nil where that is not known.
 func (l *lowerer) trimmed(n *nest, it *schedule.Iter) *ir.Range {
 	axis := n.g.AxisVar(it.Axis)
-	first, end := expr.Expr(expr.I(0)), expr.Expr(expr.I(axis.Extent))
+	first, end := expr.I(0), expr.I(axis.Extent)
 	for _, band := range l.s.Bands(n.g, axis) {
 		step, least, most, ok := l.reach(n, band.Index, axis)
 		if !ok {
