@@ -65,6 +65,8 @@ func TestCallsInJSONPassTheSameGate(t *testing.T) {
 		"an unknown job":           {"bob", "GET", "jobs/job-9", "", 404, `"code":5`},
 		"an unknown call":          {"bob", "GET", "nothing", "", 404, `"code":5`},
 		"a name with slashes":      {"bob", "GET", "devices/a/b%20c", "", 404, `device \"a/b c\"`},
+		"a list of devices":        {"bob", "GET", "devices", "", 200, `"devices":`},
+		"a list of agents":         {"bob", "GET", "agents?pageSize=1", "", 200, `"agents":`},
 		"a word that is none":      {"alice", "POST", pause, `{"reasons": "x"}`, 400, "reasons"},
 		"what is no JSON":          {"alice", "POST", pause, `{`, 400, `"code":3`},
 		"a text that is too long":  {"alice", "POST", pause, `{"reason": "` + strings.Repeat("x", 5000) + `"}`, 400, "reason"},

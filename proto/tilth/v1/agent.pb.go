@@ -2358,10 +2358,10 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\tHeartbeat\x12\x1a.tilth.v1.HeartbeatRequest\x1a\x1b.tilth.v1.HeartbeatResponse\x12D\n" +
 	"\tLeaseWork\x12\x1a.tilth.v1.LeaseWorkRequest\x1a\x1b.tilth.v1.LeaseWorkResponse\x12J\n" +
 	"\vReturnLease\x12\x1c.tilth.v1.ReturnLeaseRequest\x1a\x1d.tilth.v1.ReturnLeaseResponse\x128\n" +
-	"\x05Leave\x12\x16.tilth.v1.LeaveRequest\x1a\x17.tilth.v1.LeaveResponse\x12G\n" +
+	"\x05Leave\x12\x16.tilth.v1.LeaveRequest\x1a\x17.tilth.v1.LeaveResponse\x12A\n" +
+	"\bGetAgent\x12\x19.tilth.v1.GetAgentRequest\x1a\x1a.tilth.v1.GetAgentResponse\x12G\n" +
 	"\n" +
-	"ListAgents\x12\x1b.tilth.v1.ListAgentsRequest\x1a\x1c.tilth.v1.ListAgentsResponse\x12A\n" +
-	"\bGetAgent\x12\x19.tilth.v1.GetAgentRequest\x1a\x1a.tilth.v1.GetAgentResponse2\xa4\x01\n" +
+	"ListAgents\x12\x1b.tilth.v1.ListAgentsRequest\x1a\x1c.tilth.v1.ListAgentsResponse2\xa4\x01\n" +
 	"\rSearchService\x12M\n" +
 	"\fProposeBatch\x12\x1d.tilth.v1.ProposeBatchRequest\x1a\x1e.tilth.v1.ProposeBatchResponse\x12D\n" +
 	"\tFinishJob\x12\x1a.tilth.v1.FinishJobRequest\x1a\x1b.tilth.v1.FinishJobResponse2Z\n" +
@@ -2489,8 +2489,8 @@ var file_tilth_v1_agent_proto_depIdxs = []int32{
 	10, // 52: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
 	16, // 53: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
 	18, // 54: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	20, // 55: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	22, // 56: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	22, // 55: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	20, // 56: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
 	24, // 57: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
 	26, // 58: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
 	29, // 59: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
@@ -2500,8 +2500,8 @@ var file_tilth_v1_agent_proto_depIdxs = []int32{
 	11, // 63: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
 	17, // 64: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
 	19, // 65: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	21, // 66: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	23, // 67: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	23, // 66: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	21, // 67: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
 	25, // 68: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
 	27, // 69: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
 	30, // 70: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse

@@ -2116,9 +2116,9 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x15DEVICE_STATE_CORDONED\x10\x02\x12\x19\n" +
 	"\x15DEVICE_STATE_DRAINING\x10\x03\x12\x1c\n" +
 	"\x18DEVICE_STATE_QUARANTINED\x10\x042\xcd\x04\n" +
-	"\rDeviceService\x12J\n" +
-	"\vListDevices\x12\x1c.tilth.v1.ListDevicesRequest\x1a\x1d.tilth.v1.ListDevicesResponse\x12D\n" +
-	"\tGetDevice\x12\x1a.tilth.v1.GetDeviceRequest\x1a\x1b.tilth.v1.GetDeviceResponse\x12M\n" +
+	"\rDeviceService\x12D\n" +
+	"\tGetDevice\x12\x1a.tilth.v1.GetDeviceRequest\x1a\x1b.tilth.v1.GetDeviceResponse\x12J\n" +
+	"\vListDevices\x12\x1c.tilth.v1.ListDevicesRequest\x1a\x1d.tilth.v1.ListDevicesResponse\x12M\n" +
 	"\fCordonDevice\x12\x1d.tilth.v1.CordonDeviceRequest\x1a\x1e.tilth.v1.CordonDeviceResponse\x12S\n" +
 	"\x0eUncordonDevice\x12\x1f.tilth.v1.UncordonDeviceRequest\x1a .tilth.v1.UncordonDeviceResponse\x12J\n" +
 	"\vDrainDevice\x12\x1c.tilth.v1.DrainDeviceRequest\x1a\x1d.tilth.v1.DrainDeviceResponse\x12\\\n" +
@@ -2214,15 +2214,15 @@ var file_tilth_v1_device_proto_depIdxs = []int32{
 	1,  // 36: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
 	1,  // 37: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
 	6,  // 38: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
-	16, // 39: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
-	18, // 40: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
+	18, // 39: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
+	16, // 40: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
 	20, // 41: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
 	22, // 42: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
 	24, // 43: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
 	26, // 44: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
 	28, // 45: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
-	17, // 46: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
-	19, // 47: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
+	19, // 46: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
+	17, // 47: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
 	21, // 48: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
 	23, // 49: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
 	25, // 50: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse

@@ -21,8 +21,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DeviceService_ListDevices_FullMethodName       = "/tilth.v1.DeviceService/ListDevices"
 	DeviceService_GetDevice_FullMethodName         = "/tilth.v1.DeviceService/GetDevice"
+	DeviceService_ListDevices_FullMethodName       = "/tilth.v1.DeviceService/ListDevices"
 	DeviceService_CordonDevice_FullMethodName      = "/tilth.v1.DeviceService/CordonDevice"
 	DeviceService_UncordonDevice_FullMethodName    = "/tilth.v1.DeviceService/UncordonDevice"
 	DeviceService_DrainDevice_FullMethodName       = "/tilth.v1.DeviceService/DrainDevice"
@@ -37,10 +37,10 @@ const (
 // DeviceService is for those who look after a farm's devices. A device is known by the name of its runner from the runner's first Join
 // on. What is decided of it outlives the runner's session and the tracker's process.
 type DeviceServiceClient interface {
-	// ListDevices returns all devices that ever joined, by name.
-	ListDevices(ctx context.Context, in *ListDevicesRequest, opts ...grpc.CallOption) (*ListDevicesResponse, error)
 	// GetDevice returns one device. NOT_FOUND when there is none.
 	GetDevice(ctx context.Context, in *GetDeviceRequest, opts ...grpc.CallOption) (*GetDeviceResponse, error)
+	// ListDevices returns all devices that ever joined, by name.
+	ListDevices(ctx context.Context, in *ListDevicesRequest, opts ...grpc.CallOption) (*ListDevicesResponse, error)
 	// CordonDevice keeps a device from being given work, for some time or until it is uncordoned; leases in flight go on. Cordoning a
 	// cordoned device replaces the reason and the time.
 	CordonDevice(ctx context.Context, in *CordonDeviceRequest, opts ...grpc.CallOption) (*CordonDeviceResponse, error)
@@ -64,20 +64,20 @@ func NewDeviceServiceClient(cc grpc.ClientConnInterface) DeviceServiceClient {
 	return &deviceServiceClient{cc}
 }
 
-func (c *deviceServiceClient) ListDevices(ctx context.Context, in *ListDevicesRequest, opts ...grpc.CallOption) (*ListDevicesResponse, error) {
+func (c *deviceServiceClient) GetDevice(ctx context.Context, in *GetDeviceRequest, opts ...grpc.CallOption) (*GetDeviceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListDevicesResponse)
-	err := c.cc.Invoke(ctx, DeviceService_ListDevices_FullMethodName, in, out, cOpts...)
+	out := new(GetDeviceResponse)
+	err := c.cc.Invoke(ctx, DeviceService_GetDevice_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *deviceServiceClient) GetDevice(ctx context.Context, in *GetDeviceRequest, opts ...grpc.CallOption) (*GetDeviceResponse, error) {
+func (c *deviceServiceClient) ListDevices(ctx context.Context, in *ListDevicesRequest, opts ...grpc.CallOption) (*ListDevicesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetDeviceResponse)
-	err := c.cc.Invoke(ctx, DeviceService_GetDevice_FullMethodName, in, out, cOpts...)
+	out := new(ListDevicesResponse)
+	err := c.cc.Invoke(ctx, DeviceService_ListDevices_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +141,10 @@ func (c *deviceServiceClient) ReportCalibration(ctx context.Context, in *ReportC
 // DeviceService is for those who look after a farm's devices. A device is known by the name of its runner from the runner's first Join
 // on. What is decided of it outlives the runner's session and the tracker's process.
 type DeviceServiceServer interface {
-	// ListDevices returns all devices that ever joined, by name.
-	ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
 	// GetDevice returns one device. NOT_FOUND when there is none.
 	GetDevice(context.Context, *GetDeviceRequest) (*GetDeviceResponse, error)
+	// ListDevices returns all devices that ever joined, by name.
+	ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
 	// CordonDevice keeps a device from being given work, for some time or until it is uncordoned; leases in flight go on. Cordoning a
 	// cordoned device replaces the reason and the time.
 	CordonDevice(context.Context, *CordonDeviceRequest) (*CordonDeviceResponse, error)
@@ -168,11 +168,11 @@ type DeviceServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedDeviceServiceServer struct{}
 
-func (UnimplementedDeviceServiceServer) ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListDevices not implemented")
-}
 func (UnimplementedDeviceServiceServer) GetDevice(context.Context, *GetDeviceRequest) (*GetDeviceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDevice not implemented")
+}
+func (UnimplementedDeviceServiceServer) ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListDevices not implemented")
 }
 func (UnimplementedDeviceServiceServer) CordonDevice(context.Context, *CordonDeviceRequest) (*CordonDeviceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CordonDevice not implemented")
@@ -210,24 +210,6 @@ func RegisterDeviceServiceServer(s grpc.ServiceRegistrar, srv DeviceServiceServe
 	s.RegisterService(&DeviceService_ServiceDesc, srv)
 }
 
-func _DeviceService_ListDevices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListDevicesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(DeviceServiceServer).ListDevices(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: DeviceService_ListDevices_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(DeviceServiceServer).ListDevices(ctx, req.(*ListDevicesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _DeviceService_GetDevice_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetDeviceRequest)
 	if err := dec(in); err != nil {
@@ -242,6 +224,24 @@ func _DeviceService_GetDevice_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(DeviceServiceServer).GetDevice(ctx, req.(*GetDeviceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _DeviceService_ListDevices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListDevicesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DeviceServiceServer).ListDevices(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DeviceService_ListDevices_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DeviceServiceServer).ListDevices(ctx, req.(*ListDevicesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -344,12 +344,12 @@ var DeviceService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*DeviceServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "ListDevices",
-			Handler:    _DeviceService_ListDevices_Handler,
-		},
-		{
 			MethodName: "GetDevice",
 			Handler:    _DeviceService_GetDevice_Handler,
+		},
+		{
+			MethodName: "ListDevices",
+			Handler:    _DeviceService_ListDevices_Handler,
 		},
 		{
 			MethodName: "CordonDevice",
