@@ -80,6 +80,8 @@ type Iter struct {
 	Kind   Kind
 	// Format is that of a leaf whose terms are multiplied as matrices.
 	Format Format
+	// Windows are where a trimmed leaf reads something other than padding.
+	Windows []Window
 	// Axis is the index in Axes followed by Reduce; -1 for others.
 	Axis int
 	// Split is set when this iterator was split, Fuse when it was fused with another; a leaf has neither.

@@ -2,16 +2,18 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Band is where an index of a dimension reads something other than padding.
-type Band struct {
-	// Index is in terms of the axes of the stage that reads.
-	Index expr.Expr
-	// First and End are the index's first value inside, and the one behind the last.
-	First, End int64
+// Window is where a sum reads something other than padding along a dimension: where Step times an axis of its
+// reduction, plus Stride times the axis Along of its results, is First at least and less than End.
+type Window struct {
+	// Along is the index of an axis of the results, -1 for none.
+	Along        int
+	Step, Stride int64
+	First, End   int64
 }
 
 // Trim has the loop over a whole axis of a sum's reduction leave out the iterations that multiply nothing but padding,
@@ -24,15 +26,49 @@ func (s *Schedule) Trim(stageID, iterID int) error {
 		return fmt.Errorf("trim: %w", err)
 	case !it.Reduce || it.Axis < 0:
 		return fmt.Errorf("trim: iterator %d of stage %d is no whole axis of a reduction", iterID, stageID)
-	case len(s.Bands(g, g.AxisVar(it.Axis))) == 0:
+	}
+	windows := s.Windows(g, g.AxisVar(it.Axis))
+	if len(windows) == 0 {
 		return fmt.Errorf("trim: no padding is known along iterator %d of stage %d", iterID, stageID)
 	}
-	return s.annotate("trim", stageID, iterID, Trimmed)
+	if err := s.annotate("trim", stageID, iterID, Trimmed); err != nil {
+		return err
+	}
+	it.Windows = windows
+	return nil
 }
 
-// Bands are the dimensions along which a sum of products with a constant reads what another stage pads with zeros, and
-// whose index moves with an axis of the sum's reduction.
-func (s *Schedule) Bands(g *Stage, axis *expr.Var) (bands []Band) {
+// Iterations are those of a loop over so many along an axis of the reduction that are left where the axis Along has
+// values from least to most: from the first to before the end.
+func (w Window) Iterations(least, most, extent int64) (first, end int64) {
+	first = max(0, ceilDiv(w.First-w.Stride*most, w.Step))
+	return first, max(first, min(extent, ceilDiv(w.End-w.Stride*least, w.Step)))
+}
+
+// Kept is the part of the iterations that is left on average, where the axis Along has so many values, of which so
+// many are computed at a time.
+func (w Window) Kept(values, atOnce, extent int64) float64 {
+	left, tiles := int64(0), int64(0)
+	for from := int64(0); from < values; from += atOnce {
+		first, end := w.Iterations(from, min(from+atOnce, values)-1, extent)
+		left += end - first
+		tiles++
+	}
+	return float64(left) / float64(tiles*extent)
+}
+
+// ceilDiv rounds up, whatever the sign of a.
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a > q*b {
+		q++
+	}
+	return q
+}
+
+// Windows are those along an axis of the reduction of a sum of products with a constant, whose other factor a stage
+// pads with zeros.
+func (s *Schedule) Windows(g *Stage, axis *expr.Var) (windows []Window) {
 	a, b, ok := Factors(g.Body)
 	if !ok || g.Combiner != expr.Sum {
 		return nil
@@ -49,14 +85,34 @@ func (s *Schedule) Bands(g *Stage, axis *expr.Var) (bands []Band) {
 		return nil
 	}
 	for d, index := range a.Index {
-		if !expr.Uses(index, axis) {
+		w, ok := windowOf(g, index, axis)
+		if !ok {
 			continue
 		}
-		if first, end := inside(value.Cond, pad.Axes[d]); first > 0 || end < pad.Axes[d].Extent {
-			bands = append(bands, Band{index, first, end})
+		first, end := inside(value.Cond, pad.Axes[d])
+		if w.First, w.End = w.First+first, w.End+end; first > 0 || end < pad.Axes[d].Extent {
+			windows = append(windows, w)
 		}
 	}
-	return bands
+	return windows
+}
+
+// windowOf is how an index moves with an axis of a stage's reduction, and with an axis of its results; ok is false where
+// it is no sum of these. First and End are counted from the constant in it.
+func windowOf(g *Stage, index expr.Expr, axis *expr.Var) (w Window, ok bool) {
+	linear := expr.Linearize(index)
+	w = Window{Along: -1, First: -linear.Const, End: -linear.Const}
+	for _, term := range linear.Terms {
+		switch k := slices.IndexFunc(g.Axes, func(v *expr.Var) bool { return v == term.Atom }); {
+		case term.Atom == axis:
+			w.Step = term.Coef
+		case k < 0 || w.Along >= 0:
+			return w, false
+		default:
+			w.Along, w.Stride = k, term.Coef
+		}
+	}
+	return w, w.Step > 0 && w.Stride >= 0
 }
 
 func (s *Schedule) isConstant(t *expr.Tensor) bool {

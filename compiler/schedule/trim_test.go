@@ -17,11 +17,33 @@ func TestTrimIsForWholeLoopsOverPadding(t *testing.T) {
 		"trim 1 2":                "",
 	}, func(s *Schedule) {
 		g := s.Stages[product]
-		bands := s.Bands(g, g.Reduce[0])
-		if len(bands) != 1 || bands[0].First != 0 || bands[0].End != 8 || !expr.Same(bands[0].Index, g.Reduce[0]) {
-			t.Errorf("what is no padding is %+v", bands)
+		if got, want := g.Iters[2].Windows, (Window{Along: -1, Step: 1, First: 0, End: 8}); len(got) != 1 || got[0] != want {
+			t.Errorf("what is no padding is %+v, want %+v", got, want)
 		}
 	})
+}
+
+// TestWindowsKeepWhatIsInside: of 3 rows of a window on 7 rows of an image between rows of zeros, the first and the
+// last are left out once each; of every second row of 5, more; and tiles of several rows leave out what none of them
+// reads.
+func TestWindowsKeepWhatIsInside(t *testing.T) {
+	for _, c := range []struct {
+		w                      Window
+		values, atOnce, extent int64
+		want                   float64
+	}{
+		{Window{Step: 1, Stride: 1, First: 1, End: 8}, 7, 1, 3, 19. / 21},
+		{Window{Step: 1, Stride: 1, First: 2, End: 9}, 7, 1, 5, 29. / 35},
+		{Window{Step: 2, Stride: 1, First: 2, End: 9}, 7, 1, 3, 17. / 21},
+		{Window{Step: 1, Stride: 2, First: 1, End: 8}, 4, 1, 3, 10. / 12},
+		{Window{Step: 1, Stride: 1, First: 1, End: 8}, 7, 7, 3, 1},
+		{Window{Along: -1, Step: 1, First: 0, End: 8}, 1, 1, 10, 0.8},
+		{Window{Step: 1, Stride: 1, First: 5, End: 6}, 3, 1, 2, 0},
+	} {
+		if got := c.w.Kept(c.values, c.atOnce, c.extent); got != c.want {
+			t.Errorf("%+v keeps %v of %d, want %v", c.w, got, c.extent, c.want)
+		}
+	}
 }
 
 // TestOnlyZerosThatConstantsMultiplyAreTrimmed: another number adds something, and a factor that is only known at run

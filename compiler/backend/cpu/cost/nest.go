@@ -68,6 +68,23 @@ func (n *Nest) unfuse(it *schedule.Iter, leaf int, inside float64) {
 	n.unfuse(it.Fused.B, leaf, inside)
 }
 
+// kept is the part of the nest's iterations that run: trimmed loops leave out padding.
+func (n *Nest) kept() float64 {
+	part := 1.0
+	for _, it := range n.Stage.Leaves {
+		left := 1.0
+		for _, w := range it.Windows {
+			values, atOnce := int64(1), int64(1)
+			if w.Along >= 0 {
+				values, atOnce = n.Stage.Axes[w.Along].Extent, max(1, int64(n.Axes[w.Along]))
+			}
+			left = min(left, w.Kept(values, atOnce, n.Stage.AxisVar(it.Axis).Extent))
+		}
+		part *= left
+	}
+	return part
+}
+
 // last is the number of the innermost loop of a leaf.
 func (n *Nest) last(leaf int) int {
 	at := len(n.loops) - 1

@@ -32,6 +32,7 @@ func (a *Analysis) place(k int) {
 		x.Filled *= min(1, points/box)
 	}
 	x.Nest.fit(&a.room)
+	x.Filled *= x.Nest.kept()
 	a.ask(k)
 }
 

@@ -13,7 +13,7 @@ type Statement struct {
 	Consumer int
 	at       int
 	// Times is how often the nest runs, Filled what part of its iterations these have on average: less than 1 where
-	// last tiles are partial.
+	// last tiles are partial, or padding is left out.
 	Times, Filled float64
 	// needs has, for the loops of this nest, what one iteration of each asks of the statements inside, by number; nil
 	// for none.

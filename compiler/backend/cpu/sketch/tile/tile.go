@@ -86,7 +86,8 @@ type Tile struct {
 	feedOps int
 	// inside is the part of the reduction's products whose data lies inside of an image, and not in its padding.
 	inside float64
-	trims  []trimmable
+	// windows are where it lies inside, for each axis of the reduction.
+	windows [][]schedule.Window
 	// joined is the same sketch with the positions along one joint axis, nil where there is none. There, joint are the
 	// axes that it is made of; col is the last of them, which has all the positions.
 	joined  *Tile
@@ -330,7 +331,7 @@ func (x *Tile) feed(s *schedule.Schedule, acc *schedule.Stage, feeds []int) {
 			}
 		}
 	}
-	x.findTrimmable(s, acc)
+	x.findWindows(s, acc)
 }
 
 // operations counts the arithmetic on elements in an expression: what is no index, and no condition of indices.

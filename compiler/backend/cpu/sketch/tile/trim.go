@@ -3,7 +3,6 @@ package tile
 import (
 	"slices"
 
-	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
 )
@@ -12,62 +11,27 @@ import (
 // leaves out those outside of an image, where all positions of a tile agree: of a 3x3 window on an image of 7x7, one
 // row in ten.
 
-// trimmable is an axis of the reduction along which an index reads padding: step times the axis, and stride times an
-// axis of the results, which has the positions of a tile.
-type trimmable struct {
-	axis, along  int
-	step, stride int64
-	// The index is first at least where it reads something else, and less than end.
-	first, end int64
-}
-
 // mostKept is the part of a loop above which nothing is left out: there is too little to gain.
 const mostKept = 0.97
 
-// findTrimmable notes the axes of the reduction whose loops may leave out padding.
-func (x *Tile) findTrimmable(s *schedule.Schedule, acc *schedule.Stage) {
-	x.trims = nil
-	for r, v := range acc.Reduce {
-		for _, band := range s.Bands(acc, v) {
-			index := expr.Linearize(band.Index)
-			step, _ := index.Coef(v)
-			t := trimmable{axis: r, along: -1, step: step, first: band.First - index.Const, end: band.End - index.Const}
-			if len(index.Terms) == 2 {
-				t.along = slices.IndexFunc(acc.Axes, func(a *expr.Var) bool { return expr.Uses(band.Index, a) })
-			}
-			if t.along >= 0 {
-				t.stride, _ = index.Coef(acc.Axes[t.along])
-			}
-			if t.step > 0 && t.stride > 0 {
-				x.trims = append(x.trims, t)
-			}
-		}
+// findWindows notes where the reduction reads something other than padding, for each of its axes.
+func (x *Tile) findWindows(s *schedule.Schedule, acc *schedule.Stage) {
+	x.windows = nil
+	for _, v := range acc.Reduce {
+		x.windows = append(x.windows, s.Windows(acc, v))
 	}
-}
-
-// kept is the part of the iterations along its axis that are left for tiles of so many positions.
-func (t trimmable) kept(extent, positions, window int64) float64 {
-	left, tiles := int64(0), int64(0)
-	for from := int64(0); from < extent; from += positions {
-		to := min(from+positions, extent) - 1
-		first := max(0, nest.CeilDiv(max(0, t.first-t.stride*to), t.step))
-		end := min(window, nest.CeilDiv(max(0, t.end-t.stride*from), t.step))
-		left += max(0, end-first)
-		tiles++
-	}
-	return float64(left) / float64(tiles*window)
 }
 
 // trimmed is the part of the products that are left when padding is left out along an axis of the reduction.
 func (x *Tile) trimmed(axis int, z sizes) float64 {
 	part := 1.0
-	if len(x.joint) > 0 || x.matrices != nil {
+	if len(x.joint) > 0 || x.matrices != nil || axis >= len(x.windows) {
 		return part
 	}
 	extents := x.tileExtents(z)
-	for _, t := range x.trims {
-		if t.axis == axis {
-			part = min(part, t.kept(x.extents[t.along], extents[t.along], x.reduce[axis]))
+	for _, w := range x.windows[axis] {
+		if w.Along >= 0 {
+			part = min(part, w.Kept(x.extents[w.Along], extents[w.Along], x.reduce[axis]))
 		}
 	}
 	if part > mostKept {
@@ -102,7 +66,7 @@ func (x *Tile) trim(b *nest.Builder, acc int, z sizes) {
 		if b.Err != nil || x.trimmed(axis, z) == 1 {
 			continue
 		}
-		if g := b.S.Stages[acc]; len(b.S.Bands(g, g.Reduce[axis])) > 0 { // unless it was inlined, or copied
+		if g := b.S.Stages[acc]; len(b.S.Windows(g, g.Reduce[axis])) > 0 { // unless it was inlined, or copied
 			b.Do(b.S.Trim(acc, len(x.extents)+axis))
 		}
 	}
