@@ -97,8 +97,8 @@ func (s *Schedule) Windows(g *Stage, axis *expr.Var) (windows []Window) {
 	return windows
 }
 
-// windowOf is how an index moves with an axis of a stage's reduction, and with an axis of its results; ok is false where
-// it is no sum of these. First and End are counted from the constant in it.
+// windowOf is how an index moves with an axis of a stage's reduction, and with an axis of its results; ok is false
+// where it is no sum of these. First and End are counted from the constant in it.
 func windowOf(g *Stage, index expr.Expr, axis *expr.Var) (w Window, ok bool) {
 	linear := expr.Linearize(index)
 	w = Window{Along: -1, First: -linear.Const, End: -linear.Const}
