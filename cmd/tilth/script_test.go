@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
 			"appears": appears, "fakecard": fakeCard, "database": database, "https": serveFiles,
-			"issuer": startIssuer, "issued": issue,
+			"issuer": startIssuer, "issued": issue, "eventually": eventually,
 		},
 	})
 }
@@ -203,6 +203,22 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("there is no %s", args[0])
 		}
 		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// eventually runs a command again until it succeeds, for a minute: eventually PROGRAM ARGS.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: eventually PROGRAM ARGS")
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		err := ts.Exec(args[0], args[1:]...)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Check(err)
+		}
 	}
 }
 
