@@ -10,11 +10,13 @@ import (
 // that the loops inside compute; nil for all.
 func (l *lowerer) trimmed(n *nest, it *schedule.Iter) *ir.Range {
 	extent := n.g.AxisVar(it.Axis).Extent
-	first, end := expr.I(0), expr.I(extent)
+	first, end, kept := expr.I(0), expr.I(extent), 1.0
 	for _, w := range it.Windows {
 		least, most := expr.I(0), expr.I(0)
+		values, atOnce := int64(1), int64(1)
 		if w.Along >= 0 {
 			at := n.span(n.g.Iters[w.Along])
+			values, atOnce = n.g.Axes[w.Along].Extent, at.extent
 			from := expr.AddE(n.mins[w.Along], at.min)
 			least, most = expr.MulE(expr.I(w.Stride), from), expr.MulE(expr.I(w.Stride), expr.AddE(from, expr.I(at.extent-1)))
 		}
@@ -23,10 +25,11 @@ func (l *lowerer) trimmed(n *nest, it *schedule.Iter) *ir.Range {
 		}
 		first = expr.MaxE(first, steps(expr.SubE(expr.I(w.First), most)))
 		end = expr.MinE(end, steps(expr.SubE(expr.I(w.End), least)))
+		kept = min(kept, w.Kept(values, atOnce, extent))
 	}
 	first, end = expr.Simplify(first), expr.Simplify(end)
 	if expr.Same(first, expr.I(0)) && expr.Same(end, expr.I(extent)) {
 		return nil
 	}
-	return &ir.Range{First: first, End: end, Every: 1, Mean: float64(extent)}
+	return &ir.Range{First: first, End: end, Every: 1, Mean: kept * float64(extent)}
 }
