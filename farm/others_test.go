@@ -42,6 +42,21 @@ type known struct {
 	tokens atomic.Int64
 }
 
+// serve answers at an address until the test ends.
+func (k *known) serve(t *testing.T, lis net.Listener, opts ...grpc.ServerOption) {
+	t.Helper()
+	server := grpc.NewServer(opts...)
+	tilthv1.RegisterJobServiceServer(server, k)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(lis) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func (k *known) ListOwners(ctx context.Context, _ *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
 	if header, _ := metadata.FromIncomingContext(ctx); len(header.Get("authorization")) == 1 {
 		k.tokens.Add(1)
@@ -76,16 +91,7 @@ func TestATokenIsPassedOnlyToATrackerOfTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &known{}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(theirs.Config("h2"))))
-	tilthv1.RegisterJobServiceServer(server, k)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(lis) }()
-	defer func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
+	k.serve(t, lis, grpc.Creds(credentials.NewTLS(theirs.Config("h2"))))
 	security := tracker.Security{TLS: certificate(t)}
 	at := lis.Addr().String()
 	if err := listOwners(t, newOthersUnderTest(t, security, records.Member{Address: at, Certificate: theirs.Digest()})); err != nil || k.tokens.Load() != 1 {
@@ -106,16 +112,7 @@ func TestATokenIsPassedInTheClearOnThisHostAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &known{}
-	server := grpc.NewServer()
-	tilthv1.RegisterJobServiceServer(server, k)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(lis) }()
-	defer func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
+	k.serve(t, lis)
 	at := lis.Addr().String()
 	if err := listOwners(t, newOthersUnderTest(t, tracker.Security{}, records.Member{Address: at, Host: thisHost()})); err != nil || k.tokens.Load() != 1 {
 		t.Errorf("a tracker of this host is shown %d tokens, %v", k.tokens.Load(), err)

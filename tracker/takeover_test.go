@@ -66,6 +66,18 @@ func newRival(t *testing.T, database, artifacts string) *rival {
 	return newRivalOf(t, database, 1, artifacts)
 }
 
+// servingAndStandingBy are two trackers of a database, of which the first serves.
+func servingAndStandingBy(t *testing.T) (a, b *rival, address string) {
+	t.Helper()
+	_, address = database(t)
+	artifacts := t.TempDir()
+	a = newRival(t, address, artifacts)
+	a.serves()
+	b = newRival(t, address, artifacts)
+	b.standsBy()
+	return a, b, address
+}
+
 // newRivalOf is one of two trackers of a database of shards, each of which has a folder of artifacts.
 func newRivalOf(t *testing.T, database string, shards int, artifacts ...string) *rival {
 	t.Helper()
@@ -156,12 +168,7 @@ func (r *rival) until(what string, is func(error) bool) {
 // agents that know both addresses end the job: no trial is lost or recorded twice.
 func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 	t.Parallel() // most of it waits
-	_, database := database(t)
-	artifacts := t.TempDir()
-	a := newRival(t, database, artifacts)
-	a.serves()
-	b := newRival(t, database, artifacts)
-	b.standsBy()
+	a, b, _ := servingAndStandingBy(t)
 	conn, err := agent.Dial(b.address() + "," + a.address())
 	if err != nil {
 		t.Fatal(err)
@@ -260,12 +267,7 @@ func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow 
 // A tracker that stands by used to end when its database went away just as it took over.
 func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	t.Parallel() // most of it waits
-	_, database := database(t)
-	artifacts := t.TempDir()
-	a := newRival(t, database, artifacts)
-	a.serves()
-	b := newRival(t, database, artifacts)
-	b.standsBy()
+	a, b, database := servingAndStandingBy(t)
 	tried, allow := refuseTakeovers(t, database)
 	a.kill()
 	tried(2)
