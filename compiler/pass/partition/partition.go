@@ -124,9 +124,10 @@ func (p *partitioner) undecided(n *ir.For) []*expr.Binary {
 
 // outside decides a condition outside of the innermost loop over positions that does not change it, or of a tile's
 // outermost loop. One that depends on what is inside is only known where it holds for all of it; the other version, of
-// the borders, keeps it.
+// the borders, keeps it. That of a loop with as many iterations as a kernel is told is left to whole: it would hardly
+// ever hold for all that there may be.
 func (p *partitioner) outside(n *ir.For, c *expr.Binary, inner map[*expr.Var]bool) (ir.Block, bool) {
-	if expr.Uses(c, n.Var) && !p.inTile || !p.inTile && usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
+	if expr.Uses(c, n.Var) && (!p.inTile || n.Range != nil) || !p.inTile && usesAny(c, positions(n.Body)) || usesAny(c, ranged(n.Body)) {
 		return nil, false
 	}
 	whole, exact, ok := forAll(c, inner)

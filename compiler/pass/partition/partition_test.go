@@ -2,6 +2,7 @@ package partition
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -166,5 +167,36 @@ func TestATileDecidesWhereItsWindowIs(t *testing.T) {
 	})
 	if inside != 1 {
 		t.Errorf("%d loops over a window check nothing, want one:\n%s", inside, f.Text())
+	}
+}
+
+// TestASumOfOpenLengthChecksItsEndOnce: in a tile, a sum over as many terms as a kernel is told adds up whole steps
+// without a condition, and the last step with one.
+func TestASumOfOpenLengthChecksItsEndOnce(t *testing.T) {
+	in := ir.Flat("in", array.Float32, 64)
+	sum, out := &ir.Buffer{Tensor: ir.Flat("sum", array.Float32, 1), Space: ir.Register}, &ir.Buffer{Tensor: ir.Flat("out", array.Float32, 1)}
+	n, step, term := &expr.Var{Name: "n", Extent: 65}, &expr.Var{Name: "step", Extent: 16}, &expr.Var{Name: "term", Extent: 4}
+	at := expr.AddE(expr.MulE(step, expr.I(4)), term)
+	value := expr.Sel(expr.Bin(expr.Lt, at, n), in.At(at), expr.F(array.Float32, 0))
+	add := &ir.Store{Buffer: sum, Index: expr.I(0), Value: expr.AddE(sum.Tensor.At(expr.I(0)), value)}
+	steps := &ir.For{Var: step, Extent: 16, Kind: ir.Serial, Body: ir.Block{&ir.For{Var: term, Extent: 4, Kind: ir.Unrolled, Body: ir.Block{add}}}}
+	steps.Range = &ir.Range{First: expr.I(0), End: expr.Bin(expr.FloorDiv, expr.AddE(n, expr.I(3)), expr.I(4)), Every: 1, Mean: 16}
+	tile := &expr.Var{Name: "tile", Extent: 2}
+	body := ir.Block{&ir.Alloc{Buffer: sum}, steps, &ir.Store{Buffer: out, Index: tile, Value: sum.Tensor.At(expr.I(0))}}
+	f := Run(&ir.Func{Body: ir.Block{&ir.For{Var: tile, Extent: 2, Kind: ir.Serial, Body: body}}})
+	var conditions []int
+	versions := 0
+	ir.Visit(f.Body, func(st ir.Stmt) {
+		switch l := st.(type) {
+		case *ir.If:
+			versions++
+		case *ir.For:
+			if l.Extent == 16 {
+				conditions = append(conditions, len(comparisons(l.Body)))
+			}
+		}
+	})
+	if !slices.Equal(conditions, []int{0, 1}) || versions > 0 {
+		t.Errorf("the steps are loops with %v conditions in %d versions, want one with none before one with one:\n%s", conditions, versions, f.Text())
 	}
 }
