@@ -74,8 +74,9 @@ func (db *DB) await(ctx context.Context) error {
 	}
 }
 
-// look says whether the database is to be taken over. A lock that is free on a new connection says least: the server
-// may have started anew, and who has the database is about to come back.
+// look says whether the database is to be taken over. A lock that is free on a new connection says little where there
+// were heartbeats: the server may have started anew, and who has the database is about to come back. Where there were
+// none, nobody is awaited: who lives and has not come to its first loses its epoch, and no more than that.
 func (w *watch) look(ctx context.Context) (free bool, err error) {
 	if w.session == nil {
 		if w.session, err = w.db.reach(ctx); err != nil {
@@ -110,7 +111,7 @@ func (w *watch) over() bool {
 	switch {
 	case w.pid != 0:
 		return w.beats > 0 && w.silent >= silentLooks
-	case w.held && w.beats == 0: // it was given back
+	case w.beats == 0 && (w.counted || w.held): // it was given back, or whoever began its epoch ended before the first heartbeat
 		return true
 	case w.held:
 		return w.silent >= freeLooks

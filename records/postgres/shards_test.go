@@ -347,6 +347,32 @@ func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
 	await(t, reluctant).Close() // nobody else wants it
 }
 
+// A shard that was given up used to be looked at for long before it was taken back when whoever took it died before
+// its first heartbeat: its lock was not seen held.
+func TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
+	dbs, address := newShards(t, 2)
+	dbs[1].Close()
+	do(t, address, "UPDATE tilth.tracker SET epoch = epoch + 1 WHERE shard = 1")
+	looks := func() (n int) {
+		ask(t, address, "SELECT looks FROM tilth.heartbeat WHERE shard = 1", &n)
+		return n
+	}
+	before := looks()
+	back, err := postgres.Await(t.Context(), address, postgres.Options{
+		Shard: 1, Shards: 2, Reluctant: func(context.Context) bool { return true },
+	}, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	if n := looks() - before; n > 5 { // four for the sake of others
+		t.Errorf("it was taken after %d looks", n)
+	}
+	if err := back.Commit(numbered(1)).Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMembersMeet(t *testing.T) {
 	_, address := newShards(t, 2)
 	meet := func(m *postgres.Members, own records.Member, want ...records.Member) {
