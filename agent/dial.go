@@ -37,7 +37,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 // dial makes a connection whose calls go to the shards that they are for, unless they all say so themselves (nil).
 func dial(target string, of *shards, patience time.Duration, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	unary := []grpc.UnaryClientInterceptor{checkLength, retry.Later, askNext(patience)}
-	streams := []grpc.StreamClientInterceptor{checkLengths}
+	streams := []grpc.StreamClientInterceptor{checkLengths, retry.LaterStream}
 	if of != nil {
 		unary, streams = append([]grpc.UnaryClientInterceptor{of.unary}, unary...), append([]grpc.StreamClientInterceptor{of.stream}, streams...)
 	}
