@@ -141,17 +141,24 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	return ids, proposals, nil
 }
 
+// jobOfBatch is the id of a batch's job: what its own id has before its point.
+const jobOfBatch = `substring(batch.id FOR position('\x2e'::bytea IN batch.id || '\x2e'::bytea) - 1)`
+
+// closedJobs asks for $2 jobs, of any shard, whose closed batches are from the id $1 on. It goes from the first batch
+// of each job to that of the next: the character after the point follows all batches of a job.
+const closedJobs = `WITH RECURSIVE batch (id, n) AS (
+	(SELECT id, 1 FROM closed_batches WHERE id >= $1 ORDER BY id LIMIT 1)
+	UNION ALL SELECT (SELECT next.id FROM closed_batches next WHERE next.id >= ` + jobOfBatch + ` || '\x2f'::bytea ORDER BY next.id LIMIT 1), n + 1
+	FROM batch WHERE id IS NOT NULL AND n < $2
+) SELECT ` + jobOfBatch + ` FROM batch WHERE id IS NOT NULL ORDER BY n`
+
 // closedJobsFrom are some jobs, of any shard, whose closed batches are from an id on, and where others follow.
 func closedJobsFrom(v *view, from string) (jobs []string, next string, err error) {
-	for len(jobs) < openPerView {
-		var closed storev1.BatchRow
-		id, there, err := closedFrom(v, from, &closed)
-		if err != nil || !there {
-			return jobs, from, err
-		}
-		jobs = append(jobs, closed.GetJobId())
-		// Batches of a job begin with its id and a point, which the next character follows.
-		from = max(closed.GetJobId()+"/", id+"\x00")
-	}
-	return jobs, from, nil
+	next = from
+	var job []byte
+	err = v.query(closedJobs, []any{[]byte(from), openPerView}, []any{&job}, func() error {
+		jobs, next = append(jobs, string(job)), string(job)+"/"
+		return nil
+	})
+	return jobs, next, err
 }

@@ -43,8 +43,8 @@ func TestASlowNetworkLosesNothing(t *testing.T) {
 	}
 }
 
-// Each job under way cost four questions, and each batch one, all of them within a view: with thousands of them on a
-// network that takes its time, no tracker could open the database again.
+// Each job under way cost four questions, each batch one, and each job with closed batches one, most of them within a
+// view: with thousands of them on a network that takes its time, no tracker could open the database again.
 func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -77,11 +77,11 @@ func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
 	if err != nil || len(batches) != n {
 		t.Fatalf("%d batches are under way, %v", len(batches), err)
 	}
-	asked := line.questions() - before
 	closed, proposals, err := db.ClosedJobs()
 	if err != nil || len(closed) != n || len(proposals) != n {
 		t.Fatalf("%d jobs have closed batches, %v", len(closed), err)
 	}
+	asked := line.questions() - before
 	for i := range n {
 		j, b := jobs[i], batches[i]
 		if j.Damage != nil || j.ID != id(i) || j.Spec.GetName() != id(i) || j.LastSequence != 8 || len(j.Progress) != 2 || j.Progress[1].GetTrials() != 2 {
