@@ -1,7 +1,9 @@
 package records
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -32,17 +34,39 @@ type OpenBatch struct {
 type JobQuery struct {
 	// States are those of the jobs wanted; none = all.
 	States []tilthv1.JobState
-	// Sees says whose jobs are wanted; nil = everybody's. Others count towards no limit but MostJobsSeen.
+	// Sees says whose jobs are wanted; nil = everybody's. Others count towards no limit but MostSeen, and no page
+	// names them.
 	Sees func(Owner) bool
 	// Before is the id of a job that all wanted are older than; empty = the newest on.
 	Before string
 	// Most jobs, and MostBytes of them encoded, but for one that is larger by itself.
 	Most, MostBytes int
+	// MostSeen is after how many jobs a page ends that were looked at, wanted or not; 0 = 20,000.
+	MostSeen int
 }
 
-// MostJobsSeen bounds how many jobs one look-up passes over. It goes on until a job that is seen, since a page that
-// ended at one which is not would tell its id.
-const MostJobsSeen = 20000
+// mostJobsSeen is JobQuery.MostSeen where that is 0.
+const mostJobsSeen = 20000
+
+// SeenEnough says whether a page ends at the next job, after so many that were looked at.
+func (q *JobQuery) SeenEnough(seen int) bool { return seen >= cmp.Or(q.MostSeen, mostJobsSeen) }
+
+// EndsAt returns where a page ends that ends at a job which is not wanted; false when it is to go on, since it began
+// there.
+func (q *JobQuery) EndsAt(id string) (next string, is bool) {
+	next = beyond(id)
+	return next, q.Before == "" || next < q.Before
+}
+
+// beyond is a place in the order of ids before which all jobs with a job's number are, and behind it all with a
+// greater one. It names no job.
+func beyond(id string) string {
+	number, _, _ := strings.Cut(strings.TrimPrefix(id, jobPrefix), "-")
+	return jobPrefix + number + "-" + strings.Repeat("z", mostLifeLetters)
+}
+
+// jobPrefix begins the ids of jobs, before a number.
+const jobPrefix = "job-"
 
 // OnlyOpen says that no job is wanted that has ended.
 func (q *JobQuery) OnlyOpen() bool {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 )
 
 // RequestKey is the key of an owner's request. Two owners may choose the same one. Neither has a zero byte.
@@ -16,6 +18,15 @@ type Owner struct {
 	Name string
 	// Private jobs, and their records, are for their owner alone.
 	Private bool
+}
+
+// Row is the owner as a job's row has it.
+func (o Owner) Row() *storev1.JobOwner { return &storev1.JobOwner{Name: o.Name, Private: o.Private} }
+
+// OwnerInRow is the owner that a job's row tells of; false for rows from before they did.
+func OwnerInRow(row *storev1.JobRow) (o Owner, told bool) {
+	of := row.GetOwner()
+	return Owner{Name: of.GetName(), Private: of.GetPrivate()}, of != nil
 }
 
 // Numbers of JobSpec's fields.

@@ -16,17 +16,17 @@ import (
 // Before is for the page that follows; it is empty after the last one, and names no job that query.Sees leaves out.
 // A page may have fewer jobs than asked for, or none, and others follow.
 func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
-	q := jobQuery(query)
+	q := jobQuery{query}
 	err = db.view(func(tx *txn) error {
 		size := 0
 		c := q.bucket(tx).cursor()
 		for k, seen := q.first(c), 0; k != nil; k, _ = c.Prev() {
-			last := seen >= records.MostJobsSeen
+			last := q.SeenEnough(seen)
 			if len(jobs) >= q.Most || last && len(jobs) > 0 {
 				return nil
 			}
 			seen++
-			job, hidden, err := q.load(tx, string(k), last)
+			job, err := q.load(tx, string(k))
 			if tx.passOver(err) || errors.Is(err, records.ErrNotFound) {
 				job = damagedJob(string(k))
 			} else if err != nil {
@@ -37,9 +37,11 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 					return nil
 				}
 				jobs, next = append(jobs, job), string(k)
-			} else if last && !hidden {
-				next = string(k)
-				return nil
+			} else if last {
+				var ends bool
+				if next, ends = q.EndsAt(string(k)); ends {
+					return nil
+				}
 			}
 		}
 		next = ""
@@ -48,12 +50,12 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 	return jobs, next, err
 }
 
-type jobQuery records.JobQuery
+type jobQuery struct{ records.JobQuery }
 
 // bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is
 // wanted.
 func (q *jobQuery) bucket(tx *txn) table {
-	if (*records.JobQuery)(q).OnlyOpen() {
+	if q.OnlyOpen() {
 		return tx.table(bucketOpen)
 	}
 	return tx.table(bucketJobs)
@@ -80,26 +82,30 @@ func damagedJob(id string) *tilthv1.Job {
 	}
 }
 
-// load returns a job if it is wanted. hidden says that it is not for its owner's sake, which is looked for in a job of
-// another state, too, where the page may end at it.
-func (q *jobQuery) load(tx *txn, id string, ends bool) (job *tilthv1.Job, hidden bool, err error) {
+// load returns a job if it is wanted; nil if not.
+func (q *jobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
 	var row storev1.JobRow
-	err = lookUp(tx, bucketJobs, id, &row)
-	unwanted := err == nil && len(q.States) > 0 && !slices.Contains(q.States, row.GetJob().GetState())
-	if unwanted && !ends {
-		return nil, false, nil
+	err := lookUp(tx, bucketJobs, id, &row)
+	if err == nil && len(q.States) > 0 && !slices.Contains(q.States, row.GetJob().GetState()) {
+		return nil, nil
 	}
 	if q.Sees != nil {
-		if owner, err := jobOwner(tx, id); err == nil && !q.Sees(owner) {
-			return nil, true, nil
+		owner, told := records.OwnerInRow(&row)
+		if !told || err != nil {
+			var unknown error
+			owner, unknown = jobOwner(tx, id)
+			told = unknown == nil
+		}
+		if told && !q.Sees(owner) {
+			return nil, nil
 		}
 	}
-	if err != nil || unwanted {
-		return nil, false, err
+	if err != nil {
+		return nil, err
 	}
 	stored, err := loadJob(tx, id)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return stored.Listed(), false, nil
+	return stored.Listed(), nil
 }

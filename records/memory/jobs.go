@@ -189,7 +189,7 @@ func (s *Store) Sweep(ctx context.Context) error { return context.Cause(ctx) }
 func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	size, before := 0, q.Before
 	for seen := 0; len(jobs) < q.Most; seen++ {
-		last := seen >= records.MostJobsSeen
+		last := q.SeenEnough(seen)
 		if last && len(jobs) > 0 {
 			break
 		}
@@ -198,24 +198,34 @@ func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err 
 			return jobs, "", nil
 		}
 		before = r.id
-		if q.Sees != nil && !q.Sees(records.OwnerOf(r.spec)) {
-			continue
-		}
-		open, err := r.load()
+		job, err := r.listed(q)
 		if err != nil {
 			return jobs, next, err
 		}
-		if len(q.States) == 0 || slices.Contains(q.States, open.Row.GetJob().GetState()) {
-			listed := open.Listed()
-			if size += proto.Size(listed); size > q.MostBytes && len(jobs) > 0 {
+		if job != nil {
+			if size += proto.Size(job); size > q.MostBytes && len(jobs) > 0 {
 				return jobs, next, nil
 			}
-			jobs, next = append(jobs, listed), r.id
+			jobs, next = append(jobs, job), r.id
 		} else if last {
-			return jobs, r.id, nil
+			if end, is := q.EndsAt(r.id); is {
+				return jobs, end, nil
+			}
 		}
 	}
 	return jobs, next, nil
+}
+
+// listed is the job if it is wanted; nil if not.
+func (r rows) listed(q records.JobQuery) (*tilthv1.Job, error) {
+	if q.Sees != nil && !q.Sees(records.OwnerOf(r.spec)) {
+		return nil, nil
+	}
+	open, err := r.load()
+	if err != nil || len(q.States) > 0 && !slices.Contains(q.States, open.Row.GetJob().GetState()) {
+		return nil, err
+	}
+	return open.Listed(), nil
 }
 
 // newest is the newest job before an id (empty = of all) that may be wanted.

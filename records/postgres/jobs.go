@@ -200,28 +200,31 @@ func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	})
 }
 
-// jobsPerLook are looked at together for a page of jobs.
-const jobsPerLook = 128
+// jobsPerLook are looked at together for a page of jobs, but no more after bytesPerLook of their rows.
+const (
+	jobsPerLook  = 128
+	bytesPerLook = 4 << 20
+)
 
 // Jobs implements records.Jobs.
 func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	err = db.all(func(v *view) error {
 		p := &jobPage{JobQuery: q}
 		for before := q.Before; ; {
-			ids, err := p.older(v, before)
+			rows, err := p.older(v, before)
 			if err != nil {
 				return err
 			}
-			full, err := p.take(v, ids)
+			full, err := p.take(v, rows)
 			if full || err != nil {
 				jobs, next = p.jobs, p.next
 				return err
 			}
-			if len(ids) < jobsPerLook {
+			if len(rows) == 0 {
 				jobs = p.jobs
 				return nil
 			}
-			before = ids[len(ids)-1]
+			before = rows[len(rows)-1].id
 		}
 	})
 	return jobs, next, err
@@ -231,30 +234,47 @@ func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err er
 type jobPage struct {
 	records.JobQuery
 	jobs       []*tilthv1.Job
-	next       string // the last that it has, or at which it ends without any
+	next       string // the last that it has, or where it ends without any
 	seen, size int
 }
 
-// older are some ids of jobs before one (empty = the newest on), newest first.
-func (p *jobPage) older(v *view, before string) (ids []string, err error) {
-	var id []byte
-	err = v.query("SELECT id FROM jobs WHERE ($1 OR id < $2) AND (open OR NOT $3) ORDER BY id DESC LIMIT $4",
-		[]any{before == "", []byte(before), p.OnlyOpen(), jobsPerLook}, []any{&id}, func() error {
-			ids = append(ids, string(id))
-			return nil
-		})
-	return ids, err
+// lookedAt is the row of a job that may be wanted.
+type lookedAt struct {
+	id  string
+	row storev1.JobRow
+	// err is what is wrong with the row; nil = nothing.
+	err error
+}
+
+// olderJobs asks for the jobs before the id $2 (if not $1), of which only open ones where $3: $4 of them at most, and
+// no more after $5 bytes.
+const olderJobs = `SELECT id, message FROM (
+	SELECT *, sum(octet_length(message)) OVER (ORDER BY id DESC) - octet_length(message) AS before
+	FROM (SELECT id, message FROM jobs WHERE ($1 OR id < $2) AND (open OR NOT $3) ORDER BY id DESC LIMIT $4) AS page
+) AS summed WHERE before < $5 ORDER BY id DESC`
+
+// older are some jobs before one (empty = the newest on), newest first.
+func (p *jobPage) older(v *view, before string) (rows []*lookedAt, err error) {
+	var id, message []byte
+	args := []any{before == "", []byte(before), p.OnlyOpen(), jobsPerLook, bytesPerLook}
+	err = v.query(olderJobs, args, []any{&id, &message}, func() error {
+		r := &lookedAt{id: string(id)}
+		r.err = decode(message, &r.row)
+		rows = append(rows, r)
+		return nil
+	})
+	return rows, err
 }
 
 // take adds the jobs that are wanted, until the page is full.
-func (p *jobPage) take(v *view, ids []string) (full bool, err error) {
-	for _, id := range ids {
-		last := p.seen >= records.MostJobsSeen
+func (p *jobPage) take(v *view, rows []*lookedAt) (full bool, err error) {
+	for _, r := range rows {
+		last := p.SeenEnough(p.seen)
 		if len(p.jobs) >= p.Most || last && len(p.jobs) > 0 {
 			return true, nil
 		}
 		p.seen++
-		job, hidden, err := p.load(v, id, last)
+		job, err := p.load(v, r)
 		if err != nil {
 			return false, err
 		}
@@ -262,49 +282,48 @@ func (p *jobPage) take(v *view, ids []string) (full bool, err error) {
 			if p.size += proto.Size(job); p.size > p.MostBytes && len(p.jobs) > 0 {
 				return true, nil
 			}
-			p.jobs, p.next = append(p.jobs, job), id
-		} else if last && !hidden {
-			p.next = id
-			return true, nil
+			p.jobs, p.next = append(p.jobs, job), r.id
+		} else if last {
+			var ends bool
+			if p.next, ends = p.EndsAt(r.id); ends {
+				return true, nil
+			}
 		}
 	}
 	return false, nil
 }
 
-// load returns a job if it is wanted; one that cannot be read has failed. hidden says that it is not for its owner's
-// sake, which is looked for in a job of another state, too, where the page may end at it.
-func (p *jobPage) load(v *view, id string, ends bool) (job *tilthv1.Job, hidden bool, err error) {
-	var row storev1.JobRow
-	err = lookUp(v, "jobs", id, &row)
-	unwanted := err == nil && len(p.States) > 0 && !slices.Contains(p.States, row.GetJob().GetState())
-	if unwanted && !ends {
-		return nil, false, nil
+// load returns a job if it is wanted, nil if not; one that cannot be read has failed.
+func (p *jobPage) load(v *view, r *lookedAt) (*tilthv1.Job, error) {
+	if r.err == nil && len(p.States) > 0 && !slices.Contains(p.States, r.row.GetJob().GetState()) {
+		return nil, nil
 	}
 	if p.Sees != nil {
-		owner, otherwise := jobOwner(v, id)
-		if otherwise != nil && !isDamage(otherwise) {
-			return nil, false, otherwise
+		owner, told := records.OwnerInRow(&r.row)
+		if !told || r.err != nil {
+			var unknown error
+			if owner, unknown = jobOwner(v, r.id); unknown != nil && !isDamage(unknown) {
+				return nil, unknown
+			}
+			told = unknown == nil
 		}
-		if otherwise == nil && !p.Sees(owner) {
-			return nil, true, nil
+		if told && !p.Sees(owner) {
+			return nil, nil
 		}
 	}
-	if unwanted {
-		return nil, false, nil
-	}
-	var stored *records.OpenJob
+	stored, err := &records.OpenJob{}, r.err
 	if err == nil {
-		stored, err = loadJob(v, id)
+		stored, err = loadJob(v, r.id)
 	}
 	if isDamage(err) {
 		return &tilthv1.Job{
-			Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the database are damaged", Spec: &tilthv1.JobSpec{},
-		}, false, nil
+			Id: r.id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the database are damaged", Spec: &tilthv1.JobSpec{},
+		}, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return stored.Listed(), false, nil
+	return stored.Listed(), nil
 }
 
 // removedAtOnce bounds how long a transaction that removes rows holds up others.

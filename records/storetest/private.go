@@ -140,3 +140,48 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 		t.Errorf("a page of few bytes has %d jobs, %q, %v", len(jobs), next, err)
 	}
 }
+
+// A look-up that passes over many jobs of others ends at a page without any, from which the next goes on. It names no
+// job that is not seen, and no job is missed.
+func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
+	s := fresh(t, k)
+	w := &records.Write{}
+	const lives = 3 // each has a job of every number
+	for i := range 30 {
+		id := fmt.Sprintf("job-%08d-life%c", i/lives, 'a'+i%lives)
+		owner := records.Owner{Name: "ana", Private: i%10 != 0}
+		key := records.RequestKey("ana", id)
+		w.PutNew(id, key, records.EncodeJob(&tilthv1.JobSpec{Owner: owner.Name, Private: owner.Private}, nil))
+		row := rowOf(id, running, key)
+		if i%2 == 0 { // others are of an earlier version
+			row.Owner = owner.Row()
+		}
+		w.PutJob(row)
+	}
+	commit(t, s, w)
+	want := []string{"job-00000006-lifec", "job-00000003-lifeb", "job-00000000-lifea"}
+	for _, mostSeen := range []int{1, 2, 3, 5, 8, 100} {
+		q := records.JobQuery{Most: 10, MostBytes: 1 << 20, MostSeen: mostSeen, Sees: func(o records.Owner) bool { return !o.Private }}
+		var got []string
+		pages := 0
+		for first := true; first || q.Before != ""; first = false {
+			jobs, next, err := s.Jobs(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, j := range jobs {
+				got = append(got, j.GetId())
+			}
+			if stored, err := s.Job(next); err == nil && stored.GetSpec().GetPrivate() {
+				t.Errorf("of %d jobs at a time, a page ends at %s", mostSeen, next)
+			}
+			q.Before = next
+			if pages++; pages > 30 {
+				t.Fatalf("%d jobs at a time come in more than %d pages", mostSeen, pages)
+			}
+		}
+		if !slices.Equal(got, want) || mostSeen <= 8 && pages < 3 {
+			t.Errorf("%d jobs at a time are %v in %d pages, want %v", mostSeen, got, pages, want)
+		}
+	}
+}

@@ -32,6 +32,7 @@ func Test(t *testing.T, k Kind) {
 		"private records are met by their owner's name": privateRecordsAreMetByTheirOwnersName,
 		"a job says whether it is private":              aJobSaysWhetherItIsPrivate,
 		"jobs that somebody sees come in pages":         jobsThatSomebodySeesComeInPages,
+		"a page ends among jobs that nobody sees":       aPageEndsAmongJobsThatNobodySees,
 		"pruning keeps what it says":                    pruningKeepsWhatItSays,
 		"a pruned record leaves its event":              aPrunedRecordLeavesItsEvent,
 		"an import skips what is there":                 anImportSkipsWhatIsThere,

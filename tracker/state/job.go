@@ -84,6 +84,7 @@ func (j *job) row() *storev1.JobRow {
 		Job: j.meta, Lease: j.lease.proto(), Attempt: j.attempt, Faults: j.faults,
 		Proposals: j.proposals, FinishedBy: j.finishedBy, FailedBy: j.failedBy,
 		RequestKey: j.requestKey, StoredBytes: uint64(j.storedBytes),
+		Owner: records.Owner{Name: j.spec.GetOwner(), Private: j.spec.GetPrivate()}.Row(),
 	}
 }
 

@@ -106,7 +106,9 @@ type JobRow struct {
 	// Key of the request that made it; empty in rows from before it was kept.
 	RequestKey []byte `protobuf:"bytes,90,opt,name=request_key,json=requestKey,proto3" json:"request_key,omitempty"`
 	// What is stored of the job: its specification and its events, without records. In rows from before it was counted, 0.
-	StoredBytes   uint64 `protobuf:"varint,91,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	StoredBytes uint64 `protobuf:"varint,91,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
+	// Whose it is, as its specification says; absent in rows from before it was kept.
+	Owner         *JobOwner `protobuf:"bytes,92,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -204,6 +206,66 @@ func (x *JobRow) GetStoredBytes() uint64 {
 	return 0
 }
 
+func (x *JobRow) GetOwner() *JobOwner {
+	if x != nil {
+		return x.Owner
+	}
+	return nil
+}
+
+// JobOwner is whose a job is, and whether it is for its owner alone.
+type JobOwner struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Private       bool                   `protobuf:"varint,2,opt,name=private,proto3" json:"private,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobOwner) Reset() {
+	*x = JobOwner{}
+	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobOwner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobOwner) ProtoMessage() {}
+
+func (x *JobOwner) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobOwner.ProtoReflect.Descriptor instead.
+func (*JobOwner) Descriptor() ([]byte, []int) {
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *JobOwner) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobOwner) GetPrivate() bool {
+	if x != nil {
+		return x.Private
+	}
+	return false
+}
+
 // EndedRow is what keeping jobs that have ended, or no longer, needs of one.
 type EndedRow struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -217,7 +279,7 @@ type EndedRow struct {
 
 func (x *EndedRow) Reset() {
 	*x = EndedRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -229,7 +291,7 @@ func (x *EndedRow) String() string {
 func (*EndedRow) ProtoMessage() {}
 
 func (x *EndedRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[1]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -242,7 +304,7 @@ func (x *EndedRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRow.ProtoReflect.Descriptor instead.
 func (*EndedRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{1}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *EndedRow) GetOwner() string {
@@ -305,7 +367,7 @@ type BatchRow struct {
 
 func (x *BatchRow) Reset() {
 	*x = BatchRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -317,7 +379,7 @@ func (x *BatchRow) String() string {
 func (*BatchRow) ProtoMessage() {}
 
 func (x *BatchRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[2]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -330,7 +392,7 @@ func (x *BatchRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRow.ProtoReflect.Descriptor instead.
 func (*BatchRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{2}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BatchRow) GetJobId() string {
@@ -475,7 +537,7 @@ type EventRow struct {
 
 func (x *EventRow) Reset() {
 	*x = EventRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +549,7 @@ func (x *EventRow) String() string {
 func (*EventRow) ProtoMessage() {}
 
 func (x *EventRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[3]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +562,7 @@ func (x *EventRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventRow.ProtoReflect.Descriptor instead.
 func (*EventRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{3}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *EventRow) GetEvent() *v1.JobEvent {
@@ -536,7 +598,7 @@ type TrialRow struct {
 
 func (x *TrialRow) Reset() {
 	*x = TrialRow{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[4]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +610,7 @@ func (x *TrialRow) String() string {
 func (*TrialRow) ProtoMessage() {}
 
 func (x *TrialRow) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[4]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +623,7 @@ func (x *TrialRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRow.ProtoReflect.Descriptor instead.
 func (*TrialRow) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{4}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TrialRow) GetRecordKey() []byte {
@@ -596,7 +658,7 @@ type Conversion struct {
 
 func (x *Conversion) Reset() {
 	*x = Conversion{}
-	mi := &file_tilth_store_v1_store_proto_msgTypes[5]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -608,7 +670,7 @@ func (x *Conversion) String() string {
 func (*Conversion) ProtoMessage() {}
 
 func (x *Conversion) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_store_v1_store_proto_msgTypes[5]
+	mi := &file_tilth_store_v1_store_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -621,7 +683,7 @@ func (x *Conversion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
 func (*Conversion) Descriptor() ([]byte, []int) {
-	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{5}
+	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Conversion) GetSource() string {
@@ -663,7 +725,7 @@ var File_tilth_store_v1_store_proto protoreflect.FileDescriptor
 
 const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\n" +
-	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xbd\x02\n" +
+	"\x1atilth/store/v1/store.proto\x12\x0etilth.store.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14tilth/v1/agent.proto\x1a\x17tilth/v1/artifact.proto\x1a\x12tilth/v1/job.proto\x1a\x1atilth/v1/measurement.proto\"\xed\x02\n" +
 	"\x06JobRow\x12\x1f\n" +
 	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x12*\n" +
 	"\x05lease\x18\x02 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x18\n" +
@@ -675,7 +737,11 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\tfailed_by\x18\x14 \x03(\tR\bfailedBy\x12\x1f\n" +
 	"\vrequest_key\x18Z \x01(\fR\n" +
 	"requestKey\x12!\n" +
-	"\fstored_bytes\x18[ \x01(\x04R\vstoredBytes\"z\n" +
+	"\fstored_bytes\x18[ \x01(\x04R\vstoredBytes\x12.\n" +
+	"\x05owner\x18\\ \x01(\v2\x18.tilth.store.v1.JobOwnerR\x05owner\"8\n" +
+	"\bJobOwner\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aprivate\x18\x02 \x01(\bR\aprivate\"z\n" +
 	"\bEndedRow\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x125\n" +
 	"\bended_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\x12!\n" +
@@ -741,39 +807,41 @@ func file_tilth_store_v1_store_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_store_v1_store_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_tilth_store_v1_store_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_tilth_store_v1_store_proto_goTypes = []any{
 	(Stage)(0),                    // 0: tilth.store.v1.Stage
 	(*JobRow)(nil),                // 1: tilth.store.v1.JobRow
-	(*EndedRow)(nil),              // 2: tilth.store.v1.EndedRow
-	(*BatchRow)(nil),              // 3: tilth.store.v1.BatchRow
-	(*EventRow)(nil),              // 4: tilth.store.v1.EventRow
-	(*TrialRow)(nil),              // 5: tilth.store.v1.TrialRow
-	(*Conversion)(nil),            // 6: tilth.store.v1.Conversion
-	(*v1.Job)(nil),                // 7: tilth.v1.Job
-	(*v1.LeaseToken)(nil),         // 8: tilth.v1.LeaseToken
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(*v1.ArtifactRef)(nil),        // 10: tilth.v1.ArtifactRef
-	(v1.BatchMode)(0),             // 11: tilth.v1.BatchMode
-	(*v1.JobEvent)(nil),           // 12: tilth.v1.JobEvent
+	(*JobOwner)(nil),              // 2: tilth.store.v1.JobOwner
+	(*EndedRow)(nil),              // 3: tilth.store.v1.EndedRow
+	(*BatchRow)(nil),              // 4: tilth.store.v1.BatchRow
+	(*EventRow)(nil),              // 5: tilth.store.v1.EventRow
+	(*TrialRow)(nil),              // 6: tilth.store.v1.TrialRow
+	(*Conversion)(nil),            // 7: tilth.store.v1.Conversion
+	(*v1.Job)(nil),                // 8: tilth.v1.Job
+	(*v1.LeaseToken)(nil),         // 9: tilth.v1.LeaseToken
+	(*timestamppb.Timestamp)(nil), // 10: google.protobuf.Timestamp
+	(*v1.ArtifactRef)(nil),        // 11: tilth.v1.ArtifactRef
+	(v1.BatchMode)(0),             // 12: tilth.v1.BatchMode
+	(*v1.JobEvent)(nil),           // 13: tilth.v1.JobEvent
 }
 var file_tilth_store_v1_store_proto_depIdxs = []int32{
-	7,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
-	8,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
-	8,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
-	9,  // 3: tilth.store.v1.EndedRow.ended_at:type_name -> google.protobuf.Timestamp
-	0,  // 4: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
-	8,  // 5: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
-	8,  // 6: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
-	10, // 7: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
-	11, // 8: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
-	12, // 9: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
-	5,  // 10: tilth.store.v1.EventRow.trials:type_name -> tilth.store.v1.TrialRow
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	8,  // 0: tilth.store.v1.JobRow.job:type_name -> tilth.v1.Job
+	9,  // 1: tilth.store.v1.JobRow.lease:type_name -> tilth.v1.LeaseToken
+	9,  // 2: tilth.store.v1.JobRow.finished_by:type_name -> tilth.v1.LeaseToken
+	2,  // 3: tilth.store.v1.JobRow.owner:type_name -> tilth.store.v1.JobOwner
+	10, // 4: tilth.store.v1.EndedRow.ended_at:type_name -> google.protobuf.Timestamp
+	0,  // 5: tilth.store.v1.BatchRow.stage:type_name -> tilth.store.v1.Stage
+	9,  // 6: tilth.store.v1.BatchRow.lease:type_name -> tilth.v1.LeaseToken
+	9,  // 7: tilth.store.v1.BatchRow.settled:type_name -> tilth.v1.LeaseToken
+	11, // 8: tilth.store.v1.BatchRow.artifacts:type_name -> tilth.v1.ArtifactRef
+	12, // 9: tilth.store.v1.BatchRow.mode:type_name -> tilth.v1.BatchMode
+	13, // 10: tilth.store.v1.EventRow.event:type_name -> tilth.v1.JobEvent
+	6,  // 11: tilth.store.v1.EventRow.trials:type_name -> tilth.store.v1.TrialRow
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_tilth_store_v1_store_proto_init() }
@@ -787,7 +855,7 @@ func file_tilth_store_v1_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_store_v1_store_proto_rawDesc), len(file_tilth_store_v1_store_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
