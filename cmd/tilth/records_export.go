@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -52,17 +53,29 @@ func newRecordsExport(a *app) *cobra.Command {
 			_, err := a.export(ctx, source, flags, a.stdout)
 			return err
 		}
-		var count uint64
-		err = a.writeFile(output, func(w io.Writer) (err error) {
-			count, err = a.export(ctx, source, flags, w)
-			return err
-		})
+		return a.exportLines(ctx, source, flags, output)
+	})
+}
+
+// exportLines writes records to a file. Nobody adds records to it meanwhile, since they would be lost.
+func (a *app) exportLines(ctx context.Context, source recordsource.Source, flags recordsFlags, path string) (err error) {
+	if recordsource.IsLines(path) {
+		lock, err := recordsource.LockLines(path)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stderr, "exported %d records to %s\n", count, output)
-		return nil
+		defer func() { err = errors.Join(err, lock.Unlock()) }()
+	}
+	var count uint64
+	err = a.writeFile(path, func(w io.Writer) (err error) {
+		count, err = a.export(ctx, source, flags, w)
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "exported %d records to %s\n", count, path)
+	return nil
 }
 
 // exportStatic writes records for a web server.

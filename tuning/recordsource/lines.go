@@ -76,17 +76,29 @@ type Lines struct {
 	changed bool // it lacks records that were added
 }
 
-// OpenLines reads an export, if it is there. disk.ErrLocked while another process adds records to it.
-func OpenLines(ctx context.Context, path string, log *slog.Logger) (*Lines, error) {
-	beside := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
-	lock, err := disk.TryLock(beside + ".lock")
+// LockLines has an export written by nobody else until the lock is given up. disk.ErrLocked while another process
+// writes it.
+func LockLines(path string) (*disk.Lock, error) {
+	lock, err := disk.TryLock(beside(path) + ".lock")
 	switch {
 	case errors.Is(err, disk.ErrLocked):
-		return nil, fmt.Errorf("write records to %s: %w, which adds records to it: try again when that has ended", path, err)
+		return nil, fmt.Errorf("write records to %s: %w, which writes it: try again when that has ended", path, err)
 	case err != nil:
 		return nil, fmt.Errorf("write records: %w", err)
 	}
-	l := &Lines{path: path, dir: beside + ".tmp", lock: lock}
+	return lock, nil
+}
+
+// beside begins the names of what is kept beside an export while it is written.
+func beside(path string) string { return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)) }
+
+// OpenLines reads an export, if it is there. disk.ErrLocked while another process writes it.
+func OpenLines(ctx context.Context, path string, log *slog.Logger) (*Lines, error) {
+	lock, err := LockLines(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lines{path: path, dir: beside(path) + ".tmp", lock: lock}
 	if err := l.open(ctx, log); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
