@@ -14,7 +14,7 @@ var agents = slices.Concat(
 	in("internal/atomicfile", []mutation{
 		{
 			name: "a file replaces another before it is on the disk", file: "write.go",
-			from: "settle(f, info), f.Sync(), f.Close()", to: "settle(f, info), f.Close()",
+			from: "settle(f, info), f.Sync())", to: "settle(f, info))",
 			test: "TestAFileThatWasWrittenOutlivesAPowerCut",
 		},
 	}),

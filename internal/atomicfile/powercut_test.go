@@ -13,7 +13,11 @@ import (
 	"github.com/tilth-dev/tilth/chaos/powercut"
 )
 
-const processEnv = "TILTH_TEST_ATOMICFILE"
+const (
+	processEnv = "TILTH_TEST_ATOMICFILE"
+	// hangsEnv has that program not come to an end.
+	hangsEnv = "TILTH_TEST_ATOMICFILE_HANGS"
+)
 
 // TestMain lets this binary be a program that writes a file.
 func TestMain(m *testing.M) {
@@ -23,6 +27,10 @@ func TestMain(m *testing.M) {
 	}
 	err := Write(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, newText)
+		if os.Getenv(hangsEnv) != "" {
+			fmt.Println("writes")
+			_, _ = io.Copy(io.Discard, os.Stdin)
+		}
 		return err
 	})
 	if err != nil {

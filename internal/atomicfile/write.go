@@ -14,7 +14,8 @@ import (
 )
 
 // Write has the file at path written by fill, and replaces what is there only when all of it has reached the disk. On
-// failure nothing is left behind. What is there but is no regular file, such as /dev/stdout, is written directly.
+// failure nothing is left behind; what a killed process leaves beside it, the next Write of the same path removes.
+// What is there but is no regular file, such as /dev/stdout, is written directly.
 func Write(path string, fill func(io.Writer) error) error {
 	return write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Chmod(0o644) })
 }
@@ -51,15 +52,19 @@ func write(path string, fill func(io.Writer) error, settle func(f *os.File, old 
 	if err == nil && !info.Mode().IsRegular() {
 		return direct(path, fill)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	f, err := temporary(path)
 	if err != nil {
 		return explain(path, err)
 	}
-	defer os.Remove(f.Name())
-	if err := errors.Join(buffered(f, fill), settle(f, info), f.Sync(), f.Close()); err != nil {
-		return explain(path, err)
+	err = errors.Join(buffered(f, fill), settle(f, info), f.Sync())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
 	}
-	if err := errors.Join(os.Rename(f.Name(), path), disk.SyncFolder(filepath.Dir(path))); err != nil {
+	if err != nil {
+		return explain(path, errors.Join(err, os.Remove(f.Name()), f.Close()))
+	}
+	// It is closed, and its lock given up, when the name is another's.
+	if err := errors.Join(disk.SyncFolder(filepath.Dir(path)), f.Close()); err != nil {
 		return explain(path, err)
 	}
 	return nil
