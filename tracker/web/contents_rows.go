@@ -30,8 +30,14 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 		}
 		return fmt.Sprintf("%d of %d as %s", m.Weights.Quantised, m.Weights.All, m.Weights.Type)
 	})
-	for _, member := range both[0].Members.list {
-		add(member.Name, func(m *manifest) string { return m.Members.sizes[member.Name] })
+	listed := map[string]bool{}
+	for _, m := range both { // those of the first first
+		for _, member := range m.Members.list {
+			if !listed[member.Name] {
+				listed[member.Name] = true
+				add(member.Name, func(m *manifest) string { return m.Members.sizes[member.Name] })
+			}
+		}
 	}
 	return facts
 }

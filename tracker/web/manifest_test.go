@@ -1,6 +1,8 @@
 package web
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,7 +51,34 @@ func TestAManifestTellsSizesAndNumbers(t *testing.T) {
 			members = append(members, f)
 		}
 	}
-	if len(members) != 2 || members[1].Of != [2]string{"1.00 KiB", "1.00 KiB"} {
+	if len(members) != 1 || members[0].Of != [2]string{"1.00 KiB", "1.00 KiB"} {
 		t.Errorf("the members are %v", members)
+	}
+}
+
+// Members that only the second package has used to be left out.
+func TestEachMemberOfTwoPackagesIsCompared(t *testing.T) {
+	var both [2]*manifest
+	for side, text := range []string{
+		`{"members": [{"name": "a", "size_bytes": 1}, {"name": "b", "size_bytes": 2}, {"name": "a", "size_bytes": 3}]}`,
+		`{"members": [{"name": "c", "size_bytes": 4}, {"name": "b", "size_bytes": 5}]}`,
+	} {
+		m, err := readManifest(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		both[side] = m
+	}
+	got := map[string][2]string{}
+	var names []string
+	for _, f := range factsOf(both) {
+		if len(f.Name) == 1 {
+			names = append(names, f.Name)
+			got[f.Name] = f.Of
+		}
+	}
+	want := map[string][2]string{"a": {"1 B", ""}, "b": {"2 B", "5 B"}, "c": {"", "4 B"}}
+	if !slices.Equal(names, []string{"a", "b", "c"}) || !maps.Equal(got, want) {
+		t.Errorf("compared are %v: %v, want %v", names, got, want)
 	}
 }
