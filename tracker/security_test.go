@@ -490,6 +490,35 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 }
 
+// The log used to say of a private job that another deleted it, when it was left as it was.
+func TestTheAuditLogTellsWhatBecameOfAPrivateJob(t *testing.T) {
+	c := newClosed(t, false)
+	s := spec("conv")
+	s.Private = true
+	jobs := tilthv1.NewJobServiceClient(c.as("alice"))
+	submitted, err := jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "one", Spec: s})
+	c.check(err)
+	id := submitted.GetJob().GetId()
+	_, err = tilthv1.NewJobServiceClient(c.as("bob")).DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: id})
+	c.check(err)
+	c.check(c.cancel("alice", id))
+	_, err = jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: id})
+	c.check(err)
+	var got []string
+	for _, e := range c.entries() {
+		if e.Verb == "JobService.DeleteJob" {
+			got = append(got, e.Who+" "+e.What["job_id"]+" "+e.Result+" "+e.Message)
+		}
+	}
+	want := []string{
+		"bob " + id + " PermissionDenied job " + id + ` is private and belongs to "alice": bob is told that it is gone`,
+		"alice " + id + " OK ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log says %q, want %q", got, want)
+	}
+}
+
 func values(m map[string]string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for _, v := range m {

@@ -1,6 +1,7 @@
 package authorisation
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -118,6 +119,8 @@ type call struct {
 	caller caller
 	began  time.Time
 	agent  string // whose session it is about, where that is written down
+	// hidden is why nothing is done for who is answered as if something was; nil = it is done.
+	hidden error
 }
 
 type callKey struct{}
@@ -190,6 +193,7 @@ func (g *Gate) belongs(c *call, req any) error {
 			return nil
 		}
 		if owner.Private && c.rule.gone {
+			c.hidden = status.Errorf(codes.PermissionDenied, "job %s is private and belongs to %q: %s is told that it is gone", id, owner.Name, c.caller.Name)
 			return nil
 		}
 		if owner.Private { // in the words about a job that there never was
@@ -237,7 +241,7 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 		return nil, err
 	}
 	response, err := handle(ctx, req)
-	g.done(c, req, response, err)
+	g.done(c, req, response, cmp.Or(err, c.hidden))
 	if err == nil && c.caller.valid != nil {
 		err = c.caller.valid() // a request for work waits long enough for its token to be revoked
 	}
