@@ -27,7 +27,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 			target, patience = trackersScheme+":///"+addr, takeoverTime
 		}
 	}
-	conn, err := dial(target, &shards{several: patience == takeoverTime}, patience, append([]grpc.DialOption{grpc.WithResolvers(addresses{})}, opts...)...)
+	conn, err := dial(target, &shards{several: patience == takeoverTime, alive: answers}, patience, append([]grpc.DialOption{grpc.WithResolvers(addresses{})}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("tracker address %q: %w", addr, err)
 	}

@@ -26,7 +26,9 @@ type shards struct {
 	count   atomic.Int32 // 0 = not known, as of a farm of one
 	home    atomic.Int32 // where the jobs of who calls are, as far as is known
 	turns   turns
-	waits   sync.Map // by session: []bool, in which shards work waits for its agent
+	// alive is answers.
+	alive func(ctx context.Context, conn *grpc.ClientConn, shard int) error
+	waits sync.Map // by session: []bool, in which shards work waits for its agent
 }
 
 // unary is the interceptor of calls with one answer. It is the outermost.
@@ -46,6 +48,7 @@ func (s *shards) unary(ctx context.Context, method string, req, reply any, conn 
 	c := &sharded{shards: s, n: int(s.count.Load()), method: method, reply: reply, do: func(ctx context.Context, method string, req, reply any) error {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}}
+	c.ask = func(ctx context.Context, shard int) error { return s.alive(ctx, conn, shard) }
 	return c.call(ctx, req)
 }
 
@@ -98,6 +101,8 @@ type sharded struct {
 	method string
 	reply  any
 	do     func(ctx context.Context, method string, req, reply any) error
+	// ask asks whether the tracker of a shard is there, for calls of all of them; nil = they have a time of their own.
+	ask func(ctx context.Context, shard int) error
 }
 
 func (c *sharded) invoke(ctx context.Context, req, reply any) error {
@@ -140,10 +145,24 @@ func (c *sharded) each(ctx context.Context, request func(shard int) proto.Messag
 	var all sync.WaitGroup
 	for shard := range c.n {
 		replies[shard] = c.reply.(proto.Message).ProtoReflect().New().Interface()
-		all.Go(func() { failed[shard] = c.invoke(toShard(ctx, shard), request(shard), replies[shard]) })
+		all.Go(func() {
+			failed[shard] = c.attend(ctx, shard, func(ctx context.Context) error {
+				return c.invoke(toShard(ctx, shard), request(shard), replies[shard])
+			})
+		})
 	}
 	all.Wait()
 	return replies, failed
+}
+
+// attend makes a call of a shard, for as long as its tracker is there.
+func (c *sharded) attend(ctx context.Context, shard int, call func(context.Context) error) error {
+	if c.ask == nil {
+		return call(ctx)
+	}
+	to, end := context.WithCancel(ctx)
+	defer end()
+	return attend(ctx, shard, func(ctx context.Context) error { return c.ask(ctx, shard) }, end, func() error { return call(to) })
 }
 
 // all makes a call to every shard, of which all have to succeed, and puts their answers together.

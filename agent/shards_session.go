@@ -84,6 +84,7 @@ func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
+	c.ask = nil
 	waits := c.heard(req.GetSession())
 	replies, failed := c.each(ctx, func(shard int) proto.Message {
 		elsewhere := slices.Clone(waits)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -19,9 +21,11 @@ import (
 // message, which tells where.
 func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if !wire.AnyShard(method) {
-		return &shardedStream{shards: s, ctx: ctx, open: func(ctx context.Context) (grpc.ClientStream, error) {
-			return open(ctx, desc, conn, method, opts...)
-		}}, nil
+		return &shardedStream{
+			shards: s, ctx: ctx,
+			open: func(ctx context.Context) (grpc.ClientStream, error) { return open(ctx, desc, conn, method, opts...) },
+			ask:  func(ctx context.Context, shard int) error { return s.alive(ctx, conn, shard) },
+		}, nil
 	}
 	if s.several {
 		if err := s.find(ctx, conn); err != nil {
@@ -46,7 +50,8 @@ type shardedStream struct {
 	*shards
 	ctx  context.Context
 	open func(context.Context) (grpc.ClientStream, error)
-	to   []grpc.ClientStream // those that were begun
+	ask  func(ctx context.Context, shard int) error // whether a shard's tracker is there
+	to   []grpc.ClientStream                        // those that were begun
 	// failed is why the stream could not be begun; nil = it was.
 	failed error
 	// next are the shards that are asked when the one before does not have it; request is what they are asked.
@@ -72,7 +77,7 @@ func (s *shardedStream) begin(m any) error {
 		return s.goOn()
 	}
 	for shard := range n {
-		if err := s.add(toShard(s.ctx, shard)); err != nil {
+		if err := s.addAttended(shard); err != nil {
 			return err
 		}
 	}
@@ -87,25 +92,44 @@ func (s *shardedStream) add(ctx context.Context) error {
 	return err
 }
 
+// addAttended is add for one shard of all.
+func (s *shardedStream) addAttended(shard int) error {
+	ctx, end := context.WithCancel(s.ctx)
+	to, err := s.open(toShard(ctx, shard))
+	if err != nil {
+		end()
+		return err
+	}
+	s.to = append(s.to, &attendedStream{ClientStream: to, shard: shard, of: s, end: end})
+	return nil
+}
+
 // goOn asks the next shard.
 func (s *shardedStream) goOn() error {
 	s.to = nil
-	err := s.add(toShard(s.ctx, s.next[0]))
+	err := s.addAttended(s.next[0])
 	s.next = s.next[1:]
 	return err
 }
 
 // SendMsg implements grpc.ClientStream. A shard whose stream has ended, such as one that has what is uploaded, gets
-// nothing more, and the others get the rest: io.EOF says that all have ended.
+// nothing more, and the others, side by side, get the rest: io.EOF says that all have ended.
 func (s *shardedStream) SendMsg(m any) error {
 	if s.to == nil {
 		if s.failed = s.begin(m); s.failed != nil {
 			return s.failed
 		}
 	}
+	sent := make([]error, len(s.to))
+	var all sync.WaitGroup
+	for i, to := range s.to[1:] { // none of them holds up the others
+		all.Go(func() { sent[i+1] = to.SendMsg(m) })
+	}
+	sent[0] = s.to[0].SendMsg(m)
+	all.Wait()
 	ended := 0
-	for _, to := range s.to {
-		switch err := to.SendMsg(m); {
+	for _, err := range sent {
+		switch {
 		case errors.Is(err, io.EOF): // RecvMsg tells how
 			ended++
 		case err != nil:
@@ -148,11 +172,22 @@ func (s *shardedStream) RecvMsg(m any) error {
 // receiveAll receives from all shards. Of several errors it is one that passes, if there is one: the others may be for
 // its sake, and the caller tries again.
 func (s *shardedStream) receiveAll(m any) (err error) {
-	for _, to := range s.to {
-		said := to.RecvMsg(m)
+	into := m.(proto.Message)
+	answers, said := make([]proto.Message, len(s.to)), make([]error, len(s.to))
+	var all sync.WaitGroup
+	for i, to := range s.to {
+		answers[i] = into.ProtoReflect().New().Interface()
+		all.Go(func() { said[i] = to.RecvMsg(answers[i]) })
+	}
+	all.Wait()
+	for _, said := range said {
 		if said != nil && (err == nil || retry.Lost(said) && !retry.Lost(err)) {
 			err = said
 		}
+	}
+	if err == nil {
+		proto.Reset(into)
+		proto.Merge(into, answers[len(answers)-1])
 	}
 	return err
 }
@@ -185,3 +220,46 @@ func (s *shardedStream) Trailer() metadata.MD {
 
 // Context implements grpc.ClientStream.
 func (s *shardedStream) Context() context.Context { return s.ctx }
+
+// attendedStream is a stream to one shard of all, which ends once the shard's tracker does not answer at all.
+type attendedStream struct {
+	grpc.ClientStream
+	shard int
+	of    *shardedStream
+	end   context.CancelFunc
+	// silent is why the stream was ended; nil = it was not.
+	silent error
+}
+
+func (s *attendedStream) attend(do func() error) error {
+	if s.silent != nil {
+		return s.silent
+	}
+	ended := false
+	err := attend(s.of.ctx, s.shard, func(ctx context.Context) error { return s.of.ask(ctx, s.shard) }, func() {
+		ended = true
+		s.end()
+	}, do)
+	if ended {
+		s.silent = err
+	}
+	return err
+}
+
+// SendMsg implements grpc.ClientStream.
+func (s *attendedStream) SendMsg(m any) error {
+	err := s.attend(func() error { return s.ClientStream.SendMsg(m) })
+	if s.silent != nil {
+		return io.EOF // as from every stream that has ended
+	}
+	return err
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (s *attendedStream) RecvMsg(m any) error {
+	err := s.attend(func() error { return s.ClientStream.RecvMsg(m) })
+	if err != nil {
+		s.end()
+	}
+	return err
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -118,6 +119,48 @@ func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	listed, err := tilthv1.NewJobServiceClient(jobs.workers.conn).ListJobs(jobs.ctx, &tilthv1.ListJobsRequest{})
 	if err != nil || len(listed.GetJobs()) != len(jobs.all) {
 		t.Errorf("%d jobs are listed, %v", len(listed.GetJobs()), err)
+	}
+}
+
+// What is uploaded before it is known where its job will be is with every shard, though a tracker is stopped
+// meanwhile: whoever takes its shards over has it sent.
+func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
+	t.Parallel() // much of it waits
+	a, b := newRivals(t)
+	conn, err := agent.Dial(b.address() + "," + a.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	files := artifact.NewClient(conn, nil, slog.New(slog.DiscardHandler))
+	upload := func(text string) string {
+		path := filepath.Join(t.TempDir(), "package")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		ref, err := files.Upload(t.Context(), "package", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d bytes were uploaded in %v", len(text), time.Since(began))
+		return ref.GetDigest()
+	}
+	upload("while both serve")
+	b.signal(syscall.SIGSTOP)
+	for _, digest := range []string{upload("small"), upload(strings.Repeat("large", 2<<20))} {
+		for shard := range someShards {
+			ctx := metadata.AppendToOutgoingContext(t.Context(), wire.ShardHeader, strconv.Itoa(shard))
+			single, err := grpc.NewClient(a.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stat, err := tilthv1.NewArtifactServiceClient(single).StatArtifact(ctx, &tilthv1.StatArtifactRequest{Digest: digest})
+			if err != nil || !stat.GetComplete() {
+				t.Errorf("shard %d has %v, %v", shard, stat, err)
+			}
+			single.Close()
+		}
 	}
 }
 
