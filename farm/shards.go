@@ -43,6 +43,9 @@ const (
 	giveUpAfter = 5
 	// reopenAfter is the pause before a shard is opened again whose database did not let it.
 	reopenAfter = time.Second
+	// longestReopen is the longest pause before one is opened again that cannot be served as it is, such as one that
+	// is damaged: somebody has to do something first.
+	longestReopen = time.Minute
 )
 
 // serveShards serves shards until ctx ends, or one fails for good.
@@ -143,6 +146,7 @@ func (s *shardsServed) giveOneUp() {
 // serve serves a shard whenever it is this process's turn, until ctx ends (nil) or what no wait would change.
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	log := s.cfg.Logger.With("shard", shard)
+	pause := reopenAfter // the next one
 	for ctx.Err() == nil {
 		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
@@ -151,8 +155,13 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		if err == nil {
 			s.began.Store(true)
 			log.Info("has the shard")
-			err = errors.Join(s.serveOnce(ctx, shard, store), store.Close())
+			var served bool
+			served, err = s.serveOnce(ctx, shard, store)
+			err = errors.Join(err, store.Close())
 			log.Info("has the shard no longer")
+			if served {
+				pause = reopenAfter
+			}
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -160,6 +169,10 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			log.Warn("another tracker has the shard now", "error", err)
 		case !s.began.Load() || !passes(err):
 			return err
+		case store != nil && !isAway(err) || errors.Is(err, records.ErrDamaged):
+			log.Error("the shard cannot be served, trying again", "error", err, "in", pause)
+			_ = retry.Sleep(ctx, pause)
+			pause = min(2*pause, longestReopen)
 		default:
 			log.Warn("the shard cannot be opened, trying again", "error", err)
 			_ = retry.Sleep(ctx, reopenAfter)
@@ -175,7 +188,8 @@ func passes(err error) bool {
 }
 
 // serveOnce runs the tracker of a shard that this process has, until ctx ends or it is given up (nil), or it fails.
-func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.Store) error {
+// served says whether it came to answer calls.
+func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.Store) (served bool, err error) {
 	metrics := prometheus.NewRegistry()
 	c := s.cfg.tracker()
 	c.Store, c.Security, c.Shard = store, s.security, tracker.Shard{Index: shard, Count: s.cfg.Shards}
@@ -188,7 +202,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 	}
 	t, err := tracker.New(c)
 	if err != nil {
-		return fmt.Errorf("tracker of shard %d: %w", shard, err)
+		return false, fmt.Errorf("tracker of shard %d: %w", shard, err)
 	}
 	select { // what was asked for before it had the shard
 	case <-s.giveUp[shard]:
@@ -206,5 +220,5 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 	}()
 	s.host.Add(t, metrics)
 	defer s.host.Remove(t)
-	return t.Run(ctx)
+	return true, t.Run(ctx)
 }

@@ -3,6 +3,7 @@ package farm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -60,5 +62,38 @@ func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
 		if len(given) > 0 {
 			t.Errorf("shard %d is given up", shard)
 		}
+	}
+}
+
+// A shard that is damaged used to be opened once a second for ever, and read in full each time. One whose database is
+// away still is tried that often.
+func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
+	for name, c := range map[string]struct {
+		why         error
+		least, most int // tries in an hour
+	}{
+		"damaged": {fmt.Errorf("a row: %w", records.ErrDamaged), 60, 70},
+		"away":    {errors.New("connection refused"), 3600, 3601},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				s := &shardsServed{cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: registry.Kind{
+					Shard: func(context.Context, string, registry.Shard) (records.Store, error) {
+						tries++
+						return nil, c.why
+					},
+				}}
+				s.began.Store(true)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := s.serve(ctx, 0); err != nil {
+					t.Error(err)
+				}
+				if tries < c.least || tries > c.most {
+					t.Errorf("it is tried %d times", tries)
+				}
+			})
+		})
 	}
 }

@@ -333,6 +333,38 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	}
 }
 
+// Whoever takes a database over that is silent amid that used to hold its lock for ten minutes, as if it migrated.
+func TestATakeoverThatIsHeldUpEnds(t *testing.T) {
+	for name, sql := range map[string]string{
+		"heartbeats": "SELECT FROM tilth.heartbeat FOR UPDATE", "migrations": "LOCK tilth.migrations", "epoch": "SELECT FROM tilth.tracker FOR UPDATE",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it waits
+			address, err := server.Database()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := opened(t, address).Close(); err != nil {
+				t.Fatal(err)
+			}
+			release := hold(t, address, sql)
+			taken := make(chan error, 1)
+			go func() {
+				db, err := postgres.Await(t.Context(), address, postgres.Options{TransactionTimeout: impatience}, func() error { return nil })
+				if err == nil {
+					err = db.Close()
+				}
+				taken <- err
+			}()
+			if err := await(t, taken); err == nil {
+				t.Error("it was taken over")
+			}
+			release()
+			opened(t, address)
+		})
+	}
+}
+
 // hold has a transaction hold what a statement locks, until it is released.
 func hold(t *testing.T, address, sql string) (release func()) {
 	t.Helper()

@@ -106,33 +106,54 @@ const leastServer = 130000
 
 // migrate brings the schema to this version. ErrVersion when it is of a later one, or the server is too old.
 func migrate(ctx context.Context, conn *pgx.Conn) error {
+	version, err := prepareSchema(ctx, conn)
+	for ; err == nil && version < len(migrations); version++ {
+		err = migrateFrom(ctx, conn, version)
+	}
+	return err
+}
+
+// migrate is migrate for a database that a tracker opens.
+func (db *DB) migrate(ctx context.Context) error {
+	var version int
+	err := db.briefly(ctx, func(ctx context.Context) (err error) {
+		version, err = prepareSchema(ctx, db.conn.Conn)
+		return err
+	})
+	for ; err == nil && version < len(migrations); version++ {
+		err = db.atLength(ctx, func(ctx context.Context) error { return migrateFrom(ctx, db.conn.Conn, version) })
+	}
+	return err
+}
+
+// prepareSchema makes the schema, if there is none, and returns its version.
+func prepareSchema(ctx context.Context, conn *pgx.Conn) (version int, err error) {
 	var server int
 	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&server); err != nil {
-		return err
+		return 0, err
 	}
 	if server < leastServer {
-		return fmt.Errorf("the server is PostgreSQL %d: want 13 or later", server/10000)
+		return 0, fmt.Errorf("the server is PostgreSQL %d: want 13 or later", server/10000)
 	}
-	_, err := conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName+`;
+	_, err = conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName+`;
 		CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`)
 	if err != nil {
-		return fmt.Errorf("prepare the schema: %w", err)
+		return 0, fmt.Errorf("prepare the schema: %w", err)
 	}
-	version, err := versionOf(ctx, conn)
-	if err != nil {
-		return err
-	}
-	for ; version < len(migrations); version++ {
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, migrations[version]); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, "INSERT INTO migrations (version) VALUES ($1)", version+1)
+	return versionOf(ctx, conn)
+}
+
+// migrateFrom brings the schema from a version to the next.
+func migrateFrom(ctx context.Context, conn *pgx.Conn, version int) error {
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, migrations[version]); err != nil {
 			return err
-		})
-		if err != nil {
-			return fmt.Errorf("make the schema one of version %d: %w", version+1, err)
 		}
+		_, err := tx.Exec(ctx, "INSERT INTO migrations (version) VALUES ($1)", version+1)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("make the schema one of version %d: %w", version+1, err)
 	}
 	return nil
 }

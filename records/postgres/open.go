@@ -19,8 +19,8 @@ const (
 	defaultLockTimeout = 2 * time.Second
 	// lockPoll is how often a lock is asked for that another process holds.
 	lockPoll = 100 * time.Millisecond
-	// openTimeout bounds what opening takes beside the wait for the lock: a migration, at most.
-	openTimeout = 10 * time.Minute
+	// changeTimeout bounds each change that opening makes to all rows: a migration, or a division into shards.
+	changeTimeout = 10 * time.Minute
 )
 
 // Options bound a store.
@@ -86,8 +86,6 @@ type DB struct {
 func Open(address string, opts Options) (*DB, error) {
 	ctx := context.Background()
 	return open(ctx, address, opts, func(db *DB) error {
-		ctx, cancel := context.WithTimeout(ctx, openTimeout)
-		defer cancel()
 		err := db.acquire(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout))
 		if errors.Is(err, records.ErrLocked) {
 			err = fmt.Errorf("%w: stop it, or ask it instead (--tracker)", err)
@@ -160,12 +158,12 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 }
 
 func (db *DB) begin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
 	if err := db.takeOver(ctx); err != nil {
 		return err
 	}
-	return db.conn.QueryRow(ctx, "SELECT coalesce(max(number), 0) FROM imports").Scan(&db.imports)
+	return db.briefly(ctx, func(ctx context.Context) error {
+		return db.conn.QueryRow(ctx, "SELECT coalesce(max(number), 0) FROM imports").Scan(&db.imports)
+	})
 }
 
 // Life implements records.Store.

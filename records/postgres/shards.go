@@ -18,12 +18,17 @@ const shardedSQL = `EXISTS (SELECT FROM information_schema.columns WHERE table_s
 // else has that one now.
 func (db *DB) shareOut(ctx context.Context) error {
 	var has int
-	if err := db.conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has); err != nil {
+	err := db.briefly(ctx, func(ctx context.Context) error {
+		return db.conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has)
+	})
+	if err != nil {
 		return err
 	}
 	want := max(db.opts.Shards, 1)
 	if db.shard == 0 && has == 1 && want > 1 {
-		return pgx.BeginFunc(ctx, db.conn, func(tx pgx.Tx) error { return makeShards(ctx, tx, want) })
+		return db.atLength(ctx, func(ctx context.Context) error {
+			return pgx.BeginFunc(ctx, db.conn, func(tx pgx.Tx) error { return makeShards(ctx, tx, want) })
+		})
 	}
 	return checkShards(has, want)
 }

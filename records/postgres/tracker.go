@@ -58,12 +58,12 @@ func tryLock(ctx context.Context, s *session, shard int) (held bool, err error) 
 // takeOver begins an epoch on the connection that holds the lock: every other process that still believes to have the
 // database writes nothing from here on. ErrUnfinished when only a part was copied into it.
 func (db *DB) takeOver(ctx context.Context) error {
-	err := quieten(ctx, db.conn.Conn, db.shard)
+	err := db.briefly(ctx, func(ctx context.Context) error { return quieten(ctx, db.conn.Conn, db.shard) })
 	if err == nil && db.shard == 0 { // others are not opened before it is done
-		err = migrate(ctx, db.conn.Conn)
+		err = db.migrate(ctx)
 	}
 	if err == nil { // before it gets its shards: what goes on with the conversion wants one
-		err = checkConverted(ctx, db.conn.Conn)
+		err = db.briefly(ctx, func(ctx context.Context) error { return checkConverted(ctx, db.conn.Conn) })
 	}
 	if err == nil {
 		err = db.shareOut(ctx)
@@ -77,6 +77,20 @@ func (db *DB) takeOver(ctx context.Context) error {
 	}
 	db.use(db.conn)
 	return nil
+}
+
+// briefly does what a server does at once that answers: nobody else takes over meanwhile.
+func (db *DB) briefly(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, db.timeout)
+	defer cancel()
+	return do(ctx)
+}
+
+// atLength does what takes as long as there are rows.
+func (db *DB) atLength(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	return do(ctx)
 }
 
 // acquire makes the connection that holds the lock. ErrLocked when another process does not give it up in time.
