@@ -147,10 +147,14 @@ func (s *shardsServed) giveOneUp() {
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	log := s.cfg.Logger.With("shard", shard)
 	pause := reopenAfter // the next one
+	var away complaints
 	for ctx.Err() == nil {
 		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
-			StandsBy: func() { s.began.Store(true) },
+			StandsBy: func() {
+				s.began.Store(true)
+				s.host.Say(nil)
+			},
 		})
 		if err == nil {
 			s.began.Store(true)
@@ -160,31 +164,28 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			err = errors.Join(err, store.Close())
 			log.Info("has the shard no longer")
 			if served {
-				pause = reopenAfter
+				pause, away = reopenAfter, 0
 			}
 		}
 		switch {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, records.ErrTakenOver):
 			log.Warn("another tracker has the shard now", "error", err)
-		case !s.began.Load() || !passes(err):
+		case !comesBack(err, s.began.Load(), true):
 			return err
 		case store != nil && !isAway(err) || errors.Is(err, records.ErrDamaged):
 			log.Error("the shard cannot be served, trying again", "error", err, "in", pause)
 			_ = retry.Sleep(ctx, pause)
 			pause = min(2*pause, longestReopen)
 		default:
-			log.Warn("the shard cannot be opened, trying again", "error", err)
+			s.host.Say(awayOf(err))
+			if away.due() {
+				log.Warn("the shard cannot be opened, trying again", "error", err)
+			}
 			_ = retry.Sleep(ctx, reopenAfter)
 		}
 	}
 	return nil
-}
-
-// passes says whether an error of opening a store passes, once the process has begun: the database was away. All
-// others are of what somebody made of the database meanwhile.
-func passes(err error) bool {
-	return !errors.Is(err, records.ErrShards) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrUnfinished)
 }
 
 // serveOnce runs the tracker of a shard that this process has, until ctx ends or it is given up (nil), or it fails.
@@ -219,6 +220,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 		}
 	}()
 	s.host.Add(t, metrics)
+	s.host.Say(nil)
 	defer s.host.Remove(t)
 	return true, t.Run(ctx)
 }

@@ -68,6 +68,10 @@ func TestATrackerThatMeetsNobodyGivesNoShardUp(t *testing.T) {
 // A shard that is damaged used to be opened once a second for ever, and read in full each time. One whose database is
 // away still is tried that often.
 func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
+	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		why         error
 		least, most int // tries in an hour
@@ -78,7 +82,7 @@ func TestAShardThatIsDamagedIsTriedEverMoreSeldom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries := 0
-				s := &shardsServed{cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: registry.Kind{
+				s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: registry.Kind{
 					Shard: func(context.Context, string, registry.Shard) (records.Store, error) {
 						tries++
 						return nil, c.why

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/registry"
@@ -18,9 +17,12 @@ type single struct {
 	cfg  TrackerConfig
 	kind registry.Kind
 	by   closers // what answers at the tracker's addresses while it stands by; nil = it does not
-	// began says that it has served or stood by, so that a database which is away comes back. At the start its address
-	// may be wrong.
+	// says is what of by says why.
+	says *tracker.Standby
+	// began says that it has served or stood by, so that what is wrong with the database passes. At the start its
+	// address may be wrong.
 	began bool
+	away  complaints
 }
 
 // run serves whenever it is this process's turn, until ctx ends (nil), the disk fails, or what no wait would change.
@@ -38,9 +40,11 @@ func (s *single) run(ctx context.Context) (err error) {
 			return err
 		case errors.Is(err, records.ErrTakenOver):
 			s.cfg.Logger.Warn("another tracker has the database now", "error", err)
-		case s.began && (store == nil && passes(err) || isAway(err)):
-			s.cfg.Logger.Warn("the database cannot be opened, trying again", "error", err)
-			if err := s.answer(); err != nil {
+		case comesBack(err, s.began, store == nil):
+			if s.away.due() {
+				s.cfg.Logger.Warn("the database cannot be opened, trying again", "error", err)
+			}
+			if err := s.answer(awayOf(err)); err != nil {
 				return err
 			}
 			_ = retry.Sleep(ctx, reopenAfter)
@@ -50,11 +54,6 @@ func (s *single) run(ctx context.Context) (err error) {
 	}
 }
 
-// isAway says whether an error is of a server that is away.
-func isAway(err error) bool {
-	return errors.Is(err, records.ErrAway) || errors.Is(err, artifact.ErrAway)
-}
-
 // openStore opens the store, once no other tracker has it.
 func (s *single) openStore(ctx context.Context) (records.Store, error) {
 	if s.kind.StandBy == nil {
@@ -62,14 +61,19 @@ func (s *single) openStore(ctx context.Context) (records.Store, error) {
 	}
 	return s.kind.StandBy(ctx, s.cfg.Store, func() error {
 		s.cfg.Logger.Info("another tracker has the database, standing by", "grpc", s.cfg.Listen, "http", s.cfg.HTTP)
-		return s.answer()
+		if err := s.answer(nil); err != nil {
+			return err
+		}
+		s.began, s.away = true, 0
+		return nil
 	})
 }
 
-// answer has calls refused at the tracker's addresses until stopAnswering. The audit log belongs to the one that
-// serves.
-func (s *single) answer() error {
+// answer has calls refused at the tracker's addresses until stopAnswering, and says what is away (nil = another
+// tracker has the database). The audit log belongs to the one that serves.
+func (s *single) answer(away error) error {
 	if s.by != nil {
+		s.says.Say(away)
 		return nil
 	}
 	own := s.cfg.Security
@@ -86,13 +90,14 @@ func (s *single) answer() error {
 	if err != nil {
 		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
 	}
-	s.by, s.began = closers{by, closer}, true
+	by.Say(away)
+	s.by, s.says = closers{by, closer}, by
 	return nil
 }
 
 func (s *single) stopAnswering() error {
 	by := s.by
-	s.by = nil
+	s.by, s.says = nil, nil
 	return by.Close()
 }
 
@@ -129,7 +134,7 @@ func (s *single) serve(ctx context.Context, store records.Store) (err error) {
 	if err != nil {
 		return err
 	}
-	s.began = true
+	s.began, s.away = true, 0
 	if s.cfg.Ready != nil {
 		s.cfg.Ready(rpc.Addr(), addrOf(web))
 	}

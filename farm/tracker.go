@@ -92,7 +92,7 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	return err
 }
 
-// openObjects returns an object store that does what it is asked.
+// openObjects returns an object store that does what it is asked, or is away.
 func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 	a, err := objects.ParseAddress(address)
 	if err != nil {
@@ -102,7 +102,10 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bucket, bucket.Ready(ctx)
+	if err := bucket.Ready(ctx); err != nil && (!isAway(err) || objects.WrongAddress(err)) {
+		return nil, err
+	}
+	return bucket, nil
 }
 
 // tracker is what a tracker is to go by, but for what it is opened with.

@@ -40,6 +40,7 @@ type Host struct {
 	gate   *authorisation.Gate
 	guard  *connlimit.Guard
 	health *health.Server
+	why    waiting // what is told while it has no shard
 
 	mu     sync.Mutex
 	shards map[int]*hosted
@@ -116,6 +117,9 @@ func (h *Host) Remove(t *Tracker) {
 	}
 }
 
+// Say says what is away that the host waits for while it has no shard; nil = others have them.
+func (h *Host) Say(away error) { h.why.say(away) }
+
 // Has says whether the host has a shard.
 func (h *Host) Has(shard int) bool { return h.of(shard) != nil }
 
@@ -178,7 +182,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 		return all[0], nil
 	}
 	if tilthMethod(method) {
-		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+		return nil, wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why.why())
 	}
 	return nil, nil
 }
@@ -278,7 +282,7 @@ func (h *Host) alive() error {
 func (h *Host) ready(ctx context.Context) error {
 	all := h.all()
 	if len(all) == 0 {
-		return errStandsBy
+		return h.why.why()
 	}
 	for _, one := range all {
 		if err := one.engine.Ready(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -33,6 +34,7 @@ type Standby struct {
 	site   *http.Server
 	parts  int
 	served chan error
+	why    waiting
 }
 
 // StandBy begins to answer: calls on one listener, pages on another (nil = none). The registry takes the metrics. The
@@ -41,7 +43,8 @@ func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, we
 	if err := telemetry.Active(metrics, false); err != nil {
 		return nil, fmt.Errorf("register the metrics of a tracker that stands by: %w", err)
 	}
-	by := &Standby{server: s.refusingServer(), site: s.standbySite(log, metrics), parts: 1, served: make(chan error, 2)}
+	by := &Standby{parts: 1, served: make(chan error, 2)}
+	by.server, by.site = s.refusingServer(by.why.why), s.standbySite(by.why.why, log, metrics)
 	refused := func(net.Addr) {}
 	rpc, web = s.guard(rpc, refused), s.guardWeb(web, refused)
 	go func() { by.served <- by.server.Serve(rpc) }()
@@ -50,6 +53,22 @@ func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, we
 		go func() { by.served <- by.site.Serve(web) }()
 	}
 	return by, nil
+}
+
+// Say says what is away that the tracker waits for; nil = another one has the database.
+func (by *Standby) Say(away error) { by.why.say(away) }
+
+// waiting is what is away that a tracker waits for.
+type waiting struct{ away atomic.Pointer[error] }
+
+func (w *waiting) say(away error) { w.away.Store(&away) }
+
+// why is what callers are told.
+func (w *waiting) why() error {
+	if away := w.away.Load(); away != nil && *away != nil {
+		return fmt.Errorf("this tracker waits: %w", *away)
+	}
+	return errStandsBy
 }
 
 // Close ends it, and both listeners.
@@ -64,8 +83,8 @@ func (by *Standby) Close() (err error) {
 	return err
 }
 
-// refusingServer is a server that refuses every call before it reads the request, whoever calls.
-func (s Security) refusingServer() *grpc.Server {
+// refusingServer is a server that refuses every call before it reads the request, whoever calls, and says why.
+func (s Security) refusingServer(why func() error) *grpc.Server {
 	side := insecure.NewCredentials()
 	if s.TLS != nil {
 		side = credentials.NewTLS(s.TLS.Config("h2"))
@@ -77,21 +96,21 @@ func (s Security) refusingServer() *grpc.Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, Time: l.Ping, Timeout: l.Ping / 2}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: connlimit.LeastPing, PermitWithoutStream: true}),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
-			return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+			return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", why())
 		}),
 	)
 }
 
 // standbySite is the server of health and metrics, which are for those who may read a tracker's.
-func (s Security) standbySite(log *slog.Logger, metrics prometheus.Gatherer) *http.Server {
+func (s Security) standbySite(why func() error, log *slog.Logger, metrics prometheus.Gatherer) *http.Server {
 	mux := http.NewServeMux()
 	health.Checks{
 		Live:  func() error { return nil },
-		Ready: func(context.Context) error { return errStandsBy },
+		Ready: func(context.Context) error { return why() },
 	}.Register(mux)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, errStandsBy.Error(), http.StatusServiceUnavailable)
+		http.Error(w, why().Error(), http.StatusServiceUnavailable)
 	})
 	gate := authorisation.New(authorisation.Config{
 		Tokens: s.Tokens, OIDC: s.OIDC, Certificates: s.Certificates, Audit: s.Audit, Logger: log, CallsPerSecond: s.CallsPerSecond,

@@ -276,6 +276,29 @@ func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	b.serves()
 }
 
+// A tracker used to end where its database was away when it started.
+func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
+	for name, shards := range map[string]int{"alone": 1, "of several shards": someShards} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of it waits
+			server, database := database(t)
+			server.Kill()
+			var artifacts []string
+			for range shards {
+				artifacts = append(artifacts, t.TempDir())
+			}
+			r := newRivalOf(t, database, shards, artifacts...)
+			r.until("waits", func(err error) bool {
+				return wire.Reason(err) == wire.ReasonStandby && strings.Contains(err.Error(), "the server of the database is away")
+			})
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			r.serves()
+		})
+	}
+}
+
 // Of two trackers that start at once, exactly one serves.
 func TestOfTwoTrackersThatStartAtOnceOneServes(t *testing.T) {
 	t.Parallel() // most of it waits

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -26,7 +27,30 @@ func (b *Bucket) fault(ctx context.Context, what string, err error) error {
 	case "QuotaExceeded", "XMinioStorageFull", "InsufficientCapacity":
 		return fmt.Errorf("%w: %s: the object store has no room for %s: make some, or lower --artifact-space", artifact.ErrFull, what, b)
 	}
-	return fmt.Errorf("%w: %s in %s: %s", artifact.ErrAway, what, b, b.remedy(answer, err))
+	err = fmt.Errorf("%w: %s in %s: %s", artifact.ErrAway, what, b, b.remedy(answer, err))
+	if misaddressed(answer) {
+		return &addressError{err}
+	}
+	return err
+}
+
+// addressError is of a server that is there, and refuses what it is asked for good.
+type addressError struct{ error }
+
+func (e *addressError) Unwrap() error { return e.error }
+
+// WrongAddress says whether an error is of an address or credentials that are wrong, which pass by no wait.
+func WrongAddress(err error) bool {
+	_, is := errors.AsType[*addressError](err)
+	return is
+}
+
+func misaddressed(answer minio.ErrorResponse) bool {
+	switch answer.Code {
+	case "NoSuchBucket", "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
+		return true
+	}
+	return answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden
 }
 
 // remedy says why the server does not do what it is asked.

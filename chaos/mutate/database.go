@@ -88,7 +88,7 @@ var converted = []mutation{
 	},
 	{
 		name: "a tracker that stands by ends when it cannot take over", file: "farm/single.go",
-		from: "s.began && (store == nil && passes(err) || isAway(err))", to: "s.began && isAway(err)",
+		from: "case comesBack(err, s.began, store == nil):", to: "case !s.began && comesBack(err, s.began, store == nil):",
 		pkg: "./tracker", test: "TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt",
 	},
 	{

@@ -41,7 +41,7 @@ var shards = slices.Concat(
 		},
 		{
 			name: "a tracker of shards ends when one cannot be taken over", pkg: "./tracker", file: "farm/shards.go",
-			from: "case !s.began.Load() || !passes(err):", to: "case s.began.Load() || !passes(err):",
+			from: "case !comesBack(err, s.began.Load(), true):", to: "case s.began.Load() || !comesBack(err, s.began.Load(), true):",
 			test: "TestATrackerOfShardsOutlivesADatabaseThatRefusesIt",
 		},
 		{

@@ -277,9 +277,29 @@ func TestAWaitEnds(t *testing.T) {
 	if !errors.Is(err, stop) {
 		t.Errorf("by its context: %v", err)
 	}
-	nowhere := "postgres:///tilth?host=" + t.TempDir()
-	if _, err := postgres.Await(t.Context(), nowhere, postgres.Options{}, func() error { return nil }); err == nil {
-		t.Error("a wait for a server that is away began")
+}
+
+// A server that is away may come back, which an address that is wrong does not.
+func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, address, "CREATE ROLE tilth_nologin")
+	unknown, user := address[:strings.LastIndex(address, "/")]+"/unknown"+address[strings.Index(address, "?"):], address+"&user=tilth_nologin"
+	for name, c := range map[string]struct {
+		address string
+		away    bool
+	}{
+		"nobody listens":      {"postgres:///tilth?host=" + t.TempDir(), true},
+		"no such database":    {unknown, false},
+		"a user who may not":  {user, false},
+		"nobody is such user": {address + "&user=nobody_such", false},
+	} {
+		_, err := postgres.Await(t.Context(), c.address, postgres.Options{}, func() error { return nil })
+		if err == nil || errors.Is(err, records.ErrAway) != c.away {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

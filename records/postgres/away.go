@@ -3,6 +3,8 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +45,25 @@ func passes(err error) bool {
 		return false
 	}
 	return !slices.ContainsFunc(ours, func(own error) bool { return errors.Is(err, own) })
+}
+
+// absent says whether an error of opening is of a server that is away, starts, or has no room, rather than of an
+// address or a password that is wrong.
+func absent(err error) bool {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return passes(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
+	}
+	var network net.Error // also of a time that is over
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// ifAway marks an error of opening that passes by itself.
+func ifAway(err error) error {
+	if absent(err) {
+		return fmt.Errorf("%w: %w", records.ErrAway, err)
+	}
+	return err
 }
 
 // Away implements records.Remote. A store that failed for good is waited for no longer: every commit tells why.

@@ -96,12 +96,12 @@ func Open(address string, opts Options) (*DB, error) {
 
 // Await is Open for a process that stands by: while another one has the database it waits, until that gives it up, or
 // has given no sign of life for some seconds. standsBy is called once when the wait begins; an error of it ends that,
-// as does the end of ctx, with its cause. A server that is away ends it at the start only.
+// as does the end of ctx, with its cause. A server that is away ends it at the start only: ErrAway.
 func Await(ctx context.Context, address string, opts Options, standsBy func() error) (*DB, error) {
 	return open(ctx, address, opts, func(db *DB) (err error) {
 		if db.reluctant == nil || !db.reluctant(ctx) { // or else it waits, even for a lock that is free
 			if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
-				return err
+				return ifAway(err)
 			}
 		}
 		if err := standsBy(); err != nil {
@@ -142,7 +142,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		err = lock(db)
 	}
 	if err == nil {
-		err = db.begin(ctx)
+		err = ifAway(db.begin(ctx))
 	}
 	if err != nil {
 		db.disconnect()

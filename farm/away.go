@@ -1,0 +1,50 @@
+package farm
+
+import (
+	"errors"
+
+	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/artifact/objects"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// awayOf is what is away by an error, in words that say nothing of where it is; nil = nothing is.
+func awayOf(err error) error {
+	for _, of := range []error{records.ErrAway, artifact.ErrAway} {
+		if errors.Is(err, of) {
+			return of
+		}
+	}
+	return nil
+}
+
+// isAway says whether an error is of a server that is away.
+func isAway(err error) bool { return awayOf(err) != nil }
+
+// comesBack says whether what is wrong with a store passes. Before a process began to serve or to stand by, its
+// address may be wrong; later all passes that came of opening it, but for what somebody made of the database.
+func comesBack(err error, began, opening bool) bool {
+	if !began {
+		return isAway(err) && !objects.WrongAddress(err)
+	}
+	return opening && passes(err) || isAway(err)
+}
+
+// passes says whether an error of opening a store passes, once the process has begun: the database was away. All
+// others are of what somebody made of the database meanwhile.
+func passes(err error) bool {
+	return !errors.Is(err, records.ErrShards) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrUnfinished)
+}
+
+// complaints counts those about what stays as it is.
+type complaints int
+
+// rarest is after how many others one is written down again.
+const rarest = 256
+
+// due says whether another one is to be written down: the first, and then ever fewer.
+func (c *complaints) due() bool {
+	*c++
+	n := int(*c)
+	return n&(n-1) == 0 && n <= rarest || n%rarest == 0
+}
