@@ -17,7 +17,7 @@ type single struct {
 	cfg  TrackerConfig
 	kind registry.Kind
 	by   closers // what answers at the tracker's addresses while it stands by; nil = it does not
-	// says is what of by says why.
+	// says is the part of by that says why.
 	says *tracker.Standby
 	// began says that it has served or stood by, so that what is wrong with the database passes. At the start its
 	// address may be wrong.
