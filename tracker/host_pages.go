@@ -105,7 +105,7 @@ const elsewhereTime = 10 * time.Second
 func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, reply any) error {
 	switch {
 	case shard == anyShard:
-		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", h.why.why())
 	case h.cfg.Elsewhere == nil:
 		return errElsewhere(shard)
 	}
@@ -149,7 +149,7 @@ type hostStream struct {
 func (s *hostStream) SendMsg(m any) error {
 	one := s.conn.here(s.conn.shardFor(s.ctx, s.method, m))
 	if one == nil {
-		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", errStandsBy)
+		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", s.conn.why.why())
 	}
 	var err error
 	if s.ClientStream, err = one.conn.NewStream(s.ctx, s.desc, s.method, s.opts...); err != nil {
