@@ -24,6 +24,7 @@ func UnfoldEvents(row *storev1.EventRow, measurement func(key []byte) (*tilthv1.
 	for i, t := range row.GetTrials() {
 		trial := &tilthv1.TrialRecorded{
 			TaskIndex: first.GetTrial().GetTaskIndex(), BatchId: first.GetTrial().GetBatchId(), BestSeconds: t.GetBestSeconds(),
+			PredictedSeconds: t.GetPredictedSeconds(),
 		}
 		if trial.Measurement, err = measurement(t.GetRecordKey()); err != nil {
 			return nil, err

@@ -26,8 +26,15 @@ type OpenBatch struct {
 	ID         string
 	Row        *storev1.BatchRow
 	Candidates []*tilthv1.Candidate
+	// PredictedSeconds are those of its tilthv1.BatchProposed.
+	PredictedSeconds []float32
 	// Damage is what cannot be read of it; the rest may be missing then. nil = none.
 	Damage error
+}
+
+// Take takes over what was proposed.
+func (b *OpenBatch) Take(p *tilthv1.BatchProposed) {
+	b.Candidates, b.PredictedSeconds = p.GetCandidates(), p.GetPredictedSeconds()
 }
 
 // JobQuery says which jobs are wanted, and how many at a time.

@@ -69,7 +69,7 @@ func (w *Write) AppendTrials(jobID, target, workloadDigest string, events []*til
 	}
 	for i, e := range events {
 		op.Records[i] = newEntry(jobID, e.GetTrial().GetMeasurement())
-		op.Row.Trials[i] = &storev1.TrialRow{BestSeconds: e.GetTrial().GetBestSeconds()}
+		op.Row.Trials[i] = &storev1.TrialRow{BestSeconds: e.GetTrial().GetBestSeconds(), PredictedSeconds: e.GetTrial().GetPredictedSeconds()}
 	}
 	w.add(op)
 }

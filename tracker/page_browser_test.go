@@ -2,17 +2,20 @@ package tracker_test
 
 import (
 	"context"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tracker"
 )
 
 // browser starts a browser, and returns its context and what it complained of so far.
@@ -74,6 +77,50 @@ func TestABrowserSignsInLooksAndPauses(t *testing.T) {
 	do("hear of the end", chromedp.WaitVisible(`h1 .cancelled`))
 	for _, path := range []string{"/", "/jobs", "/devices", "/records", "/compare"} {
 		do(path, chromedp.Navigate("http://"+c.web+path), chromedp.WaitVisible(`h1`))
+	}
+	if heard := complaints(); len(heard) > 0 {
+		t.Errorf("the browser complains: %s", heard)
+	}
+}
+
+// TestABrowserWithoutScriptsShowsPredictions: each trial stands where it is measured over predicted, drawings have
+// names for those who do not see them, and the table of the fastest opens by the keyboard.
+func TestABrowserWithoutScriptsShowsPredictions(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	id := f.predicted()
+	server := httptest.NewServer(f.tracker.HTTPHandler())
+	defer server.Close()
+	ctx, complaints := browser(t)
+	limited, cancel := context.WithTimeout(ctx, time.Minute) // a hang is a failure, not a stuck run
+	defer cancel()
+	off := emulation.SetScriptExecutionDisabledParams{Value: true}
+	must[cdp.Empty](t)(chromedp.Call(limited, emulation.SetScriptExecutionDisabled, off))
+	err := chromedp.Do(limited, chromedp.Navigate(server.URL+"/jobs/"+id+"/tasks/0"), chromedp.WaitVisible(`path.equal`),
+		chromedp.Focus(`details summary`), chromedp.KeyEvent("\r"), chromedp.WaitVisible(`details[open] table`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(expression string) int64 {
+		return must[int64](t)(chromedp.Run(limited, chromedp.Evaluate[int64](expression)))
+	}
+	const drawing = `document.querySelector("path.equal").ownerSVGElement`
+	if n := count(drawing + `.querySelectorAll("circle").length`); n != 7 {
+		t.Errorf("%d trials are drawn, 7 were predicted", n)
+	}
+	// A trial that was measured as predicted is on the line: as far from the lower left corner as the slope says.
+	n := count(`(() => {
+		const line = ` + drawing + `.querySelector("path.equal"), length = line.getTotalLength();
+		const [a, b] = [line.getPointAtLength(0), line.getPointAtLength(length)];
+		return [...` + drawing + `.querySelectorAll("circle.dot")].filter((c) => {
+			const [x, y] = [c.cx.baseVal.value - a.x, c.cy.baseVal.value - a.y];
+			return Math.abs(x * (b.y - a.y) - y * (b.x - a.x)) / length > 0.2;
+		}).length;
+	})()`)
+	if n != 1 {
+		t.Errorf("%d trials are off the line, only one was not measured as predicted", n)
+	}
+	if n := count(`[...document.querySelectorAll("svg[role=img]")].filter((s) => !s.getAttribute("aria-label")).length`); n != 0 {
+		t.Errorf("%d drawings have no name", n)
 	}
 	if heard := complaints(); len(heard) > 0 {
 		t.Errorf("the browser complains: %s", heard)

@@ -107,6 +107,10 @@ func TestBadProposalsAreRefused(t *testing.T) {
 		"twice":         {&tilthv1.ProposeBatchRequest{Candidates: candidates("a", "a")}, codes.InvalidArgument, "is in the batch twice"},
 		"no such task":  {&tilthv1.ProposeBatchRequest{TaskIndex: 1, Candidates: candidates("a")}, codes.InvalidArgument, "task_index: is 1"},
 		"no time":       {&tilthv1.ProposeBatchRequest{Candidates: candidates("a"), SearchSeconds: -1}, codes.InvalidArgument, "search_seconds: is -1"},
+		"a prediction too many": {&tilthv1.ProposeBatchRequest{Candidates: candidates("a"), PredictedSeconds: []float32{1, 2}}, codes.InvalidArgument,
+			"predicted_seconds: has 2 predictions, there are 1 candidates"},
+		"no prediction": {&tilthv1.ProposeBatchRequest{Candidates: candidates("a", "b"), PredictedSeconds: []float32{1, -1}}, codes.InvalidArgument,
+			"predicted_seconds: has -1 s for candidate 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.request.Lease = lease

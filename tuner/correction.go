@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -31,6 +32,10 @@ type correction struct {
 	algorithms []space.Algorithm
 	// gone is the mean, over the trials, of how far the model goes away from the analytic cost.
 	gone float64
+	// mean is by how much trials take longer than the model says, as a logarithm of base 2: the model knows the order
+	// of a task's candidates, not their scale. observed says that there are trials to tell it.
+	mean     float64
+	observed bool
 	// fastest is the least time of a trial, on the scale of what the model and the process together predict.
 	fastest float64
 }
@@ -43,22 +48,31 @@ func (g *learner) correction() correction {
 	if all := g.space.Algorithms(); len(all) > 1 {
 		c.algorithms = all
 	}
-	mean := 0.0
+	c.observed = len(logs) > 0
 	for k, away := range deviations(prospects, times) {
 		logs[k] -= times[k]
-		mean += logs[k] / float64(len(logs))
+		c.mean += logs[k] / float64(len(logs))
 		c.gone += away / float64(len(logs))
 	}
 	for k := range logs {
-		logs[k] -= mean
+		logs[k] -= c.mean
 	}
 	if len(g.fastest) > 0 {
-		c.fastest = g.fastest[0].log() - mean
+		c.fastest = g.fastest[0].log() - c.mean
 	}
 	trends := append([]float64{doubt * doubt}, slices.Repeat([]float64{partiality * partiality}, len(c.algorithms))...)
 	prior := gauss.Prior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: fault * fault}
 	c.process = gauss.Fit(prior, c.places(prospects, times), logs, fittedTrials)
 	return c
+}
+
+// seconds are those that a time means on the scale of what the model and the process together predict; 0 where no
+// trial tells the scale.
+func (c correction) seconds(time float64) float64 {
+	if !c.observed {
+		return 0
+	}
+	return math.Exp2(time+c.mean) / 1e9
 }
 
 // lessons are the trials that count, with the logarithms, base 2, of their nanoseconds.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -203,7 +205,7 @@ func (r *round) propose(ctx context.Context) error {
 		}
 		request := &tilthv1.ProposeBatchRequest{
 			Lease: r.lease, Proposal: r.job.proposals, TaskIndex: uint32(b.task.index), Candidates: b.wire(), Mode: b.mode(),
-			SearchSeconds: b.seconds, Remeasured: b.remeasured,
+			SearchSeconds: b.seconds, Remeasured: b.remeasured, PredictedSeconds: b.predicted(),
 		}
 		client := tilthv1.NewSearchServiceClient(r.Conn)
 		var response *tilthv1.ProposeBatchResponse
@@ -327,6 +329,19 @@ func (e *brokenSearch) Error() string { return e.cause.Error() }
 
 // Unwrap is the cause.
 func (e *brokenSearch) Unwrap() error { return e.cause }
+
+// predicted are the latencies that the search predicts, one a candidate; nil where it predicts none. What was measured
+// before is not predicted.
+func (b *batch) predicted() []float32 {
+	list := make([]float32, len(b.candidates))
+	for k, c := range b.candidates {
+		list[k] = float32(min(c.PredictedSeconds, math.MaxFloat32))
+	}
+	if !slices.ContainsFunc(list, func(s float32) bool { return s > 0 }) {
+		return nil
+	}
+	return list
+}
 
 func (b *batch) wire() []*tilthv1.Candidate {
 	if b.finalists != nil {

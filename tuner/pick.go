@@ -45,6 +45,7 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 		predicted := times[k]
 		times[k] = math.Inf(1)
 		if c, ok := g.accept(population[k].candidate); ok {
+			c.PredictedSeconds = correction.seconds(predicted)
 			list = append(list, c)
 			g.ranking.predict(c.Digest, predicted)
 			field.Imagine(k)

@@ -22,6 +22,8 @@ type Candidate struct {
 	Numerics schedule.Numerics
 	// Multiplications are the schedule's, as a share of those of direct sums.
 	Multiplications float64
+	// PredictedSeconds is the latency that the search expects; 0 where it predicts none.
+	PredictedSeconds float64
 }
 
 // Trial is the measurement of a candidate, or its failure.

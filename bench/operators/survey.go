@@ -47,7 +47,7 @@ func (b *bench) writeSurvey(w io.Writer, t *task, list []sampled) {
 		costs, latencies = append(costs, s.cost), append(latencies, s.latency)
 	}
 	fastest, cheapest := slices.Min(latencies), slices.Index(costs, slices.Min(costs))
-	fmt.Fprintf(w, "| %s | %d | %.2f | %s | %.2f | %.2f |\n", t.title(), len(list), spearman(costs, latencies), show.Seconds(fastest),
+	fmt.Fprintf(w, "| %s | %d | %.2f | %s | %.2f | %.2f |\n", t.title(), len(list), stat.Spearman(costs, latencies), show.Seconds(fastest),
 		t.untuned/fastest, latencies[cheapest]/fastest)
 	if !b.points {
 		return

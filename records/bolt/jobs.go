@@ -188,7 +188,7 @@ func loadCandidates(tx *txn, b *records.OpenBatch) error {
 	if err := tx.table(bucketEvents).load(key, &event); err != nil {
 		return fmt.Errorf("candidates of batch %s: %w", b.ID, err)
 	}
-	b.Candidates = event.GetEvent().GetProposed().GetCandidates()
+	b.Take(event.GetEvent().GetProposed())
 	return nil
 }
 

@@ -35,7 +35,7 @@ func (s *Store) loadCandidates(b *records.OpenBatch) error {
 	}
 	var row storev1.EventRow
 	err := decode(proposed.row, &row)
-	b.Candidates = row.GetEvent().GetProposed().GetCandidates()
+	b.Take(row.GetEvent().GetProposed())
 	return err
 }
 

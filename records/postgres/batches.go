@@ -69,7 +69,7 @@ func loadCandidates(v *view, batches []*records.OpenBatch) error {
 		}
 		var row storev1.EventRow
 		b.Damage = decode(message, &row)
-		b.Candidates = row.GetEvent().GetProposed().GetCandidates()
+		b.Take(row.GetEvent().GetProposed())
 		return nil
 	})
 }

@@ -16,7 +16,7 @@ func aBatchIsUnderWayClosedOrGone(t *testing.T, k Kind) {
 	putNew(w, "job-1", "ana", "r")
 	putNew(w, "job-2", "ana", "s")
 	w.AppendEvent("job-1", &tilthv1.JobEvent{Sequence: 2, Event: &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
-		Candidates: []*tilthv1.Candidate{{Digest: "a"}, {Digest: "b"}},
+		Candidates: []*tilthv1.Candidate{{Digest: "a"}, {Digest: "b"}}, PredictedSeconds: []float32{0, 2},
 	}}})
 	row := &storev1.BatchRow{JobId: "job-1", EventSequence: 2}
 	for _, id := range []string{"job-1.00", "job-1.01", "job-1.02", "job-1.03-life"} {
@@ -29,7 +29,7 @@ func aBatchIsUnderWayClosedOrGone(t *testing.T, k Kind) {
 	commit(t, s, w)
 	for range 2 {
 		open, err := s.OpenBatches()
-		if err != nil || len(open) != 1 || open[0].ID != "job-1.00" || len(open[0].Candidates) != 2 || open[0].Damage != nil {
+		if err != nil || len(open) != 1 || open[0].ID != "job-1.00" || len(open[0].Candidates) != 2 || !slices.Equal(open[0].PredictedSeconds, []float32{0, 2}) || open[0].Damage != nil {
 			t.Errorf("under way are %v, %v", open, err)
 		}
 		_, err = s.ClosedBatch("job-1.00")

@@ -18,7 +18,7 @@ func eventsAreReadFromAnyAndUpToAny(t *testing.T, k Kind) {
 	var together []*tilthv1.JobEvent
 	for i := range trials {
 		together = append(together, &tilthv1.JobEvent{Sequence: uint64(2 + i), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-			TaskIndex: 3, BatchId: "job/0", BestSeconds: float64(trials - i),
+			TaskIndex: 3, BatchId: "job/0", BestSeconds: float64(trials - i), PredictedSeconds: float32(i),
 			Measurement: Record("cpu", "conv", int64(i), float64(trials-i)).GetMeasurement(),
 		}}})
 	}
@@ -47,7 +47,8 @@ func eventsAreReadFromAnyAndUpToAny(t *testing.T, k Kind) {
 				if trial == nil != (e.GetSequence() == 1 || e.GetSequence() == 2+trials) {
 					t.Fatalf("event %v", e)
 				}
-				if trial != nil && (trial.GetTaskIndex() != 3 || trial.GetBatchId() != "job/0" || trial.GetMeasurement().GetLatencySeconds() != trial.GetBestSeconds()) {
+				if trial != nil && (trial.GetTaskIndex() != 3 || trial.GetBatchId() != "job/0" || trial.GetMeasurement().GetLatencySeconds() != trial.GetBestSeconds() ||
+					trial.GetPredictedSeconds() != float32(e.GetSequence()-2)) {
 					t.Fatalf("trial %v", trial)
 				}
 			}

@@ -20,6 +20,9 @@ func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRe
 	if err := checkMode(req); err != nil {
 		return nil, err
 	}
+	if err := checkPredictions(req); err != nil {
+		return nil, err
+	}
 	var proposal state.Proposal
 	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {
 		proposal, err = c.Propose(req)
@@ -49,6 +52,20 @@ func checkMode(req *tilthv1.ProposeBatchRequest) error {
 		return nil
 	}
 	return invalid("mode", "is %v, not SEARCH or FINALISTS", req.GetMode())
+}
+
+// checkPredictions refuses predictions that are not times, or not one for each candidate.
+func checkPredictions(req *tilthv1.ProposeBatchRequest) error {
+	predicted := req.GetPredictedSeconds()
+	if n := len(req.GetCandidates()); len(predicted) > 0 && len(predicted) != n {
+		return invalid("predicted_seconds", "has %d predictions, there are %d candidates: send one for each, or none", len(predicted), n)
+	}
+	for i, s := range predicted {
+		if !records.ValidSeconds(float64(s)) {
+			return invalid("predicted_seconds", "has %v s for candidate %d", s, i)
+		}
+	}
+	return nil
 }
 
 func checkCandidates(candidates []*tilthv1.Candidate) error {

@@ -25,7 +25,8 @@ type batch struct {
 	candidates    []*tilthv1.Candidate
 	sizeBytes     int64 // of the candidates
 	recorded      []byte
-	open          int // trials not recorded
+	open          int       // trials not recorded
+	predicted     []float32 // seconds, one a candidate; empty = none were told
 	buildSeconds  []float64
 	artifacts     []*tilthv1.ArtifactRef
 	builtBy       string // whose the artifacts are
@@ -96,6 +97,14 @@ func (b *batch) places() map[string]int {
 	return places
 }
 
+// predictedSeconds is what the search predicted for a candidate; 0 = nothing.
+func (b *batch) predictedSeconds(i int) float32 {
+	if i < len(b.predicted) {
+		return b.predicted[i]
+	}
+	return 0
+}
+
 // settle notes that the lease in force ended with an accepted report.
 func (b *batch) settle() { b.settled = append(b.settled, b.lease.proto()) }
 
@@ -164,7 +173,7 @@ func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.J
 	}
 	e := c.event(b.job)
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
-		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(),
+		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(), PredictedSeconds: b.predictedSeconds(i),
 	}}
 	c.tell(Trial{m})
 	return e

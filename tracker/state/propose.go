@@ -13,7 +13,7 @@ func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	b := &batch{
 		id: batchIn(j.id, j.proposals, c.life), job: j, task: req.GetTaskIndex(), proposal: j.proposals, firstTrial: p.GetProposed(),
 		mode: req.GetMode(), remeasured: req.GetRemeasured(), stage: storev1.Stage_STAGE_BUILD, recorded: make([]byte, len(req.GetCandidates())), open: len(req.GetCandidates()),
-		candidates: req.GetCandidates(), sizeBytes: candidateBytes(req.GetCandidates()), // the tracker's from here on
+		predicted: req.GetPredictedSeconds(), candidates: req.GetCandidates(), sizeBytes: candidateBytes(req.GetCandidates()), // the tracker's from here on
 	}
 	for i, candidate := range b.candidates {
 		candidate.Trial = b.firstTrial + uint32(i)
@@ -26,7 +26,7 @@ func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	e := c.event(j)
 	e.Event = &tilthv1.JobEvent_Proposed{Proposed: &tilthv1.BatchProposed{
 		BatchId: b.id, Proposal: b.proposal, TaskIndex: b.task, Candidates: b.candidates, Mode: b.mode, SearchSeconds: req.GetSearchSeconds(),
-		Remeasured: b.remeasured,
+		Remeasured: b.remeasured, PredictedSeconds: b.predicted,
 	}}
 	b.eventSequence = e.GetSequence()
 	c.store(j, e)

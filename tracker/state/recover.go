@@ -162,7 +162,7 @@ func (*Machine) restore(j *job, stored *records.OpenBatch) (*batch, error) {
 	b := &batch{
 		id: stored.ID, job: j, task: row.GetTaskIndex(), proposal: row.GetProposal(), firstTrial: row.GetFirstTrial(),
 		eventSequence: row.GetEventSequence(), mode: row.GetMode(), remeasured: row.GetRemeasured(), stage: row.GetStage(), candidates: stored.Candidates, sizeBytes: candidateBytes(stored.Candidates),
-		recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(), builtBy: row.GetBuiltBy(),
+		predicted: stored.PredictedSeconds, recorded: row.GetRecorded(), buildSeconds: row.GetBuildSeconds(), artifacts: row.GetArtifacts(), builtBy: row.GetBuiltBy(),
 		settled: row.GetSettled(),
 	}
 	b.attempt, b.faults, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailedBy()

@@ -65,8 +65,9 @@ func drawable(seconds float64) bool { return seconds > 1e-12 && seconds < 1e6 }
 // drawing is an SVG in the making. Colours come from the style, by classes.
 type drawing struct{ strings.Builder }
 
-func (d *drawing) open(name string, width, height int) {
-	fmt.Fprintf(d, `<svg class="%s" viewBox="0 0 %d %d" role="img">`, name, width, height)
+// open begins a drawing of a class. The label is what is read to who does not see it.
+func (d *drawing) open(class, label string, width, height int) {
+	fmt.Fprintf(d, `<svg class="%s" viewBox="0 0 %d %d" role="img" aria-label="%s">`, class, width, height, template.HTMLEscapeString(label))
 }
 
 func (d *drawing) done() template.HTML {
@@ -123,7 +124,7 @@ func curveOf(c trials.Curve, name string, at func(trials.Point) float64) templat
 		text = spanText
 	}
 	d := &drawing{}
-	d.open("chart", chartWidth, chartHeight)
+	d.open("chart", "Latency of the model over "+name, chartWidth, chartHeight)
 	d.axes(x, y, name, text)
 	d.WriteString(`<path class="curve" d="`)
 	for i, p := range c {
@@ -162,6 +163,7 @@ func thin[T any](all []T) []T {
 
 // scatter draws every trial of a task: latency over trial, by algorithm; failures stand at the top.
 func scatter(points []point) template.HTML {
+	algorithms := algorithmsOf(points)
 	points = thin(points)
 	low, high, last := math.Inf(1), 0.0, 1.0
 	for _, p := range points {
@@ -176,19 +178,27 @@ func scatter(points []point) template.HTML {
 	x := scale{low: 0, high: last, from: marginLeft, to: chartWidth - marginRight}
 	y := latencies(low, high)
 	d := &drawing{}
-	d.open("chart", chartWidth, chartHeight)
+	d.open("chart", "Latency of every trial", chartWidth, chartHeight)
 	d.axes(x, y, "trial", func(v float64) string { return fmt.Sprintf("%.0f", v) })
-	algorithms := algorithmsOf(points)
 	for _, p := range points {
-		class, text, cy := "failed", "failed: "+errorText(p.class), float64(marginTop)-7
-		if drawable(p.latency) {
-			class = fmt.Sprintf("dot a%d", slices.Index(algorithms, p.algorithm)%4)
-			text, cy = show.Seconds(p.latency), y.at(p.latency)
-		}
-		fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, class, x.at(float64(p.trial)), cy,
-			template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))
+		d.trial(p, algorithms, x.at(float64(p.trial)), y)
 	}
 	return d.done() + legend(algorithms)
+}
+
+// trial draws a trial in its algorithm's colour, at a place to the right and at its latency; a failed one stands at
+// the top.
+func (d *drawing) trial(p point, algorithms []string, cx float64, y scale) {
+	class, text, cy := "failed", "failed: "+errorText(p.class), float64(marginTop)-7
+	if drawable(p.latency) {
+		class = fmt.Sprintf("dot a%d", slices.Index(algorithms, p.algorithm)%4)
+		text, cy = show.Seconds(p.latency), y.at(p.latency)
+	}
+	if p.predicted > 0 {
+		text += ", predicted " + show.Seconds(float64(p.predicted))
+	}
+	fmt.Fprintf(d, `<circle class="%s" cx="%.1f" cy="%.1f" r="3"><title>%s</title></circle>`, class, cx, cy,
+		template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))
 }
 
 // legend says which colours are of which algorithms.
@@ -230,7 +240,7 @@ func sparkline(values []float64) template.HTML {
 	x := scale{low: 0, high: float64(len(values) - 1), from: 1, to: sparkWidth - 1}
 	y := scale{low: slices.Min(values), high: slices.Max(values), from: sparkHeight - 2, to: 2}
 	d := &drawing{}
-	d.open("spark", sparkWidth, sparkHeight)
+	d.open("spark", "How the best came down", sparkWidth, sparkHeight)
 	fmt.Fprintf(d, `<path class="curve" d="M%.1f %.1f`, x.at(0), y.at(values[0]))
 	for i, v := range values[1:] {
 		fmt.Fprintf(d, "H%.1fV%.1f", x.at(float64(i+1)), y.at(v))

@@ -15,7 +15,7 @@ func driftOf(c *tilthv1.CalibrationCourse) template.HTML {
 	for _, v := range c.GetDrift() {
 		percent = append(percent, 100*float64(v))
 	}
-	return courseOf(c.GetAtSeconds(), percent, 1, "%.1f %%")
+	return courseOf("Drift over time", c.GetAtSeconds(), percent, 1, "%.1f %%")
 }
 
 // heatOf draws what a device's hottest sensor read; empty where it has none.
@@ -27,11 +27,11 @@ func heatOf(c *tilthv1.CalibrationCourse) template.HTML {
 			at, celsius = append(at, c.GetAtSeconds()[i]), append(celsius, float64(v))
 		}
 	}
-	return courseOf(at, celsius, 5, "%.0f °C")
+	return courseOf("Temperature over time", at, celsius, 5, "%.0f °C")
 }
 
 // courseOf draws values over time. The vertical axis leaves some room around them, in their unit.
-func courseOf(at []int64, values []float64, room float64, format string) template.HTML {
+func courseOf(label string, at []int64, values []float64, room float64, format string) template.HTML {
 	if len(at) < 2 || len(at) != len(values) {
 		return ""
 	}
@@ -40,7 +40,7 @@ func courseOf(at []int64, values []float64, room float64, format string) templat
 	x := scale{low: 0, high: max(1, float64(last-first)), from: marginLeft, to: chartWidth - marginRight}
 	y := scale{low: slices.Min(values) - room, high: slices.Max(values) + room, from: chartHeight - marginBottom, to: marginTop}
 	d := &drawing{}
-	d.open("chart", chartWidth, chartHeight)
+	d.open("chart", label, chartWidth, chartHeight)
 	d.grid(x, y, "before the last", func(v float64) string { return spanText(float64(last-first) - v) }, text)
 	d.WriteString(`<path class="curve" d="`)
 	for i, v := range values {

@@ -55,6 +55,7 @@ type point struct {
 	task, trial   uint32
 	elapsed       float64 // seconds since the job was made
 	latency, best float64 // seconds; latency is 0 on failure
+	predicted     float32 // seconds; 0 = not predicted
 	class         tilthv1.ErrorClass
 	algorithm     string
 	digest        string
@@ -166,7 +167,7 @@ func (f *follow) add(e *tilthv1.JobEvent) {
 		m := t.GetMeasurement()
 		f.points = append(f.points, point{
 			task: t.GetTaskIndex(), trial: m.GetCandidate().GetTrial(), elapsed: f.tally.Elapsed().Seconds(),
-			latency: m.GetLatencySeconds(), best: t.GetBestSeconds(), class: m.GetError(),
+			latency: m.GetLatencySeconds(), best: t.GetBestSeconds(), predicted: t.GetPredictedSeconds(), class: m.GetError(),
 			algorithm: algorithm(m.GetCandidate()), digest: show.Digest(m.GetCandidate().GetDigest()), device: m.GetDevice(),
 			knobs: f.forms.read(string(m.GetCandidate().GetOrigin())),
 		})

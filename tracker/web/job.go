@@ -131,8 +131,9 @@ func rowOf(f *follow, i int, bests []float64) taskRow {
 type taskPage struct {
 	*tilthv1.Job
 	taskRow
-	Chart template.HTML
-	Best  *tilthv1.Measurement
+	Chart     template.HTML
+	Predicted predictions
+	Best      *tilthv1.Measurement
 	// Interval is where the median of the best lies.
 	Interval, Trace, Workload, Digest string
 	Failures                          []failure
@@ -169,7 +170,8 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 		p.taskRow, p.Best, p.Interval, p.Behind = rowOf(f, i, f.bests()[i]), t.Best, t.Uncertainty(), f.behind
 		best := f.knobsOf(i, show.Digest(t.Best.GetCandidate().GetDigest()))
 		p.Knobs, p.Neighbours = f.forms.show(best), f.neighbours(i, best)
-		p.Chart = scatter(slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i }))
+		own := slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i })
+		p.Chart, p.Predicted = scatter(own), predictionsOf(own)
 		for _, class := range slices.Sorted(maps.Keys(t.Errors)) {
 			p.Failures = append(p.Failures, failure{class, t.Messages[class], t.Name, t.Errors[class]})
 		}

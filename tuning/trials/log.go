@@ -24,6 +24,8 @@ type Line struct {
 	RunSeconds     float64 `json:"run_s"`
 	// BestSeconds is the task's best after this trial; null while there is none.
 	BestSeconds *float64 `json:"best_s"`
+	// PredictedSeconds is what the search predicted; it is left out where that is nothing.
+	PredictedSeconds float32 `json:"predicted_s,omitempty"`
 }
 
 // Log writes a line for each trial of a job.
@@ -50,6 +52,8 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 		BuildSeconds:   m.GetBuildSeconds(),
 		RunSeconds:     m.GetRunSeconds(),
 		BestSeconds:    positive(trial.GetBestSeconds()),
+
+		PredictedSeconds: trial.GetPredictedSeconds(),
 	}
 	if line.Error == "" {
 		line.LatencySeconds = positive(m.GetLatencySeconds())

@@ -98,13 +98,15 @@ func TestLogHasOneLineForEachTrial(t *testing.T) {
 	tally := NewTally(job(), nil)
 	var out strings.Builder
 	log := NewLog(&out, tally)
-	for _, e := range events() {
+	all := events()
+	all[1].GetTrial().PredictedSeconds = 0.0015
+	for _, e := range all {
 		if err := log.Add(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := `{"task":"conv","trial":0,"latency_s":0.002,"error":"","elapsed_s":1,"build_s":0.25,"run_s":0.5,"best_s":0.002}
-{"task":"conv","trial":1,"latency_s":0.001,"error":"","elapsed_s":2,"build_s":0.25,"run_s":0.5,"best_s":0.001}
+{"task":"conv","trial":1,"latency_s":0.001,"error":"","elapsed_s":2,"build_s":0.25,"run_s":0.5,"best_s":0.001,"predicted_s":0.0015}
 {"task":"conv","trial":2,"latency_s":null,"error":"crash","elapsed_s":3,"build_s":0.25,"run_s":0.5,"best_s":0.001}
 {"task":"conv #2","trial":0,"latency_s":0.003,"error":"","elapsed_s":4,"build_s":0.25,"run_s":0.5,"best_s":0.003}
 `

@@ -51,6 +51,8 @@ func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 			return protoreflect.ValueOfBytes(make([]byte, size))
 		case protoreflect.DoubleKind:
 			return protoreflect.ValueOfFloat64(1)
+		case protoreflect.FloatKind:
+			return protoreflect.ValueOfFloat32(1)
 		case protoreflect.EnumKind:
 			return protoreflect.ValueOfEnum(1)
 		}

@@ -126,6 +126,7 @@ var fields = map[protoreflect.FullName]bound{
 
 	"tilth.v1.ProposeBatchRequest.candidates":          {items: batchItems},
 	"tilth.v1.ProposeBatchRequest.remeasured":          {bytes: noteBytes},
+	"tilth.v1.ProposeBatchRequest.predicted_seconds":   {items: batchItems},
 	"tilth.v1.FinishJobRequest.reason":                 {bytes: textBytes},
 	"tilth.v1.ReportBuildRequest.outcomes":             {items: batchItems},
 	"tilth.v1.ReportBuildRequest.artifacts":            {items: batchItems},

@@ -1654,9 +1654,13 @@ type ProposeBatchRequest struct {
 	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
 	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	// Why candidates that were measured before are measured again, in words; empty unless MeasurementSuspected asked for it.
-	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	// For each candidate, in order, the latency in seconds that the search predicts: its cost model, corrected by the trials of the
+	// task that it knows. 0 = no prediction, as for candidates that were not picked by the model, and while no trial tells the
+	// model's scale. Empty = none at all, as of searches without a model, of finalists, and of tuners from before there were any.
+	PredictedSeconds []float32 `protobuf:"fixed32,31,rep,packed,name=predicted_seconds,json=predictedSeconds,proto3" json:"predicted_seconds,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ProposeBatchRequest) Reset() {
@@ -1736,6 +1740,13 @@ func (x *ProposeBatchRequest) GetRemeasured() string {
 		return x.Remeasured
 	}
 	return ""
+}
+
+func (x *ProposeBatchRequest) GetPredictedSeconds() []float32 {
+	if x != nil {
+		return x.PredictedSeconds
+	}
+	return nil
 }
 
 type ProposeBatchResponse struct {
@@ -2299,7 +2310,7 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x0fGetAgentRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"9\n" +
 	"\x10GetAgentResponse\x12%\n" +
-	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xa1\x02\n" +
+	"\x05agent\x18\x01 \x01(\v2\x0f.tilth.v1.AgentR\x05agent\"\xce\x02\n" +
 	"\x13ProposeBatchRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -2312,7 +2323,8 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12\x1e\n" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\"R\n" +
+	"remeasured\x12+\n" +
+	"\x11predicted_seconds\x18\x1f \x03(\x02R\x10predictedSeconds\"R\n" +
 	"\x14ProposeBatchResponse\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1f\n" +
 	"\vfirst_trial\x18\x02 \x01(\rR\n" +

@@ -2215,9 +2215,11 @@ type BatchProposed struct {
 	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
 	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
 	// As in ProposeBatchRequest.
-	Remeasured    string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
+	// As in ProposeBatchRequest.
+	PredictedSeconds []float32 `protobuf:"fixed32,31,rep,packed,name=predicted_seconds,json=predictedSeconds,proto3" json:"predicted_seconds,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *BatchProposed) Reset() {
@@ -2297,6 +2299,13 @@ func (x *BatchProposed) GetRemeasured() string {
 		return x.Remeasured
 	}
 	return ""
+}
+
+func (x *BatchProposed) GetPredictedSeconds() []float32 {
+	if x != nil {
+		return x.PredictedSeconds
+	}
+	return nil
 }
 
 // MeasurementSuspected reports that the device changed while the best of a task was measured: it is to be measured again.
@@ -2440,9 +2449,11 @@ type TrialRecorded struct {
 	// Absent in the log of a job that has ended when its record was pruned since.
 	Measurement *Measurement `protobuf:"bytes,3,opt,name=measurement,proto3" json:"measurement,omitempty"`
 	// Best of the task after this trial, in seconds; 0 = none yet.
-	BestSeconds   float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BestSeconds float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
+	// Latency that the search predicted when it proposed the candidate, in seconds; 0 = there was no prediction.
+	PredictedSeconds float32 `protobuf:"fixed32,5,opt,name=predicted_seconds,json=predictedSeconds,proto3" json:"predicted_seconds,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TrialRecorded) Reset() {
@@ -2499,6 +2510,13 @@ func (x *TrialRecorded) GetMeasurement() *Measurement {
 func (x *TrialRecorded) GetBestSeconds() float64 {
 	if x != nil {
 		return x.BestSeconds
+	}
+	return 0
+}
+
+func (x *TrialRecorded) GetPredictedSeconds() float32 {
+	if x != nil {
+		return x.PredictedSeconds
 	}
 	return 0
 }
@@ -2674,7 +2692,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x05event\"S\n" +
 	"\x0fJobStateChanged\x12(\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x8a\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xb7\x02\n" +
 	"\rBatchProposed\x12\x19\n" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1a\n" +
 	"\bproposal\x18\x02 \x01(\x04R\bproposal\x12\x1d\n" +
@@ -2687,7 +2705,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x04mode\x18\x05 \x01(\x0e2\x13.tilth.v1.BatchModeR\x04mode\x12\x1e\n" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
-	"remeasured\"\x98\x01\n" +
+	"remeasured\x12+\n" +
+	"\x11predicted_seconds\x18\x1f \x03(\x02R\x10predictedSeconds\"\x98\x01\n" +
 	"\x14MeasurementSuspected\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x01 \x01(\rR\ttaskIndex\x121\n" +
@@ -2698,13 +2717,14 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\bbatch_id\x18\x01 \x01(\tR\abatchId\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x02 \x01(\rR\ttaskIndex\x12\x16\n" +
-	"\x06trials\x18\x03 \x01(\rR\x06trials\"\xa5\x01\n" +
+	"\x06trials\x18\x03 \x01(\rR\x06trials\"\xd2\x01\n" +
 	"\rTrialRecorded\x12\x1d\n" +
 	"\n" +
 	"task_index\x18\x01 \x01(\rR\ttaskIndex\x12\x19\n" +
 	"\bbatch_id\x18\x02 \x01(\tR\abatchId\x127\n" +
 	"\vmeasurement\x18\x03 \x01(\v2\x15.tilth.v1.MeasurementR\vmeasurement\x12!\n" +
-	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds*\xab\x01\n" +
+	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds\x12+\n" +
+	"\x11predicted_seconds\x18\x05 \x01(\x02R\x10predictedSeconds*\xab\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +

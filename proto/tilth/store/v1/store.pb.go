@@ -591,9 +591,11 @@ type TrialRow struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RecordKey []byte                 `protobuf:"bytes,1,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
 	// As in tilth.v1.TrialRecorded.
-	BestSeconds   float64 `protobuf:"fixed64,2,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BestSeconds float64 `protobuf:"fixed64,2,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
+	// As in tilth.v1.TrialRecorded.
+	PredictedSeconds float32 `protobuf:"fixed32,3,opt,name=predicted_seconds,json=predictedSeconds,proto3" json:"predicted_seconds,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TrialRow) Reset() {
@@ -636,6 +638,13 @@ func (x *TrialRow) GetRecordKey() []byte {
 func (x *TrialRow) GetBestSeconds() float64 {
 	if x != nil {
 		return x.BestSeconds
+	}
+	return 0
+}
+
+func (x *TrialRow) GetPredictedSeconds() float32 {
+	if x != nil {
+		return x.PredictedSeconds
 	}
 	return 0
 }
@@ -774,11 +783,12 @@ const file_tilth_store_v1_store_proto_rawDesc = "" +
 	"\x05event\x18\x01 \x01(\v2\x12.tilth.v1.JobEventR\x05event\x12\x1d\n" +
 	"\n" +
 	"record_key\x18\x02 \x01(\fR\trecordKey\x120\n" +
-	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trials\"L\n" +
+	"\x06trials\x18\x03 \x03(\v2\x18.tilth.store.v1.TrialRowR\x06trials\"y\n" +
 	"\bTrialRow\x12\x1d\n" +
 	"\n" +
 	"record_key\x18\x01 \x01(\fR\trecordKey\x12!\n" +
-	"\fbest_seconds\x18\x02 \x01(\x01R\vbestSeconds\"|\n" +
+	"\fbest_seconds\x18\x02 \x01(\x01R\vbestSeconds\x12+\n" +
+	"\x11predicted_seconds\x18\x03 \x01(\x02R\x10predictedSeconds\"|\n" +
 	"\n" +
 	"Conversion\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +

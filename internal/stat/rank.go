@@ -1,4 +1,4 @@
-package main
+package stat
 
 import (
 	"cmp"
@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// spearman is the correlation of the ranks of two lists of the same length.
-func spearman(a, b []float64) float64 {
+// Spearman is the correlation of the ranks of two lists of the same length, from -1 to 1; 0 where all of a list are
+// equal.
+func Spearman(a, b []float64) float64 {
 	x, y := ranks(a), ranks(b)
 	mean := float64(len(a)-1) / 2
 	var xy, xx, yy float64

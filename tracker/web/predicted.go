@@ -1,0 +1,117 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+)
+
+const (
+	// leastRanked are the trials from which on their order says something.
+	leastRanked = 5
+	// fastestShown are the trials of which a page says how they had been predicted.
+	fastestShown = 20
+)
+
+// predictions is what a search predicted of a task's trials, against what was measured. Its zero value has none.
+type predictions struct {
+	// All sums up all trials that were both predicted and measured, ByAlgorithm those of each algorithm.
+	All         accuracy
+	ByAlgorithm []accuracy
+	// Fastest are those that came out fastest.
+	Fastest []foretold
+	Chart   template.HTML
+}
+
+// accuracy is how well predictions fit.
+type accuracy struct {
+	Algorithm string
+	Trials    int
+	// Correlation is Spearman's of the ranks of what was predicted and measured; only for leastRanked trials.
+	Correlation float64
+	// Off is the factor, 1 or more, within which half of the predictions are.
+	Off float64
+}
+
+// Rank is the correlation as text.
+func (a accuracy) Rank() string {
+	if a.Trials < leastRanked {
+		return show.Missing
+	}
+	return fmt.Sprintf("%.2f", a.Correlation)
+}
+
+// Within is Off as text.
+func (a accuracy) Within() string { return fmt.Sprintf("%.2fx", a.Off) }
+
+// foretold is a trial that was both predicted and measured. Place is that of its prediction among all, from 1.
+type foretold struct {
+	Trial               uint32
+	Algorithm           string
+	Predicted, Measured float64 // seconds
+	Place               int
+}
+
+// predictionsOf compares the predictions of a task's trials with their latencies.
+func predictionsOf(points []point) (out predictions) {
+	known := slices.DeleteFunc(slices.Clone(points), func(p point) bool {
+		return !drawable(float64(p.predicted)) || !drawable(p.latency)
+	})
+	if len(known) == 0 {
+		return out
+	}
+	out.All = accuracyOf(known)
+	for _, name := range algorithmsOf(known) {
+		one := accuracyOf(slices.DeleteFunc(slices.Clone(known), func(p point) bool { return p.algorithm != name }))
+		one.Algorithm = name
+		out.ByAlgorithm = append(out.ByAlgorithm, one)
+	}
+	slices.SortStableFunc(known, func(a, b point) int { return cmp.Compare(a.predicted, b.predicted) })
+	for i, p := range known {
+		out.Fastest = append(out.Fastest, foretold{p.trial, p.algorithm, float64(p.predicted), p.latency, i + 1})
+	}
+	slices.SortStableFunc(out.Fastest, func(a, b foretold) int { return cmp.Compare(a.Measured, b.Measured) })
+	out.Fastest = out.Fastest[:min(len(out.Fastest), fastestShown)]
+	out.Chart = predictedOf(points)
+	return out
+}
+
+// accuracyOf sums up trials that were all predicted and measured, of which there is one at least.
+func accuracyOf(known []point) accuracy {
+	predicted, measured, off := make([]float64, len(known)), make([]float64, len(known)), make([]float64, len(known))
+	for i, p := range known {
+		predicted[i], measured[i] = float64(p.predicted), p.latency
+		off[i] = max(predicted[i]/measured[i], measured[i]/predicted[i])
+	}
+	return accuracy{Trials: len(known), Correlation: stat.Spearman(predicted, measured), Off: stat.Of(off).Median}
+}
+
+// predictedOf draws measured latencies over predicted ones, on equal axes, in the colours of scatter; failures stand
+// at the top. On the line both are equal.
+func predictedOf(points []point) template.HTML {
+	algorithms := algorithmsOf(points)
+	points = thin(slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !drawable(float64(p.predicted)) }))
+	low, high := math.Inf(1), 0.0
+	for _, p := range points {
+		low, high = min(low, float64(p.predicted)), max(high, float64(p.predicted))
+		if drawable(p.latency) {
+			low, high = min(low, p.latency), max(high, p.latency)
+		}
+	}
+	y := latencies(low, high)
+	x := y
+	x.from, x.to = marginLeft, chartWidth-marginRight
+	d := &drawing{}
+	d.open("chart", "Measured latency over predicted latency", chartWidth, chartHeight)
+	d.axes(x, y, "predicted", show.Seconds)
+	fmt.Fprintf(d, `<path class="equal" d="M%.1f %.1fL%.1f %.1f"/>`, x.at(x.low), y.at(y.low), x.at(x.high), y.at(y.high))
+	for _, p := range points {
+		d.trial(p, algorithms, x.at(float64(p.predicted)), y)
+	}
+	return d.done()
+}
