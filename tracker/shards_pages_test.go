@@ -41,6 +41,12 @@ type closedRivals struct {
 func newClosedRivals(t *testing.T) *closedRivals {
 	t.Helper()
 	_, database := database(t)
+	return newClosedRivalsOn(t, database)
+}
+
+// newClosedRivalsOn are newClosedRivals of a database that is there.
+func newClosedRivalsOn(t *testing.T, database string) *closedRivals {
+	t.Helper()
 	c := &closedRivals{T: t, secrets: map[string]string{}, web: map[*rival]*http.Client{}}
 	var artifacts []string
 	for range someShards {
