@@ -21,7 +21,8 @@ import (
 // browser starts a browser, and returns its context and what it complained of so far.
 func browser(t *testing.T) (ctx context.Context, complaints func() []string) {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-back-forward-cache", true)) // a page that was left is to take no memory
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, stopTab := chromedp.NewContext(ctx)

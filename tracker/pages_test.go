@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -151,24 +150,7 @@ func TestAgentsDevicesAndOwnersAreListedInPages(t *testing.T) {
 func TestAFarmOfManyDevicesIsListed(t *testing.T) {
 	const many = 10_000
 	f := newFarm(t, tracker.Config{})
-	var joining sync.WaitGroup
-	next := make(chan int)
-	for range 100 {
-		joining.Go(func() {
-			for n := range next {
-				spec := agentSpec(fmt.Sprintf("board-%05d", n), tilthv1.AgentKind_AGENT_KIND_RUNNER)
-				spec.DeviceClasses[0].Descriptor_ = bytes.Repeat([]byte{'x'}, 2000)
-				if _, err := f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: spec}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	for n := range many {
-		next <- n
-	}
-	close(next)
-	joining.Wait()
+	f.joinMany(many)
 	for of, got := range map[string][]string{"agents": f.agentNames(5000, 0), "devices": f.deviceNames(5000)} {
 		if len(got) != many || !slices.IsSorted(got) {
 			t.Errorf("%d %s are listed, want %d in order", len(got), of, many)

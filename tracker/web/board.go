@@ -154,9 +154,5 @@ func workText(work []*tilthv1.DeviceWork) string {
 		}
 		parts = append(parts, what)
 	}
-	text := strings.Join(parts, ", ")
-	if len(text) > mostWorkText {
-		return strings.ToValidUTF8(text[:mostWorkText], "") + " …"
-	}
-	return text
+	return cut(strings.Join(parts, ", "), mostWorkText)
 }

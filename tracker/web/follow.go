@@ -21,7 +21,8 @@ import (
 const (
 	// mostFollowed are the jobs of which sums are kept.
 	mostFollowed = 16
-	// mostPoints are the trials that are kept of a job; every other one is dropped when there are more.
+	// mostPoints are the trials that are kept of a job; of more of them the improvements, and every so many of the
+	// others.
 	mostPoints = 20_000
 	// mostRead are the events that one page reads. Those that are left are read by the next.
 	mostRead = 50_000
@@ -44,8 +45,11 @@ type follow struct {
 	last   *timestamppb.Timestamp
 	tally  *trials.Tally
 	points []point
-	told   []told
-	forms  forms
+	// every is the distance of the trials that are kept though they are no improvement, and others how many of them
+	// came since the last one.
+	every, others int
+	told          []told
+	forms         forms
 	// behind says that events were left for the next page.
 	behind bool
 }
@@ -124,6 +128,7 @@ func (f *follow) reset(job *tilthv1.Job) {
 		})
 	}
 	f.tally, f.next, f.last, f.points, f.told, f.forms = trials.NewTally(job, references), 1, nil, nil, nil, nil
+	f.every, f.others = 1, 0
 }
 
 // read takes in the events that are stored and new.
@@ -165,21 +170,53 @@ func (f *follow) add(e *tilthv1.JobEvent) {
 	}
 	if t := e.GetTrial(); t != nil && int(t.GetTaskIndex()) < len(f.tally.Tasks) {
 		m := t.GetMeasurement()
-		f.points = append(f.points, point{
+		f.keep(point{
 			task: t.GetTaskIndex(), trial: m.GetCandidate().GetTrial(), elapsed: f.tally.Elapsed().Seconds(),
 			latency: m.GetLatencySeconds(), best: t.GetBestSeconds(), predicted: t.GetPredictedSeconds(), class: m.GetError(),
 			algorithm: algorithm(m.GetCandidate()), digest: show.Digest(m.GetCandidate().GetDigest()), device: m.GetDevice(),
 			knobs: f.forms.read(string(m.GetCandidate().GetOrigin())),
 		})
-		if len(f.points) > mostPoints {
-			f.points = everyOther(f.points)
-		}
 	}
 	if text := f.tell(e); text != "" {
 		if f.told = append(f.told, told{e.GetAt(), text}); len(f.told) > mostTold {
 			f.told = slices.Clone(f.told[1:])
 		}
 	}
+}
+
+// keep keeps a trial if it is one of those that are kept. They lie evenly over all trials, however many there are.
+func (f *follow) keep(p point) {
+	if !p.improves() {
+		if f.others++; f.others < f.every {
+			return
+		}
+		f.others = 0
+	}
+	if f.points = append(f.points, p); len(f.points) > mostPoints {
+		f.points = slices.Clip(everyOtherPoint(f.points))
+		f.every = 2 * max(f.every, 1)
+	}
+}
+
+// improves says whether the trial was the best of its task when it was recorded.
+func (p point) improves() bool { return p.latency > 0 && p.latency == p.best }
+
+// everyOtherPoint keeps improvements and every other one of the rest; of improvements alone too many every other one.
+func everyOtherPoint(all []point) []point {
+	n, others := 0, 0
+	for _, p := range all {
+		if !p.improves() {
+			if others++; others%2 == 1 {
+				continue
+			}
+		}
+		all[n] = p
+		n++
+	}
+	if n > mostPoints*3/4 {
+		return everyOther(all[:n])
+	}
+	return all[:n]
 }
 
 // everyOther keeps every other element, and the last.

@@ -68,3 +68,42 @@ func TestTheBestOfEachTaskIsItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestTheTrialsThatAreKeptLieEvenly: the first ones had been thinned out time and again, until a task whose trials
+// came early had none. Improvements stay, the best among them.
+func TestTheTrialsThatAreKeptLieEvenly(t *testing.T) {
+	const all, tenths = 12*mostPoints + 7, 10
+	f := &follow{every: 1}
+	best := 1.0
+	for i := range all {
+		p := point{trial: uint32(i), latency: 2, best: best}
+		if i%10_000 == 5000 {
+			best /= 2
+			p.latency, p.best = best, best
+		}
+		if f.keep(p); len(f.points) > mostPoints {
+			t.Fatalf("%d trials are kept", len(f.points))
+		}
+	}
+	kept, improvements := [tenths + 1]int{}, 0
+	for _, p := range f.points {
+		kept[int(p.trial)/(all/tenths)]++
+		if p.improves() {
+			improvements++
+		}
+	}
+	for i, n := range kept[:tenths] {
+		if share := len(f.points) / tenths; n < share*9/10 || n > share*11/10 {
+			t.Errorf("of the %d trials that are kept, %d are of tenth %d", len(f.points), n, i)
+		}
+	}
+	if improvements != all/10_000 {
+		t.Errorf("%d improvements are kept of %d", improvements, all/10_000)
+	}
+	for i := range all { // each better than the last
+		f.keep(point{trial: uint32(i), latency: 1 / float64(i+1), best: 1 / float64(i+1)})
+	}
+	if n := len(f.points); n > mostPoints || f.points[n-1].trial != all-1 {
+		t.Errorf("%d improvements are kept, the last is of trial %d", n, f.points[n-1].trial)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -48,9 +49,15 @@ type jobPage struct {
 	jobRow
 	UntunedSeconds, Latency float64
 	// Limit is the least time that the machine could take, in seconds; 0 = not known.
-	Limit            float64
-	Tasks            []taskRow
-	Failures         []failure
+	Limit float64
+	Tasks []taskRow
+	// Part is the part of the tasks that is shown.
+	Part     part
+	Failures []failure
+	// MoreFailures are those that are not shown.
+	MoreFailures int
+	// MoreDead are batches given up that are not shown.
+	MoreDead         int
 	Told             []told
 	ByTime, ByTrials template.HTML
 	Shares           trials.Shares
@@ -71,9 +78,37 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	if err := s.view(r.Context(), j, p.take); err != nil {
 		return err
 	}
+	if p.Part, err = partOf(r, len(p.Tasks)); err != nil {
+		return err
+	}
+	p.Tasks = of(p.Part, p.Tasks)
+	p.Failures, p.MoreFailures = mostFrequent(p.Failures)
+	if more := len(j.GetDeadLetters()) - mostFailures; more > 0 {
+		j.DeadLetters, p.MoreDead = j.GetDeadLetters()[more:], more
+	}
 	return s.render(w, r, http.StatusOK, "job", layout{
 		Title: cmp.Or(j.GetSpec().GetName(), j.GetId()), Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p,
 	})
+}
+
+// mostFailures bounds the failures and the batches given up that a job's page shows, mostFailureText what it shows of
+// a message, in bytes: a task's page has all of it.
+const (
+	mostFailures    = 100
+	mostFailureText = 1 << 10
+)
+
+// mostFrequent are the failures that a page shows, those that were most often where there are too many, and how many
+// others there are.
+func mostFrequent(all []failure) (shown []failure, more int) {
+	if more = len(all) - mostFailures; more > 0 {
+		slices.SortStableFunc(all, func(a, b failure) int { return cmp.Compare(b.Times, a.Times) })
+		all = all[:mostFailures]
+	}
+	for i := range all {
+		all[i].Message = cut(all[i].Message, mostFailureText)
+	}
+	return all, max(more, 0)
 }
 
 // take takes what a job's events sum up to.
@@ -182,11 +217,14 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "task", layout{Title: p.Name, Section: "jobs", Live: LivePath + "?job=" + j.GetId(), Page: p})
 }
 
-func shorten(text []byte) string {
-	if len(text) > mostText {
-		return string(text[:mostText]) + " …"
+func shorten(text []byte) string { return cut(string(text), mostText) }
+
+// cut is the beginning of a text that has more bytes than it may.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return string(text)
+	return strings.ToValidUTF8(text[:most], "") + " …"
 }
 
 // comparePage is two jobs side by side.
@@ -194,6 +232,8 @@ type comparePage struct {
 	A, B  string
 	Jobs  []jobPage
 	Tasks []comparedTask
+	// Part is the part of the tasks that is shown.
+	Part part
 	// Contents are those of two packages; nil where the jobs run none.
 	Contents *comparedContents
 }
@@ -235,6 +275,11 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	}
+	var err error
+	if p.Part, err = partOf(r, len(p.Tasks)); err != nil {
+		return err
+	}
+	p.Tasks = of(p.Part, p.Tasks)
 	p.Contents = s.compareContents(r, distinct(p.Jobs))
 	return s.render(w, r, http.StatusOK, "compare", layout{Title: "Compare", Section: "compare", Page: p})
 }
