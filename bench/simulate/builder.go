@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -34,12 +37,13 @@ func (f *fleet) build(ctx context.Context, l *line, token *tilthv1.LeaseToken, w
 		report.Artifacts = []*tilthv1.ArtifactRef{f.object}
 	}
 	client := tilthv1.NewBuildServiceClient(l)
+	var by peer.Peer
 	err := agent.Report(ctx, f.log, "ReportBuild", func(ctx context.Context) error {
-		_, err := client.ReportBuild(ctx, report)
+		_, err := client.ReportBuild(ctx, report, grpc.Peer(&by))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return f.recorded(work.GetJobId(), work.GetTask(), failed)
+	return f.recorded(work.GetJobId(), work.GetTask(), failed, by.Addr)
 }

@@ -9,7 +9,6 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/bolt"
 )
 
 const (
@@ -18,10 +17,10 @@ const (
 	writesAtOnce = 40
 )
 
-// fill adds records to the file at path, as if the jobs of an earlier farm had made them until now: of all workloads
-// in turns, a microsecond apart.
-func (o *Options) fill(ctx context.Context, path string) error {
-	db, err := bolt.Open(path, bolt.Options{})
+// fill adds records to the store, as if the jobs of an earlier farm had made them until now: of all workloads in
+// turns, a microsecond apart.
+func (o *Options) fill(ctx context.Context) error {
+	db, err := o.openNew()
 	if err != nil {
 		return err
 	}
@@ -47,12 +46,12 @@ func (o *Options) fill(ctx context.Context, path string) error {
 		err = closing
 	}
 	if err != nil {
-		return fmt.Errorf("fill the records file: %w", err)
+		return fmt.Errorf("fill the store with records: %w", err)
 	}
 	return nil
 }
 
-// record is the n-th of those that the file is filled with.
+// record is the n-th of those that the store is filled with.
 func (o *Options) record(n int, at time.Time) *tilthv1.Record {
 	latency := 0.001 + 1/float64(n+2)
 	m := &tilthv1.Measurement{

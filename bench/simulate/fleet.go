@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,6 +34,7 @@ type fleet struct {
 	meter  *meter
 	pace   *pace
 	object *tilthv1.ArtifactRef
+	owners []string
 
 	// name tells this farm's requests from those of earlier ones on the same data.
 	name      string
@@ -47,11 +49,15 @@ type fleet struct {
 	lines map[*line]struct{} // those in use
 }
 
-// newFleet connects to a tracker, and brings there the one file that stands for all that is built.
-func newFleet(ctx context.Context, o Options, addr string) (*fleet, error) {
-	f := &fleet{Options: o, log: slog.New(slog.DiscardHandler), name: rand.Text(), ledger: newLedger(o.Tasks), meter: newMeter(), pace: &pace{rate: o.Rate}, lines: map[*line]struct{}{}}
+// newFleet connects to trackers, at addresses with commas between, and brings there the one file that stands for all
+// that is built.
+func newFleet(ctx context.Context, o Options, addresses string) (*fleet, error) {
+	f := &fleet{
+		Options: o, log: slog.New(slog.DiscardHandler), name: rand.Text(), owners: owners(o.Shards), ledger: newLedger(o.Tasks),
+		meter: newMeter(), pace: &pace{rate: o.Rate}, lines: map[*line]struct{}{},
+	}
 	for range o.Connections {
-		conn, err := agent.Dial(addr, grpc.WithReadBufferSize(4<<10))
+		conn, err := agent.Dial(addresses, grpc.WithReadBufferSize(4<<10))
 		if err != nil {
 			return nil, errors.Join(err, f.close())
 		}
@@ -134,7 +140,7 @@ func (f *fleet) line(n uint64, d *dice) *line {
 // submit hands in the next job.
 func (f *fleet) submit(ctx context.Context, l *line) error {
 	n := int(f.submitted.Add(1))
-	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("simulated-%s-%d", f.name, n), Spec: f.jobSpec(n, l.dice)}
+	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("simulated-%s-%d", f.name, n), Spec: f.jobSpec(n, f.owners[n%len(f.owners)], l.dice)}
 	client := tilthv1.NewJobServiceClient(l)
 	var response *tilthv1.SubmitJobResponse
 	err := agent.Report(ctx, f.log, "SubmitJob", func(ctx context.Context) (err error) {
@@ -148,12 +154,12 @@ func (f *fleet) submit(ctx context.Context, l *line) error {
 	return nil
 }
 
-// recorded notes acknowledged trials.
-func (f *fleet) recorded(job string, task *tilthv1.TaskSpec, trials []uint32) error {
+// recorded notes trials that the tracker at an address acknowledged.
+func (f *fleet) recorded(job string, task *tilthv1.TaskSpec, trials []uint32, by net.Addr) error {
 	n, err := taskNumber(task)
 	if err != nil {
 		return err
 	}
-	f.ledger.record(job, n, trials)
+	f.ledger.record(job, n, trials, by.String())
 	return nil
 }

@@ -1,19 +1,24 @@
 package simulate
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // ledger is what the tracker acknowledged: jobs, proposed candidates and recorded trials, each once.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   int                 // of every job
 	jobs    map[string]*account // by job id
-	results int
+	results map[string]int      // by the address of the tracker that acknowledged them
 }
 
 // account is a job's part of the ledger, by task.
 type account struct{ proposed, recorded []bitmap }
 
-func newLedger(tasks int) *ledger { return &ledger{tasks: tasks, jobs: map[string]*account{}} }
+func newLedger(tasks int) *ledger {
+	return &ledger{tasks: tasks, jobs: map[string]*account{}, results: map[string]int{}}
+}
 
 // job notes an acknowledged job.
 func (l *ledger) job(id string) {
@@ -46,23 +51,23 @@ func (l *ledger) propose(job string, task int, first uint32, n int) {
 	}
 }
 
-// record notes acknowledged trials of a task.
-func (l *ledger) record(job string, task int, trials []uint32) {
+// record notes trials of a task that the tracker at an address acknowledged.
+func (l *ledger) record(job string, task int, trials []uint32, by string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.account(job)
 	for _, t := range trials {
 		if a.recorded[task].set(t) {
-			l.results++
+			l.results[by]++
 		}
 	}
 }
 
-// acknowledged is the number of trials that were.
-func (l *ledger) acknowledged() int {
+// acknowledged is how many trials each tracker acknowledged, by its address.
+func (l *ledger) acknowledged() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.results
+	return maps.Clone(l.results)
 }
 
 // bitmap is a set of small numbers.

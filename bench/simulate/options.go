@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // Options describe a farm and its faults. Devices, Jobs and Time are required; see SetDefaults for the others.
@@ -37,12 +38,18 @@ type Options struct {
 	Connections int
 	Failures    Failures
 	Seed        uint64
-	// Records is how many the file has before the farm begins.
+	// Store is the address of a PostgreSQL database that nothing has used yet; empty = the records are in a file.
+	Store string
+	// Trackers serve the database side by side, which has so many Shards; 0 trackers = 1, 0 shards = one for each.
+	Trackers, Shards int
+	// Records is how many the store has before the farm begins.
 	Records int
-	// Dir keeps the tracker's data; it must be empty or absent, or hold what an earlier run made.
+	// Dir keeps the trackers' data; it must be empty or absent, or hold what an earlier run made.
 	Dir string
 	// Tracker is the command line that serves a tracker; see ServeTracker.
 	Tracker []string
+	// HTTP is where the first tracker's pages are: host:port; empty = at any port of the loopback.
+	HTTP string
 	// Logger hears of what happens; nil = nobody.
 	Logger *slog.Logger
 }
@@ -58,7 +65,7 @@ type Failures struct {
 	// MeanLife is how long an agent lives; then it vanishes without a word, or is drained, and comes back under its
 	// name. 0 = for ever.
 	MeanLife time.Duration
-	// Kills is how many times the tracker is killed and started again while it is measured.
+	// Kills is how many times a tracker, of several any of them, is killed and started again while all are measured.
 	Kills int
 }
 
@@ -88,6 +95,8 @@ func (o *Options) SetDefaults() {
 	if o.ReportInterval == 0 {
 		o.ReportInterval = time.Second
 	}
+	set(&o.Trackers, 1)
+	set(&o.Shards, o.Trackers)
 	if o.Connections == 0 || o.Connections > o.agents() {
 		o.Connections = o.agents()
 	}
@@ -106,7 +115,7 @@ func (o *Options) Check() error {
 	if o.Jobs < 1 {
 		return fmt.Errorf("jobs is %d: at least 1 is needed", o.Jobs)
 	}
-	for _, n := range []int{o.Builders, o.Tuners, o.Tasks, o.Workloads, o.Trials, o.Batch, o.InFlight, o.TraceBytes, o.Samples, o.Connections, o.Records, o.Failures.Kills} {
+	for _, n := range []int{o.Builders, o.Tuners, o.Tasks, o.Workloads, o.Trials, o.Batch, o.InFlight, o.TraceBytes, o.Samples, o.Connections, o.Records, o.Failures.Kills, o.Trackers, o.Shards} {
 		if n < 0 {
 			return errors.New("a number is negative")
 		}
@@ -126,6 +135,30 @@ func (o *Options) Check() error {
 	}
 	if !(o.Rate >= 0) {
 		return fmt.Errorf("the rate is %v: want a positive number, or 0", o.Rate)
+	}
+	return o.checkStore()
+}
+
+// checkStore says what is wrong with the store and who is to serve it.
+func (o *Options) checkStore() error {
+	if o.Store == "" {
+		if o.Trackers > 1 || o.Shards > 1 {
+			return errors.New("a file has one tracker and one shard: name a database for more (store)")
+		}
+		return nil
+	}
+	kind, err := registry.Of(o.Store)
+	if err != nil {
+		return err
+	}
+	if kind.Shard == nil {
+		return errors.New("the store is neither empty (a file) nor the address of a database")
+	}
+	if o.Shards > wire.MostShards {
+		return fmt.Errorf("shards is %d: at most %d are possible", o.Shards, wire.MostShards)
+	}
+	if o.Trackers > o.Shards {
+		return fmt.Errorf("trackers is %d and shards %d: each tracker needs one at least", o.Trackers, o.Shards)
 	}
 	return nil
 }

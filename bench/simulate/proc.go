@@ -1,8 +1,11 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,24 +25,79 @@ func ownCPU() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// readUsage reads what a process took from /proc (proc_pid_stat(5), proc_pid_status(5)).
+// stat is what /proc tells of a process (proc_pid_stat(5)). Times are in seconds: its own, and that of its children
+// that have ended.
+type stat struct {
+	name               string
+	parent             int
+	cpu, cpuOfChildren float64
+}
+
+// readStat reads /proc/PID/stat.
+func readStat(pid int) (s stat, err error) {
+	path := fmt.Sprintf("/proc/%d/stat", pid)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return s, err
+	}
+	// PID (NAME) STATE PARENT ..., where the name may hold anything. Times are the 12th to 15th field after it.
+	before, after := strings.IndexByte(string(text), '('), strings.LastIndexByte(string(text), ')')
+	if before < 0 || after < before {
+		return s, fmt.Errorf("%s has no name", path)
+	}
+	s.name = string(text[before+1 : after])
+	fields := strings.Fields(string(text[after+1:]))
+	if len(fields) < 15 {
+		return s, fmt.Errorf("%s has %d fields", path, len(fields))
+	}
+	if s.parent, err = strconv.Atoi(fields[1]); err != nil {
+		return s, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, into := range []*float64{&s.cpu, &s.cpu, &s.cpuOfChildren, &s.cpuOfChildren} {
+		ticks, err := strconv.ParseUint(fields[11+i], 10, 64)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", path, err)
+		}
+		*into += float64(ticks) * clockTick
+	}
+	return s, nil
+}
+
+// treeCPU is the processor time of a process and its children, of those that have ended as well, in seconds.
+func treeCPU(pid int) (float64, error) {
+	own, err := readStat(pid)
+	if err != nil {
+		return 0, err
+	}
+	cpu := own.cpu + own.cpuOfChildren
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range entries {
+		child, err := strconv.Atoi(filepath.Base(entry))
+		if err != nil {
+			continue
+		}
+		s, err := readStat(child)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH): // it has ended
+		case err != nil:
+			return 0, err
+		case s.parent == pid:
+			cpu += s.cpu
+		}
+	}
+	return cpu, nil
+}
+
+// readUsage reads what a process took from /proc (proc_pid_status(5)).
 func readUsage(pid int) (u usage, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	s, err := readStat(pid)
 	if err != nil {
 		return u, fmt.Errorf("read what the tracker takes: %w", err)
 	}
-	// The name, in parentheses, may hold anything; user and system time are the 12th and 13th field after it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	for _, at := range []int{11, 12} {
-		if at >= len(fields) {
-			return u, fmt.Errorf("read what the tracker takes: /proc/%d/stat has %d fields", pid, len(fields))
-		}
-		ticks, err := strconv.ParseUint(fields[at], 10, 64)
-		if err != nil {
-			return u, fmt.Errorf("read what the tracker takes: %w", err)
-		}
-		u.CPU += float64(ticks) * clockTick
-	}
+	u.CPU = s.cpu
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return u, fmt.Errorf("read what the tracker takes: %w", err)

@@ -17,7 +17,7 @@ import (
 // process is a tracker in a process of its own, which may be killed and started again at the same address.
 type process struct {
 	command []string
-	dir     string
+	orders  orders
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
@@ -27,23 +27,21 @@ type process struct {
 
 // usage is what a process took since it began. CPU is in seconds.
 type usage struct {
-	CPU     float64
+	CPU float64
+	// Commits are transactions of a file.
 	Commits float64
 	// PeakRSS and RSS count all resident pages, those of the mapped records file included; Anonymous does not.
 	PeakRSS, RSS, Anonymous int64
 }
 
-// start starts the tracker and returns once it serves.
+// start starts the tracker and returns once it answers.
 func (p *process) start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	listen := p.addr.GRPC
-	if listen == "" {
-		listen = "127.0.0.1:0"
-	}
-	cmd := exec.CommandContext(ctx, p.command[0], append(p.command[1:len(p.command):len(p.command)], "--data", p.dir, "--listen", listen)...)
+	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
 	// The tracker stops when this ends, which it does with this process.
-	if _, err := cmd.StdinPipe(); err != nil {
+	in, err := cmd.StdinPipe()
+	if err != nil {
 		return fmt.Errorf("start the tracker: %w", err)
 	}
 	out, err := cmd.StdoutPipe()
@@ -55,6 +53,7 @@ func (p *process) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the tracker: %w", err)
 	}
+	_ = json.NewEncoder(in).Encode(p.orders) // a process that has ended says why
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &p.addr)
@@ -64,7 +63,7 @@ func (p *process) start(ctx context.Context) error {
 		err = errors.Join(err, cmd.Wait())
 		return fmt.Errorf("start the tracker: %w: %s", err, strings.TrimSpace(complaint.String()))
 	}
-	p.cmd = cmd
+	p.cmd, p.orders.Listen = cmd, p.addr.GRPC
 	return nil
 }
 
@@ -98,29 +97,49 @@ func (p *process) usage() (usage, error) {
 	if err != nil {
 		return u, err
 	}
-	commits, err := readCommits(p.addr.HTTP)
-	if err != nil {
-		return u, err
+	if p.orders.Store == "" {
+		commits, err := readMetric(p.addr.HTTP, "tilth_tracker_commit_seconds_count")
+		if err != nil {
+			return u, err
+		}
+		u.Commits += commits
 	}
 	u.CPU += now.CPU
-	u.Commits += commits
 	u.RSS, u.Anonymous, u.PeakRSS = now.RSS, now.Anonymous, max(u.PeakRSS, now.PeakRSS)
 	return u, nil
 }
 
-// readCommits asks the tracker how many transactions it wrote.
-func readCommits(addr string) (float64, error) {
+// shards is how many shards the tracker has.
+func (p *process) shards() (int, error) {
+	n, err := readMetric(p.addr.HTTP, "tilth_tracker_active")
+	return int(n), err
+}
+
+// readMetric asks a tracker for a metric: of one that there is of each shard, the sum.
+func readMetric(addr, name string) (sum float64, err error) {
 	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get("http://" + addr + "/metrics")
 	if err != nil {
 		return 0, fmt.Errorf("read the tracker's metrics: %w", err)
 	}
 	defer response.Body.Close()
+	found := false
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "tilth_tracker_commit_seconds_count "); ok {
-			return strconv.ParseFloat(value, 64)
+		rest, is := strings.CutPrefix(lines.Text(), name)
+		at := strings.LastIndexByte(rest, ' ')
+		if !is || at < 0 || at > 0 && rest[0] != '{' {
+			continue
 		}
+		value, err := strconv.ParseFloat(rest[at+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the tracker's metrics: %w", err)
+		}
+		found = true
+		sum += value
 	}
-	return 0, errors.Join(errors.New("the tracker's metrics do not tell its commits"), lines.Err())
+	if err := lines.Err(); err != nil || !found {
+		return 0, errors.Join(fmt.Errorf("the tracker's metrics do not tell %s", name), err)
+	}
+	return sum, nil
 }

@@ -9,14 +9,36 @@ type Report struct {
 	LeaseP50  float64 `json:"lease_p50_ms"`
 	LeaseP99  float64 `json:"lease_p99_ms"`
 	ResultP99 float64 `json:"result_p99_ms"`
-	// RSSBytes is the most that the tracker's process had resident, pages of the mapped records file included.
+	// RSSBytes is the most that the tracker's process had resident, pages of the mapped records file included; of
+	// several trackers, that of the largest.
 	RSSBytes int64 `json:"rss_bytes"`
-	// FsyncsPerSecond are two for each transaction of the store: one for its pages and one for the page that makes
-	// them valid.
-	FsyncsPerSecond float64 `json:"fsyncs_per_s"`
-	// Lost and Duplicated compare what was acknowledged with the store after the tracker was killed; see verdict.
+	// TrackerCPU is the processor time of all trackers for each result.
+	TrackerCPUMicroseconds float64 `json:"tracker_cpu_us_per_result"`
+	// FsyncsPerSecond are two for each transaction of a file: one for its pages and one for the page that makes them
+	// valid. A database has its own.
+	FsyncsPerSecond float64 `json:"fsyncs_per_s,omitempty"`
+	// Database is what a database did; nil = there is a file.
+	Database *DatabaseReport `json:"database,omitempty"`
+	// Trackers are those that serve a database.
+	Trackers []TrackerReport `json:"trackers,omitempty"`
+	// Lost and Duplicated compare what was acknowledged with the store after the trackers were killed; see verdict.
 	Lost       int `json:"lost"`
 	Duplicated int `json:"duplicated"`
+}
+
+// DatabaseReport is what a database did for each result.
+type DatabaseReport struct {
+	// Transactions are all of the database, those that read included.
+	Transactions float64 `json:"transactions_per_result"`
+	// CPU is the processor time of all processes of the server; 0 = not known.
+	CPUMicroseconds float64 `json:"cpu_us_per_result,omitempty"`
+}
+
+// TrackerReport is one of several trackers.
+type TrackerReport struct {
+	// ResultsPerSecond are those that it acknowledged.
+	ResultsPerSecond float64 `json:"results_per_s"`
+	RSSBytes         int64   `json:"rss_bytes"`
 }
 
 // Details are what else was seen.
@@ -24,8 +46,9 @@ type Details struct {
 	Report
 	Jobs        int `json:"jobs"`
 	Agents      int `json:"agents"`
-	Connections int `json:"connections"`
-	// RecordsBefore is how many the file was filled with by this run.
+	Connections int `json:"connections"` // to each tracker
+	Shards      int `json:"shards"`
+	// RecordsBefore is how many the store was filled with by this run.
 	RecordsBefore int `json:"records_before"`
 	// Results and Seconds are what ResultsPerSecond is the ratio of.
 	Results int     `json:"results"`
@@ -34,20 +57,20 @@ type Details struct {
 	ResultsPerReport float64 `json:"results_per_report"`
 	// Leases is how many latencies of leases were measured.
 	Leases int `json:"leases"`
-	// CallsPerSecond are all answered calls but streams.
+	// CallsPerSecond are all answered calls but streams. What an agent asks all shards is one.
 	CallsPerSecond float64 `json:"calls_per_s"`
-	// Lives are the sessions' agents began, and Kills how often the tracker was killed before the end.
+	// Lives are the sessions' agents began, and Kills how often a tracker was killed before the end.
 	Lives int64 `json:"lives"`
 	Kills int   `json:"kills"`
-	// TrackerCPU is the tracker's processor time for each result, and TrackerLoad how many processors it kept busy.
-	TrackerCPUMicroseconds float64 `json:"tracker_cpu_us_per_result"`
-	TrackerLoad            float64 `json:"tracker_load"`
+	// TrackerLoad is how many processors all trackers kept busy.
+	TrackerLoad float64 `json:"tracker_load"`
 	// AgentsCPU is the processor time of all that is simulated for each result; it is taken on the same machine.
 	AgentsCPUMicroseconds float64 `json:"agents_cpu_us_per_result"`
-	// RSSAnonymousBytes is the tracker's memory that is not a mapped file's, at the end.
+	// RSSAnonymousBytes is the tracker's memory that is not a mapped file's, at the end; of several, the largest's.
 	RSSAnonymousBytes int64 `json:"rss_anonymous_bytes"`
-	// RestartSeconds is from the start of a process over the data to its first answer, after the kill at the end.
+	// RestartSeconds is from the start of processes over the data to the first answer of all shards, after the kill at
+	// the end.
 	RestartSeconds float64 `json:"restart_s"`
-	// FileBytes is the size of the records file.
+	// FileBytes is the size of the records file, or of the database.
 	FileBytes int64 `json:"file_bytes"`
 }

@@ -4,20 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"time"
 
-	"github.com/tilth-dev/tilth/agent"
-	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/registry"
 )
 
 // collectPercent is how much may be made before the collector looks for garbage, in parts of what is in use.
 const collectPercent = 400
 
-// Run simulates a farm, kills its tracker and says what came of it. The data stay in Dir.
+// Run simulates a farm, kills its trackers and says what came of it. The data stay in Dir, or in the database.
 func Run(ctx context.Context, o Options) (*Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
@@ -26,10 +27,14 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("folder of the simulated tracker: %w", err)
 	}
-	path := filepath.Join(o.Dir, recordsName)
+	db, err := openDatabase(ctx, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	defer db.close(ctx)
 	if o.Records > 0 {
-		o.Logger.Info("filling the records file", "records", o.Records)
-		if err := o.fill(ctx, path); err != nil {
+		o.Logger.Info("filling the store with records", "records", o.Records)
+		if err := o.fill(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -38,52 +43,95 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(collectPercent))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &process{command: o.Tracker, dir: o.Dir}
-	if err := p.start(ctx); err != nil {
-		return nil, err
+	t := o.trackers()
+	if err := t.start(ctx); err != nil {
+		return nil, errors.Join(err, t.kill())
 	}
-	d, ledger, err := o.load(ctx, p)
+	d, ledger, err := o.load(ctx, t, db)
 	if err != nil {
-		return nil, errors.Join(err, p.kill())
+		return nil, errors.Join(err, t.kill())
 	}
-	if d.RestartSeconds, err = p.restart(ctx); err != nil {
+	if d.RestartSeconds, err = t.restart(ctx); err != nil {
 		return nil, err
 	}
-	return d, o.check(path, ledger, d)
+	return d, o.check(ctx, ledger, d)
 }
 
-// load runs the farm over a tracker and kills that at the end, under load.
-func (o *Options) load(ctx context.Context, p *process) (*Details, *ledger, error) {
-	f, err := newFleet(ctx, *o, p.addr.GRPC)
+func (o *Options) path() string { return filepath.Join(o.Dir, recordsName) }
+
+// openNew opens the store before a tracker does.
+func (o *Options) openNew() (records.Store, error) {
+	kind, err := registry.Of(o.Store)
+	if err != nil {
+		return nil, err
+	}
+	return kind.Open(o.Store, o.path())
+}
+
+// openStopped opens the store after all trackers have ended. Of a database it has one of the shards, which reads the
+// jobs of all.
+func (o *Options) openStopped(ctx context.Context) (records.Store, error) {
+	kind, err := registry.Of(o.Store)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Store == "":
+		return bolt.OpenReadOnly(o.path(), bolt.Options{})
+	}
+	return kind.Shard(ctx, o.Store, registry.Shard{Count: o.Shards})
+}
+
+// load runs the farm over trackers and kills them at the end, under load.
+func (o *Options) load(ctx context.Context, t trackers, db *database) (*Details, *ledger, error) {
+	f, err := newFleet(ctx, *o, t.addresses())
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Logger.Info("agents join", "agents", o.agents(), "connections", o.Connections)
+	o.Logger.Info("agents join", "agents", o.agents(), "connections", o.Connections, "trackers", len(t))
 	err = f.begin(ctx)
 	var d *Details
 	if err == nil {
 		o.Logger.Info("all agents have joined")
-		d, err = f.watch(ctx, p)
+		d, err = f.watch(ctx, t, db)
 	}
 	if err == nil {
-		err = p.kill()
+		err = t.kill()
 	}
 	return d, f.ledger, errors.Join(err, f.end())
 }
 
+// moment is what everybody did until then.
+type moment struct {
+	at       time.Time
+	agents   float64 // processor time, in seconds
+	results  map[string]int
+	trackers []usage
+	database databaseUsage
+}
+
+func (f *fleet) moment(ctx context.Context, t trackers, db *database) (m moment, err error) {
+	if m.trackers, err = t.usage(); err != nil {
+		return m, err
+	}
+	m.database, err = db.usage(ctx)
+	m.results, m.agents, m.at = f.ledger.acknowledged(), ownCPU(), time.Now()
+	return m, err
+}
+
 // watch measures the farm, after its warm-up.
-func (f *fleet) watch(ctx context.Context, p *process) (*Details, error) {
+func (f *fleet) watch(ctx context.Context, t trackers, db *database) (*Details, error) {
 	if err := f.pass(ctx, f.Warmup); err != nil {
 		return nil, err
 	}
-	before, err := p.usage()
+	before, err := f.moment(ctx, t, db)
 	if err != nil {
 		return nil, err
 	}
-	results, agents, began := f.ledger.acknowledged(), ownCPU(), time.Now()
 	f.meter.begin()
+	whom := newDice(f.Seed, math.MaxUint64)
 	for killed := range f.Failures.Kills + 1 {
 		if killed > 0 {
+			p := t[whom.below(len(t))]
 			if err := errors.Join(p.kill(), p.start(ctx)); err != nil {
 				return nil, err
 			}
@@ -93,28 +141,46 @@ func (f *fleet) watch(ctx context.Context, p *process) (*Details, error) {
 		}
 	}
 	calls, leases, reports := f.meter.end()
-	after, err := p.usage()
+	after, err := f.moment(ctx, t, db)
 	if err != nil {
 		return nil, err
 	}
-	seconds := time.Since(began).Seconds()
-	agents = ownCPU() - agents
-	results = f.ledger.acknowledged() - results
-	d := &Details{
-		Jobs: f.Jobs, Agents: f.Options.agents(), Connections: f.Connections, RecordsBefore: f.Records, Results: results, Seconds: seconds,
-		Leases: len(leases), CallsPerSecond: float64(calls) / seconds, Lives: f.lives.Load(), Kills: f.Failures.Kills,
-		ResultsPerReport:       float64(results) / float64(max(1, len(reports))),
-		TrackerCPUMicroseconds: 1e6 * (after.CPU - before.CPU) / float64(max(1, results)),
-		TrackerLoad:            (after.CPU - before.CPU) / seconds,
-		AgentsCPUMicroseconds:  1e6 * agents / float64(max(1, results)),
-		RSSAnonymousBytes:      after.Anonymous,
-	}
-	d.Report = Report{
-		Devices: f.Devices, ResultsPerSecond: float64(results) / seconds,
-		LeaseP50: quantile(leases, 0.5), LeaseP99: quantile(leases, 0.99), ResultP99: quantile(reports, 0.99),
-		RSSBytes: after.PeakRSS, FsyncsPerSecond: 2 * (after.Commits - before.Commits) / seconds,
-	}
+	d := f.account(t, before, after)
+	d.Leases, d.CallsPerSecond, d.ResultsPerReport = len(leases), float64(calls)/d.Seconds, float64(d.Results)/float64(max(1, len(reports)))
+	d.LeaseP50, d.LeaseP99, d.ResultP99 = quantile(leases, 0.5), quantile(leases, 0.99), quantile(reports, 0.99)
 	return d, nil
+}
+
+// account is what everybody did between two moments.
+func (f *fleet) account(t trackers, before, after moment) *Details {
+	seconds := after.at.Sub(before.at).Seconds()
+	d := &Details{
+		Report: Report{Devices: f.Devices},
+		Jobs:   f.Jobs, Agents: f.Options.agents(), Connections: f.Connections, Shards: f.Shards, RecordsBefore: f.Records, Seconds: seconds,
+		Lives: f.lives.Load(), Kills: f.Failures.Kills,
+	}
+	var cpu, commits float64
+	for i, p := range t {
+		own := after.results[p.addr.GRPC] - before.results[p.addr.GRPC]
+		d.Results += own
+		cpu += after.trackers[i].CPU - before.trackers[i].CPU
+		commits += after.trackers[i].Commits - before.trackers[i].Commits
+		d.RSSBytes = max(d.RSSBytes, after.trackers[i].PeakRSS)
+		d.RSSAnonymousBytes = max(d.RSSAnonymousBytes, after.trackers[i].Anonymous)
+		if f.Store != "" {
+			d.Trackers = append(d.Trackers, TrackerReport{ResultsPerSecond: float64(own) / seconds, RSSBytes: after.trackers[i].PeakRSS})
+		}
+	}
+	results := float64(max(1, d.Results))
+	d.ResultsPerSecond, d.FsyncsPerSecond, d.TrackerLoad = float64(d.Results)/seconds, 2*commits/seconds, cpu/seconds
+	d.TrackerCPUMicroseconds, d.AgentsCPUMicroseconds = 1e6*cpu/results, 1e6*(after.agents-before.agents)/results
+	if f.Store != "" {
+		d.Database = &DatabaseReport{
+			Transactions:    float64(after.database.Transactions-before.database.Transactions) / results,
+			CPUMicroseconds: 1e6 * (after.database.CPU - before.database.CPU) / results,
+		}
+	}
+	return d
 }
 
 // pass lets time go by, unless an agent cannot live.
@@ -131,33 +197,15 @@ func (f *fleet) pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// restart measures how long a killed tracker takes until it answers, in seconds, and stops it again.
-func (p *process) restart(ctx context.Context) (float64, error) {
-	began := time.Now()
-	if err := p.start(ctx); err != nil {
-		return 0, err
-	}
-	conn, err := agent.Dial(p.addr.GRPC)
-	if err != nil {
-		return 0, errors.Join(err, p.kill())
-	}
-	_, err = tilthv1.NewJobServiceClient(conn).ListJobs(ctx, &tilthv1.ListJobsRequest{Limit: 1})
-	took := time.Since(began).Seconds()
-	if err != nil {
-		err = fmt.Errorf("ask the tracker after its restart: %w", err)
-	}
-	return took, errors.Join(err, conn.Close(), p.kill())
-}
-
-// check compares what was acknowledged with the records file.
-func (o *Options) check(path string, l *ledger, d *Details) error {
-	db, err := bolt.OpenReadOnly(path, bolt.Options{})
+// check compares what was acknowledged with what is stored.
+func (o *Options) check(ctx context.Context, l *ledger, d *Details) error {
+	db, err := o.openStopped(ctx)
 	if err != nil {
 		return err
 	}
 	v, err := l.compare(db)
 	if err != nil {
-		return errors.Join(fmt.Errorf("compare the records file with what was acknowledged: %w", err), db.Close())
+		return errors.Join(fmt.Errorf("compare what is stored with what was acknowledged: %w", err), db.Close())
 	}
 	d.Lost, d.Duplicated = v.Lost, v.Duplicated
 	d.FileBytes = db.SizeBytes()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tilth-dev/tilth/agent"
@@ -39,8 +41,9 @@ func (f *fleet) measure(ctx context.Context, l *line, token *tilthv1.LeaseToken,
 
 func (f *fleet) report(ctx context.Context, l *line, work *tilthv1.MeasureWork, report *tilthv1.ReportMeasurementsRequest) error {
 	client := tilthv1.NewMeasureServiceClient(l)
+	var by peer.Peer
 	err := agent.Report(ctx, f.log, "ReportMeasurements", func(ctx context.Context) error {
-		_, err := client.ReportMeasurements(ctx, report)
+		_, err := client.ReportMeasurements(ctx, report, grpc.Peer(&by))
 		return err
 	})
 	if err != nil {
@@ -50,7 +53,7 @@ func (f *fleet) report(ctx context.Context, l *line, work *tilthv1.MeasureWork, 
 	for i, m := range report.GetMeasurements() {
 		trials[i] = m.GetCandidate().GetTrial()
 	}
-	return f.recorded(work.GetJobId(), work.GetTask(), trials)
+	return f.recorded(work.GetJobId(), work.GetTask(), trials, by.Addr)
 }
 
 // measurement is one candidate's: a crash, or samples around a latency that is the candidate's own.

@@ -19,8 +19,7 @@ import (
 // TestMain lets this binary be the tracker's process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == trackerArgument {
-		// --data DIR --listen ADDR
-		if err := ServeTracker(context.Background(), os.Args[3], os.Args[5], "127.0.0.1:0", os.Stdin, os.Stdout); err != nil {
+		if err := ServeTracker(context.Background(), os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -97,9 +96,9 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLedger(2)
-	l.record("job-00000001", 1, []uint32{0, 1, 2, 64}) // 2 and 64 are not there, and 1 twice
-	l.propose("job-00000001", 0, 0, 3)                 // nor are these
-	l.job("job-00000002")                              // nor is this
+	l.record("job-00000001", 1, []uint32{0, 1, 2, 64}, "tracker") // 2 and 64 are not there, and 1 twice
+	l.propose("job-00000001", 0, 0, 3)                            // nor are these
+	l.job("job-00000002")                                         // nor is this
 	if v, err := l.compare(db); err != nil || v != (verdict{Lost: 6, Duplicated: 1}) {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -107,13 +106,17 @@ func TestTheVerdictCountsWhatIsLostAndWhatIsThereTwice(t *testing.T) {
 
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"devices is 0: at least 1 is needed":            func(o *Options) { o.Devices = 0 },
-		"jobs is -1: at least 1 is needed":              func(o *Options) { o.Jobs = -1 },
-		"time is not positive":                          func(o *Options) { o.Time = 0 },
-		"a probability is 1, not from 0 to less than 1": func(o *Options) { o.Failures.Crash = 1 },
-		"a number is negative":                          func(o *Options) { o.Batch = -1 },
-		"a time is negative":                            func(o *Options) { o.Warmup = -1 },
-		"the rate is -1: want a positive number, or 0":  func(o *Options) { o.Rate = -1 },
+		"devices is 0: at least 1 is needed":                                     func(o *Options) { o.Devices = 0 },
+		"jobs is -1: at least 1 is needed":                                       func(o *Options) { o.Jobs = -1 },
+		"time is not positive":                                                   func(o *Options) { o.Time = 0 },
+		"a probability is 1, not from 0 to less than 1":                          func(o *Options) { o.Failures.Crash = 1 },
+		"a number is negative":                                                   func(o *Options) { o.Batch = -1 },
+		"a time is negative":                                                     func(o *Options) { o.Warmup = -1 },
+		"the rate is -1: want a positive number, or 0":                           func(o *Options) { o.Rate = -1 },
+		"a file has one tracker and one shard: name a database for more (store)": func(o *Options) { o.Trackers = 2 },
+		"the store is neither empty (a file) nor the address of a database":      func(o *Options) { o.Store = "memory" },
+		"shards is 17: at most 16 are possible":                                  func(o *Options) { o.Store, o.Shards = "postgres:///load", 17 },
+		"trackers is 3 and shards 2: each tracker needs one at least":            func(o *Options) { o.Store, o.Trackers, o.Shards = "postgres:///load", 3, 2 },
 	} {
 		o := small(t)
 		change(&o)

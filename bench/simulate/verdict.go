@@ -6,10 +6,9 @@ import (
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// verdict compares the records file with what was acknowledged.
+// verdict compares what is stored with what was acknowledged.
 type verdict struct {
 	// Lost were acknowledged and are not in the store: jobs, candidates, trials.
 	Lost int
@@ -20,7 +19,7 @@ type verdict struct {
 const eventsPerRead = 4096
 
 // compare holds the ledger against the store.
-func (l *ledger) compare(db *bolt.DB) (v verdict, err error) {
+func (l *ledger) compare(db records.Jobs) (v verdict, err error) {
 	for id, acknowledged := range l.jobs {
 		stored, err := readLog(db, id, len(acknowledged.recorded), &v)
 		if errors.Is(err, records.ErrNotFound) {
@@ -39,7 +38,7 @@ func (l *ledger) compare(db *bolt.DB) (v verdict, err error) {
 }
 
 // readLog reads what the store has of a job. Every trial's record is read with its event.
-func readLog(db *bolt.DB, id string, tasks int, v *verdict) (*account, error) {
+func readLog(db records.Jobs, id string, tasks int, v *verdict) (*account, error) {
 	if _, err := db.JobRow(id); err != nil {
 		return nil, err
 	}

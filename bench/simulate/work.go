@@ -28,10 +28,32 @@ func workload(n int) []byte {
 	return fmt.Appendf(nil, "tilth-workload 1\n%0512d\n", n)
 }
 
-// jobSpec is a job of tasks from the pool. A task's name is its number in the job.
-func (o *Options) jobSpec(n int, d *dice) *tilthv1.JobSpec {
+// ownersOfShard is how many owners the jobs of a shard have.
+const ownersOfShard = 8
+
+// owners are as many for each shard. Those of the shards follow each other in turns, so that every shard has as many
+// jobs.
+func owners(shards int) (all []string) {
+	of := make([][]string, shards)
+	for n, missing := 0, shards*ownersOfShard; missing > 0; n++ {
+		owner := fmt.Sprintf("owner-%d", n)
+		if shard := wire.ShardOfOwner(owner, shards); len(of[shard]) < ownersOfShard {
+			of[shard] = append(of[shard], owner)
+			missing--
+		}
+	}
+	for i := range ownersOfShard {
+		for shard := range shards {
+			all = append(all, of[shard][i])
+		}
+	}
+	return all
+}
+
+// jobSpec is an owner's job of tasks from the pool. A task's name is its number in the job.
+func (o *Options) jobSpec(n int, owner string, d *dice) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
-		Name: fmt.Sprintf("simulated-%d", n), Owner: fmt.Sprintf("owner-%d", n%8), Tuner: algorithm, Seed: uint64(n),
+		Name: fmt.Sprintf("simulated-%d", n), Owner: owner, Tuner: algorithm, Seed: uint64(n),
 		Target: &tilthv1.TargetSpec{Fingerprint: fingerprint, Toolchain: toolchain, DeviceClass: deviceClass, Descriptor_: []byte("{}")},
 		Budget: &tilthv1.Budget{Trials: uint32(o.Trials)},
 	}

@@ -22,6 +22,10 @@ connections. Only the work of the agents is simulated: they wait as long as buil
 and measuring would take, fail as often, vanish and come back. At the end the tracker
 is killed, and what it acknowledged is compared with the file.
 
+With --store the records are in a real PostgreSQL database, which must be empty, and
+--trackers processes serve its --shards side by side. Agents find the shards as those
+of a real farm do. Each shard has as many of the jobs, of eight owners of its own.
+
 Tuners propose batches of --batch candidates; a device reports their results together,
 at most once a second, as a runner does. The latency of a lease counts from when both
 the work and the agent are there until the agent has the lease, on disk.`
@@ -29,25 +33,26 @@ the work and the agent are there until the agent has the lease, on disk.`
 func newSimulate(a *app) *cobra.Command {
 	var o simulate.Options
 	var asJSON bool
-	var details, launcher, web string
+	var details, launcher string
 	var log logFlag
 	c := &cobra.Command{
 		Use: "simulate", Short: "Load-test a tracker with simulated agents", Long: simulateLong,
 		Example: `  tilth simulate --devices 10000 --jobs 100 --time 60s
-  tilth simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001`,
+  tilth simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001
+  createdb load && tilth simulate --devices 1000 --jobs 50 --rate 2000 --store postgres:///load --trackers 2 --shards 4`,
 		Args: cobra.NoArgs,
 	}
 	simulateFlags(c, &o)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
-	c.Flags().StringVar(&web, "http", "127.0.0.1:0", "`address` of the tracker's pages")
+	c.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:0", "`address` of the tracker's pages; of several, of the first one's")
 	log.add(c, slog.LevelError)
 	_ = c.MarkFlagRequired("devices") // it exists
 	_ = c.MarkFlagRequired("jobs")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		o.Logger = log.logger(a.stderr)
-		seen, err := a.simulate(ctx, o, web, strings.Fields(launcher))
+		seen, err := a.simulate(ctx, o, strings.Fields(launcher))
 		if err != nil {
 			return err
 		}
@@ -79,21 +84,23 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.IntVar(&o.InFlight, "in-flight", 0, "batches of a job under way at most (default 16 to 64, 1600 over all jobs)")
 	f.DurationVar(&o.BuildTime, "build-time", 500*time.Millisecond, "mean time to build a batch")
 	f.DurationVar(&o.TrialTime, "trial-time", 30*time.Millisecond, "mean time to measure a candidate")
-	f.IntVar(&o.Connections, "connections", 0, "connections that the agents share (default one each)")
+	f.IntVar(&o.Connections, "connections", 0, "connections that the agents share, to each tracker (default one each)")
 	f.Float64Var(&o.Failures.Build, "build-failures", 0.03, "share of candidates that do not compile")
 	f.Float64Var(&o.Failures.Crash, "crashes", 0.02, "share of candidates that crash on the device")
 	f.Float64Var(&o.Failures.Infra, "infra-failures", 0.001, "share of leases that fail through no fault of the candidates")
 	f.Float64Var(&o.Failures.LostAnswers, "lost-answers", 0, "share of calls whose answer never comes")
 	f.DurationVar(&o.Failures.MeanLife, "mean-life", 10*time.Minute, "how long an agent lives until it vanishes or is drained, and comes back; 0 = for ever")
-	f.IntVar(&o.Failures.Kills, "kills", 0, "how often to kill and restart the tracker while measuring")
-	f.IntVar(&o.Records, "records", 0, "records to fill the file with beforehand")
+	f.IntVar(&o.Failures.Kills, "kills", 0, "how often to kill and restart the tracker, or any of several, while measuring")
+	f.StringVar(&o.Store, "store", "", "`address` of an empty PostgreSQL database for the records, as postgres://USER@HOST:PORT/DATABASE (default a file)")
+	f.IntVar(&o.Trackers, "trackers", 0, "`number` of trackers side by side on the database (default 1)")
+	f.IntVar(&o.Shards, "shards", 0, "`number` of the database's shards (default one for each tracker)")
+	f.IntVar(&o.Records, "records", 0, "records to fill the file or the database with beforehand")
 	f.StringVar(&o.Dir, "data", "", "`folder` for the tracker's data, which is kept (default a temporary one)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 
-// simulate runs a simulation with this program as the tracker, which the launcher starts, if any, and which serves its
-// pages at an address.
-func (a *app) simulate(ctx context.Context, o simulate.Options, web string, launcher []string) (*simulate.Details, error) {
+// simulate runs a simulation with this program as the tracker, which the launcher starts, if any.
+func (a *app) simulate(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
 		return nil, usagef("%v", err)
@@ -102,7 +109,7 @@ func (a *app) simulate(ctx context.Context, o simulate.Options, web string, laun
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	o.Tracker = append(launcher, program, simulateTrackerName, "--http", web)
+	o.Tracker = append(launcher, program, simulateTrackerName)
 	if o.Dir == "" {
 		if o.Dir, err = os.MkdirTemp("", "tilth-simulate-"); err != nil {
 			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
@@ -115,16 +122,27 @@ func (a *app) simulate(ctx context.Context, o simulate.Options, web string, laun
 func writeSimulation(w io.Writer, d *simulate.Details) error {
 	table := show.NewTable("WHAT", ">VALUE", "")
 	row := func(what, format string, value any, note string) { table.Row(what, fmt.Sprintf(format, value), note) }
-	row("devices", "%d", d.Devices, fmt.Sprintf("and %d other agents, over %d connections", d.Agents-d.Devices, d.Connections))
+	row("devices", "%d", d.Devices, fmt.Sprintf("and %d other agents, over %d connections to each tracker", d.Agents-d.Devices, d.Connections))
 	row("results/s", "%.0f", d.ResultsPerSecond, fmt.Sprintf("%d in %.1f s, %.1f in a report", d.Results, d.Seconds, d.ResultsPerReport))
 	row("lease p50, ms", "%.2f", d.LeaseP50, "")
 	row("lease p99, ms", "%.2f", d.LeaseP99, fmt.Sprintf("of %d leases", d.Leases))
 	row("result p99, ms", "%.2f", d.ResultP99, "")
 	row("memory", "%s", show.Bytes(d.RSSBytes), fmt.Sprintf("at most; %s of it not the mapped file at the end", show.Bytes(d.RSSAnonymousBytes)))
-	row("fsyncs/s", "%.0f", d.FsyncsPerSecond, "")
+	if d.Database == nil {
+		row("fsyncs/s", "%.0f", d.FsyncsPerSecond, "")
+	}
 	row("tracker's CPU, us a result", "%.1f", d.TrackerCPUMicroseconds, fmt.Sprintf("%.2f processors busy, %.0f calls/s", d.TrackerLoad, d.CallsPerSecond))
 	row("agents' CPU, us a result", "%.1f", d.AgentsCPUMicroseconds, "on the same machine")
-	row("restart, s", "%.2f", d.RestartSeconds, fmt.Sprintf("with a records file of %s", show.Bytes(d.FileBytes)))
+	if d.Database != nil {
+		if d.Database.CPUMicroseconds > 0 {
+			row("database's CPU, us a result", "%.1f", d.Database.CPUMicroseconds, "on the same machine")
+		}
+		row("transactions a result", "%.3f", d.Database.Transactions, "")
+	}
+	for i, t := range d.Trackers {
+		row(fmt.Sprintf("tracker %d, results/s", i+1), "%.0f", t.ResultsPerSecond, fmt.Sprintf("in %s at most", show.Bytes(t.RSSBytes)))
+	}
+	row("restart, s", "%.2f", d.RestartSeconds, fmt.Sprintf("with %s of records", show.Bytes(d.FileBytes)))
 	row("lost", "%d", d.Lost, "")
 	row("duplicated", "%d", d.Duplicated, "")
 	return table.Write(w)
@@ -135,13 +153,9 @@ const simulateTrackerName = "simulate-tracker"
 
 // newSimulateTracker serves a tracker until its standard input ends.
 func newSimulateTracker(a *app) *cobra.Command {
-	var data, listen, web string
 	c := &cobra.Command{Use: simulateTrackerName, Short: "Serve tilth simulate", Hidden: true, Args: cobra.NoArgs}
-	c.Flags().StringVar(&data, "data", "", "folder of records and artifacts")
-	c.Flags().StringVar(&listen, "listen", "", "address to serve gRPC on")
-	c.Flags().StringVar(&web, "http", "127.0.0.1:0", "address to serve pages on")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
-		return simulate.ServeTracker(ctx, data, listen, web, a.stdin, a.stdout)
+		return simulate.ServeTracker(ctx, a.stdin, a.stdout)
 	})
 }

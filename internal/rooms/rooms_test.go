@@ -61,8 +61,8 @@ var rooms = []struct {
 		"builder", "runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
 	}},
 	{"bench", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "artifact", "agent", "tuner", "builder",
-		"runner", "tuning", "tuning/trials", "farm",
+		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "records/registry", "artifact", "agent",
+		"tuner", "builder", "runner", "tuning", "tuning/trials", "farm",
 	}},
 	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "artifact", "agent", "client", "tracker"}},
 	{"cmd/tilth/display", []string{"proto", "internal", "tuning/trials"}},

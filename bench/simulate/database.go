@@ -1,0 +1,93 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// database is the one that the trackers write, as seen beside them.
+type database struct {
+	conn *pgx.Conn
+	// server is the main process of the server; 0 = it is not on this machine, or cannot be looked at.
+	server int
+}
+
+// databaseUsage is what a database did since it began. CPU is that of all of the server's processes, in seconds; 0 =
+// not known.
+type databaseUsage struct {
+	Transactions int64
+	CPU          float64
+}
+
+// openDatabase looks at the database at an address; nil when that is empty. A database that somebody has used is
+// refused: trackers are killed over it.
+func openDatabase(ctx context.Context, address string) (*database, error) {
+	if address == "" {
+		return nil, nil
+	}
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	d := &database{conn: conn}
+	var used bool
+	if err := conn.QueryRow(ctx, "SELECT to_regnamespace('tilth') IS NOT NULL").Scan(&used); err != nil {
+		return nil, d.fail(ctx, "look at the database", err)
+	}
+	if used {
+		d.close(ctx)
+		return nil, fmt.Errorf("the database %s is not empty, a tracker has used it: make a new one (createdb)", conn.Config().Database)
+	}
+	if d.server, err = d.findServer(ctx); err != nil {
+		return nil, d.fail(ctx, "find the processes of the database's server", err)
+	}
+	return d, nil
+}
+
+func (d *database) fail(ctx context.Context, what string, err error) error {
+	d.close(ctx)
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func (d *database) close(ctx context.Context) {
+	if d != nil {
+		_ = d.conn.Close(ctx) // nothing was written
+	}
+}
+
+// findServer is the main process of the server: the parent of the one that answers. One that is reached by a socket or
+// the loopback may still be elsewhere, in a container, where processes have other numbers.
+func (d *database) findServer(ctx context.Context) (pid int, err error) {
+	var answers int
+	var address *netip.Addr // nil = it is a socket
+	err = d.conn.QueryRow(ctx, "SELECT pg_backend_pid(), inet_server_addr()").Scan(&answers, &address)
+	if err != nil || address != nil && !address.IsLoopback() {
+		return 0, err
+	}
+	p, err := readStat(answers)
+	if err != nil || p.name != "postgres" {
+		return 0, nil
+	}
+	if _, err := treeCPU(p.parent); err != nil {
+		return 0, nil
+	}
+	return p.parent, nil
+}
+
+// usage is what the database did so far; zero where there is none.
+func (d *database) usage(ctx context.Context) (u databaseUsage, err error) {
+	if d == nil {
+		return u, nil
+	}
+	const transactions = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+	if err := d.conn.QueryRow(ctx, transactions).Scan(&u.Transactions); err != nil {
+		return u, fmt.Errorf("ask the database for its transactions: %w", err)
+	}
+	if d.server > 0 {
+		u.CPU, err = treeCPU(d.server)
+	}
+	return u, err
+}
