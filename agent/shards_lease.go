@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -162,6 +163,9 @@ const longestAsk = 10 * time.Second
 
 // await waits with all shards until one of them has work, or the request's time is over. Work of a second one is
 // handed back, which is nobody's failure, and takes askTime at most.
+//
+// A shard gives work to whoever waits longest. So the first wait at each ends at random: if all idle agents stood in
+// one order everywhere, shards that have work at the same time would all give it to the same agent.
 func (c *sharded) await(
 	ctx context.Context, req *tilthv1.LeaseWorkRequest, into *tilthv1.LeaseWorkResponse,
 	ask func(context.Context, int, *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error),
@@ -188,8 +192,10 @@ func (c *sharded) await(
 	var all sync.WaitGroup
 	for shard := range c.n {
 		all.Go(func() {
+			longest := rand.N(longestAsk) + 1
 			for left := time.Until(end); left > 0 && waiting.Err() == nil; left = time.Until(end) {
-				wait := min(left, longestAsk)
+				wait := min(left, longest)
+				longest = longestAsk
 				within, cancel := context.WithTimeout(waiting, wait+askTime)
 				r, err := ask(within, shard, &tilthv1.LeaseWorkRequest{Wait: durationpb.New(wait)})
 				cancel()

@@ -39,13 +39,13 @@ func (c *Change) TakeBack(lost Lost) {
 	}
 }
 
-// heartbeatEach is the least time between two heartbeats of all agents together, in the mean.
+// heartbeatEach is the least time between two heartbeats of all agents to all shards together, in the mean.
 const heartbeatEach = time.Millisecond
 
-// heartbeatInterval is how often agents are asked to report: the more there are the less often, but always several
-// times before they are taken for gone.
+// heartbeatInterval is how often agents are asked to report: the more there are, and the more shards each of them
+// reports to, the less often, but always several times before they are taken for gone.
 func (m *Machine) heartbeatInterval() time.Duration {
-	crowded := min(time.Duration(len(m.sessions))*heartbeatEach, m.cfg.LeaseTimeout/3)
+	crowded := min(time.Duration(len(m.sessions)*max(m.cfg.Shards, 1))*heartbeatEach, m.cfg.LeaseTimeout/3)
 	return max(m.cfg.HeartbeatInterval, crowded)
 }
 

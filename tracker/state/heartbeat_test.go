@@ -6,16 +6,22 @@ import (
 	"time"
 )
 
-// The tracker hears a thousand heartbeats a second at most, and three from each agent before it takes that for gone,
-// whichever comes first.
+// The trackers of all shards hear a thousand heartbeats a second at most, and each hears three from an agent before it
+// takes that for gone, whichever comes first.
 func TestManyAgentsAreAskedForFewerHeartbeats(t *testing.T) {
-	for agents, want := range map[int]time.Duration{0: 5 * time.Second, 5000: 5 * time.Second, 7000: 7 * time.Second, 50000: 10 * time.Second} {
-		m := New(Config{HeartbeatInterval: 5 * time.Second, LeaseTimeout: 30 * time.Second})
-		for i := range agents {
+	for _, c := range []struct {
+		agents, shards int
+		want           time.Duration
+	}{
+		{0, 0, 5 * time.Second}, {5000, 0, 5 * time.Second}, {7000, 1, 7 * time.Second}, {50000, 0, 10 * time.Second},
+		{1000, 4, 5 * time.Second}, {2000, 4, 8 * time.Second}, {50000, 16, 10 * time.Second},
+	} {
+		m := New(Config{HeartbeatInterval: 5 * time.Second, LeaseTimeout: 30 * time.Second, Shards: c.shards})
+		for i := range c.agents {
 			m.sessions[strconv.Itoa(i)] = nil
 		}
-		if got := m.heartbeatInterval(); got != want {
-			t.Errorf("%d agents are asked every %v, not %v", agents, got, want)
+		if got := m.heartbeatInterval(); got != c.want {
+			t.Errorf("%d agents of %d shards are asked every %v, not %v", c.agents, c.shards, got, c.want)
 		}
 	}
 }
