@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/records/bolt"
 )
+
+// mostJobs is more than any round has.
+const mostJobs = 1000
 
 // Verdict is what became of the promises in a round.
 type Verdict struct {
@@ -27,30 +30,30 @@ type Verdict struct {
 	Undecided int
 }
 
-// checker holds the records file against the journals.
+// checker holds what is stored against the journals.
 type checker struct {
 	Verdict
-	db        *bolt.DB
-	artifacts string
-	calls     []*call
-	leases    map[string]leased
-	jobs      map[string]*storedJob
-	measured  map[string]map[string]bool // candidates reported so far, by lease
-	prunes    bool                       // records may have been pruned, and with them the measurements in logs
-	open      bool                       // jobs need not have ended, and more may be stored than the client saw
-	gap       *gap                       // whose work is lost; nil = none
-	rotted    map[string]bool            // digests of artifacts that were damaged
+	keeping
+	db       records.Store
+	calls    []*call
+	leases   map[string]leased
+	jobs     map[string]*storedJob
+	measured map[string]map[string]bool // candidates reported so far, by lease
+	prunes   bool                       // records may have been pruned, and with them the measurements in logs
+	amid     bool                       // jobs need not have ended, and more may be stored than the client saw
+	gap      *gap                       // whose work is lost; nil = none
+	rotted   map[string]bool            // digests of artifacts that were damaged
 }
 
 func (c *checker) violation(format string, args ...any) {
 	c.Violations = append(c.Violations, fmt.Sprintf(format, args...))
 }
 
-// check judges a round by the tracker's data, the journals and the events that the client saw of each job.
-func check(data, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
-	c := &checker{}
+// check judges a round by what is kept, the journals and the events that the client saw of each job.
+func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
+	c := &checker{keeping: k}
 	defer c.close()
-	if err := c.read(data, journals, watched); err != nil {
+	if err := c.read(journals, watched); err != nil {
 		return v, err
 	}
 	c.checkArtifacts()
@@ -67,9 +70,9 @@ func checkCut(data, journals string) (v Verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	c := &checker{open: true}
+	c := &checker{keeping: keeping{data: data}, amid: true}
 	defer c.close()
-	err = c.read(data, journals, watched)
+	err = c.read(journals, watched)
 	return c.Verdict, err
 }
 
@@ -80,8 +83,8 @@ func (c *checker) close() {
 }
 
 // read holds what is stored against what was acknowledged and seen.
-func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobEvent) (err error) {
-	c.artifacts, c.jobs, c.measured = filepath.Join(data, artifactsName), map[string]*storedJob{}, map[string]map[string]bool{}
+func (c *checker) read(journals string, watched map[string][]*tilthv1.JobEvent) (err error) {
+	c.jobs, c.measured = map[string]*storedJob{}, map[string]map[string]bool{}
 	if c.calls, err = readCalls(journals); err != nil {
 		return err
 	}
@@ -93,14 +96,13 @@ func (c *checker) read(data, journals string, watched map[string][]*tilthv1.JobE
 	}
 	c.leases = leases(c.calls)
 	c.Leases = len(c.leases)
-	path := filepath.Join(data, recordsName)
-	if err := consistent(path); err != nil {
+	if err := c.consistent(); err != nil {
 		c.violation("records file: %v", err)
 	}
-	if c.db, err = bolt.OpenReadOnly(path, bolt.Options{}); err != nil {
+	if c.db, err = c.keeping.open(); err != nil {
 		return err
 	}
-	stored, _, err := c.db.Jobs(records.JobQuery{Most: jobsPerRound + 1, MostBytes: 1 << 30})
+	stored, _, err := c.db.Jobs(records.JobQuery{Most: mostJobs, MostBytes: 1 << 30})
 	if err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func (c *checker) checkBuild(call *call, r *tilthv1.ReportBuildRequest) error {
 		if c.artifactLost(call, a.GetDigest()) {
 			continue
 		}
-		content, err := os.ReadFile(filepath.Join(c.artifacts, a.GetDigest()[:2], a.GetDigest()))
+		content, err := os.ReadFile(filepath.Join(c.artifacts(wire.ShardOf(b.id)), a.GetDigest()[:2], a.GetDigest()))
 		if err != nil {
 			c.violation("%v: artifact was acknowledged: %v", call, err)
 		} else if records.Digest(content) != a.GetDigest() {
@@ -225,7 +227,7 @@ func (c *checker) artifactLost(call *call, digest string) bool {
 // checkArtifacts checks that all that is stored has the bytes that its name says, but for what rotted and nobody has
 // read since.
 func (c *checker) checkArtifacts() {
-	for _, path := range storedArtifacts(c.artifacts) {
+	for _, path := range c.allArtifacts() {
 		digest := filepath.Base(path)
 		content, err := os.ReadFile(path)
 		if err == nil && !c.rotted[digest] && records.Digest(content) != digest {

@@ -43,7 +43,7 @@ func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
 	} {
 		journals := t.TempDir()
 		tamper(t, filepath.Join(dir, journalsName), journals, c.method, c.change)
-		v, err := check(data, journals, jobs)
+		v, err := check(keeping{data: data}, journals, jobs)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

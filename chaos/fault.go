@@ -12,8 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fault is something that befalls the farm for a while.
-type fault struct {
+// fault is one of a round's.
+type fault = faultOf[*round]
+
+// faultOf is something that befalls a farm for a while.
+type faultOf[R any] struct {
 	// Kind is its name, by which faults are counted.
 	Kind string
 	// On is whom it befalls.
@@ -23,10 +26,10 @@ type fault struct {
 	// What is its size, as the kind has one.
 	What string
 
-	begin, end func(*round)
+	begin, end func(R)
 }
 
-func (f *fault) String() string {
+func (f *faultOf[R]) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%v %s %s for %v %s", f.At.Round(time.Millisecond), f.Kind, f.On, f.For.Round(time.Millisecond), f.What))
 }
 
@@ -51,6 +54,8 @@ const (
 	realFaultsWithin = 9 * time.Second
 )
 
+func (d *draw) source() *draw { return d }
+
 func (d *draw) span(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.Int64N(int64(high-low)))
 }
@@ -73,10 +78,11 @@ func nameOf(process int) string {
 	return kinds[process].name
 }
 
-// faults draws a round's, in the order in which they begin.
-func (d *draw) faults() (out []*fault) {
+// drawFaults draws a round's, of some kinds, 4 to 11 in every three seconds.
+func drawFaults[D interface{ source() *draw }, R any](from D, kinds []func(D) *faultOf[R]) (out []*faultOf[R]) {
+	d := from.source()
 	for range (4 + d.IntN(8)) * int(d.within/faultsWithin) {
-		f := faultKinds[d.IntN(len(faultKinds))](d)
+		f := kinds[d.IntN(len(kinds))](from)
 		f.At = d.span(0, d.within)
 		if f.For == 0 {
 			f.For = d.span(50*time.Millisecond, 1500*time.Millisecond)

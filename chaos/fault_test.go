@@ -16,7 +16,7 @@ func TestClocksShiftWhileATrackerStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := &farm{dir: dir}
-	r := &round{farm: f, counts: map[string]int{}}
+	r := &round{farm: f, incidents: incidents{counts: map[string]int{}}}
 	f.tracker = &process{
 		name: "tracker", log: filepath.Join(dir, "tracker.log"), lives: f.life, died: r.died,
 		command: func(int) []string { return []string{"true"} },

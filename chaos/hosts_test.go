@@ -208,7 +208,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 
 func (n *network) judge(data, journals string, watched map[string][]*tilthv1.JobEvent) {
 	n.Helper()
-	v, err := check(data, journals, watched)
+	v, err := check(keeping{data: data}, journals, watched)
 	if err != nil {
 		n.Fatal(err)
 	}

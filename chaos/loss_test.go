@@ -42,7 +42,7 @@ func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
 		if err := c.change(); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		v, err := check(data, journals, map[string][]*tilthv1.JobEvent{})
+		v, err := check(keeping{data: data}, journals, map[string][]*tilthv1.JobEvent{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -111,7 +112,9 @@ func (c *checker) checkSessions() {
 	for _, call := range c.calls {
 		if r, is := call.answer.(*tilthv1.JoinResponse); is {
 			s := session{call.agent, call.end}
-			sessions[r.GetSession()] = s
+			for own := range strings.SplitSeq(r.GetSession(), ".") { // one with each shard
+				sessions[own] = s
+			}
 			last[call.agent] = append(last[call.agent], s)
 		}
 	}

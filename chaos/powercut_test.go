@@ -160,7 +160,7 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 	if err := errors.Join(err, again.stop()); err != nil {
 		f.Fatal(err)
 	}
-	v, err := check(again.data(), again.journals(), watched)
+	v, err := check(keeping{data: again.data()}, again.journals(), watched)
 	if err != nil {
 		f.Fatal(err)
 	}

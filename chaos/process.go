@@ -202,6 +202,9 @@ type farm struct {
 	secrets string
 }
 
+// trackerName is the tracker's, and how those of several trackers begin.
+const trackerName = "tracker"
+
 // kinds are the farm's agents.
 var kinds = []struct{ kind, name string }{
 	{"tuner", "tuner-1"}, {"tuner", "tuner-2"}, {"builder", "builder-1"}, {"builder", "builder-2"},
@@ -283,7 +286,7 @@ func (f *farm) begin(binary string, died func(string)) error {
 		}
 	}
 	f.tracker = &process{
-		name: "tracker", announces: true, log: filepath.Join(f.dir, "tracker.log"), lives: f.life, died: died,
+		name: trackerName, announces: true, log: filepath.Join(f.dir, "tracker.log"), lives: f.life, died: died,
 		command: func(int) []string {
 			return []string{binary, "-kind", "tracker", "-tracker", "unix:" + f.socket(), "-dir", f.data(), "-secrets", f.secrets}
 		},
@@ -367,7 +370,7 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 		}
 		return arming{points: fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))}
 	}
-	whims := d.whims()
+	whims := d.whims(jobsPerRound)
 	if err := f.start(arm()); err != nil {
 		return err
 	}

@@ -66,10 +66,10 @@ type round struct {
 	farm    *farm
 	ownDisk bool
 
-	mu     sync.Mutex
-	armed  arming // of the tracker's next life
-	counts map[string]int
-	deaths []string
+	incidents
+
+	mu    sync.Mutex
+	armed arming // of the tracker's next life
 	// Of the tracker's clocks against the machine's, and how fast the second goes.
 	wallShift, evenlyShift time.Duration
 	pace                   float64
@@ -78,7 +78,7 @@ type round struct {
 // Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not
 // end, which breaks a promise too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
-	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, counts: map[string]int{}, pace: 1}
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, incidents: incidents{counts: map[string]int{}}, pace: 1}
 	if o.Tilth != "" {
 		r.draw.within = realFaultsWithin
 		r.farm, err = newRealFarm(o.Dir, o.Binary, o.Tilth, r.died)
@@ -95,8 +95,8 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	var faults []*fault
 	whims := make([]whim, jobsPerRound)
 	if !o.calm {
-		faults = r.draw.faults()
-		whims = r.draw.whims()
+		faults = drawFaults(r.draw, faultKinds)
+		whims = r.draw.whims(jobsPerRound)
 	}
 	result := &Result{Counts: r.counts}
 	if !o.calm {
@@ -108,15 +108,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	if r.lost != nil {
 		result.Faults = append(result.Faults, r.lost.String())
 	}
-	for _, f := range faults {
-		result.Faults = append(result.Faults, f.String())
-	}
-	for n, w := range whims {
-		if w.method != "" {
-			result.Faults = append(result.Faults, fmt.Sprintf("%v job %d: %s for %v", w.at.Round(time.Millisecond), n, w.method, w.lasts.Round(time.Millisecond)))
-			r.happened("client: " + w.method)
-		}
-	}
+	result.Faults = append(result.Faults, tell(&r.incidents, faults, whims)...)
 	if err := os.WriteFile(filepath.Join(o.Dir, "faults"), []byte(strings.Join(result.Faults, "\n")+"\n"), 0o644); err != nil {
 		return nil, err
 	}
@@ -127,33 +119,10 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	if err := r.farm.stop(); err != nil {
 		return result, err
 	}
-	result.Verdict, err = check(r.farm.data(), r.farm.journals(), watched)
+	result.Verdict, err = check(keeping{data: r.farm.data()}, r.farm.journals(), watched)
 	err = errors.Join(err, r.countFired())
-	result.Violations = append(result.Violations, r.crashes()...)
+	result.Violations = append(result.Violations, r.crashes(r.farm.processes())...)
 	return result, err
-}
-
-// crashes are ends that no fault explains: of an agent by itself, and of the tracker but by its own word.
-func (r *round) crashes() (out []string) {
-	for _, p := range r.farm.processes() {
-		text, err := os.ReadFile(p.log)
-		if err != nil {
-			continue // it never wrote
-		}
-		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE") {
-				out = append(out, p.name+": "+strings.TrimSpace(line))
-			}
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, how := range r.deaths {
-		if !strings.HasPrefix(how, r.farm.tracker.name) {
-			out = append(out, how)
-		}
-	}
-	return out
 }
 
 // live lets the farm do its jobs while faults befall it, and returns the jobs' events as a client saw them.
@@ -171,7 +140,7 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 	defer stopKeeping()
 	var befalling sync.WaitGroup
 	for _, f := range faults {
-		befalling.Go(func() { r.befall(ctx, f) })
+		befalling.Go(func() { befall(ctx, r, f) })
 	}
 	watched, err := r.follow(ctx, whims)
 	befalling.Wait()
@@ -204,19 +173,8 @@ func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// befall has one fault happen. It ends even when ctx does.
-func (r *round) befall(ctx context.Context, f *fault) {
-	if retry.Sleep(ctx, f.At) != nil {
-		return
-	}
-	r.happened(f.Kind)
-	f.begin(r)
-	_ = retry.Sleep(ctx, f.For)
-	f.end(r)
-}
-
 // follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It
-// returns their events, which it also writes down as they come. On each job it has the client's whim.
+// returns their events, which it also writes down as they come. There is a job for each whim, which it has on it.
 func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
 	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
 	if err != nil {
@@ -226,9 +184,12 @@ func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life in
 	w := &witness{conn, j}
 	var mu sync.Mutex
 	var following sync.WaitGroup
-	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, jobsPerRound)
-	for n := range jobsPerRound {
+	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, len(whims))
+	for n := range whims {
 		following.Go(func() {
+			if errs[n] = retry.Sleep(ctx, whims[n].from); errs[n] != nil {
+				return
+			}
 			id, err := submit(ctx, w, n, spec(n))
 			if err != nil {
 				errs[n] = fmt.Errorf("submit job %d: %w", n, err)
@@ -362,20 +323,6 @@ func (r *round) takeArmed() arming {
 		armed, r.lives = arming{points: r.lives[0]}, r.lives[1:]
 	}
 	return armed
-}
-
-// happened counts a fault.
-func (r *round) happened(kind string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.counts[kind]++
-}
-
-// died notes an end that nobody asked for.
-func (r *round) died(how string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deaths = append(r.deaths, how)
 }
 
 // countFired counts the failpoints that fired, the syncs that failed, and the artifacts that the tracker found

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	serving "github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )
@@ -39,6 +41,24 @@ const (
 	artifactsName = "artifacts"
 	clockName     = "clock"
 )
+
+// RunShards is a tracker's life that shares a database with others, until ctx ends: each of them has some of its
+// shards. The artifacts of all are in dir; clock names the file of this one's clocks, see RunTracker.
+func RunShards(ctx context.Context, dir, listen, store string, shards int, clock string, ready io.Writer, log *slog.Logger) error {
+	c := &shiftedClock{path: filepath.Join(dir, clock), began: time.Now()}
+	if err := c.read(); err != nil {
+		return err
+	}
+	defer c.follow(log)()
+	return serving.RunTracker(ctx, serving.TrackerConfig{
+		Store: store, Shards: shards, ArtifactsDir: filepath.Join(dir, artifactsName), Listen: listen, Logger: log, Now: c.onWall, Clock: c.even,
+		Patience: serving.Patience{
+			HeartbeatInterval: heartbeatInterval, LeaseTimeout: leaseTimeout, Grace: grace, OutageWait: outageWait,
+			FirstRetry: firstRetry, MaxRetry: maxRetry, FirstRest: firstRest, MaxRest: maxRest,
+		},
+		Ready: func(net.Addr, net.Addr) { fmt.Fprintln(ready, "ready") },
+	})
+}
 
 // RunTracker is a tracker's life over the data in dir, until ctx ends or its disk fails. It writes a line to ready
 // when it serves. Its clocks are the machine's, shifted by the times that the file "clock" in dir holds: the wall's

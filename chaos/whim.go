@@ -11,14 +11,15 @@ import (
 
 // whim is what a client does to a job of its own while it runs. The zero value is nothing.
 type whim struct {
-	method string // cancel, or pause, after which it resumes
+	from   time.Duration // when it hands the job in
+	method string        // cancel, or pause, after which it resumes
 	at     time.Duration
 	lasts  time.Duration // of a pause
 }
 
-// whims draws one for each job: most have none, and some are paused or cancelled.
-func (d *draw) whims() (out []whim) {
-	for range jobsPerRound {
+// whims draws one for each of some jobs: most have none, and some are paused or cancelled.
+func (d *draw) whims(jobs int) (out []whim) {
+	for range jobs {
 		w := whim{at: d.span(0, d.within), lasts: d.span(50*time.Millisecond, time.Second)}
 		switch d.IntN(6) {
 		case 0:

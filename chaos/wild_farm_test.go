@@ -131,7 +131,7 @@ func checkStore(t *rapid.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &checker{db: db, jobs: map[string]*storedJob{}, open: true, prunes: true}
+	c := &checker{db: db, jobs: map[string]*storedJob{}, amid: true, prunes: true}
 	for _, j := range jobs {
 		if err := c.readJob(j.GetId()); err != nil {
 			t.Fatal(err)

@@ -59,12 +59,15 @@ type TrackerConfig struct {
 	Ready func(rpc, web net.Addr)
 	// Failing hears that the records cannot be written, with which RunTracker ends; nil = it is logged.
 	Failing func(error)
+	// Now is the wall's clock, and Clock what deadlines are judged by; nil = the machine's.
+	Now, Clock func() time.Time
 }
 
 // Patience is how long a tracker waits, and how often it tries; see tracker.Config.
 type Patience struct {
-	LeaseTimeout, Grace, OutageWait, SearchTurn time.Duration
-	MaxAttempts                                 uint32
+	HeartbeatInterval, LeaseTimeout, Grace, OutageWait, SearchTurn time.Duration
+	MaxAttempts                                                    uint32
+	FirstRetry, MaxRetry, FirstRest, MaxRest                       time.Duration
 }
 
 // RunTracker is the life of a tracker, until ctx ends or its disk fails. While another one has its database it stands
@@ -110,10 +113,12 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 
 // tracker is what a tracker is to go by, but for what it is opened with.
 func (cfg *TrackerConfig) tracker() tracker.Config {
+	p := cfg.Patience
 	return tracker.Config{
-		ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger,
-		Shares: cfg.Shares, Keep: cfg.Keep, LeaseTimeout: cfg.Patience.LeaseTimeout, Grace: cfg.Patience.Grace,
-		OutageWait: cfg.Patience.OutageWait, MaxAttempts: cfg.Patience.MaxAttempts, SearchTurn: cfg.Patience.SearchTurn,
+		ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Now: cfg.Now, Clock: cfg.Clock,
+		Shares: cfg.Shares, Keep: cfg.Keep, HeartbeatInterval: p.HeartbeatInterval, LeaseTimeout: p.LeaseTimeout, Grace: p.Grace,
+		OutageWait: p.OutageWait, MaxAttempts: p.MaxAttempts, SearchTurn: p.SearchTurn,
+		FirstRetry: p.FirstRetry, MaxRetry: p.MaxRetry, FirstRest: p.FirstRest, MaxRest: p.MaxRest,
 		Drift: cfg.Drift, Artifacts: cfg.Artifacts, Backups: cfg.Backups, Failing: cfg.Failing,
 	}
 }

@@ -20,6 +20,8 @@ func main() {
 	life := flag.Int("life", 0, "an agent's life, over all agents")
 	addr := flag.String("tracker", "", "where the tracker listens, or an agent finds it")
 	dir := flag.String("dir", "", "folder of the tracker's data, of an agent's journal, or of a farm")
+	store := flag.String("store", "", "address of a database that the tracker shares with others; empty = it has a file")
+	shards := flag.Int("shards", 1, "how many shards the database has")
 	secrets := flag.String("secrets", "", "folder of the tracker's certificate and tokens; empty = it is open")
 	seed := flag.Uint64("seed", 1, "draws what befalls a farm")
 	skew := flag.Duration("skew", 0, "how far an agent's wall clock is ahead of the machine's")
@@ -28,7 +30,12 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	err := run(ctx, *kind, *name, *life, *addr, *dir, *secrets, *seed, *points, *skew, log)
+	var err error
+	if *store != "" {
+		err = chaos.RunShards(ctx, *dir, *addr, *store, *shards, *name+".clock", os.Stdout, log)
+	} else {
+		err = run(ctx, *kind, *name, *life, *addr, *dir, *secrets, *seed, *points, *skew, log)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", *kind, err)
 		cancel()

@@ -64,7 +64,7 @@ var rooms = []struct {
 		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "records/registry", "artifact", "agent",
 		"tuner", "builder", "runner", "tuning", "tuning/trials", "farm",
 	}},
-	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "artifact", "agent", "client", "tracker"}},
+	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "records/postgres", "artifact", "agent", "client", "tracker", "farm"}},
 	{"cmd/tilth/display", []string{"proto", "internal", "tuning/trials"}},
 	{"cmd", nil}, // everything
 }

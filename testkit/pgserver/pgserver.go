@@ -30,7 +30,8 @@ const (
 // Server is a server that runs, unless it was killed.
 type Server struct {
 	folder, programs string
-	addresses        string       // of the network; empty = it has a socket only
+	addresses        string // of the network; empty = it has a socket only
+	place            Place
 	output           bytes.Buffer // belongs to the process until ended is closed
 	process          *os.Process
 	ended            chan struct{}
@@ -40,19 +41,22 @@ type Server struct {
 func New() (*Server, error) { return NewIn(os.TempDir()) }
 
 // NewIn is New for a server whose files are in a folder of its own below another one, such as a small file system.
-func NewIn(parent string) (*Server, error) { return made(parent, (*Server).initialise) }
+func NewIn(parent string) (*Server, error) { return NewAt(Place{Folder: parent}) }
+
+// NewAt is New for a server at a place.
+func NewAt(place Place) (*Server, error) { return made(place, (*Server).initialise) }
 
 // made is a server whose files init makes; it is started.
-func made(parent string, init func(*Server) error) (*Server, error) {
+func made(place Place, init func(*Server) error) (*Server, error) {
 	programs, err := find()
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp(parent, "pg") // short: a socket's path has room for a hundred bytes
+	folder, err := os.MkdirTemp(place.Folder, "pg") // short: a socket's path has room for a hundred bytes
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{folder: folder, programs: programs}
+	s := &Server{folder: folder, programs: programs, addresses: place.Address, place: place}
 	if os.Getuid() == 0 {
 		err = os.Chown(folder, nobody, nobody)
 	}
@@ -105,7 +109,20 @@ func (s *Server) initialise() error {
 	if err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
 	}
-	return nil
+	return errors.Join(s.addLines("pg_hba.conf", s.place.admitted()...), s.addLines("postgresql.conf", s.place.Settings...))
+}
+
+// addLines adds lines to a file of the server's.
+func (s *Server) addLines(name string, lines ...string) error {
+	f, err := os.OpenFile(filepath.Join(s.data(), name), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		_, failed := f.WriteString(line + "\n")
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Start starts a server that was killed, and waits until it answers.
@@ -138,8 +155,14 @@ func (s *Server) launch() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		defer close(s.ended)
+		if err := s.place.enter(); err != nil {
+			started <- err
+			return // and the thread ends, wherever it is
+		}
+		if s.place.Network == "" {
+			defer runtime.UnlockOSThread()
+		}
 		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses="+s.addresses, "-c", "fsync=on", "-c", "shared_buffers=32MB")
 		cmd.Stdout, cmd.Stderr = &s.output, &s.output
 		err := cmd.Start()

@@ -17,12 +17,18 @@ import (
 
 // Standby makes and starts a server that follows another one, which it reaches by a folder with a socket of that
 // one's name. It takes no writes until it is promoted.
-func Standby(primary string) (*Server, error) {
-	return made(os.TempDir(), func(s *Server) error {
+func Standby(primary string) (*Server, error) { return StandbyAt(Place{}, primary, primary) }
+
+// StandbyAt is Standby for a server at a place, from where it reaches the other one at a host, or by a folder.
+func StandbyAt(place Place, primary, host string) (*Server, error) {
+	return made(place, func(s *Server) error {
 		conninfo := fmt.Sprintf("host=%s user=%s application_name=standby", primary, User)
 		out, err := s.command("pg_basebackup", "-d", conninfo, "-D", s.data(), "-R", "-X", "stream", "--checkpoint=fast", "--no-sync").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("pg_basebackup: %w: %s", err, strings.TrimSpace(string(out)))
+		}
+		if host != primary { // the last line counts
+			return s.addLines("postgresql.auto.conf", fmt.Sprintf("primary_conninfo = 'host=%s user=%s application_name=standby'", host, User))
 		}
 		return nil
 	})
@@ -109,12 +115,8 @@ func (s *Server) Serve(addresses string, certificate, key []byte) error {
 			return err
 		}
 	}
-	hba, err := os.OpenFile(filepath.Join(s.data(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = hba.WriteString("hostssl all all 127.0.0.0/8 trust\n")
-	if err := errors.Join(err, hba.Close(), s.Do(context.Background(), "ALTER SYSTEM SET ssl = on")); err != nil {
+	err := s.addLines("pg_hba.conf", "hostssl all all 127.0.0.0/8 trust")
+	if err := errors.Join(err, s.Do(context.Background(), "ALTER SYSTEM SET ssl = on")); err != nil {
 		return err
 	}
 	s.addresses = addresses

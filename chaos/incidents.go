@@ -1,0 +1,81 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+)
+
+// incidents are what befell a farm. The methods may be called from many goroutines.
+type incidents struct {
+	mu     sync.Mutex
+	counts map[string]int // of faults, by kind
+	deaths []string       // ends that nobody asked for
+}
+
+// happened counts a fault.
+func (i *incidents) happened(kind string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.counts[kind]++
+}
+
+// died notes an end that nobody asked for.
+func (i *incidents) died(how string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.deaths = append(i.deaths, how)
+}
+
+// crashes are ends of processes that no fault explains: of an agent by itself, and of a tracker but by its own word.
+func (i *incidents) crashes(processes []*process) (out []string) {
+	for _, p := range processes {
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			continue // it never wrote
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+				out = append(out, p.name+": "+strings.TrimSpace(line))
+			}
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, how := range i.deaths {
+		if !strings.HasPrefix(how, trackerName) {
+			out = append(out, how)
+		}
+	}
+	return out
+}
+
+// befall has one fault happen to a round. It ends even when ctx does.
+func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *faultOf[R]) {
+	if retry.Sleep(ctx, f.At) != nil {
+		return
+	}
+	r.happened(f.Kind)
+	f.begin(r)
+	_ = retry.Sleep(ctx, f.For)
+	f.end(r)
+}
+
+// tell says in words what befalls a farm: the faults, and the client's whims, which are counted.
+func tell[R any](i *incidents, faults []*faultOf[R], whims []whim) (told []string) {
+	for _, f := range faults {
+		told = append(told, f.String())
+	}
+	for n, w := range whims {
+		if w.method != "" {
+			told = append(told, fmt.Sprintf("%v job %d: %s for %v", w.at.Round(time.Millisecond), n, w.method, w.lasts.Round(time.Millisecond)))
+			i.happened("client: " + w.method)
+		}
+	}
+	return told
+}
