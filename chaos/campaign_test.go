@@ -52,6 +52,7 @@ var program = struct {
 	"github.com/tilth-dev/tilth/chaos/process",
 	[]string{
 		"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/artifact",
+		"github.com/tilth-dev/tilth/records/postgres",
 	},
 }
 
@@ -68,7 +69,7 @@ func buildProgram(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range boundaries {
+		for _, name := range slices.Concat(boundaries, shardBoundaries) {
 			if !slices.Contains(names, name) {
 				t.Errorf("failpoint %s is nowhere: there are %v", name, names)
 			}
@@ -95,8 +96,10 @@ type campaign struct {
 	*testing.T
 	dir   string // of its rounds' folders
 	name  string // their names begin with it
-	total *Result
 	began time.Time
+
+	mu    sync.Mutex
+	total *Result
 	done  int
 }
 
@@ -118,31 +121,43 @@ func newCampaign(t *testing.T, name string) *campaign {
 // run runs a round in a folder of its own, which is kept if it fails.
 func (c *campaign) run(o Round) {
 	c.Helper()
-	o.Dir = filepath.Join(c.dir, fmt.Sprintf("%s-%d", c.name, o.Seed))
-	if err := os.RemoveAll(o.Dir); err != nil {
-		c.Fatal(err)
+	c.runIn(c.T, o.Seed, func(dir string) (*Result, error) {
+		o.Dir = dir
+		return o.Run(c.Context())
+	})
+}
+
+// runIn is run for a round of a kind of its own, which may run beside others.
+func (c *campaign) runIn(t *testing.T, seed uint64, round func(dir string) (*Result, error)) {
+	t.Helper()
+	dir := filepath.Join(c.dir, fmt.Sprintf("%s-%d", c.name, seed))
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
 	}
-	result, err := o.Run(c.Context())
+	result, err := round(dir)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.done++
-	if result != nil {
-		c.total.add(result)
+	if result == nil {
+		result = &Result{}
 	}
+	c.total.add(result)
 	if err != nil || len(result.Violations) > 0 {
-		c.Errorf("seed %d, kept in %s: %v\n%s\nfaults:\n%s", o.Seed, o.Dir, err, strings.Join(first(result.Violations, 10), "\n"), strings.Join(result.Faults, "\n"))
+		t.Errorf("seed %d, kept in %s: %v\n%s\nfaults:\n%s", seed, dir, err, strings.Join(first(result.Violations, 10), "\n"), strings.Join(result.Faults, "\n"))
 		return
 	}
-	c.Logf("seed %d: %d trials, %d measured, %d dead letters, %d jobs cancelled, %d failed", o.Seed, result.Trials, result.Executions, result.DeadLetters, result.Cancelled, result.Failed)
-	if err := os.RemoveAll(o.Dir); err != nil {
-		c.Error(err)
+	t.Logf("seed %d: %d trials, %d measured, %d dead letters, %d jobs cancelled, %d failed", seed, result.Trials, result.Executions, result.DeadLetters, result.Cancelled, result.Failed)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
 	}
 }
 
 func (c *campaign) tell() {
 	c.Helper()
 	r := c.total
-	c.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d histories undecided",
+	c.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d requests about jobs, %d histories undecided",
 		c.done, time.Since(c.began).Round(time.Second), r.Jobs, r.Candidates, r.Builds, r.Measurements, r.Leases,
-		r.Trials, r.Executions, r.DeadLetters, r.Cancelled, r.Failed, r.Undecided)
+		r.Trials, r.Executions, r.DeadLetters, r.Cancelled, r.Failed, r.Requests, r.Undecided)
 	for _, kind := range slices.Sorted(maps.Keys(r.Counts)) {
 		c.Logf("%6d %s", r.Counts[kind], kind)
 	}
@@ -218,6 +233,7 @@ func (r *Result) add(other *Result) {
 	r.Cancelled += other.Cancelled
 	r.Failed += other.Failed
 	r.Undecided += other.Undecided
+	r.Requests += other.Requests
 	for kind, times := range other.Counts {
 		r.Counts[kind] += times
 	}

@@ -26,6 +26,8 @@ type Verdict struct {
 	Trials, Executions int
 	// DeadLetters are batches given up; Cancelled and Failed are jobs.
 	DeadLetters, Cancelled, Failed int
+	// Requests are what was asked and told of jobs.
+	Requests int
 	// Undecided are histories for which the checker's time did not suffice.
 	Undecided int
 }
@@ -61,6 +63,7 @@ func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (
 	c.checkSessions()
 	c.checkLives()
 	c.checkHands()
+	c.checkControl()
 	return c.Verdict, nil
 }
 

@@ -99,7 +99,7 @@ func pair(entries []entry) (calls []*call, err error) {
 // refused says whether a call that failed had no effect for sure: the tracker said so.
 func refused(e entry) bool {
 	switch e.Reason {
-	case wire.ReasonStaleLease, wire.ReasonVoidSession, wire.ReasonMissingArtifact:
+	case wire.ReasonStaleLease, wire.ReasonVoidSession, wire.ReasonMissingArtifact, wire.ReasonStandby:
 		return true
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -255,8 +256,8 @@ func drawClockJump(d *draw) *fault {
 	jump := jumps[d.IntN(len(jumps))]
 	return &fault{
 		Kind: "wall clock set", On: "tracker", What: "by " + jump.String(),
-		begin: func(r *round) { r.shiftClocks(jump, 0) },
-		end:   func(r *round) { r.shiftClocks(-jump, 0) },
+		begin: func(r *round) { r.clocks.shift(jump, 0) },
+		end:   func(r *round) { r.clocks.shift(-jump, 0) },
 	}
 }
 
@@ -266,19 +267,24 @@ func drawSuspension(d *draw) *fault {
 	jump := jumps[d.IntN(len(jumps))]
 	return &fault{
 		Kind: "clocks jump forward", On: "tracker", For: time.Millisecond, What: "by " + jump.String(),
-		begin: func(r *round) { r.shiftClocks(jump, jump) }, end: func(*round) {},
+		begin: func(r *round) { r.clocks.shift(jump, jump) }, end: func(*round) {},
 	}
 }
 
 // ballast is the file that fills the disk.
 const ballast = "ballast"
 
-// fillDisk writes until nothing more fits.
+// fillDisk fills the disk of the tracker's data.
 func (r *round) fillDisk() {
 	if !r.ownDisk {
 		return
 	}
-	f, err := os.Create(filepath.Join(r.farm.data(), ballast))
+	fill(filepath.Join(r.farm.data(), ballast))
+}
+
+// fill writes to a file until nothing more fits.
+func fill(path string) {
+	f, err := os.Create(path)
 	if err != nil {
 		return // full already
 	}
@@ -297,39 +303,66 @@ func (r *round) mountDisk() {
 	r.ownDisk = unix.Mount("tmpfs", r.farm.data(), "tmpfs", 0, "size=96m") == nil
 }
 
-// shiftClocks shifts the tracker's clocks further against the machine's.
-func (r *round) shiftClocks(onWall, evenly time.Duration) {
-	r.writeClocks(onWall, evenly)
-	r.farm.tracker.signal(unix.SIGUSR1) // not under the round's lock, which a process takes under its own when it starts
+// clocks are a tracker's against the machine's, which it reads in a file: how far both are ahead, and how fast the
+// second goes.
+type clocks struct {
+	tracker *process
+	path    string
+
+	mu             sync.Mutex
+	onWall, evenly time.Duration
+	pace           float64
 }
 
-func (r *round) writeClocks(onWall, evenly time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.wallShift += onWall
-	r.evenlyShift += evenly
+// shift shifts the clocks further.
+func (c *clocks) shift(onWall, evenly time.Duration) {
+	c.write(onWall, evenly)
+	c.tracker.signal(unix.SIGUSR1) // not under the lock: see TestClocksShiftWhileATrackerStarts
+}
+
+func (c *clocks) write(onWall, evenly time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onWall += onWall
+	c.evenly += evenly
 	// A disk that is full has no room for it.
-	_ = os.WriteFile(filepath.Join(r.farm.data(), clockName), fmt.Appendf(nil, "%v %v %v", r.wallShift, r.evenlyShift, r.pace), 0o644)
+	_ = os.WriteFile(c.path, fmt.Appendf(nil, "%v %v %v", c.onWall, c.evenly, c.pace), 0o644)
+}
+
+// draw draws at what pace a tracker's deadlines come, and says it in words unless it is the agents'.
+func (c *clocks) draw(d *draw) (told string) {
+	paces := []float64{1, 1, 0.6, 1.7}
+	if c.pace = paces[d.IntN(len(paces))]; c.pace == 1 {
+		return ""
+	}
+	c.write(0, 0)
+	return fmt.Sprintf("the time of %s passes %v times as fast as the agents'", c.tracker.name, c.pace)
 }
 
 // setClocks draws what all clocks of the round have against each other from its beginning on: by how much agents'
 // calendars are wrong, and how fast the tracker's deadlines come. It says so in words.
 func (r *round) setClocks() (told []string) {
-	skews := []time.Duration{0, 0, 0, -mostSkew, -90 * time.Second, 90 * time.Second, mostSkew}
-	for i, k := range kinds {
-		if skew := skews[r.draw.IntN(len(skews))]; skew != 0 && r.farm.skews != nil {
+	for i, skew := range r.draw.skews() {
+		if skew != 0 && r.farm.skews != nil {
 			r.farm.skews[i] = skew
-			told = append(told, fmt.Sprintf("the calendar of %s is wrong by %v", k.name, skew))
+			told = append(told, fmt.Sprintf("the calendar of %s is wrong by %v", kinds[i].name, skew))
 			r.happened("agent's calendar wrong")
 		}
 	}
-	paces := []float64{1, 1, 0.6, 1.7}
-	if r.pace = paces[r.draw.IntN(len(paces))]; r.pace != 1 {
-		told = append(told, fmt.Sprintf("the tracker's time passes %v times as fast as the agents'", r.pace))
+	if pace := r.clocks.draw(r.draw); pace != "" {
+		told = append(told, pace)
 		r.happened("tracker's time at another pace")
-		r.writeClocks(0, 0)
 	}
 	return told
+}
+
+// skews draws by how much each agent's calendar is wrong.
+func (d *draw) skews() (out []time.Duration) {
+	all := []time.Duration{0, 0, 0, -mostSkew, -90 * time.Second, 90 * time.Second, mostSkew}
+	for range kinds {
+		out = append(out, all[d.IntN(len(all))])
+	}
+	return out
 }
 
 // mostSkew is by how much an agent's calendar is wrong at most. What the campaign does to the tracker's comes to far

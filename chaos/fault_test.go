@@ -21,6 +21,7 @@ func TestClocksShiftWhileATrackerStarts(t *testing.T) {
 		name: "tracker", log: filepath.Join(dir, "tracker.log"), lives: f.life, died: r.died,
 		command: func(int) []string { return []string{"true"} },
 	}
+	r.clocks = &clocks{tracker: f.tracker, path: filepath.Join(f.data(), clockName), pace: 1}
 	var shifting sync.WaitGroup
 	over := make(chan struct{})
 	shifting.Go(func() {
@@ -29,7 +30,7 @@ func TestClocksShiftWhileATrackerStarts(t *testing.T) {
 			case <-over:
 				return
 			default:
-				r.shiftClocks(time.Second, 0)
+				r.clocks.shift(time.Second, 0)
 			}
 		}
 	})

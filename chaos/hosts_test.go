@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +28,16 @@ type network struct {
 	*testing.T
 	prefix string
 	places map[string]int
+
+	mu   sync.Mutex
+	lost map[way]int // faults by which what is sent a way is lost
 }
+
+// way is one of the two between two hosts.
+type way struct{ from, to string }
+
+// networks counts those that this process made.
+var networks atomic.Int64
 
 const switchName = "switch"
 
@@ -39,7 +50,7 @@ func newNetwork(t *testing.T, names ...string) *network {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Fatal("ip is not installed: run scripts/packages.sh test")
 	}
-	n := &network{T: t, prefix: fmt.Sprintf("tilth-%d-", os.Getpid()), places: map[string]int{}}
+	n := &network{T: t, prefix: fmt.Sprintf("tilth-%d-%d-", os.Getpid(), networks.Add(1)), places: map[string]int{}, lost: map[way]int{}}
 	if out, err := exec.Command("ip", "netns", "add", n.space(switchName)).CombinedOutput(); err != nil {
 		t.Skipf("this kernel gives no network namespaces: %v: %s", err, out)
 	}
@@ -79,6 +90,31 @@ func (n *network) cut(host string) {
 
 func (n *network) heal(host string) {
 	n.ip("-n", n.space(switchName), "link", "set", n.port(host), "up")
+}
+
+// lose has what is sent some ways be lost, and nobody be told; find ends it.
+func (n *network) lose(ways ...way) { n.change(1, ways) }
+
+func (n *network) find(ways ...way) { n.change(-1, ways) }
+
+func (n *network) change(by int, ways []way) {
+	n.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	rules := "add table bridge tilth\nadd chain bridge tilth ways { type filter hook forward priority 0; }\nflush chain bridge tilth ways\n"
+	for _, w := range ways {
+		n.lost[w] += by
+	}
+	for w, times := range n.lost {
+		if times > 0 {
+			rules += fmt.Sprintf("add rule bridge tilth ways iifname %s oifname %s drop\n", n.port(w.from), n.port(w.to))
+		}
+	}
+	cmd := exec.Command("ip", "netns", "exec", n.space(switchName), "nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(rules)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		n.Errorf("nft: %v: %s", err, out)
+	}
 }
 
 // dial connects from a host.
@@ -176,7 +212,7 @@ func (n *network) run(cut []string) (outcomes []string) {
 		n.Fatal(err)
 	}
 	defer proxy.close()
-	ctx, cancel := withPatience(n.Context())
+	ctx, cancel := withPatience(n.Context(), patience)
 	defer cancel()
 	cutting := make(chan struct{})
 	go func() {

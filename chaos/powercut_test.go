@@ -151,7 +151,7 @@ func (f *recordedFarm) goOn(disk *powercut.Disk, loss powercut.Loss, total *Resu
 	}
 	defer again.close()
 	again.lives = 1000 // beyond those that were recorded
-	ctx, cancel := withPatience(f.Context())
+	ctx, cancel := withPatience(f.Context(), patience)
 	defer cancel()
 	if err := again.start(arming{}); err != nil {
 		f.Fatal(err)

@@ -67,18 +67,16 @@ type round struct {
 	ownDisk bool
 
 	incidents
+	clocks *clocks
 
 	mu    sync.Mutex
 	armed arming // of the tracker's next life
-	// Of the tracker's clocks against the machine's, and how fast the second goes.
-	wallShift, evenlyShift time.Duration
-	pace                   float64
 }
 
 // Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not
 // end, which breaks a promise too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
-	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, incidents: incidents{counts: map[string]int{}}, pace: 1}
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, incidents: incidents{counts: map[string]int{}}}
 	if o.Tilth != "" {
 		r.draw.within = realFaultsWithin
 		r.farm, err = newRealFarm(o.Dir, o.Binary, o.Tilth, r.died)
@@ -90,6 +88,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 		return nil, err
 	}
 	defer r.farm.close()
+	r.clocks = &clocks{tracker: r.farm.tracker, path: filepath.Join(r.farm.data(), clockName), pace: 1}
 	r.mountDisk()
 	defer func() { err = errors.Join(err, r.saveData()) }()
 	var faults []*fault
@@ -127,7 +126,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 
 // live lets the farm do its jobs while faults befall it, and returns the jobs' events as a client saw them.
 func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
-	ctx, cancel := withPatience(ctx)
+	ctx, cancel := withPatience(ctx, patience)
 	defer cancel()
 	if err := r.farm.start(r.takeArmed()); err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[st
 
 // withPatience ends ctx when patience is at its end. It is counted in beats, since machines stand still themselves: a
 // time in which nothing ran is no time in which the jobs could have ended.
-func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
+func withPatience(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	const beat = 100 * time.Millisecond
 	ctx, cancel := context.WithCancelCause(ctx)
 	ticker := time.NewTicker(beat)
@@ -196,6 +195,9 @@ func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life in
 				return
 			}
 			following.Go(func() { whims[n].indulge(ctx, w, id) })
+			looking, stop := context.WithCancel(ctx)
+			defer stop()
+			following.Go(func() { look(looking, w, id) })
 			events, err := watch(ctx, conn, id, filepath.Join(journals, id+seenSuffix))
 			mu.Lock()
 			defer mu.Unlock()

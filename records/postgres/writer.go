@@ -203,9 +203,11 @@ func (db *DB) transact(ctx context.Context, number int64, group []commit) error 
 		return err
 	}
 	sync := time.Now()
+	// gofail: var beforeCommit struct{}
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
+	// gofail: var afterCommit struct{}
 	if err := db.conn.confirmed(); err != nil { // as if the answer was lost: it is asked for again
 		return err
 	}

@@ -1,0 +1,164 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// A job is one thing to all who call about it: there is an order of what was asked, within the times at which it was
+// asked and answered, that explains each answer. A job that has not ended may fail at any time.
+
+// request is what was asked of a job, or (read) which state an answer told.
+type request struct {
+	what string // submit, pause, resume, cancel, finish or read
+	told tilthv1.JobState
+	// answered says that it was accepted; what was not may have taken effect all the same.
+	answered bool
+}
+
+// The states of a job, for which nobody who calls waits in vain: whether an agent works on it makes no difference.
+const (
+	absent  = tilthv1.JobState_JOB_STATE_UNSPECIFIED
+	under   = tilthv1.JobState_JOB_STATE_RUNNING
+	resting = tilthv1.JobState_JOB_STATE_PAUSED
+	failed  = tilthv1.JobState_JOB_STATE_FAILED
+)
+
+// stateOf is a job's state as the model has it.
+func stateOf(s tilthv1.JobState) tilthv1.JobState {
+	if s == resting || records.Final(s) {
+		return s
+	}
+	return under
+}
+
+// after are the states in which a job may be once something was asked of it; none when the answer cannot be.
+func (r request) after(s tilthv1.JobState) []tilthv1.JobState {
+	out := r.effect(s)
+	if !r.answered {
+		out = append(out, s)
+	}
+	if s == under || s == resting {
+		out = append(out, r.effect(failed)...)
+	}
+	return out
+}
+
+func (r request) effect(s tilthv1.JobState) []tilthv1.JobState {
+	runs := s == under || s == resting
+	switch {
+	case r.what == "submit" && s == absent:
+		return []tilthv1.JobState{under}
+	case s == absent:
+		return nil
+	case r.what == "submit", r.what == "read" && r.told == s:
+		return []tilthv1.JobState{s}
+	case r.what == "pause" && runs:
+		return []tilthv1.JobState{resting}
+	case r.what == "resume" && runs:
+		return []tilthv1.JobState{under}
+	case r.what == "cancel" && runs:
+		return []tilthv1.JobState{tilthv1.JobState_JOB_STATE_CANCELLED}
+	case r.what == "cancel": // it has ended already
+		return []tilthv1.JobState{s}
+	case r.what == "finish" && (s == under || s == r.told):
+		return []tilthv1.JobState{r.told}
+	}
+	return nil
+}
+
+var jobModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{absent} },
+	Step: func(state, input, _ any) (out []any) {
+		for _, s := range input.(request).after(state.(tilthv1.JobState)) {
+			out = append(out, s)
+		}
+		return out
+	},
+}).ToModel()
+
+// checkControl checks that each job's history is one that a single thing can have. A restoration takes jobs back.
+func (c *checker) checkControl() {
+	if c.gap != nil {
+		return
+	}
+	histories := map[string][]porcupine.Operation{}
+	add := func(call *call, id string, r request) {
+		r.answered = call.accepted()
+		histories[id] = append(histories[id], porcupine.Operation{Input: r, Call: call.begin, Return: call.end})
+	}
+	made := map[string]string{} // jobs, by request
+	for _, call := range c.calls {
+		if answer, is := call.answer.(*tilthv1.SubmitJobResponse); is {
+			made[call.request.(*tilthv1.SubmitJobRequest).GetRequestId()] = answer.GetJob().GetId()
+		}
+	}
+	for _, call := range c.calls {
+		if !call.accepted() && !call.unknown() {
+			continue
+		}
+		id, what := asked(call, made)
+		if id != "" {
+			add(call, id, what)
+		}
+		if job, is := call.answer.(interface{ GetJob() *tilthv1.Job }); is {
+			add(call, job.GetJob().GetId(), request{what: "read", told: stateOf(job.GetJob().GetState())})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(histories)) {
+		switch porcupine.CheckOperationsTimeout(jobModel, histories[id], mostTime) {
+		case porcupine.Illegal:
+			c.violation("job %s: what was answered about it has no order: %s", id, describeRequests(histories[id]))
+		case porcupine.Unknown:
+			c.Undecided++
+		}
+		c.Requests += len(histories[id])
+	}
+}
+
+// asked is what a call asked of which job. made are those of submissions, by request.
+func asked(call *call, made map[string]string) (id string, r request) {
+	switch q := call.request.(type) {
+	case *tilthv1.SubmitJobRequest:
+		return made[q.GetRequestId()], request{what: "submit"}
+	case *tilthv1.PauseJobRequest:
+		return q.GetJobId(), request{what: "pause"}
+	case *tilthv1.ResumeJobRequest:
+		return q.GetJobId(), request{what: "resume"}
+	case *tilthv1.CancelJobRequest:
+		return q.GetJobId(), request{what: "cancel"}
+	case *tilthv1.FinishJobRequest:
+		return q.GetLease().GetSubject(), request{what: "finish", told: q.GetState()}
+	}
+	return "", r
+}
+
+func describeRequests(history []porcupine.Operation) (out []string) {
+	for _, o := range history {
+		r := o.Input.(request)
+		out = append(out, fmt.Sprintf("%s %v answered=%v [%d %d]", r.what, r.told, r.answered, o.Call, o.Return))
+	}
+	return out
+}
+
+// readEvery is the pause between two looks of a client at a job.
+const readEvery = 200 * time.Millisecond
+
+// look looks at a job again and again until ctx ends.
+func look(ctx context.Context, w *witness, id string) {
+	client := tilthv1.NewJobServiceClient(w)
+	for retry.Sleep(ctx, readEvery) == nil {
+		within, cancel := context.WithTimeout(ctx, impatient.Try)
+		_, _ = client.GetJob(within, &tilthv1.GetJobRequest{JobId: id}) // the journal has what became of it
+		cancel()
+	}
+}

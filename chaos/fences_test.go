@@ -1,0 +1,119 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// fence is a transaction's touch of the row by which a tracker has a shard, in the order of commits of each shard: the
+// row is locked until the transaction ends.
+type fence struct {
+	xid    uint64
+	shard  int
+	epoch  int64
+	client string
+}
+
+// change is one of a row that is a shard's.
+type change struct {
+	xid     uint64
+	subject string
+}
+
+// watch has the database itself write down who changes what: independently of the trackers, which check it too.
+func (c *cluster) watch(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, c.socket())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(ctx, `
+		CREATE TABLE public.fences (place bigserial, xid xid8, shard int, epoch bigint, client text);
+		CREATE TABLE public.changes (xid xid8, subject bytea);
+		CREATE FUNCTION public.fence() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			INSERT INTO public.fences (xid, shard, epoch, client)
+				VALUES (pg_current_xact_id(), NEW.shard, NEW.epoch, coalesce(host(inet_client_addr()), ''));
+			RETURN NULL; END $$;
+		CREATE FUNCTION public.change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF TG_TABLE_NAME = 'events' THEN
+				INSERT INTO public.changes VALUES (pg_current_xact_id(), NEW.job);
+			ELSE
+				INSERT INTO public.changes VALUES (pg_current_xact_id(), NEW.id);
+			END IF;
+			RETURN NULL; END $$;
+		CREATE TRIGGER fence AFTER UPDATE ON tilth.tracker FOR EACH ROW EXECUTE FUNCTION public.fence();
+		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.jobs FOR EACH ROW EXECUTE FUNCTION public.change();
+		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.batches FOR EACH ROW EXECUTE FUNCTION public.change();
+		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.closed_batches FOR EACH ROW EXECUTE FUNCTION public.change();
+		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.events FOR EACH ROW EXECUTE FUNCTION public.change()`)
+	return err
+}
+
+// checkFences checks what the database wrote down.
+func (c *cluster) checkFences(ctx context.Context, result *Result) (violations []string, err error) {
+	conn, err := pgx.Connect(ctx, c.socket())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(ctx, "SELECT xid::text::bigint, shard, epoch, client FROM public.fences ORDER BY place")
+	if err != nil {
+		return nil, err
+	}
+	fences, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (f fence, err error) {
+		return f, row.Scan(&f.xid, &f.shard, &f.epoch, &f.client)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rows, err = conn.Query(ctx, "SELECT xid::text::bigint, subject FROM public.changes"); err != nil {
+		return nil, err
+	}
+	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (of change, err error) {
+		var subject []byte
+		err = row.Scan(&of.xid, &subject)
+		of.subject = string(subject)
+		return of, err
+	})
+	result.Counts["transactions of trackers"] += len(fences)
+	result.Counts["changes of rows that a shard's transaction made"] += len(changes)
+	return judgeFences(fences, changes), err
+}
+
+// judgeFences checks that an epoch is one tracker's, that none comes after a later one, and that whatever changed rows
+// of a shard did so in an epoch of it.
+func judgeFences(fences []fence, changes []change) (violations []string) {
+	type epoch struct {
+		shard int
+		epoch int64
+	}
+	type touch struct {
+		xid   uint64
+		shard int
+	}
+	last := map[int]int64{}
+	of := map[epoch]string{}
+	fenced := map[touch]bool{}
+	for _, f := range fences {
+		if f.epoch < last[f.shard] {
+			violations = append(violations, fmt.Sprintf("shard %d: %s wrote in epoch %d, after epoch %d had begun", f.shard, f.client, f.epoch, last[f.shard]))
+		}
+		last[f.shard] = max(last[f.shard], f.epoch)
+		key := epoch{f.shard, f.epoch}
+		if who, known := of[key]; known && who != f.client {
+			violations = append(violations, fmt.Sprintf("shard %d: epoch %d is of %s, and %s wrote in it", f.shard, f.epoch, who, f.client))
+		}
+		of[key] = f.client
+		fenced[touch{f.xid, f.shard}] = true
+	}
+	for _, c := range changes {
+		if shard := wire.ShardOf(c.subject); !fenced[touch{c.xid, shard}] {
+			violations = append(violations, fmt.Sprintf("%s was changed by a transaction without an epoch of shard %d", c.subject, shard))
+		}
+	}
+	return violations
+}

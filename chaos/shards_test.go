@@ -1,0 +1,295 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+var (
+	shardRounds = flag.Int("shard-rounds", 2, "how many rounds with trackers that share a database")
+	sideBySide  = flag.Int("side-by-side", 2, "how many of those at once")
+)
+
+const (
+	someShards   = 4
+	mostTrackers = 3
+	// shardJobs are two of each shard.
+	shardJobs = 2 * someShards
+	// shardFaultsWithin is a few times what it takes until a tracker that is silent loses its shards.
+	shardFaultsWithin = 12 * time.Second
+	// shardPatience has room for a transaction's whole time, which a server may take to be found silent.
+	shardPatience = 4 * time.Minute
+	// grpcPort is where each tracker listens, at its host.
+	grpcPort = ":9190"
+)
+
+// shardBoundaries are the failpoints that a tracker of shards meets.
+var shardBoundaries = []string{
+	"beforeCommit", "afterCommit", "beforeAnswer", "beforeArtifactSync", "beforeArtifactRename", "afterArtifactRename",
+}
+
+// TestPromisesHoldOfTrackersThatShareADatabase is the campaign of farms whose records are in a database with a hot
+// standby, and whose trackers, agents and servers are hosts of their own.
+func TestPromisesHoldOfTrackersThatShareADatabase(t *testing.T) {
+	t.Parallel() // it mostly waits
+	binary := buildProgram(t)
+	c := newCampaign(t, "shards")
+	seeds := make(chan uint64)
+	var all sync.WaitGroup
+	for range *sideBySide {
+		all.Go(func() {
+			for n := range seeds {
+				t.Run(fmt.Sprint("seed ", n), func(t *testing.T) {
+					c.runIn(t, n, func(dir string) (*Result, error) { return newShardRound(t, n, dir, binary).run() })
+				})
+			}
+		})
+	}
+	for n := range uint64(*shardRounds) {
+		if *limit > 0 && time.Since(c.began) > *limit {
+			break
+		}
+		seeds <- *seed + n
+	}
+	close(seeds)
+	all.Wait()
+	c.tell()
+}
+
+// shardRound is a round of a farm whose trackers share a database.
+type shardRound struct {
+	*testing.T
+	incidents
+	draw     *shardDraw
+	dir      string
+	net      *network
+	database *cluster
+	trackers []*process
+	agents   []*process
+	clocks   []*clocks
+
+	mu    sync.Mutex
+	lives int
+	armed map[int]arming // of trackers' next lives
+}
+
+// newShardRound makes a round's hosts, servers and processes; no process runs yet. All that is its own goes with the
+// test.
+func newShardRound(t *testing.T, seed uint64, dir, binary string) *shardRound {
+	t.Helper()
+	r := &shardRound{T: t, dir: dir, incidents: incidents{counts: map[string]int{}}, armed: map[int]arming{}}
+	r.draw = newShardDraw(&draw{rand.New(rand.NewPCG(seed, 2)), shardBoundaries, shardFaultsWithin})
+	r.net = newNetwork(t, r.draw.hosts...)
+	for _, folder := range []string{r.data(), r.journals()} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.database = newCluster(t, r.net)
+	var addresses []string
+	for n := range r.draw.trackers {
+		addresses = append(addresses, r.net.addr(trackerAt(n))+grpcPort)
+	}
+	for n, address := range addresses {
+		p := r.newProcess(trackerAt(n), binary, func(int) []string {
+			return []string{"-kind", "tracker", "-name", trackerAt(n), "-tracker", address, "-dir", r.data(), "-store", r.database.address, "-shards", strconv.Itoa(someShards)}
+		})
+		p.announces = true
+		r.trackers = append(r.trackers, p)
+		r.clocks = append(r.clocks, &clocks{tracker: p, path: filepath.Join(r.data(), trackerAt(n)+".clock"), pace: 1})
+	}
+	for i, k := range kinds {
+		r.agents = append(r.agents, r.newProcess(k.name, binary, func(life int) []string {
+			return []string{
+				"-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", strings.Join(addresses, ","), "-dir", r.journals(),
+				"-skew", r.draw.skewed[i].String(),
+			}
+		}))
+	}
+	t.Cleanup(func() {
+		for _, p := range r.processes() {
+			p.kill(true)
+		}
+	})
+	return r
+}
+
+func (r *shardRound) newProcess(host, binary string, arguments func(life int) []string) *process {
+	return &process{
+		name: host, log: filepath.Join(r.dir, host+".log"), lives: r.life, died: r.died,
+		command: func(life int) []string {
+			return append([]string{"ip", "netns", "exec", r.net.space(host), binary}, arguments(life)...)
+		},
+	}
+}
+
+func trackerAt(n int) string { return fmt.Sprint(trackerName, "-", n+1) }
+
+func (r *shardRound) data() string     { return filepath.Join(r.dir, dataName) }
+func (r *shardRound) journals() string { return filepath.Join(r.dir, journalsName) }
+
+func (r *shardRound) life() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lives++
+	return r.lives
+}
+
+// processes are all, the trackers first.
+func (r *shardRound) processes() []*process {
+	return append(append([]*process{}, r.trackers...), r.agents...)
+}
+
+// run has the faults befall the farm, and checks what is left. An error means that it did not end, which breaks a
+// promise, too.
+func (r *shardRound) run() (*Result, error) {
+	faults := drawFaults(r.draw, shardFaultKinds)
+	if f := r.draw.failover(); f != nil {
+		faults = append(faults, f)
+	}
+	whims := r.draw.whims(shardJobs)
+	for n := range whims {
+		whims[n].from = r.draw.span(0, r.draw.within/2)
+	}
+	result := &Result{Counts: r.counts, Faults: []string{fmt.Sprintf("%d trackers", len(r.trackers))}}
+	for _, c := range r.clocks {
+		if told := c.draw(r.draw.draw); told != "" {
+			result.Faults = append(result.Faults, told)
+			r.happened("tracker's time at another pace")
+		}
+	}
+	for i, skew := range r.draw.skewed {
+		if skew != 0 {
+			result.Faults = append(result.Faults, fmt.Sprintf("the calendar of %s is wrong by %v", kinds[i].name, skew))
+			r.happened("agent's calendar wrong")
+		}
+	}
+	result.Faults = append(result.Faults, tell(&r.incidents, faults, whims)...)
+	watched, err := r.live(faults, whims)
+	if err == nil {
+		err = r.stop()
+	}
+	if err != nil {
+		return result, err
+	}
+	kept := keeping{data: r.data(), database: r.database.socket(), shards: someShards}
+	if err := r.database.settle(r.Context()); err != nil {
+		return result, err
+	}
+	fenced, err := r.database.checkFences(r.Context(), result)
+	if err != nil {
+		return result, err
+	}
+	if result.Verdict, err = check(kept, r.journals(), watched); err != nil {
+		return result, err
+	}
+	result.Violations = append(append(result.Violations, fenced...), r.crashes(r.processes())...)
+	return result, r.countFired(result)
+}
+
+// live lets the farm do its jobs while faults befall it.
+func (r *shardRound) live(faults []*faultOf[*shardRound], whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+	ctx, cancel := withPatience(r.Context(), shardPatience)
+	defer cancel()
+	keeping, stopKeeping := context.WithCancel(ctx)
+	var kept, befalling sync.WaitGroup
+	defer kept.Wait()
+	defer stopKeeping()
+	for n, p := range r.trackers {
+		kept.Go(func() { r.keep(keeping, n, p) })
+	}
+	kept.Go(func() { r.database.keep(keeping) })
+	for _, a := range r.agents {
+		if err := a.start(arming{}); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range faults {
+		befalling.Go(func() { befall(ctx, r, f) })
+	}
+	defer befalling.Wait()
+	conn, err := r.net.dialTrackers(clientHost, len(r.trackers))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return follow(ctx, conn, r.journals(), 0, whims, shardJob)
+}
+
+// shardJob is the n-th job's, of an owner whose jobs are in one of the shards in turn.
+func shardJob(n int) *tilthv1.JobSpec {
+	spec := jobSpec(n)
+	for i := 0; ; i++ {
+		if spec.Owner = fmt.Sprint("team-", i); wire.ShardOfOwner(spec.GetOwner(), someShards) == n%someShards {
+			return spec
+		}
+	}
+}
+
+// keep starts a tracker again whenever it has ended, until ctx ends, with what is armed for its next life.
+func (r *shardRound) keep(ctx context.Context, n int, p *process) {
+	for {
+		if err := p.startWith(func() arming { return r.takeArmed(n) }); err != nil {
+			r.died("start: " + err.Error())
+		}
+		if retry.Sleep(ctx, 300*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// arm has a tracker's next life begin now, with what is armed.
+func (r *shardRound) arm(n int, armed arming) {
+	r.mu.Lock()
+	r.armed[n] = armed
+	r.mu.Unlock()
+	r.trackers[n].kill(false)
+}
+
+func (r *shardRound) takeArmed(n int) (armed arming) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	armed, r.armed[n] = r.armed[n], arming{}
+	return armed
+}
+
+// stop asks the agents to end, and then the trackers.
+func (r *shardRound) stop() error {
+	var failed []error
+	for _, group := range [][]*process{r.agents, r.trackers} {
+		errs := make([]error, len(group))
+		var ends sync.WaitGroup
+		for i, p := range group {
+			ends.Go(func() { errs[i] = p.stop(drainTime) })
+		}
+		ends.Wait()
+		failed = append(failed, errs...)
+	}
+	return errors.Join(failed...)
+}
+
+// countFired counts the failpoints that fired, and what became of shards, as the trackers tell of both.
+func (r *shardRound) countFired(result *Result) error {
+	for _, p := range r.trackers {
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			return err
+		}
+		countLog(string(text), result.Counts)
+	}
+	return nil
+}
