@@ -38,8 +38,14 @@ func newShardDraw(d *draw) *shardDraw {
 	return s
 }
 
-// longest is how long a fault of a host lasts at most: longer than a silent tracker keeps its shards.
-const longest = 8 * time.Second
+// lasting draws how long it befalls a tracker or a server: in half of the cases long enough for a tracker that is
+// silent to lose its shards.
+func (d *shardDraw) lasting() time.Duration {
+	if d.IntN(2) == 0 {
+		return d.span(50*time.Millisecond, 2*time.Second)
+	}
+	return d.span(5*time.Second, 10*time.Second)
+}
 
 // anyProcess draws a tracker as often as an agent, by its place among all processes.
 func (d *shardDraw) anyProcess() int {
@@ -52,10 +58,10 @@ func (d *shardDraw) anyProcess() int {
 // host is that of a process.
 func (d *shardDraw) host(process int) string { return d.hosts[2+process] }
 
-// lasting draws how long it befalls a process: a tracker loses its shards in half of the cases.
-func (d *shardDraw) lasting(process int) time.Duration {
+// of draws how long it befalls a process.
+func (d *shardDraw) of(process int) time.Duration {
 	if process < d.trackers {
-		return d.span(50*time.Millisecond, longest)
+		return d.lasting()
 	}
 	return d.span(50*time.Millisecond, 3*time.Second)
 }
@@ -70,7 +76,7 @@ var shardFaultKinds = []func(*shardDraw) *faultOf[*shardRound]{
 func drawHostKill(d *shardDraw) *faultOf[*shardRound] {
 	n := d.anyProcess()
 	return &faultOf[*shardRound]{
-		Kind: "kill -9", On: d.host(n), For: d.lasting(n),
+		Kind: "kill -9", On: d.host(n), For: d.of(n),
 		begin: func(r *shardRound) { r.processes()[n].kill(true) }, end: func(r *shardRound) { r.revive(n) },
 	}
 }
@@ -78,7 +84,7 @@ func drawHostKill(d *shardDraw) *faultOf[*shardRound] {
 func drawHostTerminate(d *shardDraw) *faultOf[*shardRound] {
 	n := d.anyProcess()
 	return &faultOf[*shardRound]{
-		Kind: "SIGTERM", On: d.host(n), For: d.lasting(n),
+		Kind: "SIGTERM", On: d.host(n), For: d.of(n),
 		begin: func(r *shardRound) {
 			if err := r.processes()[n].terminate(); err != nil {
 				r.died("SIGTERM: " + err.Error())
@@ -92,7 +98,7 @@ func drawHostTerminate(d *shardDraw) *faultOf[*shardRound] {
 func drawHostStop(d *shardDraw) *faultOf[*shardRound] {
 	n := d.anyProcess()
 	return &faultOf[*shardRound]{
-		Kind: "SIGSTOP", On: d.host(n), For: d.lasting(n),
+		Kind: "SIGSTOP", On: d.host(n), For: d.of(n),
 		begin: func(r *shardRound) { r.processes()[n].signal(syscall.SIGSTOP) },
 		end:   func(r *shardRound) { r.processes()[n].signal(syscall.SIGCONT) },
 	}
@@ -113,7 +119,7 @@ func (d *shardDraw) two() (a, b string) {
 func drawLostWay(d *shardDraw) *faultOf[*shardRound] {
 	a, b := d.two()
 	return &faultOf[*shardRound]{
-		Kind: "network lost one way", On: a, What: "to " + b, For: d.span(50*time.Millisecond, longest),
+		Kind: "network lost one way", On: a, What: "to " + b, For: d.lasting(),
 		begin: func(r *shardRound) { r.net.lose(way{a, b}) }, end: func(r *shardRound) { r.net.find(way{a, b}) },
 	}
 }
@@ -122,7 +128,7 @@ func drawApart(d *shardDraw) *faultOf[*shardRound] {
 	a, b := d.two()
 	ways := []way{{a, b}, {b, a}}
 	return &faultOf[*shardRound]{
-		Kind: "network lost both ways", On: a, What: "and " + b, For: d.span(50*time.Millisecond, longest),
+		Kind: "network lost both ways", On: a, What: "and " + b, For: d.lasting(),
 		begin: func(r *shardRound) { r.net.lose(ways...) }, end: func(r *shardRound) { r.net.find(ways...) },
 	}
 }
@@ -137,7 +143,7 @@ func drawAlone(d *shardDraw) *faultOf[*shardRound] {
 		}
 	}
 	return &faultOf[*shardRound]{
-		Kind: "host cut off", On: host, For: d.span(50*time.Millisecond, longest),
+		Kind: "host cut off", On: host, For: d.lasting(),
 		begin: func(r *shardRound) { r.net.lose(ways...) }, end: func(r *shardRound) { r.net.find(ways...) },
 	}
 }
@@ -154,7 +160,7 @@ func drawServerKill(d *shardDraw) *faultOf[*shardRound] {
 func drawServerStop(d *shardDraw) *faultOf[*shardRound] {
 	n := d.IntN(2)
 	return &faultOf[*shardRound]{
-		Kind: "SIGSTOP of a server of the database", On: serverAt(n), For: d.span(50*time.Millisecond, longest),
+		Kind: "SIGSTOP of a server of the database", On: serverAt(n), For: d.lasting(),
 		begin: func(r *shardRound) { r.database.servers[n].stand(true) }, end: func(r *shardRound) { r.database.servers[n].stand(false) },
 	}
 }
@@ -207,7 +213,7 @@ func (d *shardDraw) failover() *faultOf[*shardRound] {
 		kind += ", the old primary comes back"
 	}
 	return &faultOf[*shardRound]{
-		Kind: kind, At: d.span(d.within/4, d.within), For: d.span(time.Second, longest),
+		Kind: kind, At: d.span(d.within/4, d.within), For: d.lasting(),
 		begin: func(r *shardRound) {
 			ctx, cancel := context.WithTimeout(context.Background(), shardPatience)
 			defer cancel()

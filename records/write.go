@@ -12,10 +12,18 @@ import (
 type Write struct {
 	ops       []Op
 	committed []func()
+	confirms  bool
 }
 
 // Ops are the changes, in the order in which they are to be made.
 func (w *Write) Ops() []Op { return w.ops }
+
+// Confirm has the write stored only if the process still has the store, also when it changes nothing: what somebody is
+// told then is so.
+func (w *Write) Confirm() { w.confirms = true }
+
+// Confirms says whether it is to be.
+func (w *Write) Confirms() bool { return w.confirms }
 
 // OnCommitted has f called once the write is stored, before its waiters are told. f must not block, nor call the
 // store.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -127,6 +129,26 @@ func (f *farm) untilBack() {
 		case status.Code(err) != codes.Unavailable:
 			f.Fatal(err)
 		}
+	}
+}
+
+// A tracker that lost its database, and does not know yet, used to acknowledge what it took for no change: that a job
+// is paused, which another tracker may have resumed.
+func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
+	_, address := database(t)
+	store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
+	defer store.Close()
+	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir()}))
+	job := must[*tilthv1.SubmitJobResponse](t)(tr.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})).GetJob()
+	pause := &tilthv1.PauseJobRequest{JobId: job.GetId()}
+	for range 2 {
+		must[*tilthv1.PauseJobResponse](t)(tr.PauseJob(t.Context(), pause))
+	}
+	other := must[*pgx.Conn](t)(pgx.Connect(t.Context(), address))
+	defer other.Close(context.Background())
+	must[pgconn.CommandTag](t)(other.Exec(t.Context(), "UPDATE tilth.tracker SET epoch = epoch + 1"))
+	if _, err := tr.PauseJob(t.Context(), pause); status.Code(err) != codes.Unavailable {
+		t.Errorf("it acknowledges that the job is paused: %v", err)
 	}
 }
 

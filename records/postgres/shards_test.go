@@ -280,6 +280,29 @@ func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
 	}
 }
 
+// What changes nothing is confirmed by who has the shard, too, where that is asked for: it used to be, at once, by a
+// process that had lost it and did not know yet.
+func TestAShardThatIsTakenOverConfirmsNothing(t *testing.T) {
+	dbs, address := newShards(t, 2)
+	confirmed := func() *records.Write {
+		w := &records.Write{}
+		w.Confirm()
+		return w
+	}
+	for _, db := range dbs {
+		if err := db.Commit(confirmed()).Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(t, address, "UPDATE tilth.tracker SET epoch = epoch + 1 WHERE shard = 1")
+	if err := dbs[1].Commit(confirmed()).Wait(t.Context()); !errors.Is(err, records.ErrTakenOver) {
+		t.Errorf("nothing was confirmed, and it came to %v", err)
+	}
+	if err := dbs[0].Commit(confirmed()).Wait(t.Context()); err != nil {
+		t.Errorf("the other shard: %v", err)
+	}
+}
+
 func TestADatabaseKeepsItsNumberOfShards(t *testing.T) {
 	db, address := fresh(t)
 	if err := db.Commit(numbered(1)).Wait(t.Context()); err != nil {

@@ -32,7 +32,9 @@ type commit struct {
 	pending *records.Pending
 }
 
-func (c *commit) isEmpty() bool { return len(c.write.Ops()) == 0 && c.own == nil }
+func (c *commit) isEmpty() bool {
+	return len(c.write.Ops()) == 0 && c.own == nil && !c.write.Confirms()
+}
 
 func (c *commit) apply(t *txn) error {
 	for _, op := range c.write.Ops() {
@@ -130,7 +132,7 @@ func settle(group []commit, err error) {
 }
 
 // store stores a group in one transaction, however often the server goes away meanwhile. An error is for good. A group
-// without any changes touches no database.
+// without any changes touches no database, unless it is to be confirmed that this process has that: see Write.Confirm.
 func (db *DB) store(group []commit) error {
 	if err := db.broken(); err != nil {
 		return err

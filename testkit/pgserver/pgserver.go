@@ -155,17 +155,11 @@ func (s *Server) launch() error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		defer close(s.ended)
-		if err := s.place.enter(); err != nil {
-			started <- err
-			return // and the thread ends, wherever it is
-		}
-		if s.place.Network == "" {
-			defer runtime.UnlockOSThread()
-		}
 		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses="+s.addresses, "-c", "fsync=on", "-c", "shared_buffers=32MB")
 		cmd.Stdout, cmd.Stderr = &s.output, &s.output
-		err := cmd.Start()
+		err := s.place.within(cmd.Start)
 		s.process = cmd.Process
 		started <- err
 		if err == nil {

@@ -1,6 +1,7 @@
 package pgserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -27,18 +28,24 @@ func (p Place) admitted() []string {
 	return []string{"host all all samenet trust", "host replication all samenet trust"}
 }
 
-// enter moves the calling thread into the network of the place.
-func (p Place) enter() error {
+// within has a process started by the calling thread, which is locked, in the network of the place. The thread goes
+// back to where it was: when it ended, whatever else was started on it would be killed.
+func (p Place) within(start func() error) (err error) {
 	if p.Network == "" {
-		return nil
+		return start()
 	}
-	space, err := os.Open(p.Network)
+	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return fmt.Errorf("network of the server: %w", err)
 	}
-	defer space.Close()
-	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+	defer own.Close()
+	other, err := os.Open(p.Network)
+	if err != nil {
+		return fmt.Errorf("network of the server: %w", err)
+	}
+	defer other.Close()
+	if err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("network of the server: %s: %w", p.Network, err)
 	}
-	return nil
+	return errors.Join(start(), unix.Setns(int(own.Fd()), unix.CLONE_NEWNET))
 }

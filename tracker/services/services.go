@@ -74,9 +74,14 @@ func (s *Services) update(ctx context.Context, step func(c *state.Change)) error
 	})
 }
 
-// tryUpdate runs an operation of the state machine. Its errors are statuses.
+// tryUpdate runs an operation of the state machine. Its errors are statuses. An operation that changes nothing is
+// answered only if the tracker has the store: one that lost it, and does not know yet, may think that a job is paused
+// which another tracker has resumed.
 func (s *Services) tryUpdate(ctx context.Context, step func(c *state.Change) error) error {
-	return s.status(s.engine.Update(ctx, step))
+	return s.status(s.engine.Update(ctx, func(c *state.Change) error {
+		c.Confirm()
+		return step(c)
+	}))
 }
 
 // callerName is the identity that a call was made with; empty where nobody is asked.

@@ -83,5 +83,8 @@ func (c *Change) touch(j *job) {
 // move has the batch's row stored with the change.
 func (c *Change) move(b *batch) { c.moved[b] = struct{}{} }
 
+// Confirm has the change made only while this tracker has the store, even if it turns out to be none.
+func (c *Change) Confirm() { c.write.Confirm() }
+
 // Repeated notes that a call had taken effect before and changes nothing.
 func (c *Change) Repeated(call string) { c.tell(Repeated{call}) }
