@@ -67,12 +67,13 @@ fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS
 	$(GO) test ./testkit/graphfuzz -run TestRandom -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
 
 ROUNDS ?= 200
+SHARDED ?= 200
 REAL ?= 10
 FARMS ?= 20
-chaos: ## faults against farms of real processes, power cuts too, and whether promises hold; ROUNDS=200 REAL=10 FARMS=20 SEED=1
+chaos: ## faults against farms of real processes, power cuts too, and whether promises hold; ROUNDS=200 SHARDED=200 REAL=10 FARMS=20 SEED=1
 	@scripts/packages.sh test
-	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 1h -real $(REAL) -cuts 30 \
-		-farms $(FARMS) -keep $(CURDIR)/.tools/chaos
+	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 3h -real $(REAL) -cuts 30 \
+		-farms $(FARMS) -shard-rounds $(SHARDED) -side-by-side 4 -keep $(CURDIR)/.tools/chaos
 	$(GO) test ./tracker -run TestTrackersThatShareADatabaseOutliveFaults -timeout 0 -v -args -shard-seed $(SEED) -shard-faults $(ROUNDS)
 
 bench: ## tune all built-in models and compare them with ONNX Runtime

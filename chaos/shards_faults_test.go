@@ -174,7 +174,7 @@ func drawServerFull(d *shardDraw) *faultOf[*shardRound] {
 	}
 }
 
-// drawHostFailpoint has the next life of a tracker kill itself around a commit or an upload; the present one is killed.
+// drawHostFailpoint has a tracker's next life kill itself around a commit or an upload; the present one is killed.
 func drawHostFailpoint(d *shardDraw) *faultOf[*shardRound] {
 	n, point, times := d.IntN(d.trackers), d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12)
 	return &faultOf[*shardRound]{

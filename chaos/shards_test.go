@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	shardRounds = flag.Int("shard-rounds", 2, "how many rounds with trackers that share a database")
+	shardRounds = flag.Int("shard-rounds", 1, "how many rounds with trackers that share a database")
 	sideBySide  = flag.Int("side-by-side", 2, "how many of those at once")
 )
 

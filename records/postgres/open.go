@@ -21,6 +21,8 @@ const (
 	lockPoll = 100 * time.Millisecond
 	// changeTimeout bounds each change that opening makes to all rows: a migration, or a division into shards.
 	changeTimeout = 10 * time.Minute
+	// closeTimeout bounds the wait for commits under way when a store is closed whose server may not answer.
+	closeTimeout = 5 * time.Second
 )
 
 // Options bound a store.
@@ -73,9 +75,11 @@ type DB struct {
 	imports  int64 // number of the last one
 	size     int64 // as it was when the server said it last
 	wake     chan struct{}
-	doubted  chan struct{} // holds an element when a look-up did not find the server
-	ending   chan struct{} // closed when closing is set
-	stopped  chan struct{} // closed by the writer
+	doubted  chan struct{}   // holds an element when a look-up did not find the server
+	ending   chan struct{}   // closed when closing is set
+	stopped  chan struct{}   // closed by the writer
+	working  context.Context // of the writer's transactions; giveUp ends it
+	giveUp   context.CancelFunc
 	silent   chan struct{} // closed by the one that counts heartbeats
 }
 
@@ -112,7 +116,7 @@ func Await(ctx context.Context, address string, opts Options, standsBy func() er
 }
 
 // open opens the database once lock has made the connection that holds the lock.
-func open(ctx context.Context, address string, opts Options, lock func(*DB) error) (*DB, error) {
+func open(ctx context.Context, address string, opts Options, lock func(*DB) error) (_ *DB, err error) {
 	servers, err := parse(address)
 	if err != nil {
 		return nil, err
@@ -124,6 +128,12 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		wake:    make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),
 		silent: make(chan struct{}),
 	}
+	db.working, db.giveUp = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			db.giveUp()
+		}
+	}()
 	for _, s := range servers {
 		db.servers = append(db.servers, s.ConnConfig)
 	}
@@ -190,14 +200,21 @@ func (db *DB) Observe(f func(records.Transaction)) {
 	db.observe = f
 }
 
-// Close implements records.Store. While the server is away it waits for nothing: what was handed in fails.
+// Close implements records.Store. While the server is away it waits for nothing: what was handed in fails. One of
+// which that is not known is waited for some seconds.
 func (db *DB) Close() error {
+	patience := closeTimeout
+	if db.Away() != nil {
+		patience = 0
+	}
 	db.mu.Lock()
 	if !db.closing {
 		db.closing = true
 		close(db.ending)
 	}
 	db.mu.Unlock()
+	defer time.AfterFunc(patience, db.giveUp).Stop()
+	defer db.giveUp()
 	<-db.stopped
 	<-db.silent
 	db.pool.Close()

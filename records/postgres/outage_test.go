@@ -141,6 +141,27 @@ func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 	}
 }
 
+// Nor for one that does not answer, which used to be waited for as long as a transaction may take.
+func TestAStoreIsClosedWhileItsServerIsSilent(t *testing.T) {
+	address, err := server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLine(t, server)
+	db, err := postgres.Open(l.through(address), postgres.Options{TransactionTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.lose(toServer)
+	p := db.Commit(numbered(1))
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Wait(t.Context()); !errors.Is(err, records.ErrClosed) {
+		t.Errorf("a write that waited: %v", err)
+	}
+}
+
 // The answer to a commit is lost, after it took place or before: the write is stored once all the same.
 func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	for name, takesPlace := range map[string]bool{"after it took place": true, "before": false} {

@@ -168,7 +168,7 @@ func (db *DB) check() {
 // try has work done on a connection of the writer. Its error passes: the server is away. What does not pass fails the
 // store, and is no error here.
 func (db *DB) try(work func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), db.timeout)
+	ctx, cancel := context.WithTimeout(db.working, db.timeout)
 	defer cancel()
 	err := db.resume(ctx)
 	if err == nil {
