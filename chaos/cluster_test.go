@@ -34,7 +34,7 @@ type cluster struct {
 // member is a server of a cluster.
 type member struct {
 	*pgserver.Server
-	disk string // a small one; empty = none was allowed
+	disk string // a small one of its own, where it is mounted
 
 	mu   sync.Mutex // of what starts and ends it
 	down int        // faults in force that want it down
@@ -102,7 +102,7 @@ func makeTables(address string) error {
 // diskSize leaves a server that has written little some room.
 const diskSize = "160m"
 
-// newDisk is a small disk of a server's own, or else a folder.
+// newDisk mounts a small disk of a server's own.
 func newDisk(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "db-") // short: it has sockets

@@ -93,12 +93,20 @@ func (n *network) heal(host string) {
 }
 
 // lose has what is sent some ways be lost, and nobody be told; find ends it.
-func (n *network) lose(ways ...way) { n.change(1, ways) }
+func (n *network) lose(ways ...way) {
+	if err := n.change(1, ways); err != nil {
+		n.Error(err)
+	}
+}
 
-func (n *network) find(ways ...way) { n.change(-1, ways) }
+func (n *network) find(ways ...way) {
+	if err := n.change(-1, ways); err != nil {
+		n.Error(err)
+	}
+}
 
-func (n *network) change(by int, ways []way) {
-	n.Helper()
+// change adds to the faults by which ways are lost.
+func (n *network) change(by int, ways []way) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	rules := "add table bridge tilth\nadd chain bridge tilth ways { type filter hook forward priority 0; }\nflush chain bridge tilth ways\n"
@@ -113,8 +121,9 @@ func (n *network) change(by int, ways []way) {
 	cmd := exec.Command("ip", "netns", "exec", n.space(switchName), "nft", "-f", "-")
 	cmd.Stdin = strings.NewReader(rules)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		n.Errorf("nft: %v: %s", err, out)
+		return fmt.Errorf("nft: %w: %s", err, out)
 	}
+	return nil
 }
 
 // dial connects from a host.

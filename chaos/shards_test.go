@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -94,6 +95,12 @@ func newShardRound(t *testing.T, seed uint64, dir, binary string) *shardRound {
 	r := &shardRound{T: t, dir: dir, incidents: incidents{counts: map[string]int{}}, armed: map[int]arming{}}
 	r.draw = newShardDraw(&draw{rand.New(rand.NewPCG(seed, 2)), shardBoundaries, shardFaultsWithin})
 	r.net = newNetwork(t, r.draw.hosts...)
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Fatal("nft is not installed: run scripts/packages.sh test")
+	}
+	if err := r.net.change(0, nil); err != nil {
+		t.Skipf("this kernel's bridges have no filters: %v", err)
+	}
 	for _, folder := range []string{r.data(), r.journals()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
