@@ -48,6 +48,11 @@ var database = in("records/postgres", []mutation{
 		test: "TestAShardThatIsTakenOverWritesNothing",
 	},
 	{
+		name: "what changes nothing is confirmed by who lost the shard", file: "writer.go",
+		from: " && !c.write.Confirms() }", to: " }",
+		test: "TestAShardThatIsTakenOverConfirmsNothing",
+	},
+	{
 		name: "what a shard remembers of the records that all change", file: "common.go",
 		from: "\tclear(t.groups.known)\n\tt.groups.last = 0", to: "\tt.groups.last = 0",
 		test: "TestAShardLearnsOfTheBestThatAnotherFound",

@@ -30,6 +30,11 @@ var shards = slices.Concat(
 	}),
 	[]mutation{
 		{
+			name: "a call that changes nothing is answered by who lost the shard", pkg: "./tracker", file: "tracker/services/services.go",
+			from: "\t\tc.Confirm()\n", to: "",
+			test: "TestATrackerThatLostItsDatabaseConfirmsNothing",
+		},
+		{
 			name: "what is told of a device is told one shard", pkg: "./tracker", file: "agent/shards.go",
 			from: "c.invoke(toShard(ctx, shard), request(shard), replies[shard])", to: "c.invoke(toShard(ctx, 0), request(shard), replies[shard])",
 			test: "TestWhatIsToldOfADeviceHoldsInAllShards",
