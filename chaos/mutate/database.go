@@ -49,7 +49,7 @@ var database = in("records/postgres", []mutation{
 	},
 	{
 		name: "what changes nothing is confirmed by who lost the shard", file: "writer.go",
-		from: " && !c.write.Confirms() }", to: " }",
+		from: " && !c.write.Confirms()", to: "",
 		test: "TestAShardThatIsTakenOverConfirmsNothing",
 	},
 	{
