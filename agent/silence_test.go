@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -142,6 +143,44 @@ func TestACallOfAllShardsDoesNotWaitForATrackerThatIsStopped(t *testing.T) {
 				return status.FromContextError(ctx.Err()).Err()
 			})
 		if took := time.Since(began); !retry.Lost(err) || took > askAfter+answerTime {
+			t.Errorf("it ends after %v with %v", took, err)
+		}
+	})
+}
+
+// A tracker that says that it is asked too often, or that it has no room, is there.
+func TestATrackerThatRefusesToSayIsThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		silent bool
+	}{
+		"no error":        {nil, false},
+		"too often":       {wire.RefuseUntil(time.Second, codes.ResourceExhausted, wire.ReasonRate, "too often"), false},
+		"without room":    {wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "no room"), false},
+		"not its tracker": {wire.Refuse(codes.Unavailable, wire.ReasonStandby, "another one has it"), true},
+		"no connection":   {status.Error(codes.Unavailable, "connection refused"), true},
+		"no answer":       {status.Error(codes.DeadlineExceeded, "too late"), true},
+		"not served":      {status.Error(codes.Unimplemented, "unknown service"), false},
+	} {
+		if got := silent(c.err); got != c.silent {
+			t.Errorf("%s: silent is %v", name, got)
+		}
+	}
+}
+
+// What a tracker said of a call before it fell silent is told in its own words, and a result waits for no question.
+func TestACallEndsInTheTrackersOwnWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := status.Error(codes.NotFound, "there is no such session")
+		began := time.Now()
+		err := attend(t.Context(), 1, func(ctx context.Context) error {
+			<-ctx.Done()
+			return status.FromContextError(ctx.Err()).Err()
+		}, func() { t.Error("the call is given up") }, func() error {
+			time.Sleep(askAfter + time.Second)
+			return own
+		})
+		if took := time.Since(began); status.Code(err) != codes.NotFound || took > askAfter+time.Second {
 			t.Errorf("it ends after %v with %v", took, err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"google.golang.org/grpc/codes"
 
 	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -17,9 +18,9 @@ import (
 // A job is one thing to all who call about it: there is an order of what was asked, within the times at which it was
 // asked and answered, that explains each answer. A job that has not ended may fail at any time.
 
-// request is what was asked of a job, or (read) which state an answer told.
+// request is what was asked of a job, or (read) which state an answer told, or what a refusal told (missing, ended).
 type request struct {
-	what string // submit, pause, resume, cancel, finish or read
+	what string // submit, pause, resume, cancel, finish, read, missing or ended
 	told tilthv1.JobState
 	// answered says that it was accepted; what was not may have taken effect all the same.
 	answered bool
@@ -58,6 +59,8 @@ func (r request) effect(s tilthv1.JobState) []tilthv1.JobState {
 	switch {
 	case r.what == "submit" && s == absent:
 		return []tilthv1.JobState{under}
+	case r.what == "missing" && s == absent, r.what == "ended" && records.Final(s):
+		return []tilthv1.JobState{s}
 	case s == absent:
 		return nil
 	case r.what == "submit", r.what == "read" && r.told == s:
@@ -106,6 +109,11 @@ func (c *checker) checkControl() {
 		if !call.accepted() && !call.unknown() {
 			continue
 		}
+		if id := deniedOf(call); id != "" {
+			told := request{what: denials[call.denied], answered: true}
+			histories[id] = append(histories[id], porcupine.Operation{Input: told, Call: call.begin, Return: call.deniedAt})
+			continue
+		}
 		id, what := asked(call, made)
 		if id != "" {
 			add(call, id, what)
@@ -123,6 +131,27 @@ func (c *checker) checkControl() {
 		}
 		c.Requests += len(histories[id])
 	}
+}
+
+// denials are what a tracker says of a job by the status of a call that it refuses.
+var denials = map[string]string{codes.NotFound.String(): "missing", codes.FailedPrecondition.String(): "ended"}
+
+// deniedOf is the job of which a tracker said by a refusal how it is; empty = of none.
+func deniedOf(call *call) string {
+	if call.denied == "" {
+		return ""
+	}
+	switch q := call.request.(type) {
+	case *tilthv1.GetJobRequest:
+		return q.GetJobId()
+	case *tilthv1.PauseJobRequest:
+		return q.GetJobId()
+	case *tilthv1.ResumeJobRequest:
+		return q.GetJobId()
+	case *tilthv1.CancelJobRequest:
+		return q.GetJobId()
+	}
+	return ""
 }
 
 // asked is what a call asked of which job. made are those of submissions, by request.

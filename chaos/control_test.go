@@ -41,6 +41,10 @@ func TestAJobIsOneThingToAllWhoCallAboutIt(t *testing.T) {
 		"done though nobody finished it":   {[]porcupine.Operation{submitted, answered("read", done, 3, 4)}, false},
 		"cancelled beside a read of it":    {[]porcupine.Operation{submitted, answered("cancel", absent, 3, 8), answered("read", cancelled, 4, 5), answered("read", cancelled, 6, 7)}, true},
 		"cancelled, then read, then not":   {[]porcupine.Operation{submitted, unanswered("cancel", 3), answered("read", cancelled, 4, 5), answered("read", under, 6, 7)}, false},
+		"not there before it was":          {[]porcupine.Operation{answered("missing", absent, 1, 2), answered("submit", absent, 3, 4), answered("read", under, 5, 6)}, true},
+		"not there though acknowledged":    {[]porcupine.Operation{submitted, answered("missing", absent, 3, 4)}, false},
+		"ended by itself":                  {[]porcupine.Operation{submitted, answered("ended", absent, 3, 4), answered("read", failed, 5, 6)}, true},
+		"ended, and under way":             {[]porcupine.Operation{submitted, answered("ended", absent, 3, 4), answered("read", under, 5, 6)}, false},
 		"submitted twice":                  {[]porcupine.Operation{submitted, answered("pause", absent, 3, 4), answered("submit", absent, 5, 6), answered("read", resting, 7, 8)}, true},
 	} {
 		if got := porcupine.CheckOperations(jobModel, c.history); got != c.legal {

@@ -30,6 +30,10 @@ type call struct {
 	answer     proto.Message // nil unless it was accepted
 	begin, end int64         // by the monotonic clock; end is never where the outcome is not known
 	reason     string        // of the tracker's refusal
+	// denied is the status by which the tracker said of a job that it is not there, or has ended, and deniedAt when; empty
+	// = it did not.
+	denied   string
+	deniedAt int64
 }
 
 // accepted says that the tracker acknowledged the call.
@@ -91,6 +95,8 @@ func pair(entries []entry) (calls []*call, err error) {
 			}
 		case refused(e):
 			c.end, c.reason = e.At, e.Reason
+		case e.Reason == "" && denials[e.Code] != "":
+			c.denied, c.deniedAt = e.Code, e.At
 		}
 	}
 	return calls, nil

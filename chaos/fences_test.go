@@ -81,7 +81,10 @@ func (c *cluster) checkFences(ctx context.Context, result *Result) (violations [
 	})
 	result.Counts["transactions of trackers"] += len(fences)
 	result.Counts["changes of rows that a shard's transaction made"] += len(changes)
-	return judgeFences(fences, changes), err
+	if len(fences) == 0 || len(changes) == 0 {
+		violations = append(violations, "the database wrote down no transaction of a tracker: its triggers do not work")
+	}
+	return append(violations, judgeFences(fences, changes)...), err
 }
 
 // judgeFences checks that an epoch is one tracker's, that none comes after a later one, and that whatever changed rows

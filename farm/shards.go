@@ -158,6 +158,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		})
 		if err == nil {
 			s.began.Store(true)
+			s.host.Say(nil)
 			log.Info("has the shard")
 			var served bool
 			served, err = s.serveOnce(ctx, shard, store)

@@ -1,6 +1,7 @@
 package tracker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -165,13 +166,15 @@ func (s *hostStream) Context() context.Context { return s.ctx }
 type hostHoldings struct{ *Host }
 
 // JobOwner implements authorisation.Holdings.
-func (h hostHoldings) JobOwner(id string) (owner authorisation.Owner, ok bool) {
+func (h hostHoldings) JobOwner(id string) (owner authorisation.Owner, is bool, err error) {
 	for _, one := range h.all() {
-		if owner, ok = (holdings{one.engine}).JobOwner(id); ok {
-			return owner, true
+		owner, is, failed := (holdings{one.engine}).JobOwner(id)
+		if is {
+			return owner, true, nil
 		}
+		err = cmp.Or(err, failed)
 	}
-	return authorisation.Owner{}, false
+	return authorisation.Owner{}, false, err
 }
 
 // Session implements authorisation.Holdings.

@@ -70,5 +70,5 @@ func TestATaskShowsWhatWasPredictedOfItsTrials(t *testing.T) {
 func TestATaskWhoseTrialsWereNotPredictedSaysNothingOfIt(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	id := f.measured().GetId()
-	wantPage(t, f.tracker.HTTPHandler(), "/jobs/"+id+"/tasks/0", []string{`aria-label="Latency of every trial"`}, []string{"redicted", `class="equal"`})
+	wantPage(t, f.tracker.HTTPHandler(), "/jobs/"+id+"/tasks/0", []string{`aria-label="Latency of trials"`}, []string{"redicted", `class="equal"`})
 }

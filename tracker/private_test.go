@@ -441,3 +441,31 @@ func TestATrackerThatAsksNobodyTakesNoPrivateJob(t *testing.T) {
 	_, err := f.jobs.SubmitJob(t.Context(), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: secretSpec("conv")})
 	wantCode(t, "a private job", err, codes.FailedPrecondition, "authenticates nobody")
 }
+
+// ownerless is a store that cannot say whose a job is.
+type ownerless struct{ records.Store }
+
+// JobOwner implements records.Store.
+func (ownerless) JobOwner(string) (records.Owner, error) {
+	return records.Owner{}, fmt.Errorf("look up: %w", records.ErrAway)
+}
+
+// A job whose owner could not be looked up was anybody's to delete.
+func TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete(t *testing.T) {
+	f := newSharedFarm(t)
+	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("alice"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: secretSpec("conv")})).GetJob().GetId()
+	must[*tilthv1.CancelJobResponse](t)(f.jobs.CancelJob(f.as("alice"), &tilthv1.CancelJobRequest{JobId: job}))
+	f.stop()
+	f.open = func(path string) (records.Store, error) {
+		s, err := openFile(path)
+		return ownerless{s}, err
+	}
+	f.start()
+	remove := func(who string) error {
+		_, err := f.jobs.DeleteJob(f.as(who), &tilthv1.DeleteJobRequest{JobId: job})
+		return err
+	}
+	wantCode(t, "another client", remove("bob"), codes.Unavailable, "try again later")
+	wantCode(t, "its owner", remove("alice"), codes.Unavailable, "try again later")
+	wantCode(t, "an admin", remove("root"), codes.OK, "")
+}

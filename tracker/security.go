@@ -3,6 +3,7 @@ package tracker
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/engine"
+	"github.com/tilth-dev/tilth/tracker/services"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
@@ -118,15 +120,18 @@ type holdings struct{ *engine.Engine }
 func (h holdings) Sessions(identity string) int { return h.Members().Of(identity) }
 
 // JobOwner implements authorisation.Holdings.
-func (h holdings) JobOwner(id string) (authorisation.Owner, bool) {
+func (h holdings) JobOwner(id string) (_ authorisation.Owner, is bool, err error) {
 	var owner records.Owner
 	var ok bool
 	h.Read(func(m *state.Machine) { owner, ok = m.JobOwner(id) })
 	if ok {
-		return authorisation.Owner(owner), true
+		return authorisation.Owner(owner), true, nil
 	}
-	owner, err := h.Store().JobOwner(id)
-	return authorisation.Owner(owner), err == nil
+	owner, err = h.Store().JobOwner(id)
+	if errors.Is(err, records.ErrNotFound) {
+		return authorisation.Owner{}, false, nil
+	}
+	return authorisation.Owner(owner), err == nil, services.StoreError(err)
 }
 
 // Session implements authorisation.Holdings.

@@ -27,8 +27,8 @@ import (
 // Holdings tells whose something is. An answer of false means that there is no such thing: then the call itself says
 // so.
 type Holdings interface {
-	// JobOwner is whom a job belongs to.
-	JobOwner(id string) (owner Owner, is bool)
+	// JobOwner is whom a job belongs to. An error says that this is not known, in words for who asks.
+	JobOwner(id string) (owner Owner, is bool, err error)
 	// Session is who opened a session.
 	Session(session string) (s Session, is bool)
 	// Sessions counts those of an identity.
@@ -187,10 +187,13 @@ func (g *Gate) belongs(c *call, req any) error {
 	}
 	switch c.rule.own {
 	case ownJob:
-		id := jobOf(req)
-		owner, is := g.cfg.Holdings.JobOwner(id)
-		if !is || g.open() || owner.Name == c.caller.Name || c.caller.Role == access.Admin {
+		if g.open() || c.caller.Role == access.Admin {
 			return nil
+		}
+		id := jobOf(req)
+		owner, is, err := g.cfg.Holdings.JobOwner(id)
+		if err != nil || !is || owner.Name == c.caller.Name {
+			return err
 		}
 		if owner.Private && c.rule.gone {
 			c.hidden = status.Errorf(codes.PermissionDenied, "job %s is private and belongs to %q: %s is told that it is gone", id, owner.Name, c.caller.Name)

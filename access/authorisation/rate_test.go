@@ -23,9 +23,9 @@ import (
 // sessions is how many each identity has.
 type sessions map[string]int
 
-func (sessions) JobOwner(string) (Owner, bool)  { return Owner{}, false }
-func (sessions) Session(string) (Session, bool) { return Session{}, false }
-func (s sessions) Sessions(identity string) int { return s[identity] }
+func (sessions) JobOwner(string) (Owner, bool, error) { return Owner{}, false, nil }
+func (sessions) Session(string) (Session, bool)       { return Session{}, false }
+func (s sessions) Sessions(identity string) int       { return s[identity] }
 
 // lines keeps what is written, and counts it.
 type lines struct{ count int }

@@ -65,7 +65,7 @@ func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.Server
 	case err != nil && ctx.Err() != nil:
 		return status.FromContextError(ctx.Err()).Err()
 	case err != nil:
-		return storeError(err)
+		return StoreError(err)
 	}
 	s.log.Info("backup sent", "bytes", size)
 	return stream.Send(&tilthv1.BackupStoreResponse{SizeBytes: uint64(size), Digest: hex.EncodeToString(sum.Sum(nil))})

@@ -44,7 +44,7 @@ func (s *Services) BestRecords(ctx context.Context, req *tilthv1.BestRecordsRequ
 			continue
 		}
 		if err != nil {
-			return nil, storeError(err)
+			return nil, StoreError(err)
 		}
 		bytes += proto.Size(best)
 		switch {
@@ -89,7 +89,7 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 	first := ""
 	if owner != "" {
 		if first, err = s.firstPrivate(owner, req.GetTarget()); err != nil {
-			return nil, storeError(err)
+			return nil, StoreError(err)
 		}
 	}
 	most := cmp.Or(int(req.GetPageSize()), math.MaxInt)
@@ -106,7 +106,7 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 			err = s.addBest(response, r, owner)
 		}
 	}
-	return response, storeError(err)
+	return response, StoreError(err)
 }
 
 // marks says whether a mark is of a page that an owner may ask for, of a target or of all.

@@ -27,7 +27,7 @@ func (s *Services) control(ctx context.Context, id string, step func(*state.Chan
 	case errors.Is(err, records.ErrNotFound):
 		return nil, notFound("job", id)
 	case err != nil:
-		return nil, storeError(err)
+		return nil, StoreError(err)
 	case !open:
 		return nil, status.Errorf(codes.FailedPrecondition, "job %s has ended: submit it again", id)
 	}

@@ -3,6 +3,9 @@ package services
 import (
 	"context"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
 )
@@ -12,8 +15,14 @@ import (
 func (s *Services) DeleteJob(ctx context.Context, req *tilthv1.DeleteJobRequest) (*tilthv1.DeleteJobResponse, error) {
 	v, id := viewerOf(ctx), req.GetJobId()
 	remove := func(c *state.Change) error { return c.Delete(id) }
-	if owner, err := s.jobOwner(id); err == nil && !v.sees(owner) {
-		remove = func(c *state.Change) error { return c.DeleteGone(id) }
+	if !v.all {
+		owner, err := s.jobOwner(id)
+		if err != nil && status.Code(err) != codes.NotFound {
+			return nil, err
+		}
+		if !v.sees(owner) {
+			remove = func(c *state.Change) error { return c.DeleteGone(id) }
+		}
 	}
 	if err := s.tryUpdate(ctx, remove); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ func (s *Services) FindLackingRecords(_ context.Context, req *tilthv1.FindLackin
 		return nil, err
 	}
 	lacking, err := exchange.Lacking(s.engine.Store(), of, keys)
-	return &tilthv1.FindLackingRecordsResponse{Keys: records.PackKeys(lacking)}, storeError(err)
+	return &tilthv1.FindLackingRecordsResponse{Keys: records.PackKeys(lacking)}, StoreError(err)
 }
 
 // keysRequest is about some records of a group.

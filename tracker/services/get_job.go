@@ -16,7 +16,7 @@ func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*til
 		return nil, notFound("job", req.GetJobId())
 	}
 	if err != nil {
-		return nil, storeError(err)
+		return nil, StoreError(err)
 	}
 	response := &tilthv1.GetJobResponse{Job: j}
 	s.engine.Read(func(m *state.Machine) {

@@ -24,7 +24,7 @@ func (s *Services) GetRecords(req *tilthv1.GetRecordsRequest, stream grpc.Server
 		return stream.Send(&tilthv1.GetRecordsResponse{Record: r})
 	})
 	if errors.Is(err, records.ErrDamaged) || errors.Is(err, records.ErrAway) {
-		return storeError(err)
+		return StoreError(err)
 	}
 	return err
 }

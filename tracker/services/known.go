@@ -28,7 +28,7 @@ func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*
 		}
 		known, err := k.of(task)
 		if err != nil {
-			return nil, storeError(err)
+			return nil, StoreError(err)
 		}
 		progress[i].KnownTrials = uint32(known.Trials)
 		progress[i].KnownBestSeconds, progress[i].KnownDefaultSeconds = known.Best.GetLatencySeconds(), known.CandidateSeconds

@@ -39,7 +39,7 @@ func (s *Services) listJobs(v viewer, req *tilthv1.ListJobsRequest) (*tilthv1.Li
 	}
 	jobs, next, err := s.engine.Store().Jobs(q)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, StoreError(err)
 	}
 	response := &tilthv1.ListJobsResponse{Jobs: jobs, NextPageToken: next}
 	s.engine.Read(func(m *state.Machine) { response.Missing = m.Missing() })

@@ -24,7 +24,7 @@ func (s *Services) ListRecordGroups(_ context.Context, req *tilthv1.ListRecordGr
 	filter := exchange.Filter{Target: req.GetTarget(), Workloads: slices.Sorted(slices.Values(req.GetWorkloadDigests()))}
 	page, next, err := exchange.Summaries(s.engine.Store(), filter, string(after), int(req.GetPageSize()))
 	if err != nil {
-		return nil, storeError(err)
+		return nil, StoreError(err)
 	}
 	response := &tilthv1.ListRecordGroupsResponse{NextPageToken: hex.EncodeToString([]byte(next))}
 	for _, g := range page {

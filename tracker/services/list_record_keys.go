@@ -22,5 +22,5 @@ func (s *Services) ListRecordKeys(_ context.Context, req *tilthv1.ListRecordKeys
 		most = min(most, size)
 	}
 	keys, err := s.engine.Store().KeyPage(records.Group{Target: req.GetTarget(), Workload: req.GetWorkloadDigest()}, from, most)
-	return &tilthv1.ListRecordKeysResponse{Keys: records.PackKeys(keys)}, storeError(err)
+	return &tilthv1.ListRecordKeysResponse{Keys: records.PackKeys(keys)}, StoreError(err)
 }

@@ -31,7 +31,7 @@ func (s *Services) ListRecords(req *tilthv1.ListRecordsRequest, stream grpc.Serv
 		err = s.engine.Store().List(stream.Context(), records.Private(req.GetTarget(), owner), req.GetWorkloadDigest(), send)
 	}
 	if errors.Is(err, records.ErrDamaged) || errors.Is(err, records.ErrAway) {
-		return storeError(err)
+		return StoreError(err)
 	}
 	return err
 }

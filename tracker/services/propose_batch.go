@@ -36,7 +36,7 @@ func (s *Services) ProposeBatch(ctx context.Context, req *tilthv1.ProposeBatchRe
 	}
 	id, row, err := s.engine.Store().ClosedProposal(proposal.Closed)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, StoreError(err)
 	}
 	return &tilthv1.ProposeBatchResponse{BatchId: id, FirstTrial: row.GetFirstTrial()}, nil
 }

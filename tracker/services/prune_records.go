@@ -18,7 +18,7 @@ func (s *Services) PruneRecords(ctx context.Context, req *tilthv1.PruneRecordsRe
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
-		return nil, storeError(err)
+		return nil, StoreError(err)
 	}
 	s.log.Info("records pruned", "removed", removed, "kept", kept)
 	return &tilthv1.PruneRecordsResponse{Removed: removed, Kept: kept}, nil

@@ -21,7 +21,7 @@ func (s *Services) report(ctx context.Context, call string, token *tilthv1.Lease
 	}
 	row, err := s.engine.Store().ClosedBatch(token.GetSubject())
 	if err != nil && !errors.Is(err, records.ErrNotFound) {
-		return storeError(err)
+		return StoreError(err)
 	}
 	if !state.Holds(row.GetSettled(), token) {
 		return s.status(state.Stale(call, token))

@@ -46,7 +46,7 @@ func (s *Services) deadBatches(letters []*tilthv1.DeadLetter, ids []string) (out
 			continue // a letter from before they were kept whole, or somebody else was faster
 		}
 		if err != nil {
-			return nil, storeError(err)
+			return nil, StoreError(err)
 		}
 		out = append(out, state.DeadBatch{Letter: letter, Stored: stored})
 	}

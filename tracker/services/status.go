@@ -90,8 +90,8 @@ func notFound(what, id string) error {
 	return status.Errorf(codes.NotFound, "%s %q does not exist", what, id)
 }
 
-// storeError reports a store that cannot be read; nil for no error.
-func storeError(err error) error {
+// StoreError reports a store that cannot be read; nil for no error.
+func StoreError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -44,7 +44,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	})
 	if err == nil && before != "" {
 		if job, err = s.engine.Store().Job(before); err != nil {
-			err = storeError(err)
+			err = StoreError(err)
 		}
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ func (s *Services) jobOwner(id string) (owner records.Owner, err error) {
 	if errors.Is(err, records.ErrNotFound) {
 		return owner, notFound("job", id)
 	}
-	return owner, storeError(err)
+	return owner, StoreError(err)
 }
 
 // mayWatch refuses who does not see a job, in the words about one that there never was.

@@ -67,7 +67,7 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 	}
 	events, err := w.engine.Store().Events(w.jobID, w.next-1, 1)
 	if err != nil {
-		return storeError(err)
+		return StoreError(err)
 	}
 	if len(events) > 0 && proto.Equal(events[0].GetAt(), after) {
 		return nil
@@ -88,11 +88,11 @@ func (w *watcher) catchUp() error {
 			return notFound("job", w.jobID)
 		}
 		if err != nil {
-			return storeError(err)
+			return StoreError(err)
 		}
 		events, err := w.engine.Store().Events(w.jobID, w.next, eventsPerRead)
 		if err != nil {
-			return storeError(err)
+			return StoreError(err)
 		}
 		if err := w.send(events); err != nil {
 			return err

@@ -161,7 +161,7 @@ func thin[T any](all []T) []T {
 	return all
 }
 
-// scatter draws every trial of a task: latency over trial, by algorithm; failures stand at the top.
+// scatter draws trials of a task: latency over trial, by algorithm; failures stand at the top.
 func scatter(points []point) template.HTML {
 	algorithms := algorithmsOf(points)
 	points = thin(points)
@@ -178,7 +178,7 @@ func scatter(points []point) template.HTML {
 	x := scale{low: 0, high: last, from: marginLeft, to: chartWidth - marginRight}
 	y := latencies(low, high)
 	d := &drawing{}
-	d.open("chart", "Latency of every trial", chartWidth, chartHeight)
+	d.open("chart", "Latency of trials", chartWidth, chartHeight)
 	d.axes(x, y, "trial", func(v float64) string { return fmt.Sprintf("%.0f", v) })
 	for _, p := range points {
 		d.trial(p, algorithms, x.at(float64(p.trial)), y)

@@ -201,7 +201,7 @@ func (f *follow) keep(p point) {
 // improves says whether the trial was the best of its task when it was recorded.
 func (p point) improves() bool { return p.latency > 0 && p.latency == p.best }
 
-// everyOtherPoint keeps improvements and every other one of the rest; of improvements alone too many every other one.
+// everyOtherPoint keeps improvements and every other one of the rest; of too many improvements alone, every other one.
 func everyOtherPoint(all []point) []point {
 	n, others := 0, 0
 	for _, p := range all {

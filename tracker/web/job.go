@@ -178,6 +178,8 @@ type taskPage struct {
 	// Previous and Next are the tasks beside it; -1 = none.
 	Previous, Next int
 	Behind         bool
+	// Sampled says that not all trials are kept.
+	Sampled bool
 }
 
 // mostText bounds a text of a workload or a schedule that is shown, in bytes.
@@ -202,7 +204,8 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 	}
 	err = s.view(r.Context(), j, func(f *follow) {
 		t := &f.tally.Tasks[i]
-		p.taskRow, p.Best, p.Interval, p.Behind = rowOf(f, i, f.bests()[i]), t.Best, t.Uncertainty(), f.behind
+		p.taskRow, p.Best, p.Interval = rowOf(f, i, f.bests()[i]), t.Best, t.Uncertainty()
+		p.Behind, p.Sampled = f.behind, f.every > 1
 		best := f.knobsOf(i, show.Digest(t.Best.GetCandidate().GetDigest()))
 		p.Knobs, p.Neighbours = f.forms.show(best), f.neighbours(i, best)
 		own := slices.DeleteFunc(slices.Clone(f.points), func(p point) bool { return int(p.task) != i })
