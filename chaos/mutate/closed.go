@@ -4,7 +4,7 @@ package main
 var closed = []mutation{
 	{
 		name: "a job is anybody's to delete while its owner cannot be looked up", file: "access/authorisation/gate.go",
-		from: "if err != nil || !is || owner", to: "if !is || owner",
+		from: "owner, is, err := g.cfg.Holdings.JobOwner(id)", to: "owner, is, _ := g.cfg.Holdings.JobOwner(id); var err error",
 		pkg: "./tracker", test: "TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete",
 	},
 	{

@@ -49,7 +49,7 @@ var kept = []mutation{
 	},
 	{
 		name: "a job that has ended is nobody's", file: "tracker/security.go",
-		from: "owner, err := h.Store().JobOwner(id)", to: "owner, err := h.Store().JobOwner(id + \"x\")",
+		from: "owner, err = h.Store().JobOwner(id)", to: "owner, err = h.Store().JobOwner(id + \"x\")",
 		pkg: "./tracker", test: "TestAJobBelongsToWhoSubmittedIt",
 	},
 }
