@@ -29,8 +29,8 @@ func answers(ctx context.Context, conn *grpc.ClientConn, shard int) error {
 	return err
 }
 
-// silent says whether a tracker that was asked did not answer. One that says that it is asked too often, or that it has
-// no room, is there.
+// silent says whether a tracker that was asked did not answer. One that says that it is asked too often, or that it
+// has no room, is there.
 func silent(err error) bool {
 	_, later := wire.RetryAfter(err)
 	return retry.Lost(err) && !later && wire.Reason(err) != wire.ReasonOverloaded

@@ -30,8 +30,8 @@ type call struct {
 	answer     proto.Message // nil unless it was accepted
 	begin, end int64         // by the monotonic clock; end is never where the outcome is not known
 	reason     string        // of the tracker's refusal
-	// denied is the status by which the tracker said of a job that it is not there, or has ended, and deniedAt when; empty
-	// = it did not.
+	// denied is the status by which the tracker said of a job that it is not there, or has ended, and deniedAt when;
+	// empty = it did not.
 	denied   string
 	deniedAt int64
 }

@@ -25,8 +25,8 @@ func LaterStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCo
 }
 
 // mostResent bounds what is kept of a stream to send it again, in bytes. No more than this is on its way before the
-// other side reads any of it, and it reads nothing of what it puts off: a window, what gRPC takes from its callers ahead
-// of that (writeQuota), the message that was begun last, and the next one, which waits.
+// other side reads any of it, and it reads nothing of what it puts off: a window, what gRPC takes from its callers
+// ahead of that (writeQuota), the message that was begun last, and the next one, which waits.
 const (
 	mostResent = wire.WindowBytes + writeQuota + 2*(wire.PieceBytes+1<<10)
 	writeQuota = 64 << 10
