@@ -26,6 +26,8 @@ type shards struct {
 	count   atomic.Int32 // 0 = not known, as of a farm of one
 	home    atomic.Int32 // where the jobs of who calls are, as far as is known
 	turns   turns
+	// requests counts those for work that have waited; their numbers are their names.
+	requests atomic.Uint64
 	// alive is answers.
 	alive func(ctx context.Context, conn *grpc.ClientConn, shard int) error
 	waits sync.Map // by session: []bool, in which shards work waits for its agent

@@ -3,16 +3,12 @@ package agent
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tilth-dev/tilth/internal/retry"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -127,22 +123,15 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 		c.turns.ended(ended.subject, ended.took)
 	}
 	into := c.reply.(*tilthv1.LeaseWorkResponse)
-	ask := func(ctx context.Context, shard int, wait *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error) {
-		wait.Session = sessions[shard]
-		r := &tilthv1.LeaseWorkResponse{}
-		return r, c.invoke(toShard(ctx, shard), wait, r)
-	}
 	for _, shard := range c.turns.order(c.n) {
 		within, cancel := context.WithTimeout(ctx, askTime)
-		r, err := ask(within, shard, &tilthv1.LeaseWorkRequest{})
+		r, err := c.leaseOf(within, shard, &tilthv1.LeaseWorkRequest{Session: sessions[shard]})
 		cancel()
 		switch {
 		case wire.Reason(err) == wire.ReasonVoidSession || ctx.Err() != nil:
 			return err
 		case err == nil && r.GetLease() != nil:
-			c.turns.served(shard, r)
-			proto.Reset(into)
-			proto.Merge(into, r)
+			c.take(shard, r)
 			return nil
 		case err != nil:
 			c.turns.silent(shard)
@@ -152,86 +141,19 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 		proto.Reset(into)
 		return nil
 	}
-	return c.await(ctx, req, into, ask)
+	return c.await(ctx, sessions, time.Now().Add(req.GetWait().AsDuration()))
 }
 
-// askAgain is the pause before a shard is asked again that did not answer, or refused.
-const askAgain = 500 * time.Millisecond
+// leaseOf asks a shard for work.
+func (c *sharded) leaseOf(ctx context.Context, shard int, req *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error) {
+	r := &tilthv1.LeaseWorkResponse{}
+	return r, c.invoke(toShard(ctx, shard), req, r)
+}
 
-// longestAsk bounds a request that waits at a shard: a tracker that stands still is not waited for longer.
-const longestAsk = 10 * time.Second
-
-// await waits with all shards until one of them has work, or the request's time is over. Work of a second one is
-// handed back, which is nobody's failure, and takes askTime at most.
-//
-// A shard gives work to whoever waits longest. So the first wait at each ends at random: if all idle agents stood in
-// one order everywhere, shards that have work at the same time would all give it to the same agent.
-func (c *sharded) await(
-	ctx context.Context, req *tilthv1.LeaseWorkRequest, into *tilthv1.LeaseWorkResponse,
-	ask func(context.Context, int, *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error),
-) error {
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	end := time.Now().Add(req.GetWait().AsDuration())
-	var mu sync.Mutex
-	var void error
-	taken := false
-	take := func(shard int, r *tilthv1.LeaseWorkResponse) (first bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		stop()
-		if taken {
-			return false
-		}
-		taken = true
-		c.turns.served(shard, r)
-		proto.Reset(into)
-		proto.Merge(into, r)
-		return true
-	}
-	var all sync.WaitGroup
-	for shard := range c.n {
-		all.Go(func() {
-			longest := rand.N(longestAsk) + 1
-			for left := time.Until(end); left > 0 && waiting.Err() == nil; left = time.Until(end) {
-				wait := min(left, longest)
-				longest = longestAsk
-				within, cancel := context.WithTimeout(waiting, wait+askTime)
-				r, err := ask(within, shard, &tilthv1.LeaseWorkRequest{Wait: durationpb.New(wait)})
-				cancel()
-				switch {
-				case err == nil && r.GetLease() != nil:
-					if !take(shard, r) {
-						c.handBack(context.WithoutCancel(ctx), shard, r.GetLease())
-					}
-				case wire.Reason(err) == wire.ReasonVoidSession:
-					mu.Lock()
-					void = err
-					mu.Unlock()
-					stop()
-				case err != nil:
-					_ = retry.Sleep(waiting, min(askAgain, left))
-				}
-			}
-		})
-	}
-	all.Wait()
-	switch {
-	case taken:
-		return nil
-	case void != nil:
-		return void
-	case ctx.Err() != nil:
-		return status.FromContextError(ctx.Err()).Err()
-	}
+// take answers with the work of a shard.
+func (c *sharded) take(shard int, r *tilthv1.LeaseWorkResponse) {
+	c.turns.served(shard, r)
+	into := c.reply.(*tilthv1.LeaseWorkResponse)
 	proto.Reset(into)
-	return nil
-}
-
-// handBack returns a lease that was granted beside another one.
-func (c *sharded) handBack(ctx context.Context, shard int, lease *tilthv1.LeaseToken) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	// A lease that does not get back is in no heartbeat of the agent, and so is taken back.
-	_ = c.do(toShard(ctx, shard), tilthv1.AgentService_ReturnLease_FullMethodName, &tilthv1.ReturnLeaseRequest{Lease: lease}, &tilthv1.ReturnLeaseResponse{})
+	proto.Merge(into, r)
 }

@@ -40,6 +40,7 @@ var lostAnswers = map[string]string{
 	"AgentService/ReturnLease":          repeats,
 	"AgentService/Leave":                repeats,
 	"AgentService/LeaseWork":            `a lease that nobody heard of is granted anew: TestWhatIsNotKeptAliveIsGivenToOthers`,
+	"AgentService/EndWait":              `a wait that has ended is not ended again: TestAWaitIsEndedByItsName`,
 	"AgentService/ListAgents":           reads,
 	"AgentService/GetAgent":             reads,
 	"SearchService/ProposeBatch":        repeats,

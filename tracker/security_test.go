@@ -306,6 +306,10 @@ func TestASessionBelongsToWhoJoined(t *testing.T) {
 				_, err := agents.LeaseWork(t.Context(), &tilthv1.LeaseWorkRequest{Session: session})
 				return err
 			},
+			"EndWait": func() error {
+				_, err := agents.EndWait(t.Context(), &tilthv1.EndWaitRequest{Session: session})
+				return err
+			},
 			"Leave": func() error {
 				_, err := agents.Leave(t.Context(), &tilthv1.LeaveRequest{Session: session})
 				return err

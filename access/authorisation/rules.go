@@ -76,6 +76,7 @@ var rules = map[string]rule{
 	tilthv1.AgentService_Join_FullMethodName:        {roles: agents, log: noted},
 	tilthv1.AgentService_Heartbeat_FullMethodName:   {roles: agents, own: ownSession},
 	tilthv1.AgentService_LeaseWork_FullMethodName:   {roles: agents, own: ownSession},
+	tilthv1.AgentService_EndWait_FullMethodName:     {roles: agents, own: ownSession},
 	tilthv1.AgentService_ReturnLease_FullMethodName: {roles: agents, own: ownSession},
 	tilthv1.AgentService_Leave_FullMethodName:       {roles: agents, own: ownSession, log: noted},
 	tilthv1.AgentService_ListAgents_FullMethodName:  {roles: readers},

@@ -16,6 +16,11 @@ var shards = slices.Concat(
 			test: "TestShardsTakeTurnsByTheWeightsOfWhoWaits",
 		},
 		{
+			name: "a wait at a shard is cancelled, though a lease may be on its way", file: "shards_await.go",
+			from: "if w.endAt(call, shard) != nil {", to: "if w.endAt(call, shard) == nil {",
+			test: "TestWorkThatComesWhileAWaitIsEndedIsHandedBack",
+		},
+		{
 			name: "a shard that does not answer delays the heartbeats of the others", file: "session.go",
 			from: "max(0, s.interval-time.Since(began))", to: "s.interval+0*time.Since(began)",
 			test: "TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers",

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// lease is what a request for work came to: a lease that is handed to the store, or why there is none.
+// lease is what a request for work came to: a lease that is handed to the store, none, or why there is none.
 type lease struct {
 	response *tilthv1.LeaseWorkResponse
 	pending  *records.Pending
@@ -31,8 +31,9 @@ func (e *Engine) answer(w *state.Waiter, l lease) {
 	}
 }
 
-// Lease leases work to the agent of a session; it waits for some so long. The response is empty when there was none.
-func (e *Engine) Lease(ctx context.Context, session string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
+// Lease leases work to the agent of a session; it waits for some so long, unless EndWait names it. The response is
+// empty when there was none.
+func (e *Engine) Lease(ctx context.Context, session, name string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
 	if err := e.refuseAway(); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (e *Engine) Lease(ctx context.Context, session string, patience time.Durati
 		}
 		return e.granted(ctx, effects.Grant.Response, pending)
 	}
-	waiter, err := e.machine.Wait(session)
+	waiter, err := e.machine.Wait(session, name)
 	if err != nil {
 		e.mu.Unlock()
 		return nil, err
@@ -78,8 +79,8 @@ func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patie
 	// From here on nobody grants to this waiter, but somebody may have just now.
 	select {
 	case <-w.answered:
-		if w.err != nil {
-			return nil, w.err
+		if w.pending == nil {
+			return w.response, w.err
 		}
 		return e.granted(ctx, w.response, w.pending)
 	default:
@@ -88,6 +89,19 @@ func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patie
 		return nil, ctx.Err()
 	}
 	return &tilthv1.LeaseWorkResponse{}, nil
+}
+
+// EndWait has a request for work wait no more; false = none of that name waits.
+func (e *Engine) EndWait(session, name string) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	waiter, err := e.machine.FindWait(session, name)
+	if waiter == nil || err != nil {
+		return false, err
+	}
+	e.machine.GiveUp(waiter)
+	e.answer(waiter, lease{response: &tilthv1.LeaseWorkResponse{}})
+	return true, nil
 }
 
 // granted answers with a lease once it is on disk; nobody to answer hands it back.

@@ -13,6 +13,7 @@ import (
 // Waiter is a request of an agent for work that waits.
 type Waiter struct {
 	agent  *agent
+	name   string // by which it may be ended; empty = it has none
 	places map[*queue]*list.Element
 }
 
@@ -31,7 +32,7 @@ func (m *Machine) Lease(session string) (*Effects, error) {
 
 // Wait has a request of an agent for work wait, until the effects of a change have a grant for it or say that it is
 // void, or it gives up.
-func (m *Machine) Wait(session string) (*Waiter, error) {
+func (m *Machine) Wait(session, name string) (*Waiter, error) {
 	a := m.sessions[session]
 	if a == nil {
 		return nil, refusal.Session(session)
@@ -39,7 +40,7 @@ func (m *Machine) Wait(session string) (*Waiter, error) {
 	if err := m.roomForWait(a); err != nil {
 		return nil, err
 	}
-	w := &Waiter{agent: a, places: map[*queue]*list.Element{}}
+	w := &Waiter{agent: a, name: name, places: map[*queue]*list.Element{}}
 	for _, c := range a.offers {
 		q := m.queue(c)
 		if w.places[q] == nil {
@@ -48,6 +49,20 @@ func (m *Machine) Wait(session string) (*Waiter, error) {
 	}
 	a.waiters[w] = struct{}{}
 	return w, nil
+}
+
+// FindWait is the request of that name by which the agent of a session waits; nil when there is none.
+func (m *Machine) FindWait(session, name string) (*Waiter, error) {
+	a := m.sessions[session]
+	if a == nil {
+		return nil, refusal.Session(session)
+	}
+	for w := range a.waiters {
+		if name != "" && w.name == name {
+			return w, nil
+		}
+	}
+	return nil, nil
 }
 
 // GiveUp has a request wait no more.

@@ -154,7 +154,7 @@ func (w *world) leaseTo(session string) {
 	if granted != nil {
 		return
 	}
-	waiter, err := w.m.Wait(session)
+	waiter, err := w.m.Wait(session, "")
 	var r *refusal.Error
 	if errors.As(err, &r) && r.Kind == refusal.Overloaded {
 		return

@@ -37,6 +37,7 @@ var answerBytes = map[string]int{
 	tilthv1.AgentService_Join_FullMethodName:        smallAnswer,
 	tilthv1.AgentService_Heartbeat_FullMethodName:   smallAnswer,
 	tilthv1.AgentService_LeaseWork_FullMethodName:   smallAnswer,
+	tilthv1.AgentService_EndWait_FullMethodName:     smallAnswer,
 	tilthv1.AgentService_ReturnLease_FullMethodName: smallAnswer,
 	tilthv1.AgentService_Leave_FullMethodName:       smallAnswer,
 	tilthv1.AgentService_ListAgents_FullMethodName:  listAnswer,

@@ -778,7 +778,9 @@ type LeaseWorkRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// At most 60 s.
-	Wait          *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
+	// Tells this request from the session's others, for EndWait; empty = nobody ends it.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -827,6 +829,111 @@ func (x *LeaseWorkRequest) GetWait() *durationpb.Duration {
 	return nil
 }
 
+func (x *LeaseWorkRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type EndWaitRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	// As in the LeaseWorkRequest.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndWaitRequest) Reset() {
+	*x = EndWaitRequest{}
+	mi := &file_tilth_v1_agent_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndWaitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndWaitRequest) ProtoMessage() {}
+
+func (x *EndWaitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_agent_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndWaitRequest.ProtoReflect.Descriptor instead.
+func (*EndWaitRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *EndWaitRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+func (x *EndWaitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type EndWaitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False when no such request waits: it has been answered, or has not come yet.
+	Ended         bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndWaitResponse) Reset() {
+	*x = EndWaitResponse{}
+	mi := &file_tilth_v1_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndWaitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndWaitResponse) ProtoMessage() {}
+
+func (x *EndWaitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndWaitResponse.ProtoReflect.Descriptor instead.
+func (*EndWaitResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *EndWaitResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
 type LeaseWorkResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absent when there was no work.
@@ -847,7 +954,7 @@ type LeaseWorkResponse struct {
 
 func (x *LeaseWorkResponse) Reset() {
 	*x = LeaseWorkResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[9]
+	mi := &file_tilth_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +966,7 @@ func (x *LeaseWorkResponse) String() string {
 func (*LeaseWorkResponse) ProtoMessage() {}
 
 func (x *LeaseWorkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[9]
+	mi := &file_tilth_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +979,7 @@ func (x *LeaseWorkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseWorkResponse.ProtoReflect.Descriptor instead.
 func (*LeaseWorkResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaseWorkResponse) GetLease() *LeaseToken {
@@ -973,7 +1080,7 @@ type SearchWork struct {
 
 func (x *SearchWork) Reset() {
 	*x = SearchWork{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[10]
+	mi := &file_tilth_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1092,7 @@ func (x *SearchWork) String() string {
 func (*SearchWork) ProtoMessage() {}
 
 func (x *SearchWork) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[10]
+	mi := &file_tilth_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1105,7 @@ func (x *SearchWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchWork.ProtoReflect.Descriptor instead.
 func (*SearchWork) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SearchWork) GetJob() *Job {
@@ -1029,7 +1136,7 @@ type BuildWork struct {
 
 func (x *BuildWork) Reset() {
 	*x = BuildWork{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[11]
+	mi := &file_tilth_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1148,7 @@ func (x *BuildWork) String() string {
 func (*BuildWork) ProtoMessage() {}
 
 func (x *BuildWork) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[11]
+	mi := &file_tilth_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1161,7 @@ func (x *BuildWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildWork.ProtoReflect.Descriptor instead.
 func (*BuildWork) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BuildWork) GetBatchId() string {
@@ -1118,7 +1225,7 @@ type MeasureWork struct {
 
 func (x *MeasureWork) Reset() {
 	*x = MeasureWork{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[12]
+	mi := &file_tilth_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1237,7 @@ func (x *MeasureWork) String() string {
 func (*MeasureWork) ProtoMessage() {}
 
 func (x *MeasureWork) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[12]
+	mi := &file_tilth_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1250,7 @@ func (x *MeasureWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureWork.ProtoReflect.Descriptor instead.
 func (*MeasureWork) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MeasureWork) GetBatchId() string {
@@ -1233,7 +1340,7 @@ type RunWork struct {
 
 func (x *RunWork) Reset() {
 	*x = RunWork{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[13]
+	mi := &file_tilth_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1352,7 @@ func (x *RunWork) String() string {
 func (*RunWork) ProtoMessage() {}
 
 func (x *RunWork) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[13]
+	mi := &file_tilth_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1365,7 @@ func (x *RunWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunWork.ProtoReflect.Descriptor instead.
 func (*RunWork) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunWork) GetJob() *Job {
@@ -1277,7 +1384,7 @@ type ReturnLeaseRequest struct {
 
 func (x *ReturnLeaseRequest) Reset() {
 	*x = ReturnLeaseRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[14]
+	mi := &file_tilth_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1396,7 @@ func (x *ReturnLeaseRequest) String() string {
 func (*ReturnLeaseRequest) ProtoMessage() {}
 
 func (x *ReturnLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[14]
+	mi := &file_tilth_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1409,7 @@ func (x *ReturnLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReturnLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReturnLeaseRequest) GetLease() *LeaseToken {
@@ -1320,7 +1427,7 @@ type ReturnLeaseResponse struct {
 
 func (x *ReturnLeaseResponse) Reset() {
 	*x = ReturnLeaseResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[15]
+	mi := &file_tilth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1439,7 @@ func (x *ReturnLeaseResponse) String() string {
 func (*ReturnLeaseResponse) ProtoMessage() {}
 
 func (x *ReturnLeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[15]
+	mi := &file_tilth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1452,7 @@ func (x *ReturnLeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnLeaseResponse.ProtoReflect.Descriptor instead.
 func (*ReturnLeaseResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 type LeaveRequest struct {
@@ -1357,7 +1464,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	mi := &file_tilth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1476,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	mi := &file_tilth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1489,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LeaveRequest) GetSession() string {
@@ -1400,7 +1507,7 @@ type LeaveResponse struct {
 
 func (x *LeaveResponse) Reset() {
 	*x = LeaveResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[17]
+	mi := &file_tilth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1412,7 +1519,7 @@ func (x *LeaveResponse) String() string {
 func (*LeaveResponse) ProtoMessage() {}
 
 func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[17]
+	mi := &file_tilth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1425,7 +1532,7 @@ func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResponse.ProtoReflect.Descriptor instead.
 func (*LeaveResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 type ListAgentsRequest struct {
@@ -1442,7 +1549,7 @@ type ListAgentsRequest struct {
 
 func (x *ListAgentsRequest) Reset() {
 	*x = ListAgentsRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[18]
+	mi := &file_tilth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1561,7 @@ func (x *ListAgentsRequest) String() string {
 func (*ListAgentsRequest) ProtoMessage() {}
 
 func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[18]
+	mi := &file_tilth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1574,7 @@ func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsRequest.ProtoReflect.Descriptor instead.
 func (*ListAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListAgentsRequest) GetKind() AgentKind {
@@ -1505,7 +1612,7 @@ type ListAgentsResponse struct {
 
 func (x *ListAgentsResponse) Reset() {
 	*x = ListAgentsResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[19]
+	mi := &file_tilth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1624,7 @@ func (x *ListAgentsResponse) String() string {
 func (*ListAgentsResponse) ProtoMessage() {}
 
 func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[19]
+	mi := &file_tilth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1637,7 @@ func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsResponse.ProtoReflect.Descriptor instead.
 func (*ListAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAgentsResponse) GetAgents() []*Agent {
@@ -1563,7 +1670,7 @@ type GetAgentRequest struct {
 
 func (x *GetAgentRequest) Reset() {
 	*x = GetAgentRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[20]
+	mi := &file_tilth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1682,7 @@ func (x *GetAgentRequest) String() string {
 func (*GetAgentRequest) ProtoMessage() {}
 
 func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[20]
+	mi := &file_tilth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1695,7 @@ func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentRequest.ProtoReflect.Descriptor instead.
 func (*GetAgentRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetAgentRequest) GetName() string {
@@ -1607,7 +1714,7 @@ type GetAgentResponse struct {
 
 func (x *GetAgentResponse) Reset() {
 	*x = GetAgentResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[21]
+	mi := &file_tilth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1726,7 @@ func (x *GetAgentResponse) String() string {
 func (*GetAgentResponse) ProtoMessage() {}
 
 func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[21]
+	mi := &file_tilth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1739,7 @@ func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentResponse.ProtoReflect.Descriptor instead.
 func (*GetAgentResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetAgentResponse) GetAgent() *Agent {
@@ -1665,7 +1772,7 @@ type ProposeBatchRequest struct {
 
 func (x *ProposeBatchRequest) Reset() {
 	*x = ProposeBatchRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[22]
+	mi := &file_tilth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1677,7 +1784,7 @@ func (x *ProposeBatchRequest) String() string {
 func (*ProposeBatchRequest) ProtoMessage() {}
 
 func (x *ProposeBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[22]
+	mi := &file_tilth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1690,7 +1797,7 @@ func (x *ProposeBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeBatchRequest.ProtoReflect.Descriptor instead.
 func (*ProposeBatchRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ProposeBatchRequest) GetLease() *LeaseToken {
@@ -1760,7 +1867,7 @@ type ProposeBatchResponse struct {
 
 func (x *ProposeBatchResponse) Reset() {
 	*x = ProposeBatchResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[23]
+	mi := &file_tilth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1879,7 @@ func (x *ProposeBatchResponse) String() string {
 func (*ProposeBatchResponse) ProtoMessage() {}
 
 func (x *ProposeBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[23]
+	mi := &file_tilth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1892,7 @@ func (x *ProposeBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeBatchResponse.ProtoReflect.Descriptor instead.
 func (*ProposeBatchResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ProposeBatchResponse) GetBatchId() string {
@@ -1814,7 +1921,7 @@ type FinishJobRequest struct {
 
 func (x *FinishJobRequest) Reset() {
 	*x = FinishJobRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[24]
+	mi := &file_tilth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1933,7 @@ func (x *FinishJobRequest) String() string {
 func (*FinishJobRequest) ProtoMessage() {}
 
 func (x *FinishJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[24]
+	mi := &file_tilth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1946,7 @@ func (x *FinishJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishJobRequest.ProtoReflect.Descriptor instead.
 func (*FinishJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FinishJobRequest) GetLease() *LeaseToken {
@@ -1871,7 +1978,7 @@ type FinishJobResponse struct {
 
 func (x *FinishJobResponse) Reset() {
 	*x = FinishJobResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[25]
+	mi := &file_tilth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1990,7 @@ func (x *FinishJobResponse) String() string {
 func (*FinishJobResponse) ProtoMessage() {}
 
 func (x *FinishJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[25]
+	mi := &file_tilth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2003,7 @@ func (x *FinishJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishJobResponse.ProtoReflect.Descriptor instead.
 func (*FinishJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 // BuildOutcome is what became of one candidate at the builder.
@@ -1913,7 +2020,7 @@ type BuildOutcome struct {
 
 func (x *BuildOutcome) Reset() {
 	*x = BuildOutcome{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[26]
+	mi := &file_tilth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2032,7 @@ func (x *BuildOutcome) String() string {
 func (*BuildOutcome) ProtoMessage() {}
 
 func (x *BuildOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[26]
+	mi := &file_tilth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2045,7 @@ func (x *BuildOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildOutcome.ProtoReflect.Descriptor instead.
 func (*BuildOutcome) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BuildOutcome) GetCandidate() string {
@@ -1985,7 +2092,7 @@ type ReportBuildRequest struct {
 
 func (x *ReportBuildRequest) Reset() {
 	*x = ReportBuildRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[27]
+	mi := &file_tilth_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2104,7 @@ func (x *ReportBuildRequest) String() string {
 func (*ReportBuildRequest) ProtoMessage() {}
 
 func (x *ReportBuildRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[27]
+	mi := &file_tilth_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2117,7 @@ func (x *ReportBuildRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBuildRequest.ProtoReflect.Descriptor instead.
 func (*ReportBuildRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReportBuildRequest) GetLease() *LeaseToken {
@@ -2056,7 +2163,7 @@ type ReportBuildResponse struct {
 
 func (x *ReportBuildResponse) Reset() {
 	*x = ReportBuildResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[28]
+	mi := &file_tilth_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2175,7 @@ func (x *ReportBuildResponse) String() string {
 func (*ReportBuildResponse) ProtoMessage() {}
 
 func (x *ReportBuildResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[28]
+	mi := &file_tilth_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2188,7 @@ func (x *ReportBuildResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBuildResponse.ProtoReflect.Descriptor instead.
 func (*ReportBuildResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 type ReportMeasurementsRequest struct {
@@ -2098,7 +2205,7 @@ type ReportMeasurementsRequest struct {
 
 func (x *ReportMeasurementsRequest) Reset() {
 	*x = ReportMeasurementsRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	mi := &file_tilth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2217,7 @@ func (x *ReportMeasurementsRequest) String() string {
 func (*ReportMeasurementsRequest) ProtoMessage() {}
 
 func (x *ReportMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	mi := &file_tilth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2230,7 @@ func (x *ReportMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ReportMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReportMeasurementsRequest) GetLease() *LeaseToken {
@@ -2162,7 +2269,7 @@ type ReportMeasurementsResponse struct {
 
 func (x *ReportMeasurementsResponse) Reset() {
 	*x = ReportMeasurementsResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[30]
+	mi := &file_tilth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2174,7 +2281,7 @@ func (x *ReportMeasurementsResponse) String() string {
 func (*ReportMeasurementsResponse) ProtoMessage() {}
 
 func (x *ReportMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[30]
+	mi := &file_tilth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2187,7 +2294,7 @@ func (x *ReportMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ReportMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 var File_tilth_v1_agent_proto protoreflect.FileDescriptor
@@ -2251,10 +2358,16 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\tcalibrate\x18\x1e \x01(\bR\tcalibrate\x12H\n" +
 	"\x12heartbeat_interval\x18< \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x1e\n" +
 	"\n" +
-	"work_waits\x18\x82\x01 \x01(\bR\tworkWaits\"[\n" +
+	"work_waits\x18\x82\x01 \x01(\bR\tworkWaits\"o\n" +
 	"\x10LeaseWorkRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12-\n" +
-	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\x97\x02\n" +
+	"\x04wait\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\">\n" +
+	"\x0eEndWaitRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"'\n" +
+	"\x0fEndWaitResponse\x12\x14\n" +
+	"\x05ended\x18\x01 \x01(\bR\x05ended\"\x97\x02\n" +
 	"\x11LeaseWorkResponse\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12.\n" +
 	"\x06search\x18\x02 \x01(\v2\x14.tilth.v1.SearchWorkH\x00R\x06search\x12+\n" +
@@ -2364,11 +2477,12 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x17AGENT_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10AGENT_STATE_IDLE\x10\x01\x12\x14\n" +
 	"\x10AGENT_STATE_BUSY\x10\x02\x12\x14\n" +
-	"\x10AGENT_STATE_GONE\x10\x032\xe3\x03\n" +
+	"\x10AGENT_STATE_GONE\x10\x032\xa3\x04\n" +
 	"\fAgentService\x125\n" +
 	"\x04Join\x12\x15.tilth.v1.JoinRequest\x1a\x16.tilth.v1.JoinResponse\x12D\n" +
 	"\tHeartbeat\x12\x1a.tilth.v1.HeartbeatRequest\x1a\x1b.tilth.v1.HeartbeatResponse\x12D\n" +
-	"\tLeaseWork\x12\x1a.tilth.v1.LeaseWorkRequest\x1a\x1b.tilth.v1.LeaseWorkResponse\x12J\n" +
+	"\tLeaseWork\x12\x1a.tilth.v1.LeaseWorkRequest\x1a\x1b.tilth.v1.LeaseWorkResponse\x12>\n" +
+	"\aEndWait\x12\x18.tilth.v1.EndWaitRequest\x1a\x19.tilth.v1.EndWaitResponse\x12J\n" +
 	"\vReturnLease\x12\x1c.tilth.v1.ReturnLeaseRequest\x1a\x1d.tilth.v1.ReturnLeaseResponse\x128\n" +
 	"\x05Leave\x12\x16.tilth.v1.LeaveRequest\x1a\x17.tilth.v1.LeaveResponse\x12A\n" +
 	"\bGetAgent\x12\x19.tilth.v1.GetAgentRequest\x1a\x1a.tilth.v1.GetAgentResponse\x12G\n" +
@@ -2395,7 +2509,7 @@ func file_tilth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_tilth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_tilth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_tilth_v1_agent_proto_goTypes = []any{
 	(AgentKind)(0),                     // 0: tilth.v1.AgentKind
 	(AgentState)(0),                    // 1: tilth.v1.AgentState
@@ -2408,118 +2522,122 @@ var file_tilth_v1_agent_proto_goTypes = []any{
 	(*HeartbeatRequest)(nil),           // 8: tilth.v1.HeartbeatRequest
 	(*HeartbeatResponse)(nil),          // 9: tilth.v1.HeartbeatResponse
 	(*LeaseWorkRequest)(nil),           // 10: tilth.v1.LeaseWorkRequest
-	(*LeaseWorkResponse)(nil),          // 11: tilth.v1.LeaseWorkResponse
-	(*SearchWork)(nil),                 // 12: tilth.v1.SearchWork
-	(*BuildWork)(nil),                  // 13: tilth.v1.BuildWork
-	(*MeasureWork)(nil),                // 14: tilth.v1.MeasureWork
-	(*RunWork)(nil),                    // 15: tilth.v1.RunWork
-	(*ReturnLeaseRequest)(nil),         // 16: tilth.v1.ReturnLeaseRequest
-	(*ReturnLeaseResponse)(nil),        // 17: tilth.v1.ReturnLeaseResponse
-	(*LeaveRequest)(nil),               // 18: tilth.v1.LeaveRequest
-	(*LeaveResponse)(nil),              // 19: tilth.v1.LeaveResponse
-	(*ListAgentsRequest)(nil),          // 20: tilth.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),         // 21: tilth.v1.ListAgentsResponse
-	(*GetAgentRequest)(nil),            // 22: tilth.v1.GetAgentRequest
-	(*GetAgentResponse)(nil),           // 23: tilth.v1.GetAgentResponse
-	(*ProposeBatchRequest)(nil),        // 24: tilth.v1.ProposeBatchRequest
-	(*ProposeBatchResponse)(nil),       // 25: tilth.v1.ProposeBatchResponse
-	(*FinishJobRequest)(nil),           // 26: tilth.v1.FinishJobRequest
-	(*FinishJobResponse)(nil),          // 27: tilth.v1.FinishJobResponse
-	(*BuildOutcome)(nil),               // 28: tilth.v1.BuildOutcome
-	(*ReportBuildRequest)(nil),         // 29: tilth.v1.ReportBuildRequest
-	(*ReportBuildResponse)(nil),        // 30: tilth.v1.ReportBuildResponse
-	(*ReportMeasurementsRequest)(nil),  // 31: tilth.v1.ReportMeasurementsRequest
-	(*ReportMeasurementsResponse)(nil), // 32: tilth.v1.ReportMeasurementsResponse
-	nil,                                // 33: tilth.v1.AgentSpec.LabelsEntry
-	(*SandboxLayer)(nil),               // 34: tilth.v1.SandboxLayer
-	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
-	(*Job)(nil),                        // 37: tilth.v1.Job
-	(*TargetSpec)(nil),                 // 38: tilth.v1.TargetSpec
-	(*TaskSpec)(nil),                   // 39: tilth.v1.TaskSpec
-	(*Candidate)(nil),                  // 40: tilth.v1.Candidate
-	(*ArtifactRef)(nil),                // 41: tilth.v1.ArtifactRef
-	(BatchMode)(0),                     // 42: tilth.v1.BatchMode
-	(*Measurement)(nil),                // 43: tilth.v1.Measurement
-	(*Outage)(nil),                     // 44: tilth.v1.Outage
-	(JobState)(0),                      // 45: tilth.v1.JobState
-	(ErrorClass)(0),                    // 46: tilth.v1.ErrorClass
+	(*EndWaitRequest)(nil),             // 11: tilth.v1.EndWaitRequest
+	(*EndWaitResponse)(nil),            // 12: tilth.v1.EndWaitResponse
+	(*LeaseWorkResponse)(nil),          // 13: tilth.v1.LeaseWorkResponse
+	(*SearchWork)(nil),                 // 14: tilth.v1.SearchWork
+	(*BuildWork)(nil),                  // 15: tilth.v1.BuildWork
+	(*MeasureWork)(nil),                // 16: tilth.v1.MeasureWork
+	(*RunWork)(nil),                    // 17: tilth.v1.RunWork
+	(*ReturnLeaseRequest)(nil),         // 18: tilth.v1.ReturnLeaseRequest
+	(*ReturnLeaseResponse)(nil),        // 19: tilth.v1.ReturnLeaseResponse
+	(*LeaveRequest)(nil),               // 20: tilth.v1.LeaveRequest
+	(*LeaveResponse)(nil),              // 21: tilth.v1.LeaveResponse
+	(*ListAgentsRequest)(nil),          // 22: tilth.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),         // 23: tilth.v1.ListAgentsResponse
+	(*GetAgentRequest)(nil),            // 24: tilth.v1.GetAgentRequest
+	(*GetAgentResponse)(nil),           // 25: tilth.v1.GetAgentResponse
+	(*ProposeBatchRequest)(nil),        // 26: tilth.v1.ProposeBatchRequest
+	(*ProposeBatchResponse)(nil),       // 27: tilth.v1.ProposeBatchResponse
+	(*FinishJobRequest)(nil),           // 28: tilth.v1.FinishJobRequest
+	(*FinishJobResponse)(nil),          // 29: tilth.v1.FinishJobResponse
+	(*BuildOutcome)(nil),               // 30: tilth.v1.BuildOutcome
+	(*ReportBuildRequest)(nil),         // 31: tilth.v1.ReportBuildRequest
+	(*ReportBuildResponse)(nil),        // 32: tilth.v1.ReportBuildResponse
+	(*ReportMeasurementsRequest)(nil),  // 33: tilth.v1.ReportMeasurementsRequest
+	(*ReportMeasurementsResponse)(nil), // 34: tilth.v1.ReportMeasurementsResponse
+	nil,                                // 35: tilth.v1.AgentSpec.LabelsEntry
+	(*SandboxLayer)(nil),               // 36: tilth.v1.SandboxLayer
+	(*timestamppb.Timestamp)(nil),      // 37: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
+	(*Job)(nil),                        // 39: tilth.v1.Job
+	(*TargetSpec)(nil),                 // 40: tilth.v1.TargetSpec
+	(*TaskSpec)(nil),                   // 41: tilth.v1.TaskSpec
+	(*Candidate)(nil),                  // 42: tilth.v1.Candidate
+	(*ArtifactRef)(nil),                // 43: tilth.v1.ArtifactRef
+	(BatchMode)(0),                     // 44: tilth.v1.BatchMode
+	(*Measurement)(nil),                // 45: tilth.v1.Measurement
+	(*Outage)(nil),                     // 46: tilth.v1.Outage
+	(JobState)(0),                      // 47: tilth.v1.JobState
+	(ErrorClass)(0),                    // 48: tilth.v1.ErrorClass
 }
 var file_tilth_v1_agent_proto_depIdxs = []int32{
 	0,  // 0: tilth.v1.AgentSpec.kind:type_name -> tilth.v1.AgentKind
 	3,  // 1: tilth.v1.AgentSpec.device_classes:type_name -> tilth.v1.DeviceClass
-	33, // 2: tilth.v1.AgentSpec.labels:type_name -> tilth.v1.AgentSpec.LabelsEntry
-	34, // 3: tilth.v1.AgentSpec.sandbox:type_name -> tilth.v1.SandboxLayer
+	35, // 2: tilth.v1.AgentSpec.labels:type_name -> tilth.v1.AgentSpec.LabelsEntry
+	36, // 3: tilth.v1.AgentSpec.sandbox:type_name -> tilth.v1.SandboxLayer
 	2,  // 4: tilth.v1.Agent.spec:type_name -> tilth.v1.AgentSpec
 	1,  // 5: tilth.v1.Agent.state:type_name -> tilth.v1.AgentState
-	35, // 6: tilth.v1.Agent.joined_at:type_name -> google.protobuf.Timestamp
-	35, // 7: tilth.v1.Agent.seen_at:type_name -> google.protobuf.Timestamp
-	35, // 8: tilth.v1.Agent.resting_until:type_name -> google.protobuf.Timestamp
+	37, // 6: tilth.v1.Agent.joined_at:type_name -> google.protobuf.Timestamp
+	37, // 7: tilth.v1.Agent.seen_at:type_name -> google.protobuf.Timestamp
+	37, // 8: tilth.v1.Agent.resting_until:type_name -> google.protobuf.Timestamp
 	2,  // 9: tilth.v1.JoinRequest.spec:type_name -> tilth.v1.AgentSpec
-	36, // 10: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
+	38, // 10: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
 	7,  // 11: tilth.v1.HeartbeatRequest.leases:type_name -> tilth.v1.LeaseToken
 	7,  // 12: tilth.v1.HeartbeatResponse.dropped:type_name -> tilth.v1.LeaseToken
-	36, // 13: tilth.v1.HeartbeatResponse.heartbeat_interval:type_name -> google.protobuf.Duration
-	36, // 14: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
+	38, // 13: tilth.v1.HeartbeatResponse.heartbeat_interval:type_name -> google.protobuf.Duration
+	38, // 14: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
 	7,  // 15: tilth.v1.LeaseWorkResponse.lease:type_name -> tilth.v1.LeaseToken
-	12, // 16: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
-	13, // 17: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
-	14, // 18: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
-	15, // 19: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
-	37, // 20: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
-	36, // 21: tilth.v1.SearchWork.time_left:type_name -> google.protobuf.Duration
-	38, // 22: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
-	39, // 23: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
-	40, // 24: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
-	38, // 25: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
-	39, // 26: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
-	40, // 27: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
-	41, // 28: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
-	42, // 29: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
-	43, // 30: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
-	37, // 31: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
+	14, // 16: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
+	15, // 17: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
+	16, // 18: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
+	17, // 19: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
+	39, // 20: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
+	38, // 21: tilth.v1.SearchWork.time_left:type_name -> google.protobuf.Duration
+	40, // 22: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
+	41, // 23: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
+	42, // 24: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
+	40, // 25: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
+	41, // 26: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
+	42, // 27: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
+	43, // 28: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
+	44, // 29: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
+	45, // 30: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
+	39, // 31: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
 	7,  // 32: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
 	0,  // 33: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
 	4,  // 34: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
-	44, // 35: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
+	46, // 35: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
 	4,  // 36: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
 	7,  // 37: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
-	40, // 38: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
-	42, // 39: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
+	42, // 38: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
+	44, // 39: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
 	7,  // 40: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
-	45, // 41: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
-	46, // 42: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
+	47, // 41: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
+	48, // 42: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
 	7,  // 43: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
-	28, // 44: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
-	41, // 45: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
-	46, // 46: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	30, // 44: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
+	43, // 45: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
+	48, // 46: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
 	7,  // 47: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
-	43, // 48: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
-	46, // 49: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	45, // 48: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
+	48, // 49: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
 	5,  // 50: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
 	8,  // 51: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
 	10, // 52: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
-	16, // 53: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
-	18, // 54: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	22, // 55: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
-	20, // 56: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	24, // 57: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
-	26, // 58: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
-	29, // 59: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
-	31, // 60: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
-	6,  // 61: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
-	9,  // 62: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
-	11, // 63: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
-	17, // 64: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
-	19, // 65: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	23, // 66: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
-	21, // 67: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	25, // 68: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
-	27, // 69: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
-	30, // 70: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
-	32, // 71: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
-	61, // [61:72] is the sub-list for method output_type
-	50, // [50:61] is the sub-list for method input_type
+	11, // 53: tilth.v1.AgentService.EndWait:input_type -> tilth.v1.EndWaitRequest
+	18, // 54: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
+	20, // 55: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
+	24, // 56: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	22, // 57: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
+	26, // 58: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
+	28, // 59: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
+	31, // 60: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
+	33, // 61: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
+	6,  // 62: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
+	9,  // 63: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
+	13, // 64: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
+	12, // 65: tilth.v1.AgentService.EndWait:output_type -> tilth.v1.EndWaitResponse
+	19, // 66: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
+	21, // 67: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
+	25, // 68: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	23, // 69: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
+	27, // 70: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
+	29, // 71: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
+	32, // 72: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
+	34, // 73: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
+	62, // [62:74] is the sub-list for method output_type
+	50, // [50:62] is the sub-list for method input_type
 	50, // [50:50] is the sub-list for extension type_name
 	50, // [50:50] is the sub-list for extension extendee
 	0,  // [0:50] is the sub-list for field type_name
@@ -2535,7 +2653,7 @@ func file_tilth_v1_agent_proto_init() {
 	file_tilth_v1_measurement_proto_init()
 	file_tilth_v1_outage_proto_init()
 	file_tilth_v1_sandbox_proto_init()
-	file_tilth_v1_agent_proto_msgTypes[9].OneofWrappers = []any{
+	file_tilth_v1_agent_proto_msgTypes[11].OneofWrappers = []any{
 		(*LeaseWorkResponse_Search)(nil),
 		(*LeaseWorkResponse_Build)(nil),
 		(*LeaseWorkResponse_Measure)(nil),
@@ -2547,7 +2665,7 @@ func file_tilth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_agent_proto_rawDesc), len(file_tilth_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -24,6 +24,7 @@ const (
 	AgentService_Join_FullMethodName        = "/tilth.v1.AgentService/Join"
 	AgentService_Heartbeat_FullMethodName   = "/tilth.v1.AgentService/Heartbeat"
 	AgentService_LeaseWork_FullMethodName   = "/tilth.v1.AgentService/LeaseWork"
+	AgentService_EndWait_FullMethodName     = "/tilth.v1.AgentService/EndWait"
 	AgentService_ReturnLease_FullMethodName = "/tilth.v1.AgentService/ReturnLease"
 	AgentService_Leave_FullMethodName       = "/tilth.v1.AgentService/Leave"
 	AgentService_GetAgent_FullMethodName    = "/tilth.v1.AgentService/GetAgent"
@@ -43,6 +44,9 @@ type AgentServiceClient interface {
 	Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error)
 	// LeaseWork waits (up to the request's wait) for work of the agent's kind. An empty response means: ask again.
 	LeaseWork(ctx context.Context, in *LeaseWorkRequest, opts ...grpc.CallOption) (*LeaseWorkResponse, error)
+	// EndWait ends a LeaseWork that waits. That is answered then, without work unless it had been given some before. Whoever cancels the call
+	// instead does not know whether it had, and the work waits until the tracker finds that no heartbeat lists it.
+	EndWait(ctx context.Context, in *EndWaitRequest, opts ...grpc.CallOption) (*EndWaitResponse, error)
 	// ReturnLease hands unfinished work back at once, without it counting as an attempt. Used to drain.
 	ReturnLease(ctx context.Context, in *ReturnLeaseRequest, opts ...grpc.CallOption) (*ReturnLeaseResponse, error)
 	// Leave closes the session; leases it still holds are requeued at once.
@@ -85,6 +89,16 @@ func (c *agentServiceClient) LeaseWork(ctx context.Context, in *LeaseWorkRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LeaseWorkResponse)
 	err := c.cc.Invoke(ctx, AgentService_LeaseWork_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) EndWait(ctx context.Context, in *EndWaitRequest, opts ...grpc.CallOption) (*EndWaitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndWaitResponse)
+	err := c.cc.Invoke(ctx, AgentService_EndWait_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +158,9 @@ type AgentServiceServer interface {
 	Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error)
 	// LeaseWork waits (up to the request's wait) for work of the agent's kind. An empty response means: ask again.
 	LeaseWork(context.Context, *LeaseWorkRequest) (*LeaseWorkResponse, error)
+	// EndWait ends a LeaseWork that waits. That is answered then, without work unless it had been given some before. Whoever cancels the call
+	// instead does not know whether it had, and the work waits until the tracker finds that no heartbeat lists it.
+	EndWait(context.Context, *EndWaitRequest) (*EndWaitResponse, error)
 	// ReturnLease hands unfinished work back at once, without it counting as an attempt. Used to drain.
 	ReturnLease(context.Context, *ReturnLeaseRequest) (*ReturnLeaseResponse, error)
 	// Leave closes the session; leases it still holds are requeued at once.
@@ -170,6 +187,9 @@ func (UnimplementedAgentServiceServer) Heartbeat(context.Context, *HeartbeatRequ
 }
 func (UnimplementedAgentServiceServer) LeaseWork(context.Context, *LeaseWorkRequest) (*LeaseWorkResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LeaseWork not implemented")
+}
+func (UnimplementedAgentServiceServer) EndWait(context.Context, *EndWaitRequest) (*EndWaitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndWait not implemented")
 }
 func (UnimplementedAgentServiceServer) ReturnLease(context.Context, *ReturnLeaseRequest) (*ReturnLeaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReturnLease not implemented")
@@ -254,6 +274,24 @@ func _AgentService_LeaseWork_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AgentServiceServer).LeaseWork(ctx, req.(*LeaseWorkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_EndWait_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndWaitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).EndWait(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_EndWait_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).EndWait(ctx, req.(*EndWaitRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -348,6 +386,10 @@ var AgentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "LeaseWork",
 			Handler:    _AgentService_LeaseWork_Handler,
+		},
+		{
+			MethodName: "EndWait",
+			Handler:    _AgentService_EndWait_Handler,
 		},
 		{
 			MethodName: "ReturnLease",
