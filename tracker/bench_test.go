@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/postgres"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 	"github.com/tilth-dev/tilth/tracker"
 )
 
@@ -31,7 +32,7 @@ func BenchmarkBatch(b *testing.B) {
 
 // BenchmarkBatchOnDatabase is the same with a PostgreSQL server of this machine.
 func BenchmarkBatchOnDatabase(b *testing.B) {
-	server, _ := database(b)
+	server, _ := pgserver.ForTest(b)
 	for _, underWay := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) {
 			address := must[string](b)(server.Database())

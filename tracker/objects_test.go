@@ -21,6 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 	"github.com/tilth-dev/tilth/testkit/s3server"
 )
 
@@ -46,7 +47,7 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3server.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.SecretKey)
 	t.Setenv(objectsEnv, fmt.Sprintf("s3://artifacts/farm?endpoint=%s&region=%s", server.Endpoint(), s3server.Region))
-	_, database := database(t)
+	_, database := pgserver.ForTest(t)
 	a := newRivalOf(t, database, someShards)
 	a.has(someShards)
 	b := newRivalOf(t, database, someShards)
@@ -101,7 +102,7 @@ func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 				Listen:      "unix:" + filepath.Join(dir, "sock"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 			}
 			if shards > 1 {
-				_, cfg.Store = database(t)
+				_, cfg.Store = pgserver.ForTest(t)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

@@ -23,18 +23,6 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// database is an empty database of a server that runs for the test.
-func database(t testing.TB) (server *pgserver.Server, address string) {
-	t.Helper()
-	server = must[*pgserver.Server](t)(pgserver.New())
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server, must[string](t)(server.Database())
-}
-
 // newFarmOn is a farm on a database.
 func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *farm {
 	t.Helper()
@@ -47,7 +35,7 @@ func newFarmOn(t testing.TB, address string, metrics prometheus.Registerer) *far
 
 // A farm on a database tunes as any other, also while the database crashes.
 func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
-	server, address := database(t)
+	server, address := pgserver.ForTest(t)
 	registry := prometheus.NewRegistry()
 	f := newFarmOn(t, address, registry)
 	expect := func(line string) {
@@ -135,7 +123,7 @@ func (f *farm) untilBack() {
 // A tracker that lost its database, and does not know yet, used to acknowledge what it took for no change: that a job
 // is paused, which another tracker may have resumed.
 func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
-	_, address := database(t)
+	_, address := pgserver.ForTest(t)
 	store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
 	defer store.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir()}))
@@ -154,7 +142,7 @@ func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 
 // A tracker that lost its database to another one is told so, and ends: it must answer nobody any more.
 func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
-	server, address := database(t)
+	server, address := pgserver.ForTest(t)
 	first := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: first, ArtifactsDir: t.TempDir()}))
 	ran := make(chan error, 1)
@@ -184,7 +172,7 @@ func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 
 // A farm whose database has a standby goes on with that, by itself, and has all that it had.
 func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
-	primary, address := database(t)
+	primary, address := pgserver.ForTest(t)
 	standby := must[*pgserver.Server](t)(pgserver.Standby(primary.Folder()))
 	t.Cleanup(func() {
 		if err := standby.Stop(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 var (
@@ -28,7 +29,7 @@ var (
 // once.
 func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 	t.Parallel() // much of it waits
-	_, database := database(t)
+	_, database := pgserver.ForTest(t)
 	var artifacts []string
 	for range someShards {
 		artifacts = append(artifacts, t.TempDir())

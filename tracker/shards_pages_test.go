@@ -27,6 +27,7 @@ import (
 	"github.com/tilth-dev/tilth/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // closedRivals are two trackers of a database of several shards that ask who calls, each with a certificate of an
@@ -40,7 +41,7 @@ type closedRivals struct {
 
 func newClosedRivals(t *testing.T) *closedRivals {
 	t.Helper()
-	_, database := database(t)
+	_, database := pgserver.ForTest(t)
 	return newClosedRivalsOn(t, database)
 }
 

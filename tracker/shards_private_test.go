@@ -14,13 +14,14 @@ import (
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
 	"github.com/tilth-dev/tilth/records/storetest"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // Two owners have jobs in shards of two trackers. Neither tracker shows the one what is private to the other, whether
 // it has the job's shard, reads it from the database, or passes the call on.
 func TestNoTrackerOfAShardShowsAnothersPrivateJob(t *testing.T) {
 	t.Parallel() // much of it waits
-	_, database := database(t)
+	_, database := pgserver.ForTest(t)
 	records := privateRecords{}
 	records.store(t, database)
 	c := newClosedRivalsOn(t, database)

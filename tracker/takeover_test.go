@@ -25,6 +25,7 @@ import (
 	tilthfarm "github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // takeoverEnv has the test binary be a tracker on a database: its folder, the address of that, and
@@ -69,7 +70,7 @@ func newRival(t *testing.T, database, artifacts string) *rival {
 // servingAndStandingBy are two trackers of a database, of which the first serves.
 func servingAndStandingBy(t *testing.T) (a, b *rival, address string) {
 	t.Helper()
-	_, address = database(t)
+	_, address = pgserver.ForTest(t)
 	artifacts := t.TempDir()
 	a = newRival(t, address, artifacts)
 	a.serves()
@@ -281,7 +282,7 @@ func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 	for name, shards := range map[string]int{"alone": 1, "of several shards": someShards} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of it waits
-			server, database := database(t)
+			server, database := pgserver.ForTest(t)
 			server.Kill()
 			var artifacts []string
 			for range shards {
@@ -302,7 +303,7 @@ func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 // Of two trackers that start at once, exactly one serves.
 func TestOfTwoTrackersThatStartAtOnceOneServes(t *testing.T) {
 	t.Parallel() // most of it waits
-	_, database := database(t)
+	_, database := pgserver.ForTest(t)
 	artifacts := t.TempDir()
 	both := []*rival{newRival(t, database, artifacts), newRival(t, database, artifacts)}
 	first := both[0]

@@ -9,29 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
-// newDatabase is an empty database of a server that runs for the test.
-func newDatabase(t *testing.T) (address string) {
-	t.Helper()
-	server, err := pgserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if address, err = server.Database(); err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
 // TestNothingIsLostOfTrackersSideBySide kills one of two trackers, whose shards the other one takes.
 func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
 	t.Parallel() // it waits until the shards are shared out, mostly
 	o := small(t)
-	o.Store, o.Trackers, o.Shards, o.Records = newDatabase(t), 2, 4, 1000
+	_, o.Store = pgserver.ForTest(t)
+	o.Trackers, o.Shards, o.Records = 2, 4, 1000
 	o.Devices, o.Jobs, o.Time, o.Tuners, o.Builders = 40, 8, 6*time.Second, 4, 3
 	o.Failures = Failures{Build: 0.1, Crash: 0.1, Infra: 0.05, LostAnswers: 0.02, Kills: 1}
 	d, err := Run(t.Context(), o)
@@ -63,7 +46,8 @@ func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
 // TestOneTrackerServesADatabase without shards, as most do.
 func TestOneTrackerServesADatabase(t *testing.T) {
 	o := small(t)
-	o.Store, o.Time = newDatabase(t), time.Second
+	_, o.Store = pgserver.ForTest(t)
+	o.Time = time.Second
 	d, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -61,19 +61,8 @@ type composeFarm struct {
 
 func startComposeFarm(t *testing.T, services ...string) *composeFarm {
 	t.Helper()
-	server, err := pgserver.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	f := &composeFarm{farmUnderTest: newFarmUnderTest(t), services: composeWithDatabase(t), hosts: map[string]string{}}
-	if f.database, err = server.Database(); err != nil {
-		t.Fatal(err)
-	}
+	_, f.database = pgserver.ForTest(t)
 	for i, service := range services {
 		f.hosts[service] = fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()>>8&63, os.Getpid()&255, i+1)
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +40,24 @@ type Server struct {
 
 // New makes and starts a server. An error says what is to be installed where there is none.
 func New() (*Server, error) { return NewIn(os.TempDir()) }
+
+// ForTest is a server that runs as long as a test, and the address of an empty database of it.
+func ForTest(t testing.TB) (server *Server, address string) {
+	t.Helper()
+	server, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if address, err = server.Database(); err != nil {
+		t.Fatal(err)
+	}
+	return server, address
+}
 
 // NewIn is New for a server whose files are in a folder of its own below another one, such as a small file system.
 func NewIn(parent string) (*Server, error) { return NewAt(Place{Folder: parent}) }
