@@ -54,18 +54,17 @@ func TestAJobIsOneThingToAllWhoCallAboutIt(t *testing.T) {
 }
 
 func TestTheCheckerSeesATrackerThatWritesAfterItsEpoch(t *testing.T) {
-	const shard0, shard1 = "job-00000001-abcdef", "job-00000001-abacdefg"
 	good := []fence{{1, 0, 1, "a"}, {2, 1, 1, "a"}, {3, 0, 1, "a"}, {4, 0, 2, "b"}, {5, 0, 2, "b"}}
 	for name, c := range map[string]struct {
 		fences  []fence
 		changes []change
 		broken  int
 	}{
-		"as it is to be":                    {good, []change{{1, shard0}, {2, shard1}, {5, shard0}}, 0},
+		"as it is to be":                    {good, []change{{1, 0, "jobs"}, {2, 1, "jobs"}, {5, 0, "events"}}, 0},
 		"in an epoch that is over":          {append(good[:5:5], fence{6, 0, 1, "a"}), nil, 1},
 		"in another tracker's epoch":        {append(good[:5:5], fence{6, 0, 2, "a"}), nil, 1},
-		"without an epoch":                  {good, []change{{9, shard0}}, 1},
-		"in an epoch of another shard":      {good, []change{{1, shard1}}, 1},
+		"without an epoch":                  {good, []change{{9, 0, "jobs"}}, 1},
+		"in an epoch of another shard":      {good, []change{{1, 1, "jobs"}}, 1},
 		"epochs of shards are not compared": {append(good[:5:5], fence{6, 1, 1, "a"}), nil, 0},
 	} {
 		if got := judgeFences(c.fences, c.changes); len(got) != c.broken {

@@ -20,8 +20,16 @@ type fence struct {
 
 // change is one of a row that is a shard's.
 type change struct {
-	xid     uint64
-	subject string
+	xid   uint64
+	shard int
+	table string
+}
+
+// shardTables are the tables whose rows are a shard's, with the column that tells which: the shard, or the id of a job
+// or batch.
+var shardTables = map[string]string{
+	"jobs": "shard", "batches": "shard", "agents": "shard", "devices": "shard", "ended": "shard", "dropped": "shard",
+	"closed_batches": "id", "events": "job", "progress": "job", "requests": "job",
 }
 
 // watch has the database itself write down who changes what: independently of the trackers, which check it too.
@@ -33,23 +41,26 @@ func (c *cluster) watch(ctx context.Context) error {
 	defer conn.Close(context.Background())
 	_, err = conn.Exec(ctx, `
 		CREATE TABLE public.fences (place bigserial, xid xid8, shard int, epoch bigint, client text);
-		CREATE TABLE public.changes (xid xid8, subject bytea);
+		CREATE TABLE public.changes (xid xid8, relation text, shard int, subject bytea);
 		CREATE FUNCTION public.fence() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			INSERT INTO public.fences (xid, shard, epoch, client)
 				VALUES (pg_current_xact_id(), NEW.shard, NEW.epoch, coalesce(host(inet_client_addr()), ''));
 			RETURN NULL; END $$;
-		CREATE FUNCTION public.change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF TG_TABLE_NAME = 'events' THEN
-				INSERT INTO public.changes VALUES (pg_current_xact_id(), NEW.job);
-			ELSE
-				INSERT INTO public.changes VALUES (pg_current_xact_id(), NEW.id);
-			END IF;
+		CREATE FUNCTION public.change() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE changed record; BEGIN
+			IF TG_OP = 'DELETE' THEN changed := OLD; ELSE changed := NEW; END IF;
+			CASE TG_ARGV[0]
+				WHEN 'shard' THEN INSERT INTO public.changes VALUES (pg_current_xact_id(), TG_TABLE_NAME, changed.shard, NULL);
+				WHEN 'job' THEN INSERT INTO public.changes VALUES (pg_current_xact_id(), TG_TABLE_NAME, NULL, changed.job);
+				WHEN 'id' THEN INSERT INTO public.changes VALUES (pg_current_xact_id(), TG_TABLE_NAME, NULL, changed.id);
+			END CASE;
 			RETURN NULL; END $$;
-		CREATE TRIGGER fence AFTER UPDATE ON tilth.tracker FOR EACH ROW EXECUTE FUNCTION public.fence();
-		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.jobs FOR EACH ROW EXECUTE FUNCTION public.change();
-		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.batches FOR EACH ROW EXECUTE FUNCTION public.change();
-		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.closed_batches FOR EACH ROW EXECUTE FUNCTION public.change();
-		CREATE TRIGGER change AFTER INSERT OR UPDATE ON tilth.events FOR EACH ROW EXECUTE FUNCTION public.change()`)
+		CREATE TRIGGER fence AFTER UPDATE ON tilth.tracker FOR EACH ROW EXECUTE FUNCTION public.fence()`)
+	for table, column := range shardTables {
+		if err == nil {
+			_, err = conn.Exec(ctx, fmt.Sprintf(`CREATE TRIGGER change AFTER INSERT OR UPDATE OR DELETE ON tilth.%s
+				FOR EACH ROW EXECUTE FUNCTION public.change('%s')`, table, column))
+		}
+	}
 	return err
 }
 
@@ -70,13 +81,15 @@ func (c *cluster) checkFences(ctx context.Context, result *Result) (violations [
 	if err != nil {
 		return nil, err
 	}
-	if rows, err = conn.Query(ctx, "SELECT xid::text::bigint, subject FROM public.changes"); err != nil {
+	if rows, err = conn.Query(ctx, "SELECT xid::text::bigint, relation, coalesce(shard, -1), subject FROM public.changes"); err != nil {
 		return nil, err
 	}
 	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (of change, err error) {
 		var subject []byte
-		err = row.Scan(&of.xid, &subject)
-		of.subject = string(subject)
+		err = row.Scan(&of.xid, &of.table, &of.shard, &subject)
+		if subject != nil {
+			of.shard = wire.ShardOf(string(subject))
+		}
 		return of, err
 	})
 	result.Counts["transactions of trackers"] += len(fences)
@@ -114,8 +127,8 @@ func judgeFences(fences []fence, changes []change) (violations []string) {
 		fenced[touch{f.xid, f.shard}] = true
 	}
 	for _, c := range changes {
-		if shard := wire.ShardOf(c.subject); !fenced[touch{c.xid, shard}] {
-			violations = append(violations, fmt.Sprintf("%s was changed by a transaction without an epoch of shard %d", c.subject, shard))
+		if !fenced[touch{c.xid, c.shard}] {
+			violations = append(violations, fmt.Sprintf("a row of %s was changed by a transaction without an epoch of its shard, %d", c.table, c.shard))
 		}
 	}
 	return violations

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/retry"
@@ -32,8 +33,9 @@ func (i *incidents) died(how string) {
 	i.deaths = append(i.deaths, how)
 }
 
-// crashes are ends of processes that no fault explains: of an agent by itself, and of a tracker but by its own word.
-func (i *incidents) crashes(processes []*process) (out []string) {
+// crashes are ends of processes that no fault explains. Agents do not end by themselves; for trackers, excused says
+// which ends are no crash.
+func (i *incidents) crashes(processes []*process, excused func(how string) bool) (out []string) {
 	for _, p := range processes {
 		text, err := os.ReadFile(p.log)
 		if err != nil {
@@ -48,12 +50,20 @@ func (i *incidents) crashes(processes []*process) (out []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, how := range i.deaths {
-		if !strings.HasPrefix(how, trackerName) {
+		if !strings.HasPrefix(how, trackerName) || !excused(how) {
 			out = append(out, how)
 		}
 	}
 	return out
 }
+
+// byItsOwnWord excuses a tracker that ends because of what it cannot go on with, such as a full disk: one whose
+// records are in a file does.
+func byItsOwnWord(string) bool { return true }
+
+// byFailpoint excuses a tracker that a failpoint has killed, and none that gives up: one whose records are in a
+// database waits for it.
+func byFailpoint(how string) bool { return strings.HasSuffix(how, syscall.SIGKILL.String()) }
 
 // befall has one fault happen to a round. It ends even when ctx does.
 func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *faultOf[R]) {

@@ -120,7 +120,7 @@ func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	}
 	result.Verdict, err = check(keeping{data: r.farm.data()}, r.farm.journals(), watched)
 	err = errors.Join(err, r.countFired())
-	result.Violations = append(result.Violations, r.crashes(r.farm.processes())...)
+	result.Violations = append(result.Violations, r.crashes(r.farm.processes(), byItsOwnWord)...)
 	return result, err
 }
 

@@ -204,7 +204,7 @@ func (r *shardRound) run() (*Result, error) {
 	if result.Verdict, err = check(kept, r.journals(), watched); err != nil {
 		return result, err
 	}
-	result.Violations = append(append(result.Violations, fenced...), r.crashes(r.processes())...)
+	result.Violations = append(append(result.Violations, fenced...), r.crashes(r.processes(), byFailpoint)...)
 	return result, r.countFired(result)
 }
 
