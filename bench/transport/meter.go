@@ -33,6 +33,13 @@ func (m *meter) shortCall(took time.Duration, results int) {
 	}
 }
 
+// brought is how many results have come.
+func (m *meter) brought() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.results
+}
+
 func (m *meter) grant(took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +15,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/internal/retry"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -27,21 +32,41 @@ func TestEveryVariantCarriesWork(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			o := options{devices: 20, rate: 320, warmup: time.Second, time: 2 * time.Second, profile: filepath.Join(t.TempDir(), "pprof")}
-			r, err := o.measure(t.Context(), v)
+			server, err := start(t.Context(), orders{Way: v.way, Opaque: v.opaque})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.meter.results == 0 || len(r.meter.grants) == 0 {
-				t.Errorf("%d results of %d grants", r.meter.results, len(r.meter.grants))
+			ctx, f, err := v.begin(t.Context(), server.addr, 20, 320)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if r.after.CPU <= r.before.CPU || r.after.Objects == 0 {
-				t.Errorf("the server took %+v, and before that %+v", r.after, r.before)
+			f.meter.set(true)
+			for f.meter.brought() == 0 && retry.Sleep(ctx, time.Millisecond) == nil {
 			}
-			if profile, err := os.Stat(o.profile); err != nil || profile.Size() == 0 {
-				t.Errorf("no profile: %v", err)
+			if err := context.Cause(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := errors.Join(f.end(), server.stop()); err != nil {
+				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestARunTellsWhatTheServerTakes(t *testing.T) {
+	o := options{devices: 5, rate: 100, warmup: time.Millisecond, time: 100 * time.Millisecond, profile: filepath.Join(t.TempDir(), "pprof")}
+	r, err := o.measure(t.Context(), variants[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := r.after; u.CPU < r.before.CPU || u.PeakRSSBytes == 0 || u.Goroutines < 5 || u.StackBytes == 0 || u.Objects == 0 {
+		t.Errorf("the server took %+v, and before that %+v", u, r.before)
+	}
+	if profile, err := os.Stat(o.profile); err != nil || profile.Size() == 0 {
+		t.Errorf("no profile: %v", err)
+	}
+	if columns := strings.Count(r.row(), "|"); columns != strings.Count(strings.SplitN(heading, "\n", 2)[0], "|") {
+		t.Errorf("the row has %d bars: %s", columns, r.row())
 	}
 }
 
@@ -60,13 +85,8 @@ func TestWorkGoesToWhoWaitsLongest(t *testing.T) {
 		l.put("2")
 		l.put("3")
 		want := []string{"a1", "late", "b2", "c3"}
-		if len(got) != len(want) {
-			t.Fatalf("got %v, want %v", got, want)
-		}
-		for i := range want {
-			if got[i] != want[i] {
-				t.Errorf("got %v, want %v", got, want)
-			}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }
