@@ -4,7 +4,7 @@
 // for it, and every answer is a constant.
 //
 //	go run ./bench/transport -devices 10000 -rate 20000 -time 12s      every variant, one after the other
-//	go run ./bench/transport -variants grpc,lean -rounds 2           two of them, twice, in turns
+//	go run ./bench/transport -variants grpc,lean -rounds 2             two of them, twice, in turns
 //	go run ./bench/transport -variants grpc -profile grpc.pprof        and what the server's processor time is spent on
 //
 // It writes a row of a table for each run.
