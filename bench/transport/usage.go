@@ -14,11 +14,12 @@ import (
 
 // usage is what a server's process took since it began. CPU is its processor time in seconds.
 type usage struct {
-	CPU          float64 `json:"cpu"`
-	Collections  uint64  `json:"collections"`
-	PeakRSSBytes int64   `json:"peak_rss_bytes"`
-	Goroutines   int     `json:"goroutines"`
-	StackBytes   uint64  `json:"stack_bytes"`
+	CPU float64 `json:"cpu"`
+	// Collections are those that nobody asked for.
+	Collections  uint64 `json:"collections"`
+	PeakRSSBytes int64  `json:"peak_rss_bytes"`
+	Goroutines   int    `json:"goroutines"`
+	StackBytes   uint64 `json:"stack_bytes"`
 	// Objects are those on the heap after a collection, which is made for that once the time is taken.
 	Objects uint64 `json:"objects"`
 }
@@ -39,7 +40,7 @@ func ownUsage() (u usage, err error) {
 	if u.PeakRSSBytes, err = peakRSS(); err != nil {
 		return u, err
 	}
-	before := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	before := []metrics.Sample{{Name: "/gc/cycles/automatic:gc-cycles"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(before)
 	u.Collections, u.StackBytes = before[0].Value.Uint64(), before[1].Value.Uint64()
 	u.Goroutines = runtime.NumGoroutine()
