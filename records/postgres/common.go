@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"crypto/sha256"
+	"maps"
 	"slices"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -17,8 +19,16 @@ const commonLock = 1<<56 | advisoryLock
 func (t *txn) share(group []commit, ops []records.Op) error {
 	clear(t.groups.known)
 	t.groups.last = 0
-	numbers, alone := t.commonGroups(ops)
+	of, alone := commonGroups(ops)
+	var numbers []int32
 	alone = alone || slices.ContainsFunc(group, func(c commit) bool { return c.common })
+	if !alone {
+		var err error
+		if numbers, err = t.groups.find(t, of); err != nil {
+			return err
+		}
+		alone = len(numbers) < len(of)
+	}
 	switch {
 	case alone:
 		t.do("SELECT pg_advisory_xact_lock($1)", int64(commonLock))
@@ -30,26 +40,51 @@ func (t *txn) share(group []commit, ops []records.Op) error {
 	return t.groups.lock(t, numbers)
 }
 
-// commonGroups are the numbers of the groups to which operations add; alone says that they change more than those.
-func (t *txn) commonGroups(ops []records.Op) (numbers []int32, alone bool) {
+// commonGroups are the groups to which operations add; alone says that they change more than those.
+func commonGroups(ops []records.Op) (of []records.Group, alone bool) {
+	there := map[records.Group]bool{}
 	for _, op := range ops {
-		var of records.Group
 		switch op := op.(type) {
 		case records.AppendTrials:
-			of = op.Group
+			there[op.Group] = true
 		case records.PutNew, records.AddRecord, records.SuspectBests:
 			return nil, true
-		default:
-			continue
 		}
-		number := t.groups.numbers[of]
-		if number == 0 {
-			return nil, true
+	}
+	return slices.Collect(maps.Keys(there)), false
+}
+
+// findSQL asks for each group by itself, as lookSQL does for records.
+const findSQL = `SELECT found.number, found.name FROM unnest($1::bytea[]) AS wanted (sum),
+	LATERAL (SELECT number, name FROM groups WHERE sha256(name) = wanted.sum OFFSET 0) AS found`
+
+// find are the numbers of those of the groups that exist, in order.
+func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
+	if len(s.numbers)+len(of) > mostGroups {
+		clear(s.numbers)
+	}
+	var unknown [][]byte
+	for _, g := range of {
+		if s.numbers[g] == 0 {
+			sum := sha256.Sum256(nameOfGroup(g))
+			unknown = append(unknown, sum[:])
 		}
-		numbers = append(numbers, number)
+	}
+	if len(unknown) > 0 {
+		var number int32
+		var name []byte
+		err = t.query(findSQL, []any{unknown}, []any{&number, &name}, func() error {
+			s.numbers[groupOf(name)] = number
+			return nil
+		})
+	}
+	for _, g := range of {
+		if number := s.numbers[g]; number != 0 {
+			numbers = append(numbers, number)
+		}
 	}
 	slices.Sort(numbers)
-	return slices.Compact(numbers), false
+	return numbers, err
 }
 
 // lock locks the rows of groups, and reads them.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tilth-dev/tilth/internal/wire"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -133,6 +135,39 @@ func trial(job string, workload string, n int) *records.Write {
 		Trial: &tilthv1.TrialRecorded{Measurement: m, BatchId: job + ".0"},
 	}}})
 	return w
+}
+
+// Only who begins a group has the records alone. A process that knew a group not yet, though it was there, used to take
+// them alone for it: a thousand workloads held up everybody in the first seconds of each tracker.
+func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
+	dbs, address := newShards(t, 2)
+	if err := dbs[0].Commit(trial("job-0", "conv", 1)).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := other.Exec(t.Context(), "SELECT pg_advisory_lock_shared($1)", postgres.CommonLock); err != nil {
+		t.Fatal(err)
+	}
+	if err := dbs[1].Commit(trial("job-1", "conv", 2)).Wait(t.Context()); err != nil { // or it waits for ever
+		t.Fatal(err)
+	}
+	begins := dbs[1].Commit(trial("job-1", "matmul", 3))
+	for waits := false; !waits; {
+		err := other.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)").Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := other.Exec(t.Context(), "SELECT pg_advisory_unlock_shared($1)", postgres.CommonLock); err != nil {
+		t.Fatal(err)
+	}
+	if err := begins.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Trackers of different shards add to the same groups at once, also to such that are new to all of them, while records
