@@ -32,7 +32,8 @@ type shardsServed struct {
 	giveUp   []chan struct{}
 	// began says that a shard was opened or stood by for, so that a database which is away comes back. At the start
 	// its address may be wrong.
-	began atomic.Bool
+	began    atomic.Bool
+	versions versions
 }
 
 const (
@@ -160,6 +161,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			s.began.Store(true)
 			s.host.Say(nil)
 			log.Info("has the shard")
+			s.versions.tell(s.cfg.Logger, store)
 			var served bool
 			served, err = s.serveOnce(ctx, shard, store)
 			err = errors.Join(err, store.Close())
@@ -172,6 +174,10 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 		case err == nil || ctx.Err() != nil:
 		case errors.Is(err, records.ErrTakenOver):
 			log.Warn("another tracker has the shard now", "error", err)
+		case errors.Is(err, records.ErrVersion) && s.host.Held() > 0:
+			log.Error("the shard is of a version that this tracker cannot use, going on with those that it has", "error", err, "in", pause)
+			_ = retry.Sleep(ctx, pause)
+			pause = min(2*pause, longestReopen)
 		case !comesBack(err, s.began.Load(), true):
 			return err
 		case store != nil && !isAway(err) || errors.Is(err, records.ErrDamaged):

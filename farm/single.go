@@ -21,8 +21,9 @@ type single struct {
 	says *tracker.Standby
 	// began says that it has served or stood by, so that what is wrong with the database passes. At the start its
 	// address may be wrong.
-	began bool
-	away  complaints
+	began    bool
+	away     complaints
+	versions versions
 }
 
 // run serves whenever it is this process's turn, until ctx ends (nil), the disk fails, or what no wait would change.
@@ -31,6 +32,7 @@ func (s *single) run(ctx context.Context) (err error) {
 	for {
 		store, err := s.openStore(ctx)
 		if err == nil {
+			s.versions.tell(s.cfg.Logger, store)
 			err = s.serve(ctx, store)
 		}
 		switch {

@@ -157,6 +157,13 @@ type Remote interface {
 	OnFailed(f func(why error))
 }
 
+// Versioned is what a store can do besides that trackers of several versions use side by side.
+type Versioned interface {
+	// Schema is the version of how the store keeps what it does, and own is this program's. A later one may be used by
+	// this program, too, or the store would not be open.
+	Schema() (version, own int)
+}
+
 // Transaction is what a transaction of the store came to.
 type Transaction struct {
 	// Took is its time in all, and Sync the part in which pages were handed to the disk and it said that it has them.

@@ -58,6 +58,7 @@ type rival struct {
 	*testing.T
 	dir, database string
 	shards        int
+	program       []string // with its arguments; nil = this one
 	cmd           *exec.Cmd
 	jobs          tilthv1.JobServiceClient // of this one alone
 }
@@ -120,6 +121,9 @@ func (r *rival) start() {
 	r.Helper()
 	r.cmd = exec.Command(os.Args[0])
 	r.cmd.Env = append(os.Environ(), takeoverEnv+"="+r.dir+"\n"+r.database+"\n"+strconv.Itoa(r.shards))
+	if r.program != nil {
+		r.cmd = exec.Command(r.program[0], r.program[1:]...)
+	}
 	if err := r.cmd.Start(); err != nil {
 		r.Fatal(err)
 	}

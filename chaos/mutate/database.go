@@ -73,6 +73,16 @@ var database = in("records/postgres", []mutation{
 		test: "TestLookUpsLeaveTheServerThatWasReplaced",
 	},
 	{
+		name: "a tracker uses a schema that is not for its version", file: "migrate.go",
+		from: "if s.usableBy <= own {", to: "if s.usableBy <= own+1 {",
+		test: "TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused",
+	},
+	{
+		name: "a migration waits for a table in front of those who serve", file: "migrate.go",
+		from: "[]string{limits, m.sql,", to: "[]string{limits[:0], m.sql,",
+		test: "TestAMigrationBesideALongTransactionHoldsUpNobody",
+	},
+	{
 		name: "members wait for a server that does not answer", file: "members.go",
 		from: "m.at = (m.at + 1) % len(m.servers)", to: "m.at %= len(m.servers)",
 		test: "TestMembersMeetWhereAServerIsSilent",

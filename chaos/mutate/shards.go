@@ -28,6 +28,11 @@ var shards = slices.Concat(
 	}),
 	in("farm", []mutation{
 		{
+			name: "a tracker drops its shards when another is of a later version", file: "shards.go",
+			from: "errors.Is(err, records.ErrVersion) && s.host.Held() > 0", to: "errors.Is(err, records.ErrVersion) && s.host.Held() < 0",
+			test: "TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion",
+		},
+		{
 			name: "a tracker that does not know who else is there gives shards up", file: "shards.go",
 			from: "if err != nil || s.host.Held() <= s.share() {", to: "if s.host.Held() <= s.share() {",
 			test: "TestATrackerThatMeetsNobodyGivesNoShardUp",

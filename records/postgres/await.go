@@ -83,6 +83,9 @@ func (w *watch) look(ctx context.Context) (free bool, err error) {
 			return false, err
 		}
 		*w = watch{db: w.db, session: w.session, left: w.left}
+		if _, err := w.db.settle(ctx, w.session.Conn); err != nil { // or its takeover does, or comes too late to refuse
+			return false, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()

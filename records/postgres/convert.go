@@ -26,11 +26,15 @@ type Stopped struct {
 // an agent and a device, which every shard has a row of, the first shard's counts. ErrLocked when a tracker has it,
 // ErrUnfinished when it is only a part of a copy, ErrVersion when its schema is not of this version.
 func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, error) {
-	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error {
-		if err := checkSchema(ctx, conn); err != nil {
+	return openStopped(ctx, address, opts, func(db *DB) error {
+		s, err := schemaOf(ctx, db.conn.Conn)
+		if err == nil {
+			err = db.checkSame(s)
+		}
+		if err != nil {
 			return err
 		}
-		return checkConverted(ctx, conn)
+		return checkConverted(ctx, db.conn.Conn)
 	})
 }
 
@@ -38,20 +42,24 @@ func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, er
 // one shard, and gets more when trackers open it so. Nobody else can open it until it is closed. Errors are those of
 // OpenSource.
 func OpenTarget(ctx context.Context, address string, opts Options) (*Stopped, error) {
-	return openStopped(ctx, address, opts, func(conn *pgx.Conn) error {
-		if err := migrate(ctx, conn); err != nil {
+	return openStopped(ctx, address, opts, func(db *DB) error {
+		err := db.migrate(ctx)
+		if err == nil {
+			err = db.checkSame(db.schema)
+		}
+		if err != nil {
 			return err
 		}
-		return checkOneShard(ctx, conn)
+		return checkOneShard(ctx, db.conn.Conn)
 	})
 }
 
-func openStopped(ctx context.Context, address string, opts Options, prepare func(*pgx.Conn) error) (*Stopped, error) {
+func openStopped(ctx context.Context, address string, opts Options, prepare func(*DB) error) (*Stopped, error) {
 	servers, err := parse(address)
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{name: nameOf(servers), timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout)}
+	db := &DB{name: nameOf(servers), migrations: opts.known(), timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout)}
 	for _, s := range servers {
 		db.servers = append(db.servers, s.ConnConfig)
 	}
@@ -60,7 +68,7 @@ func openStopped(ctx context.Context, address string, opts Options, prepare func
 		err = quieten(ctx, db.conn.Conn, 0)
 	}
 	if err == nil {
-		err = prepare(db.conn.Conn)
+		err = prepare(db)
 	}
 	if err == nil {
 		err = db.beginEpoch(ctx, "")
@@ -110,21 +118,19 @@ func (s *Stopped) takeShards(ctx context.Context, patience time.Duration) error 
 	return conn.QueryRow(ctx, "SELECT sum(epoch)::bigint FROM tracker").Scan(&s.epochs)
 }
 
-// checkSchema refuses a schema that is not of this version.
-func checkSchema(ctx context.Context, conn *pgx.Conn) error {
-	var there bool
-	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schemaName+".migrations").Scan(&there)
-	if err == nil && !there {
-		err = errors.New("it has no records of Tilth: name the database of a tracker")
+// checkSame refuses a schema that is not of this version, also one that trackers of this version may use: a conversion
+// of all that it knows would leave something out.
+func (db *DB) checkSame(s schema) error {
+	own := len(db.migrations)
+	switch {
+	case s.version == 0:
+		return errors.New("it has no records of Tilth: name the database of a tracker")
+	case s.version < own:
+		return fmt.Errorf("%w, an earlier one: start a tracker of this version on it, stop that, and convert again", records.ErrVersion)
+	case s.version > own:
+		return fmt.Errorf("%w, a later one: schema %d, this one copies schema %d: convert with the version of its trackers", records.ErrVersion, s.version, own)
 	}
-	if err != nil {
-		return err
-	}
-	version, err := versionOf(ctx, conn)
-	if err == nil && version < len(migrations) {
-		err = fmt.Errorf("%w, an earlier one: start a tracker of this version on it, stop that, and convert again", records.ErrVersion)
-	}
-	return err
+	return nil
 }
 
 // conversion is the database's mark; nil when it has none.

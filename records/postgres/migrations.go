@@ -1,25 +1,41 @@
 package postgres
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
-
-	"github.com/tilth-dev/tilth/records"
-)
-
 // schemaName is that of all tables.
 const schemaName = "tilth"
 
-// migrations make a schema one of the next version, each in a transaction; an empty database is of version 0. None is
-// ever changed once it was released.
+// migration makes a schema one of the next version, in a transaction.
+type migration struct {
+	// usableBy is the oldest version whose trackers may go on using the database after it: the migration's own where
+	// it takes away or changes what the one before reads and writes.
+	usableBy int
+	sql      string
+}
+
+// migrations are those from an empty database, of version 0, on. None is ever changed once it was released.
+//
+// Trackers are upgraded one by one, so a migration is made while trackers of the version before serve, and what it
+// makes is used by both. Whoever writes the next one:
+//
+//   - expands first, and says that the version before may use it. It adds a table, or a column that may be NULL or has
+//     a constant default. The version before names the columns that it writes: it keeps others when it changes a row,
+//     and a row that it adds, or moves to another table, has none. Messages it writes anew, as it knows them, since a
+//     tracker has them in memory. So what has to last is a column or a table and no field of a message, and a value
+//     that is new to an enum is written a version later. Rows of a table that go with a job's are removed when the
+//     version before has removed only that.
+//   - contracts a version later at the earliest: takes away what the version before does not use any more, and says
+//     that it may use the rest.
+//   - where neither will do, says that only its own version may use it. Such a migration is made while no other tracker
+//     has a shard, or not at all: people have to stop the farm for it.
+//   - has no table for long where the version before may use it. Each statement has a second, and waits a fraction of
+//     one for a table. It rewrites, reads and checks none that may be large (no other type of a column, no default that
+//     is not constant, no constraint that is not NOT VALID), and gives none an index: CREATE INDEX CONCURRENTLY does not
+//     run in a transaction. It locks as few tables as will do.
 //
 // Ids and names are bytes, so that neither the database's encoding nor its collation matters. An index entry has room
 // for 2,704 bytes, and names may be longer (records.MaxNameBytes): their digests are unique, and their beginnings are
 // in order.
-var migrations = []string{
-	`
+var migrations = []migration{
+	{usableBy: 1, sql: `
 	-- The one process that has the database. Each of its transactions writes its number.
 	CREATE TABLE tracker (
 		one boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -59,20 +75,20 @@ var migrations = []string{
 
 	CREATE TABLE imports (number bigint PRIMARY KEY, whole boolean NOT NULL); -- those that are whole are brought to their end
 	CREATE TABLE import_chunks (import bigint, number bigint, records bytea NOT NULL, PRIMARY KEY (import, number));
-	`,
-	`
+	`},
+	{usableBy: 2, sql: `
 	-- Conversion: the rows of another store are copied into the database; empty = they are not
 	ALTER TABLE tracker ADD COLUMN conversion bytea NOT NULL DEFAULT '';
-	`,
-	`
+	`},
+	{usableBy: 3, sql: `
 	-- Signs of life of the process that has the database, counted apart from its transactions, which may hold the row of
 	-- the epoch for long; 0 = it gives none. Looks are those of processes that wait for it to end.
 	CREATE TABLE heartbeat (
 		one boolean PRIMARY KEY DEFAULT true CHECK (one), beats bigint NOT NULL, looks bigint NOT NULL
 	);
 	INSERT INTO heartbeat (beats, looks) VALUES (0, 0);
-	`,
-	`
+	`},
+	{usableBy: 4, sql: `
 	-- Shards: each has jobs, agents and devices of its own, and one process at a time; see shards.go. Records, and what
 	-- else has no shard here, are common to all.
 	ALTER TABLE tracker DROP COLUMN one, ADD COLUMN shard integer NOT NULL DEFAULT 0, ADD PRIMARY KEY (shard);
@@ -90,79 +106,13 @@ var migrations = []string{
 	ALTER TABLE imports ADD COLUMN shard integer NOT NULL DEFAULT 0;
 	-- Processes that serve some of the shards, with the time of their last sign of life by the server's clock.
 	CREATE TABLE members (id bytea PRIMARY KEY, seen timestamptz NOT NULL);
-	`,
-	`
+	`},
+	{usableBy: 4, sql: `
 	-- Where members answer calls, and the SHA-256 of the certificate that they show there; empty = none.
 	ALTER TABLE members ADD COLUMN address bytea NOT NULL DEFAULT '', ADD COLUMN certificate bytea NOT NULL DEFAULT '';
-	`,
-	`
+	`},
+	{usableBy: 4, sql: `
 	-- What the members of one host have in common; empty = not known.
 	ALTER TABLE members ADD COLUMN host bytea NOT NULL DEFAULT '';
-	`,
-}
-
-// leastServer is the oldest version of PostgreSQL that does, as the server says it.
-const leastServer = 130000
-
-// migrate brings the schema to this version. ErrVersion when it is of a later one, or the server is too old.
-func migrate(ctx context.Context, conn *pgx.Conn) error {
-	version, err := prepareSchema(ctx, conn)
-	for ; err == nil && version < len(migrations); version++ {
-		err = migrateFrom(ctx, conn, version)
-	}
-	return err
-}
-
-// migrate is migrate for a database that a tracker opens.
-func (db *DB) migrate(ctx context.Context) error {
-	var version int
-	err := db.briefly(ctx, func(ctx context.Context) (err error) {
-		version, err = prepareSchema(ctx, db.conn.Conn)
-		return err
-	})
-	for ; err == nil && version < len(migrations); version++ {
-		err = db.atLength(ctx, func(ctx context.Context) error { return migrateFrom(ctx, db.conn.Conn, version) })
-	}
-	return err
-}
-
-// prepareSchema makes the schema, if there is none, and returns its version.
-func prepareSchema(ctx context.Context, conn *pgx.Conn) (version int, err error) {
-	var server int
-	if err := conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&server); err != nil {
-		return 0, err
-	}
-	if server < leastServer {
-		return 0, fmt.Errorf("the server is PostgreSQL %d: want 13 or later", server/10000)
-	}
-	_, err = conn.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schemaName+`;
-		CREATE TABLE IF NOT EXISTS migrations (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())`)
-	if err != nil {
-		return 0, fmt.Errorf("prepare the schema: %w", err)
-	}
-	return versionOf(ctx, conn)
-}
-
-// migrateFrom brings the schema from a version to the next.
-func migrateFrom(ctx context.Context, conn *pgx.Conn, version int) error {
-	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, migrations[version]); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "INSERT INTO migrations (version) VALUES ($1)", version+1)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("make the schema one of version %d: %w", version+1, err)
-	}
-	return nil
-}
-
-// versionOf is the version of the schema. ErrVersion when it is a later one than this.
-func versionOf(ctx context.Context, conn *pgx.Conn) (version int, err error) {
-	err = conn.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migrations").Scan(&version)
-	if err == nil && version > len(migrations) {
-		err = fmt.Errorf("%w: schema %d, this one reads 1 to %d", records.ErrVersion, version, len(migrations))
-	}
-	return version, err
+	`},
 }

@@ -19,7 +19,7 @@ const (
 	defaultLockTimeout = 2 * time.Second
 	// lockPoll is how often a lock is asked for that another process holds.
 	lockPoll = 100 * time.Millisecond
-	// changeTimeout bounds each change that opening makes to all rows: a migration, or a division into shards.
+	// changeTimeout bounds each change that opening makes to all rows: migrations, or a division into shards.
 	changeTimeout = 10 * time.Minute
 	// closeTimeout bounds the wait for commits under way when a store is closed whose server may not answer.
 	closeTimeout = 5 * time.Second
@@ -39,6 +39,16 @@ type Options struct {
 	Reluctant func(ctx context.Context) bool
 	// Life names the life that begins; empty = a name is drawn at random. See records.IsLife.
 	Life string
+	// migrations are those of another version; nil = of this one.
+	migrations []migration
+}
+
+// known are the migrations that a process knows.
+func (o *Options) known() []migration {
+	if o.migrations != nil {
+		return o.migrations
+	}
+	return migrations
 }
 
 // DB is a database that this process has. Its methods may be called from many goroutines.
@@ -50,6 +60,9 @@ type DB struct {
 	shard   int
 	epoch   int64 // 0 = none was begun yet
 	timeout time.Duration
+	// migrations are all that this process knows, and schema is what the database had when it was opened.
+	migrations []migration
+	schema     schema
 	// reluctant is Options.Reluctant.
 	reluctant func(ctx context.Context) bool
 	// written is the server that is written, which look-ups ask, too: another may be behind without knowing.
@@ -122,7 +135,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		return nil, err
 	}
 	db := &DB{
-		name: nameOf(servers), opts: opts, shard: opts.Shard, reluctant: opts.Reluctant,
+		name: nameOf(servers), opts: opts, shard: opts.Shard, reluctant: opts.Reluctant, migrations: opts.known(),
 		life: cmp.Or(opts.Life, records.NewLifeOf(opts.Shard)), groups: newGroups(),
 		timeout: cmp.Or(opts.TransactionTimeout, defaultTransactionTimeout),
 		wake:    make(chan struct{}, 1), doubted: make(chan struct{}, 1), ending: make(chan struct{}), stopped: make(chan struct{}),

@@ -84,7 +84,8 @@ func checkOneShard(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// awaitShard waits until the database has the shard, and is of this version: whoever opens shard 0 sees to both.
+// awaitShard waits until the database has the shard, and a schema that this version can use: whoever opens shard 0
+// sees to both, but for migrations that are made while others serve.
 func (db *DB) awaitShard(ctx context.Context) error {
 	if db.shard == 0 {
 		return nil
@@ -120,16 +121,12 @@ func (db *DB) awaitShard(ctx context.Context) error {
 }
 
 func (db *DB) shardReady(ctx context.Context, conn *pgx.Conn) (bool, error) {
+	ready, err := db.settle(ctx, conn)
+	if err != nil || !ready {
+		return false, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	var sharded bool
-	if err := conn.QueryRow(ctx, "SELECT "+shardedSQL).Scan(&sharded); err != nil || !sharded {
-		return false, err
-	}
-	version, err := versionOf(ctx, conn)
-	if err != nil || version < len(migrations) {
-		return false, err
-	}
 	var has int
 	if err := conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has); err != nil || has == 1 {
 		return false, err

@@ -59,7 +59,7 @@ func tryLock(ctx context.Context, s *session, shard int) (held bool, err error) 
 // database writes nothing from here on. ErrUnfinished when only a part was copied into it.
 func (db *DB) takeOver(ctx context.Context) error {
 	err := db.briefly(ctx, func(ctx context.Context) error { return quieten(ctx, db.conn.Conn, db.shard) })
-	if err == nil && db.shard == 0 { // others are not opened before it is done
+	if err == nil { // another process may have migrated it while this one waited
 		err = db.migrate(ctx)
 	}
 	if err == nil { // before it gets its shards: what goes on with the conversion wants one

@@ -420,3 +420,26 @@ func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A conversion by a version that may use a later schema would leave out what it does not know of.
+func TestADatabaseOfALaterVersionIsNotConverted(t *testing.T) {
+	for _, into := range []bool{false, true} {
+		from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())
+		from.add(t, 1)
+		conn, err := pgx.Connect(t.Context(), from.choice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = conn.Exec(t.Context(), "INSERT INTO tilth.migrations (version, usable_by) SELECT max(version) + 1, max(version) FROM tilth.migrations")
+		if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		from.add(t, 2) // a tracker of this version may use it
+		if into {
+			from, to = newPlace(t, "bolt", t.TempDir()), from
+			from.add(t, 1)
+		}
+		_, err = convert(t.Context(), t, from, to, nil)
+		refuses(t, err, records.ErrVersion, "convert with the version of its trackers")
+	}
+}

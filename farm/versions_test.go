@@ -1,0 +1,78 @@
+package farm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/memory"
+	"github.com/tilth-dev/tilth/records/registry"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// A tracker that may not use the schema any more, as it finds when it takes a shard over, goes on with the shards that
+// it has. One that has none ends, and says why.
+func TestATrackerKeepsItsShardsWhenAnotherIsOfALaterVersion(t *testing.T) {
+	host, err := tracker.NewHost(tracker.HostConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memory.New(memory.Options{Life: records.NewLifeOf(0)})
+	defer store.Close()
+	held, err := tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir(), Shard: tracker.Shard{Index: 0, Count: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.Add(held, prometheus.NewRegistry())
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		s := &shardsServed{host: host, cfg: TrackerConfig{Shards: 2, Logger: slog.New(slog.DiscardHandler)}, kind: registry.Kind{
+			Shard: func(context.Context, string, registry.Shard) (records.Store, error) {
+				if tries++; tries == 5 {
+					host.Remove(held)
+				}
+				return nil, fmt.Errorf("schema 8: %w", records.ErrVersion)
+			},
+		}}
+		s.began.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := s.serve(ctx, 1); !errors.Is(err, records.ErrVersion) || tries != 5 {
+			t.Errorf("after %d tries it came to %v", tries, err)
+		}
+	})
+}
+
+// versioned is a store with a schema of a version.
+type versioned struct {
+	records.Store
+	schema, own int
+}
+
+func (v versioned) Schema() (schema, own int) { return v.schema, v.own }
+
+func TestALaterVersionIsSaidOnce(t *testing.T) {
+	var said bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	var v versions
+	v.tell(log, memory.New(memory.Options{}))
+	v.tell(log, versioned{schema: 6, own: 6})
+	if said.Len() > 0 {
+		t.Errorf("of a schema of this version it says %s", &said)
+	}
+	for range 3 {
+		v.tell(log, versioned{schema: 7, own: 6})
+	}
+	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "level=INFO") || !strings.Contains(text, "schema=7 own=6") {
+		t.Errorf("it says %q", text)
+	}
+}
