@@ -72,7 +72,7 @@ func newBenchModel(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.again, "again", "", "`file` or folder of another recording of the same candidates, to compare with")
 	c.MarkFlagsMutuallyExclusive("again", "output")
 	c.MarkFlagsMutuallyExclusive("again", "csv")
-	jsonFlag(c, &f.json)
+	tableFlags(a, c, &f.json)
 	compilerFlag(c, &f.compiler)
 	return a.leaf(c, func(ctx context.Context, args []string) (err error) {
 		if err := f.check(); err != nil {

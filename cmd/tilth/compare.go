@@ -60,7 +60,7 @@ func newCompare(a *app) *cobra.Command {
 func (k *compareCommand) add(c *cobra.Command) {
 	c.Flags().IntVar(&k.rounds, "rounds", 20, "turns of each package")
 	c.Flags().IntVar(&k.number, "number", 1, "executions in a turn")
-	jsonFlag(c, &k.asJSON)
+	tableFlags(k.app, c, &k.asJSON)
 	k.extents.add(c)
 	k.farm.add(c)
 }

@@ -19,7 +19,7 @@ func newDevicesList(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		tracker, err := flags.dial(a)
 		if err != nil {
@@ -40,7 +40,7 @@ func newDevicesList(a *app) *cobra.Command {
 			row.Outage = outage
 			rows = append(rows, row)
 		}
-		table := show.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES")
+		table := show.NewTable("DEVICE", "STATE", ">DRIFT", "HOST", "LABELS", ">COMPLETED", ">FAILED", "SEEN", "CLASSES").Times("SEEN").States("STATE")
 		err = list(a.stdout, asJSON, rows, table, func(r deviceRow) []string {
 			return []string{
 				r.Device, r.status(), r.drift(), r.Host, r.labels(), strconv.FormatUint(r.Completed, 10), strconv.FormatUint(r.Failed, 10),

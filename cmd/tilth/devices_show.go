@@ -25,7 +25,7 @@ func newDevicesShow(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	flags.add(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		tracker, err := flags.dial(a)
 		if err != nil {
@@ -48,7 +48,7 @@ func newDevicesShow(a *app) *cobra.Command {
 }
 
 func (r deviceRow) write(w io.Writer) error {
-	head := show.NewTable("device:", r.Device)
+	head := show.NewFacts("device:", r.Device)
 	head.Row("state:", r.status())
 	head.Row("host:", r.Host)
 	head.Row("version:", r.Version)
@@ -124,7 +124,7 @@ func (r deviceRow) writeHistory(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("CHANGED", "STATE", "BY", "REASON")
+	table := show.NewTable("CHANGED", "STATE", "BY", "REASON").Times("CHANGED").States("STATE")
 	for _, c := range r.History {
 		table.Row(c.At, c.State, cmp.Or(c.By, "the tracker"), cmp.Or(c.Reason, show.Missing))
 	}
@@ -157,7 +157,7 @@ func (r deviceRow) writeCalibration(w io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("CALIBRATION", ">COMPUTE", ">MEMORY", ">NOISE", "AT")
+	table := show.NewTable("CALIBRATION", ">COMPUTE", ">MEMORY", ">NOISE", "AT").Times("AT")
 	row := func(name string, f figuresRow) {
 		table.Row(name, show.Seconds(f.ComputeSeconds), show.Seconds(f.MemorySeconds), percent(f.Noise), f.At)
 	}

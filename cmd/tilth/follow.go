@@ -35,11 +35,11 @@ type followFlags struct {
 	file *os.File // of log, once it is open
 }
 
-func (f *followFlags) add(c *cobra.Command) {
+func (f *followFlags) add(a *app, c *cobra.Command) {
 	c.Flags().StringVar(&f.log, "log", "", "`file` for a JSON object per trial")
 	f.plot.add(c)
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
-	jsonFlag(c, &f.asJSON)
+	tableFlags(a, c, &f.asJSON)
 }
 
 // open makes the files that are written. It comes before a job is submitted: one that nobody can log is not begun.

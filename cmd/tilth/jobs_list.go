@@ -27,7 +27,7 @@ those that are no longer kept are counted on standard error.`,
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	c.Flags().IntVar(&limit, "limit", 100, "number of jobs at most")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
@@ -51,7 +51,7 @@ those that are no longer kept are counted on standard error.`,
 		for _, j := range jobs {
 			rows = append(rows, newJobRow(j))
 		}
-		table := show.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON")
+		table := show.NewTable("JOB", "NAME", "OWNER", ">PRIORITY", "STATE", ">TASKS", ">TRIALS", "CREATED", "REASON").Times("CREATED").States("STATE")
 		if missing > 0 && !asJSON {
 			fmt.Fprintf(a.stderr, "%d jobs that had ended are no longer kept ('tilth tracker --keep-jobs', 'tilth jobs delete'); their records are\n", missing)
 		}

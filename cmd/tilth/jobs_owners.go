@@ -50,7 +50,7 @@ deleted beyond the limit ('tilth tracker --help').`,
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		tracker, err := flags.dial(a)
 		if err != nil {

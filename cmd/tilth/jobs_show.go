@@ -75,7 +75,7 @@ func newJobsShow(a *app) *cobra.Command {
 	}
 	flags.add(c)
 	drawing.add(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		tracker, err := flags.dial(a)
 		if err != nil {
@@ -190,7 +190,7 @@ func (v jobView) private() string {
 }
 
 func (v jobView) write(w io.Writer) error {
-	head := show.NewTable("job:", v.Job)
+	head := show.NewFacts("job:", v.Job)
 	for _, line := range [][2]string{
 		{"name:", v.Name}, {"owner:", v.Owner}, {"priority:", strconv.Itoa(v.Priority)}, {"private:", v.private()}, {"state:", v.State}, {"reason:", v.Reason}, {"target:", v.Target},
 		{"tuner:", v.Tuner}, {"created:", v.Created}, {"started:", v.Started}, {"paused:", v.Paused}, {"ended:", v.Ended},
@@ -204,7 +204,7 @@ func (v jobView) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	table := show.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS")
+	table := show.NewTable("TASK", ">TIMES", ">BEST", "INTERVAL", ">GFLOP/s", "OF LIMIT", ">TRIALS", ">IN FLIGHT", ">KNOWN", "ERRORS").Errors("ERRORS")
 	for _, t := range v.TaskProgress {
 		rate := show.Missing
 		if t.BestSeconds != nil {
@@ -217,7 +217,7 @@ func (v jobView) write(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\nBatches given up ('tilth jobs retry %s' has them tried again):\n", v.Job)
-	letters := show.NewTable("BATCH", "TASK", "ERROR", ">ATTEMPTS", "ON", "MESSAGE")
+	letters := show.NewTable("BATCH", "TASK", "ERROR", ">ATTEMPTS", "ON", "MESSAGE").Errors("ERROR")
 	for _, d := range v.Letters {
 		letters.Row(d.Batch, d.Task, d.Error, strconv.Itoa(d.Attempts), strings.Join(d.Agents, ", "), d.Message)
 	}

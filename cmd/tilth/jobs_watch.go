@@ -21,7 +21,7 @@ func newJobsWatch(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	tracker.add(c, defaultTracker)
-	flags.add(c)
+	flags.add(a, c)
 	flags.level.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		logs := &relay{to: a.stderr}

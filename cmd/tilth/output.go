@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,18 @@ import (
 // jsonFlag adds --json.
 func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON for scripts")
+}
+
+// tableFlags adds the flags of what prints tables: --json, and --wide, which writes them whole.
+func tableFlags(a *app, c *cobra.Command, asJSON *bool) {
+	jsonFlag(c, asJSON)
+	c.Flags().BoolFunc("wide", "on a terminal: print tables whole, without shortening what does not fit", func(text string) error {
+		wide, err := strconv.ParseBool(text)
+		if wide {
+			a.wide()
+		}
+		return err
+	})
 }
 
 // writeJSON writes a value, indented.

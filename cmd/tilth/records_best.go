@@ -44,7 +44,7 @@ func newRecordsBest(a *app) *cobra.Command {
 	}
 	flags.addRead(c)
 	flags.addFilter(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		source, err := flags.open(ctx, a, false)
 		if err != nil {
@@ -68,10 +68,10 @@ func newRecordsBest(a *app) *cobra.Command {
 				rows = append(rows, newBestRow(r))
 			}
 		}
-		table := show.NewTable("WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE")
+		table := show.NewTable("WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE").Times("MEASURED")
 		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
 			return []string{
-				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), r.uncertainty(), show.GFLOPS(r.Flop, r.LatencySeconds), show.Time(r.At), r.Device,
+				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), r.uncertainty(), show.GFLOPS(r.Flop, r.LatencySeconds), show.Instant(r.At), r.Device,
 				r.Target, r.Origin,
 			}
 		})

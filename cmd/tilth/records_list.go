@@ -34,7 +34,7 @@ func newRecordsList(a *app) *cobra.Command {
 	}
 	flags.addRead(c)
 	flags.addFilter(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		source, err := flags.open(ctx, a, false)
 		if err != nil {
@@ -52,13 +52,13 @@ func newRecordsList(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		table := show.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET")
+		table := show.NewTable("WORKLOAD", "CANDIDATE", ">LATENCY", "ERROR", "MEASURED", "DEVICE", "TARGET").Times("MEASURED").Errors("ERROR")
 		return list(a.stdout, asJSON, rows, table, func(r recordRow) []string {
 			latency := show.Missing
 			if r.LatencySeconds != nil {
 				latency = show.Seconds(*r.LatencySeconds)
 			}
-			return []string{show.Digest(r.Workload), show.Digest(r.Candidate), latency, r.Error, show.Time(r.At), r.Device, r.Target}
+			return []string{show.Digest(r.Workload), show.Digest(r.Candidate), latency, r.Error, show.Instant(r.At), r.Device, r.Target}
 		})
 	})
 }

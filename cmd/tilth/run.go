@@ -108,7 +108,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
 	c.Flags().IntVar(&r.decode, "decode", 0, "go on for `n` tokens, the likeliest each time, and print them and their time (decoders)")
-	jsonFlag(c, &r.asJSON)
+	tableFlags(a, c, &r.asJSON)
 	r.extents.add(c)
 	c.MarkFlagsMutuallyExclusive("shape", "inputs")
 	r.farm.add(c)

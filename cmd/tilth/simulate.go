@@ -43,7 +43,7 @@ func newSimulate(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	simulateFlags(c, &o)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
 	c.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:0", "`address` of the tracker's pages; of several, of the first one's")

@@ -42,7 +42,7 @@ a pass or a kernel.`,
 	}
 	flags.add(c)
 	dump.add(c)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(_ context.Context, args []string) error {
 		if err := dump.check(c); err != nil {
 			return err

@@ -106,7 +106,7 @@ func newTokenList(a *app) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	tokensFlag(c, &file)
-	jsonFlag(c, &asJSON)
+	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(context.Context, []string) error {
 		set, err := tokens.Read(file)
 		if err != nil {
@@ -116,7 +116,7 @@ func newTokenList(a *app) *cobra.Command {
 		for _, t := range set.Tokens {
 			rows = append(rows, newTokenRow(t, time.Now()))
 		}
-		table := show.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES")
+		table := show.NewTable("ID", "NAME", "ROLE", "STATE", "CREATED", "EXPIRES").Times("CREATED", "EXPIRES").States("STATE")
 		return list(a.stdout, asJSON, rows, table, func(r tokenRow) []string {
 			expires := r.Expires
 			if expires == "" {

@@ -60,7 +60,7 @@ func newTune(a *app) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 	}
 	t.tuneFlags.add(c)
-	t.followFlags.add(c)
+	t.followFlags.add(a, c)
 	t.level.add(c, slog.LevelWarn)
 	targetFlag(c, &t.target, "what to tune for")
 	recordsFlag(c, &t.records)

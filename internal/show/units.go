@@ -122,12 +122,39 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// Time shows an instant in local time, to the second.
-func Time(t time.Time) string {
+// Instant shows a time in full, to the second, as scripts read it (RFC 3339, in UTC); Missing when there is none.
+func Instant(t time.Time) string {
 	if t.IsZero() || t.Unix() == 0 {
 		return Missing
 	}
-	return t.Local().Format(time.DateTime)
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Ago shows a time by how long before now it was, or how long after: "3 min ago", "in 2 days".
+func Ago(at, now time.Time) string {
+	d := now.Sub(at)
+	form := "%s ago"
+	if d < 0 {
+		d, form = -d, "in %s"
+	}
+	if d < time.Second {
+		return "now"
+	}
+	return fmt.Sprintf(form, span(d))
+}
+
+// span shows a duration by its largest unit, rounded down.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 2*day:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/day)
 }
 
 // Digest shortens a digest to what tells a person's digests apart.

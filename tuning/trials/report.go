@@ -12,7 +12,7 @@ import (
 
 // WriteTable writes what tuning achieved: a row a task, and a row for the model, which is the sum of its tasks.
 func (t *Tally) WriteTable(w io.Writer) error {
-	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS")
+	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS").Errors("ERRORS")
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
 		table.Row(task.Name, fmt.Sprintf("%gx", task.Weight), show.Seconds(task.UntunedSeconds), show.Seconds(task.BestSeconds), task.Uncertainty(),

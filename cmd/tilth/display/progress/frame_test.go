@@ -90,12 +90,3 @@ func TestAFrameWithoutAnythingYet(t *testing.T) {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))
 	}
 }
-
-func TestNamesLoseTheirMiddle(t *testing.T) {
-	name := "conv2d+add+relu 1x56x56x64 k3x3 -> 64"
-	for width, want := range map[int]string{0: "", 1: "…", 8: "co…-> 64", 26: "conv2d+add…6x64 k3x3 -> 64", 99: name} {
-		if got := clipMiddle(name, width); got != want {
-			t.Errorf("%d columns: %q, want %q", width, got, want)
-		}
-	}
-}

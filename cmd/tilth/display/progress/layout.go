@@ -101,25 +101,11 @@ func write(tasks []task, columns []column, cells [][]string, name int) []string 
 	}
 	out := show.NewTable(headings...)
 	for i, t := range tasks {
-		out.Row(append([]string{clipMiddle(t.name, name)}, cells[i+1]...)...)
+		out.Row(append([]string{show.ElideMiddle(t.name, name)}, cells[i+1]...)...)
 	}
 	var text strings.Builder
 	_ = out.Write(&text)
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-}
-
-// clipMiddle cuts a name to a width in runes; operators stand at its beginning and shapes at its end, so the middle
-// goes.
-func clipMiddle(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
-		return text
-	}
-	if width < 1 {
-		return ""
-	}
-	head := (width - 1) * 2 / 5
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
 }
 
 // clip cuts text to a width in runes.

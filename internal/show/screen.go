@@ -1,0 +1,91 @@
+package show
+
+import (
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Screen is a terminal that people read. A table that is written to it is elided to its width, tells times by how long
+// ago they were, and has colours; written to anything else it has all of every cell.
+type Screen struct {
+	io.Writer
+	// Width is in columns; with 0 nothing is elided.
+	Width int
+	// Colour says that states and errors have colours.
+	Colour bool
+	Now    time.Time
+}
+
+const (
+	// leastScreen is the width, in columns, below which a row is not elided further.
+	leastScreen = 60
+	// leastCell is how many columns of a cell are left at least.
+	leastCell = 9
+	// columnGap is the space between columns.
+	columnGap = 2
+)
+
+// fit lowers the widths of columns that may be elided, the widest first, until a row fits the screen, or nothing more
+// can go.
+func (s *Screen) fit(widths []int, elidable func(column int) bool) {
+	total := -columnGap
+	for _, w := range widths {
+		total += w + columnGap
+	}
+	for excess := total - max(s.Width, leastScreen); excess > 0; excess-- {
+		widest := -1
+		for i, w := range widths {
+			if elidable(i) && w > leastCell && (widest < 0 || w >= widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// ElideMiddle cuts text to a width in runes: names and ids are told apart by both of their ends, so the middle goes.
+func ElideMiddle(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	if width < 1 {
+		return ""
+	}
+	runes := []rune(text)
+	head := (width - 1) * 2 / 5
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+}
+
+// Colours, as terminals know them.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+// stateColours are the colours of the words with which states begin. Those that are not here need no attention.
+var stateColours = map[string]string{
+	"running": green, "busy": green,
+	"paused": yellow, "cordoned": yellow, "draining": yellow, "drained": yellow,
+	"failed": red, "gone": red, "quarantined": red, "expired": red, "revoked": red,
+}
+
+// stateColour is the colour of a state; empty when it has none.
+func stateColour(state string) string {
+	word, _, _ := strings.Cut(state, " ")
+	return stateColours[strings.TrimSuffix(word, ",")]
+}
+
+// errorColour is the colour of a class of errors; empty where there is no error.
+func errorColour(class string) string {
+	if class == "" || class == Missing {
+		return ""
+	}
+	return red
+}
