@@ -37,10 +37,35 @@ const rootExample = `  tilth model resnet-18 -o resnet18.onnx       write a test
   tilth compile resnet18.onnx -o resnet18.tar  compile it with the best schedules
   tilth run resnet18.tar --print-time          run it`
 
+// firstSteps is what a user reads who asks for nothing.
+const firstSteps = `Tilth tunes neural-network kernels on real devices. Three ways to begin:
+
+  Tune a model:
+    tilth model resnet-18 -o resnet18.onnx       a test model; any ONNX file will do
+    tilth tune resnet18.onnx --time 5m
+
+  Compile a package, and run it:
+    tilth compile resnet18.onnx -o resnet18.tar
+    tilth run resnet18.tar --print-time
+
+  Start a farm, each command in a terminal of its own:
+    tilth tracker
+    tilth tuner --tracker 127.0.0.1:9190
+    tilth builder --tracker 127.0.0.1:9190
+    tilth runner --tracker 127.0.0.1:9190
+    tilth tune resnet18.onnx --tracker 127.0.0.1:9190
+
+All commands: tilth --help. More of one, with examples: tilth COMMAND --help.
+`
+
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use: "tilth", Short: "Tune neural-network kernels on real devices", Long: rootLong, Example: rootExample,
 		Version: version, SilenceErrors: true, SilenceUsage: true,
+	}
+	root.RunE = func(*cobra.Command, []string) error {
+		_, err := io.WriteString(a.stdout, firstSteps)
+		return err
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

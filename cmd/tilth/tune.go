@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -47,6 +48,8 @@ type tuneCommand struct {
 	target, compiler, records string
 	tracker                   trackerFlags
 	wait                      waitFlag
+	// given are all flags.
+	given *pflag.FlagSet
 }
 
 func newTune(a *app) *cobra.Command {
@@ -59,6 +62,7 @@ func newTune(a *app) *cobra.Command {
   tilth tune resnet18.onnx --tracker 127.0.0.1:9190 --device rack=3`,
 		Args: cobra.MinimumNArgs(1),
 	}
+	t.given = c.Flags()
 	t.tuneFlags.add(c)
 	t.followFlags.add(a, c)
 	t.level.add(c, slog.LevelWarn)
@@ -143,7 +147,11 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file})
+	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
+		return err
+	}
+	t.sayNext(ctx, "next:", paths)
+	return nil
 }
 
 // measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error
@@ -189,7 +197,21 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err != nil {
 		return t.wait.hint(err)
 	}
-	return t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr})
+	if err := t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr}); err != nil {
+		return err
+	}
+	t.sayNext(ctx, "next, on a machine like the device:", paths)
+	return nil
+}
+
+// sayNext says how the models are compiled, unless the command was interrupted or is to be quiet.
+func (t *tuneCommand) sayNext(ctx context.Context, when string, paths []string) {
+	if ctx.Err() != nil || t.quiet {
+		return
+	}
+	for _, command := range nextCommands(paths, t.given) {
+		fmt.Fprintf(t.stderr, "%s %s\n", when, command)
+	}
 }
 
 // follow shows the job to its end; when ctx ends it ends the job. bound may end earlier, when the farm fails.
