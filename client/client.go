@@ -107,31 +107,6 @@ func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
 	return response.GetJob(), nil
 }
 
-// ListJobs returns at most limit jobs (0 = 100), newest first, in one of the states (none = all), and how many jobs of
-// any state were dropped or deleted.
-func (c *Client) ListJobs(ctx context.Context, limit int, states ...tilthv1.JobState) (jobs []*tilthv1.Job, missing uint64, err error) {
-	request := &tilthv1.ListJobsRequest{States: states}
-	if limit == 0 {
-		limit = defaultJobsLimit
-	}
-	for {
-		// A tracker from before there were pages goes by the limit.
-		request.Limit, request.PageSize = uint32(limit-len(jobs)), uint32(limit-len(jobs))
-		page, err := call(ctx, request, c.jobs.ListJobs)
-		if err != nil {
-			return nil, 0, c.explain("list jobs", err)
-		}
-		missing = page.GetMissing()
-		jobs = append(jobs, page.GetJobs()...)
-		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" || len(jobs) >= limit {
-			return jobs, missing, nil
-		}
-	}
-}
-
-// defaultJobsLimit is how many jobs are listed unless another number is asked for.
-const defaultJobsLimit = 100
-
 // call makes one call within its time.
 func call[Q, R any](ctx context.Context, request Q, method func(context.Context, Q, ...grpc.CallOption) (R, error)) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

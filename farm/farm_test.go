@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -136,7 +137,7 @@ func TestLocalFarmClosesJobsOfKilledOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, _, err := l.Client.ListJobs(t.Context(), 0)
+	jobs, _, err := l.Client.ListJobs(t.Context(), client.JobFilter{})
 	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
 		t.Errorf("jobs are %v, %v; want one, cancelled", jobs, err)
 	}

@@ -129,7 +129,7 @@ func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 }
 
 func (l *Local) closeLeftOvers(ctx context.Context, file string) error {
-	jobs, _, err := l.Client.ListJobs(ctx, 0, tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING)
+	jobs, _, err := l.Client.ListJobs(ctx, client.JobFilter{States: []tilthv1.JobState{tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING}})
 	if err != nil {
 		return err
 	}

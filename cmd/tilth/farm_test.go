@@ -302,7 +302,7 @@ func (f *farmUnderTest) awaitJob(ctx context.Context) string {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if jobs, _, err := f.client.ListJobs(ctx, 1); err == nil && len(jobs) > 0 {
+		if jobs, _, err := f.client.ListJobs(ctx, client.JobFilter{Limit: 1}); err == nil && len(jobs) > 0 {
 			return jobs[0].GetId()
 		}
 		select {

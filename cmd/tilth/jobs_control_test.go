@@ -49,6 +49,11 @@ func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 		{[]string{"show", job.GetId()}, "paused:    20"},
 		{[]string{"resume", job.GetId(), "--reason", "back"}, "job " + job.GetId() + ": queued (back)\n"},
 		{[]string{"retry", job.GetId()}, "job " + job.GetId() + ": 0 batches are tried again\n"},
+		{[]string{"show", job.GetId()[:len("job-00000001-")+1]}, "state:     queued"},
+		{[]string{"show", "--last"}, "state:     queued"},
+		{[]string{"pause", "job-0", "--reason", "tea"}, "job " + job.GetId() + ": paused (tea)\n"},
+		{[]string{"list", "--name", "M"}, job.GetId()},
+		{[]string{"resume", "--last", "--reason", "done"}, "job " + job.GetId() + ": queued (done)\n"},
 		{[]string{"owners"}, "ana         3        1  1 of 2  7 of 100        0 B"},
 		{[]string{"cancel", job.GetId(), "--reason", "done"}, "job " + job.GetId() + ": cancelled (done)\n"},
 		{[]string{"delete", job.GetId(), job.GetId()}, "job " + job.GetId() + ": deleted\njob " + job.GetId() + ": deleted\n"},
@@ -56,6 +61,9 @@ func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 		if got := command(c.args...); !strings.Contains(got, c.want) {
 			t.Errorf("tilth jobs %s says\n%swant %q", strings.Join(c.args, " "), got, c.want)
 		}
+	}
+	if rows := command("list", "--name", "x"); strings.Contains(rows, job.GetId()) {
+		t.Errorf("jobs named x are\n%s", rows)
 	}
 	var owners []ownerRow
 	if err := json.Unmarshal([]byte(command("owners", "--json")), &owners); err != nil || len(owners) != 0 {
@@ -68,6 +76,9 @@ func TestJobsAreControlledFromTheCommandLine(t *testing.T) {
 		if _, err := f.client.Submit(ctx, smallSpec("eva", 0)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if id, err := f.client.FindJob(ctx, "job-0"); err == nil || !strings.Contains(err.Error(), "several ids begin so: give more of one of job-00000003-") {
+		t.Errorf("job-0 is %q, %v", id, err)
 	}
 	want := `submit the job: owner "eva" has 2 jobs that have not ended, and may have 2: wait for one to end, or cancel one`
 	if _, err := f.client.Submit(ctx, smallSpec("eva", 0)); err == nil || err.Error() != want {

@@ -31,16 +31,22 @@ already deleted is skipped. The first that cannot be deleted ends the command.`,
 			return err
 		}
 		defer tracker.Close()
-		for _, id := range args {
+		var deleted []string
+		for _, text := range args {
+			id, err := tracker.FindJob(ctx, text)
+			if err != nil {
+				return err
+			}
 			if err := tracker.Delete(ctx, id); err != nil {
 				return err
 			}
+			deleted = append(deleted, id)
 			if !asJSON {
 				fmt.Fprintf(a.stdout, "job %s: deleted\n", id)
 			}
 		}
 		if asJSON {
-			return writeJSON(a.stdout, deleteView{Jobs: args})
+			return writeJSON(a.stdout, deleteView{Jobs: deleted})
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -17,25 +18,26 @@ import (
 func newJobsList(a *app) *cobra.Command {
 	var flags clientFlags
 	var asJSON bool
-	var limit int
+	var filter client.JobFilter
 	var states []string
 	c := &cobra.Command{
 		Use: "list", Short: "List jobs, newest first",
 		Long: `List jobs, newest first. Ended jobs are kept for a time ('tilth tracker --keep-jobs');
 those that are no longer kept are counted on standard error.`,
-		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json",
+		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json\n  tilth jobs list --name resnet",
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
 	tableFlags(a, c, &asJSON)
-	c.Flags().IntVar(&limit, "limit", 100, "number of jobs at most")
+	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
+	c.Flags().StringVar(&filter.Name, "name", "", "only jobs whose name contains this `text`, in any case")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		if limit < 1 {
-			return usagef("--limit %d: want at least 1", limit)
+		if filter.Limit < 1 {
+			return usagef("--limit %d: want at least 1", filter.Limit)
 		}
-		wanted, err := parseStates(states)
-		if err != nil {
+		var err error
+		if filter.States, err = parseStates(states); err != nil {
 			return err
 		}
 		tracker, err := flags.dial(a)
@@ -43,7 +45,7 @@ those that are no longer kept are counted on standard error.`,
 			return err
 		}
 		defer tracker.Close()
-		jobs, missing, err := tracker.ListJobs(ctx, limit, wanted...)
+		jobs, missing, err := tracker.ListJobs(ctx, filter)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ func newJobsPause(a *app) *cobra.Command {
 finishes and counts; the budget's time stands still. A paused job stays paused when the
 tracker restarts.`,
 		Example: "  tilth jobs pause job-00000001 --reason 'the board is needed'",
-		Args:    cobra.ExactArgs(1),
 	}
 	return a.control(c, "paused by "+owner(), (*client.Client).Pause)
 }
@@ -26,7 +25,6 @@ func newJobsResume(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "resume JOB", Short: "Resume a paused job",
 		Example: "  tilth jobs resume job-00000001",
-		Args:    cobra.ExactArgs(1),
 	}
 	return a.control(c, "resumed by "+owner(), (*client.Client).Resume)
 }
@@ -42,9 +40,12 @@ func inBrackets(reason string) string {
 // control gives a command its work: to change a job's state for a reason.
 func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
 	var flags clientFlags
+	var job jobFlag
 	var reason string
 	var asJSON bool
+	c.Args = job.args
 	flags.add(c)
+	job.add(c)
 	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&reason, "reason", why, "reason, shown to others")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
@@ -53,7 +54,11 @@ func (a *app) control(c *cobra.Command, why string, change func(*client.Client, 
 			return err
 		}
 		defer tracker.Close()
-		j, err := change(tracker, ctx, args[0], reason)
+		id, _, err := job.find(ctx, tracker, args)
+		if err != nil {
+			return err
+		}
+		j, err := change(tracker, ctx, id, reason)
 		if err != nil {
 			return err
 		}

@@ -15,15 +15,17 @@ type retryView struct {
 
 func newJobsRetry(a *app) *cobra.Command {
 	var flags clientFlags
+	var job jobFlag
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "retry JOB [BATCH...]", Short: "Retry batches that the farm gave up",
 		Long: `Retry batches that the farm gave up: all of the job's, or those named. 'tilth jobs show'
 lists them. A job that has ended is not retried.`,
 		Example: "  tilth jobs retry job-00000001\n  tilth jobs retry job-00000001 job-00000001.00000007",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    job.argsBefore,
 	}
 	flags.add(c)
+	job.add(c)
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		tracker, err := flags.dial(a)
@@ -31,14 +33,18 @@ lists them. A job that has ended is not retried.`,
 			return err
 		}
 		defer tracker.Close()
-		batches, err := tracker.Retry(ctx, args[0], args[1:]...)
+		id, named, err := job.find(ctx, tracker, args)
+		if err != nil {
+			return err
+		}
+		batches, err := tracker.Retry(ctx, id, named...)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return writeJSON(a.stdout, retryView{Job: args[0], Batches: append([]string{}, batches...)})
+			return writeJSON(a.stdout, retryView{Job: id, Batches: append([]string{}, batches...)})
 		}
-		_, err = fmt.Fprintf(a.stdout, "job %s: %d batches are tried again\n", args[0], len(batches))
+		_, err = fmt.Fprintf(a.stdout, "job %s: %d batches are tried again\n", id, len(batches))
 		return err
 	})
 }

@@ -65,15 +65,17 @@ type deadLetterView struct {
 
 func newJobsShow(a *app) *cobra.Command {
 	var flags clientFlags
+	var wanted jobFlag
 	var drawing plotFlag
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "show JOB", Short: "Show a job and the progress of its tasks",
 		Example: "  tilth jobs show job-00000001\n  tilth jobs show job-00000001 --json | jq .task_progress\n" +
-			"  tilth jobs show job-00000001 --plot curve.svg",
-		Args: cobra.ExactArgs(1),
+			"  tilth jobs show --last --plot curve.svg",
+		Args: wanted.args,
 	}
 	flags.add(c)
+	wanted.add(c)
 	drawing.add(c)
 	tableFlags(a, c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
@@ -82,7 +84,11 @@ func newJobsShow(a *app) *cobra.Command {
 			return err
 		}
 		defer tracker.Close()
-		j, err := tracker.Job(ctx, args[0])
+		id, _, err := wanted.find(ctx, tracker, args)
+		if err != nil {
+			return err
+		}
+		j, err := tracker.Job(ctx, id)
 		if err != nil {
 			return err
 		}

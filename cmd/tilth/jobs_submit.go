@@ -14,6 +14,7 @@ func newJobsSubmit(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "submit MODEL.onnx...", Short: "Submit a job and print its id",
 		Example: `  tilth jobs submit resnet18.onnx --time 30m --device rack=3
+  tilth jobs submit resnet18.onnx --name 'resnet, 8 threads' --threads 8
   tilth jobs watch $(tilth jobs submit resnet18.onnx)`,
 		Args: cobra.MinimumNArgs(1),
 	}

@@ -13,14 +13,16 @@ import (
 
 func newJobsWatch(a *app) *cobra.Command {
 	var tracker trackerFlags
+	var wanted jobFlag
 	var flags followFlags
 	c := &cobra.Command{
 		Use: "watch JOB", Short: "Show a job from its beginning until it ends",
 		Long:    "Show a job from its beginning until it ends. Interrupting this command does not end the job.",
-		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch job-00000001 --log trials.jsonl --quiet",
-		Args:    cobra.ExactArgs(1),
+		Example: "  tilth jobs watch job-00000001\n  tilth jobs watch --last --log trials.jsonl --quiet",
+		Args:    wanted.args,
 	}
 	tracker.add(c, defaultTracker)
+	wanted.add(c)
 	flags.add(a, c)
 	flags.level.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
@@ -30,7 +32,11 @@ func newJobsWatch(a *app) *cobra.Command {
 			return err
 		}
 		defer farm.Close()
-		j, err := farm.Job(ctx, args[0])
+		id, _, err := wanted.find(ctx, farm, args)
+		if err != nil {
+			return err
+		}
+		j, err := farm.Job(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
@@ -98,11 +101,25 @@ func (f *recordsFlags) complete(given string, found map[string]bool) error {
 	case given == "":
 		return nil
 	case len(found) > 1:
-		return fmt.Errorf("--workload %s: %d workloads match: give more of the digest", f.workload, len(found))
+		return fmt.Errorf("--workload %s: %d workloads match: give more of the digest of one of %s", f.workload, len(found), someDigests(found))
 	}
 	for f.workload = range found {
 	}
 	return nil
+}
+
+// someDigests shows a few digests, as tables do.
+func someDigests(digests map[string]bool) string {
+	const most = 5
+	all := slices.Sorted(maps.Keys(digests))
+	var shown []string
+	for _, d := range all[:min(len(all), most)] {
+		shown = append(shown, show.Digest(d))
+	}
+	if len(all) > most {
+		shown = append(shown, "...")
+	}
+	return strings.Join(shown, ", ")
 }
 
 // wanted says what the filters ask for.

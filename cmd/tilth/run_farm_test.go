@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/npz"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
@@ -112,7 +113,7 @@ func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if jobs, _, err := f.client.ListJobs(ctx, 1, state); err == nil && len(jobs) > 0 {
+		if jobs, _, err := f.client.ListJobs(ctx, client.JobFilter{Limit: 1, States: []tilthv1.JobState{state}}); err == nil && len(jobs) > 0 {
 			return jobs[0].GetId()
 		}
 		select {
@@ -126,7 +127,7 @@ func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) 
 // seenRunning waits until the n-th job runs, or is over.
 func (f *farmUnderTest) seenRunning(ctx context.Context, n int) bool {
 	for ctx.Err() == nil {
-		jobs, _, err := f.client.ListJobs(ctx, n)
+		jobs, _, err := f.client.ListJobs(ctx, client.JobFilter{Limit: n})
 		if err != nil || len(jobs) < n {
 			continue
 		}
@@ -167,7 +168,7 @@ func TestARunSurvivesKills(t *testing.T) {
 	if _, err := os.Stat(outputs); err != nil {
 		t.Error(err)
 	}
-	jobs, _, err := f.client.ListJobs(ctx, 10)
+	jobs, _, err := f.client.ListJobs(ctx, client.JobFilter{Limit: 10})
 	if err != nil || len(jobs) != runs || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_DONE {
 		t.Errorf("the jobs are %v (%v)", jobs, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -35,6 +36,7 @@ type tuneFlags struct {
 	numerics   numericsFlag
 	storage    storageFlag
 	device     string
+	name       string
 	priority   int
 	private    bool
 }
@@ -52,6 +54,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	f.storage.add(c)
 	f.storage.addWeights(c)
 	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
+	c.Flags().StringVar(&f.name, "name", "", "name of the job, which listings show (default the models' files)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
 		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
 	c.Flags().BoolVar(&f.private, "private", false, "with --tracker: keep the job and its records to yourself and the farm's admins")
@@ -90,7 +93,7 @@ func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.
 // spec is the job for tasks of models on a device.
 func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.JobSpec {
 	return job.Spec(o.tasks, job.Options{
-		Name: o.name, Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
+		Name: cmp.Or(f.name, o.name), Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
 		Priority: f.priority, Private: f.private, Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
 	})
 }

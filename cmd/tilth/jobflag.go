@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+)
+
+// jobFlag lets a command take the newest job in place of one that is named, and ids by their beginnings.
+type jobFlag struct{ last bool }
+
+func (f *jobFlag) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.last, "last", false, "the newest job, whoever submitted it, in place of JOB")
+}
+
+// args wants a job's id, unless --last is given.
+func (f *jobFlag) args(c *cobra.Command, args []string) error {
+	if f.last {
+		return cobra.NoArgs(c, args)
+	}
+	return cobra.ExactArgs(1)(c, args)
+}
+
+// argsBefore is args for a command that takes other arguments behind the job's id.
+func (f *jobFlag) argsBefore(c *cobra.Command, args []string) error {
+	if f.last {
+		return nil
+	}
+	return cobra.MinimumNArgs(1)(c, args)
+}
+
+// find is the id of the job that is meant, and the arguments behind it.
+func (f *jobFlag) find(ctx context.Context, tracker *client.Client, args []string) (id string, rest []string, err error) {
+	if f.last {
+		id, err = tracker.LastJob(ctx)
+		return id, args, err
+	}
+	id, err = tracker.FindJob(ctx, args[0])
+	return id, args[1:], err
+}
