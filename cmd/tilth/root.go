@@ -44,6 +44,8 @@ const firstSteps = `Tilth tunes neural-network kernels on real devices. Three wa
     tilth model resnet-18 -o resnet18.onnx       a test model; any ONNX file will do
     tilth tune resnet18.onnx --time 5m
 
+    tilth doctor                                 what of this machine disturbs measurements
+
   Compile a package, and run it:
     tilth compile resnet18.onnx -o resnet18.tar
     tilth run resnet18.tar --print-time
@@ -75,7 +77,7 @@ func newRoot(a *app) *cobra.Command {
 		&cobra.Group{ID: groupFarm, Title: "Look after a farm:"},
 		&cobra.Group{ID: groupService, Title: "Services of a farm:"},
 	)
-	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newRecords(a), newBench(a))
+	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newRecords(a), newBench(a), newDoctor(a))
 	add(root, groupFarm, newJobs(a), newDevices(a), newSimulate(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newSimulateTracker(a), newRunServer(a))

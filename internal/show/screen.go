@@ -72,8 +72,8 @@ const (
 // stateColours are the colours of the words with which states begin. Those that are not here need no attention.
 var stateColours = map[string]string{
 	"running": green, "busy": green,
-	"paused": yellow, "cordoned": yellow, "draining": yellow, "drained": yellow,
-	"failed": red, "gone": red, "quarantined": red, "expired": red, "revoked": red,
+	"costs": yellow, "paused": yellow, "cordoned": yellow, "draining": yellow, "drained": yellow,
+	"prevents": red, "failed": red, "gone": red, "quarantined": red, "expired": red, "revoked": red,
 }
 
 // stateColour is the colour of a state; empty when it has none.

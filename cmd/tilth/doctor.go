@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/farm/doctor"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+const doctorLong = `Examine this machine: what tuning on it needs, and what makes its measurements worse.
+
+Each check is well, costs something, prevents tuning, or is of something that this
+machine does not show. What is not well is listed with its cost and the remedy. Nothing
+is changed. The exit status is 1 where something prevents tuning.`
+
+func newDoctor(a *app) *cobra.Command {
+	var compiler string
+	var asJSON bool
+	var log logFlag
+	c := &cobra.Command{
+		Use: "doctor", Short: "Examine this machine: what tuning needs, and what disturbs it", Long: doctorLong,
+		Example: "  tilth doctor\n  tilth doctor --json | jq '.[] | select(.state != \"well\")'",
+		Args:    cobra.NoArgs,
+	}
+	compilerFlag(c, &compiler)
+	tableFlags(a, c, &asJSON)
+	log.add(c, slog.LevelWarn)
+	return a.leaf(c, func(ctx context.Context, _ []string) error {
+		data, err := dataDir()
+		if err != nil {
+			return err
+		}
+		lock, err := hostlock.Announced(log.logger(a.stderr))
+		if err != nil {
+			return err
+		}
+		machine := doctor.Machine{Root: os.DirFS("/"), Compiler: compiler, Data: data, Lock: lock}
+		findings, err := machine.Examine(ctx)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = writeJSON(a.stdout, findings)
+		} else {
+			err = writeFindings(a.stdout, findings)
+		}
+		if err != nil {
+			return err
+		}
+		return doctor.Failure(findings)
+	})
+}
+
+// writeFindings writes all findings as a table, and below it what is not well in sentences.
+func writeFindings(w io.Writer, findings []doctor.Finding) error {
+	table := show.NewTable("CHECK", "STATE", "FOUND").States("STATE")
+	for _, f := range findings {
+		table.Row(f.Check, string(f.State), f.Found)
+	}
+	if err := table.Write(w); err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if f.Cost == "" {
+			continue
+		}
+		lines := fmt.Sprintf("\n%s: %s\n", f.Check, f.Cost)
+		if f.Remedy != "" {
+			lines += "  remedy: " + f.Remedy + "\n"
+		}
+		if _, err := io.WriteString(w, lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}

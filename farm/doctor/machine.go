@@ -1,0 +1,146 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/runner/calibration"
+	"github.com/tilth-dev/tilth/sandbox"
+)
+
+// Machine is this machine, as it is examined.
+type Machine struct {
+	// Root is the folder in which the kernel's proc and sys are.
+	Root fs.FS
+	// Compiler names the compiler; empty = the one that tuning finds.
+	Compiler string
+	// Data is the folder of records.
+	Data string
+	// Lock keeps others from timing while this machine's noise is measured.
+	Lock *hostlock.Lock
+}
+
+const (
+	// leastFiles is how many open files a tracker with a dozen agents can need.
+	leastFiles = 4096
+	// mostNoise is what part of a latency the noise may be: the rule that drops slow candidates assumes 1 % at least.
+	mostNoise = 0.02
+)
+
+// Examine looks at everything, which takes about a second. The error is that ctx ended.
+func (m Machine) Examine(ctx context.Context) ([]Finding, error) {
+	findings := []Finding{m.compiler(ctx)}
+	findings = append(findings, m.processor())
+	findings = append(findings, m.sandbox()...)
+	findings = append(findings,
+		clockSource(m.Root), governor(ctx, m.Root), boost(m.Root), siblings(m.Root), hugePages(m.Root), m.noise(ctx),
+		freeSpace(m.Data), syncTime(m.Data), openFiles())
+	return findings, context.Cause(ctx)
+}
+
+func (m Machine) compiler(ctx context.Context) Finding {
+	const check = "compiler"
+	tc, err := toolchain.Find(ctx, m.Compiler)
+	if err != nil { // which has the remedy
+		return Finding{Check: check, State: Prevents, Found: err.Error(), Cost: "no candidate can be built"}
+	}
+	return Finding{Check: check, State: Well, Found: tc.Name}
+}
+
+func (m Machine) processor() Finding {
+	const check = "processor"
+	t, err := target.Native(0)
+	if err != nil {
+		return Finding{
+			Check: check, State: Prevents, Found: err.Error(), Cost: "no kernel can be made for it",
+			Remedy: "tune on another machine, or on a farm with --tracker",
+		}
+	}
+	return Finding{Check: check, State: Well, Found: fmt.Sprintf("%s, %d cores", t.Fingerprint(), t.Threads())}
+}
+
+// sandbox has a finding for each layer that is missing, or one for all of them.
+func (m Machine) sandbox() []Finding {
+	const check = "sandbox"
+	dir, err := os.MkdirTemp("", "tilth-doctor-*")
+	if err != nil {
+		return []Finding{{Check: check, State: Unknown, Found: err.Error()}}
+	}
+	defer os.RemoveAll(dir)
+	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
+	if err != nil {
+		return []Finding{{
+			Check: check, State: Costly, Found: err.Error(), Cost: "tuning refuses to run with a sandbox", Remedy: "--sandbox off, for code that you trust",
+		}}
+	}
+	defer box.Close()
+	return layers(box.States())
+}
+
+func layers(states []sandbox.State) (missing []Finding) {
+	var had []string
+	for _, s := range states {
+		if s.How != "" || s.Substitute != "" {
+			had = append(had, string(s.Layer))
+			continue
+		}
+		missing = append(missing, Finding{ // why it is missing has the remedy
+			Check: "sandbox: " + string(s.Layer), State: Costly, Found: "missing: " + s.Missing,
+			Cost: "code from others is less isolated; --sandbox required refuses to run",
+		})
+	}
+	if missing == nil {
+		return []Finding{{Check: "sandbox", State: Well, Found: strings.Join(had, ", ")}}
+	}
+	return missing
+}
+
+// noise is how far times of fixed work scatter.
+func (m Machine) noise(ctx context.Context) Finding {
+	const check = "noise"
+	t, err := target.Native(0)
+	if err != nil {
+		return Finding{Check: check, State: Unknown, Found: "no kernel runs on this processor"}
+	}
+	var times calibration.Times
+	release, err := m.Lock.Time(ctx)
+	if err == nil {
+		times, err = calibration.New(t.Threads(), t.CacheBytes()).Run(ctx)
+		release()
+	}
+	if err != nil {
+		return Finding{Check: check, State: Unknown, Found: err.Error()}
+	}
+	return scatter(times)
+}
+
+func scatter(times calibration.Times) Finding {
+	_, compute := stat.Steady(times.Compute)
+	_, memory := stat.Steady(times.Memory)
+	found := fmt.Sprintf("%.1f %% in computing, %.1f %% in memory", 100*compute, 100*memory)
+	return judged("noise", found, max(compute, memory) <= mostNoise,
+		"smaller differences between candidates need more samples to be told, and some are never told",
+		"end other programs, use fewer --threads than cores, and see what else here is not well")
+}
+
+func openFiles() Finding {
+	const check = "open files"
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return Finding{Check: check, State: Unknown, Found: err.Error()}
+	}
+	// A program in Go raises its own limit to the hard one.
+	return judged(check, fmt.Sprintf("%d at most", limit.Max), limit.Max >= leastFiles,
+		"a tracker refuses connections of agents when it has no file left",
+		fmt.Sprintf("ulimit -Hn %d, or LimitNOFILE in the unit", leastFiles))
+}
