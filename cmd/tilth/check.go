@@ -27,8 +27,9 @@ float32 and float64 may differ by 1e-7 + 1e-3 |expected|, as in ONNX's own
 runner; float16 by 1e-4 + 4e-3 |expected|, bfloat16 by 1e-3 + 2e-2 |expected|;
 integers and bools must be equal. NaN equals NaN. With --numerics fast, which rounds
 factors of products, floating point outputs may differ further, by a bound that follows
-from what was rounded to which type and how often, relative to the largest element. Inputs that determine shapes (axes,
-repeats) become constants of the model when it cannot be compiled otherwise.
+from what was rounded to which type and how often, relative to the largest element.
+Inputs that determine shapes (axes, repeats) become constants of the model when it cannot
+be compiled otherwise.
 
 Cases are compiled several at a time and run in processes of their own: a case that
 crashes or hangs fails with the signal, and affects no other.

@@ -29,10 +29,10 @@ const compileLong = `Compile a model to a package, each task with its best sched
 
 Best schedules come from the records file, or from the tracker that --tracker or
 TILTH_TRACKER names. --records also takes an export that a web server serves, of which
-only what the model needs is fetched. A task that was never tuned for this target gets the schedule that
-a cost model, trained on the records of other tasks, predicts to be the fastest, or the
-default schedule where there are no records. A package is compiled for one number of
-threads. Schedules whose algorithm --numerics forbids are not used.
+only what the model needs is fetched. A task that was never tuned for this target gets
+the schedule that a cost model, trained on the records of other tasks, predicts to be
+the fastest, or the default schedule where there are no records. A package is compiled
+for one number of threads. Schedules whose algorithm --numerics forbids are not used.
 
 With --lock, the schedules that a file has are obeyed, and those that it lacks are chosen
 as above and added to it: the same file, model and target give the same package, bit for

@@ -33,7 +33,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: screenOf(stdout), stderr: stderr}
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	var ended *signalError
 	switch {
 	case errors.As(context.Cause(ctx), &ended) && !a.serves:
@@ -50,7 +50,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	// The command never ran: its name, its arguments or its flags were wrong.
-	fmt.Fprintf(stderr, "tilth: %s (see 'tilth --help')\n", oneLine(err))
+	fmt.Fprintf(stderr, "tilth: %s\n", misuse(called, err))
 	return exitUsage
 }
 

@@ -81,6 +81,9 @@ func newRoot(a *app) *cobra.Command {
 	add(root, groupFarm, newJobs(a), newDevices(a), newSimulate(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newSimulateTracker(a), newRunServer(a))
+	root.SetUsageFunc(usage)
+	root.SetFlagErrorFunc(flagError)
+	wordErrors(root)
 	return root
 }
 
@@ -111,11 +114,11 @@ func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []strin
 
 // branch is a command that only has commands below it.
 func branch(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
 	c.AddCommand(commands...)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+			return unknownCommand(c, args[0])
 		}
 		return c.Help()
 	}

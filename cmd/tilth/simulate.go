@@ -39,7 +39,8 @@ func newSimulate(a *app) *cobra.Command {
 		Use: "simulate", Short: "Load-test a tracker with simulated agents", Long: simulateLong,
 		Example: `  tilth simulate --devices 10000 --jobs 100 --time 60s
   tilth simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001
-  createdb load && tilth simulate --devices 1000 --jobs 50 --rate 2000 --store postgres:///load --trackers 2 --shards 4`,
+  createdb load && tilth simulate --devices 1000 --jobs 50 --rate 2000 \
+    --store postgres:///load --trackers 2 --shards 4`,
 		Args: cobra.NoArgs,
 	}
 	simulateFlags(c, &o)

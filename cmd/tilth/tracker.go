@@ -57,10 +57,12 @@ the machine's role.`,
 		Example: `  tilth tracker
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --store postgres://tilth@db.example.com/tilth
-  tilth tracker --store postgres://tilth@db/tilth --artifacts 's3://tilth/farm1?region=eu-central-1'
+  tilth tracker --store postgres://tilth@db/tilth \
+    --artifacts 's3://tilth/farm1?region=eu-central-1'
   tilth tracker --config tracker.yaml --config-check
   tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --tokens tokens.json
-  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key --oidc issuer=https://sso.example.com,audience=tilth --oidc-role ml-team=client`,
+  tilth tracker --listen :9190 --tls-cert tracker.crt --tls-key tracker.key \
+    --oidc issuer=https://sso.example.com,audience=tilth --oidc-role ml-team=client`,
 		Args: cobra.NoArgs,
 	}
 	var f serveFlags

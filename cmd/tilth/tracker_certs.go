@@ -21,11 +21,13 @@ func newTrackerCerts(a *app) *cobra.Command {
 
 The authority (ca.crt, ca.key) is made when it is missing, and signs the others.
 Callers need ca.crt for --tls-ca. A certificate of --client NAME=ROLE identifies a
-caller without a token; the roles are read-only, client, agent and admin. Keep ca.key secret: whoever has it can be anybody.
-A running tracker and its callers notice renewed files without a restart.`,
+caller without a token; the roles are read-only, client, agent and admin. Keep ca.key
+secret: whoever has it can be anybody. A running tracker and its callers notice renewed
+files without a restart.`,
 		Example: `  tilth tracker certs --dir certs --host tracker.example.com,10.0.0.5
   tilth tracker certs --dir certs --client alice=admin --client board-7=agent
-  tilth tracker --listen :9190 --tls-cert certs/tracker.crt --tls-key certs/tracker.key --tls-client-ca certs/ca.crt`,
+  tilth tracker --listen :9190 --tls-cert certs/tracker.crt --tls-key certs/tracker.key \
+    --tls-client-ca certs/ca.crt`,
 		Args: cobra.NoArgs,
 	}
 	c.Flags().StringVar(&dir, "dir", ".", "`folder` of the certificates")

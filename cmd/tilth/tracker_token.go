@@ -41,7 +41,8 @@ knows the token at once. To replace a token, make another of the same name,
 hand it out, and let the earlier ones expire (--retire) or revoke them.`,
 		Example: `  tilth tracker token create alice --role client --tokens tokens.json
   tilth tracker token create board-7 --role agent --tokens tokens.json -o board-7.token
-  tilth tracker token create board-7 --role agent --tokens tokens.json -o board-7.token --retire 24h`,
+  tilth tracker token create board-7 --role agent --tokens tokens.json -o board-7.token \
+    --retire 24h`,
 		Args: cobra.ExactArgs(1),
 	}
 	tokensFlag(c, &file)
@@ -131,7 +132,7 @@ func newTokenRevoke(a *app) *cobra.Command {
 	var file, name string
 	c := &cobra.Command{
 		Use: "revoke [ID...]", Short: "Revoke tokens, at once",
-		Long:    "Revoke tokens, by their IDs or all of a name. A running tracker refuses them from their next message on.",
+		Long:    "Revoke tokens, by their IDs or all of a name. A running tracker refuses them from their\nnext message on.",
 		Example: "  tilth tracker token revoke q3f7aaaa --tokens tokens.json\n  tilth tracker token revoke --name alice --tokens tokens.json",
 		Args:    cobra.ArbitraryArgs,
 	}
