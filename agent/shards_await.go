@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -139,12 +140,21 @@ func (w *wait) endAt(call context.Context, shard int) error {
 		r := &tilthv1.EndWaitResponse{}
 		err := w.do(toShard(call, shard), tilthv1.AgentService_EndWait_FullMethodName,
 			&tilthv1.EndWaitRequest{Session: w.sessions[shard], Name: w.name}, r)
-		if err != nil || r.GetEnded() {
+		if r.GetEnded() || isDenied(err) {
 			return err
 		}
 		_ = retry.Sleep(call, endAgain)
 	}
 	return nil
+}
+
+// isDenied says whether a call that fails would fail the next time as well.
+func isDenied(err error) bool {
+	switch status.Code(err) {
+	case codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated, codes.NotFound:
+		return true
+	}
+	return false
 }
 
 // handBack returns a lease that was granted beside another one.

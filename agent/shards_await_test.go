@@ -104,6 +104,18 @@ func TestWorkThatComesWhileAWaitIsEndedIsHandedBack(t *testing.T) {
 			},
 			ended: 3,
 		},
+		"its tracker puts the call off": {
+			ends: func(s *standing) func(context.Context, int, int) (bool, error) {
+				return func(_ context.Context, shard, calls int) (bool, error) {
+					if calls == 1 {
+						return false, status.Error(codes.ResourceExhausted, "too many calls")
+					}
+					s.answer(shard, "other")
+					return true, nil
+				}
+			},
+			back: []string{"other"}, ended: 2,
+		},
 		"its tracker knows no such call": {
 			ends: func(*standing) func(context.Context, int, int) (bool, error) {
 				return func(context.Context, int, int) (bool, error) {

@@ -25,7 +25,7 @@ func isAway(err error) bool { return awayOf(err) != nil }
 // address may be wrong; later all passes that came of opening it, but for what somebody made of the database.
 func comesBack(err error, began, opening bool) bool {
 	if !began {
-		return isAway(err) && !objects.WrongAddress(err)
+		return isAway(err) && !objects.WrongAddress(err) || errors.Is(err, records.ErrInUse)
 	}
 	return opening && passes(err) || isAway(err)
 }

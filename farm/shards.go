@@ -115,6 +115,10 @@ func (s *shardsServed) share() int {
 func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
 	tooMany := 0
 	for ctx.Err() == nil {
+		if !s.began.Load() { // it can take no shard yet, and others keep theirs
+			_ = retry.Sleep(ctx, countEvery)
+			continue
+		}
 		others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host})
 		if err == nil {
 			s.members.Store(int64(len(others)) + 1)

@@ -19,6 +19,9 @@ var (
 	ErrClosed = errors.New("records file is closed")
 	// ErrAway is returned by look-ups while the server of the store's database is away. What is to be stored waits.
 	ErrAway = errors.New("the server of the database is away")
+	// ErrInUse is returned when transactions that last keep a change of the database's schema from its tables. Whoever
+	// opens the store may try again.
+	ErrInUse = errors.New("transactions use tables that are to be changed: end those that last, which pg_stat_activity lists")
 	// ErrTakenOver is returned by commits after another process has taken the store over.
 	ErrTakenOver = errors.New("another tracker has taken it over: this one stops")
 	// ErrShards is returned when a store has another number of shards than it is opened with.

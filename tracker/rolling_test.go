@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // schemaOf is the version of a database's schema.
@@ -66,7 +68,7 @@ func buildLater(t *testing.T, version int) (program string) {
 // over the other's, also after the later one changed the schema. No trial is lost or recorded twice.
 func TestTrackersOfVersionsOneApartServeAFarm(t *testing.T) {
 	t.Parallel() // much of it waits
-	_, database := database(t)
+	_, database := pgserver.ForTest(t)
 	var artifacts []string
 	for range someShards {
 		artifacts = append(artifacts, t.TempDir())

@@ -317,7 +317,7 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 		"asks for the timeline":        {text: "pg_walfile_name"},
 		"asks for the lock":            {text: "pg_try_advisory_lock", fails: true},
 		"is to look at the heartbeats": {text: "SET synchronous_commit"},
-		"waits for the shard":          {text: "information_schema", shard: 1},
+		"waits for the shard":          {text: "usable_by", shard: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of it waits

@@ -30,7 +30,7 @@ var passing = []string{
 // ours are errors of this package, which no connection caused.
 var ours = []error{
 	records.ErrNotFound, records.ErrDamaged, records.ErrInvalid, records.ErrVersion, records.ErrTakenOver, records.ErrClosed, records.ErrShards,
-	errOther, errInUse, pgx.ErrNoRows,
+	errOther, records.ErrInUse, pgx.ErrNoRows,
 }
 
 // passes says whether an error is of a server that is away, or cannot do now what it is asked for. Every other would

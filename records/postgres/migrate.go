@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +26,13 @@ const (
 	lockWait = "200ms"
 	// longestStatement bounds each statement of a migration beside which others serve: it has a table to itself.
 	longestStatement = "1s"
+	// longestIdle bounds how long a process that stands still amid a migration keeps its tables from others.
+	longestIdle = "2s"
 	// Between two tries to have a table.
 	firstTableRetry, longestTableRetry = 250 * time.Millisecond, 4 * time.Second
 	// tableTimeout is after how long people are told that a migration does not get its tables.
 	tableTimeout = time.Minute
 )
-
-// errInUse is when transactions that last keep a migration from its tables. Whoever opens the database may try again.
-var errInUse = errors.New("transactions use tables that are to be changed: end those that last, which pg_stat_activity lists")
 
 // schema is what a database has.
 type schema struct {
@@ -161,7 +161,7 @@ func endMigrations(conn *pgx.Conn) {
 }
 
 // migrateFrom brings the schema from a version to the next. While others use the tables that it changes, it tries
-// again and again rather than wait in front of those who come later: errInUse when that does not do.
+// again and again rather than wait in front of those who come later: ErrInUse when that does not do.
 func (db *DB) migrateFrom(ctx context.Context, conn *pgx.Conn, version int) error {
 	begin := time.Now()
 	for wait := firstTableRetry; ; wait = min(2*wait, longestTableRetry) {
@@ -170,7 +170,10 @@ func (db *DB) migrateFrom(ctx context.Context, conn *pgx.Conn, version int) erro
 		case err == nil:
 			return nil
 		case isInUse(err) && time.Since(begin) >= tableTimeout:
-			return fmt.Errorf("make the schema one of version %d: %w: %v", version+1, errInUse, err)
+			return fmt.Errorf("make the schema one of version %d: %w: %v", version+1, records.ErrInUse, err)
+		case tookLong(err):
+			return fmt.Errorf("make the schema one of version %d: %w: it takes longer than %s, in which the other trackers would wait: stop them, and start one of this version alone",
+				version+1, records.ErrVersion, longestStatement)
 		case !isInUse(err):
 			return fmt.Errorf("make the schema one of version %d: %w", version+1, err)
 		}
@@ -180,26 +183,33 @@ func (db *DB) migrateFrom(ctx context.Context, conn *pgx.Conn, version int) erro
 	}
 }
 
-// isInUse says whether a migration did not get a table in time, or had it for too long.
+// isInUse says whether a migration did not get a table in time.
 func isInUse(err error) bool {
+	code := codeOf(err)
+	return code == "55P03" || code == "40P01" // the lock is not available; a deadlock
+}
+
+// tookLong says whether a statement of a migration was ended, since others would have waited for it.
+func tookLong(err error) bool { return codeOf(err) == "57014" }
+
+// codeOf is the code of an error that the server says; empty = it is of another.
+func codeOf(err error) string {
 	var said *pgconn.PgError
-	return errors.As(err, &said) && slices.Contains([]string{
-		"55P03", // the lock is not available
-		"57014", // the statement was ended
-		"40P01", // a deadlock
-	}, said.Code)
+	if errors.As(err, &said) {
+		return said.Code
+	}
+	return ""
 }
 
 // tryMigration is migrateFrom, once.
 func (db *DB) tryMigration(ctx context.Context, conn *pgx.Conn, version int) error {
 	m := db.migrations[version]
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		limits := "SET LOCAL lock_timeout = '" + lockWait + "'"
-		var err error
-		if m.usableBy <= version {
+		limits := "SET LOCAL lock_timeout = '" + lockWait + "'; SET LOCAL idle_in_transaction_session_timeout = '" + longestIdle + "'"
+		err := db.haveAllShards(ctx, tx, version, m.usableBy)
+		if m.usableBy <= version && errors.Is(err, records.ErrVersion) { // others serve, and may go on
 			limits += "; SET LOCAL statement_timeout = '" + longestStatement + "'"
-		} else {
-			err = haveAllShards(ctx, tx, version, m.usableBy)
+			err = nil
 		}
 		for _, sql := range []string{limits, m.sql, "ALTER TABLE migrations ADD COLUMN IF NOT EXISTS usable_by integer"} {
 			if err == nil {
@@ -216,9 +226,9 @@ func (db *DB) tryMigration(ctx context.Context, conn *pgx.Conn, version int) err
 	})
 }
 
-// haveAllShards takes the locks of all shards, for a transaction that makes a schema which trackers of the version
-// before cannot use. ErrVersion when another one has a shard.
-func haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy int) error {
+// haveAllShards takes all shards from processes that may come back, for a transaction that changes the schema: nobody
+// serves then. ErrVersion when another one has a shard.
+func (db *DB) haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy int) error {
 	var sharded bool
 	if err := tx.QueryRow(ctx, "SELECT "+shardedSQL).Scan(&sharded); err != nil {
 		return err
@@ -239,5 +249,42 @@ func haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy int) error 
 				records.ErrVersion, shard, version, usableBy)
 		}
 	}
-	return nil
+	if !sharded || usableBy <= version {
+		return nil
+	}
+	// A lock that is free says little: the server may have started anew, and a tracker be about to take it again.
+	_, err := tx.Exec(ctx, "UPDATE tracker SET epoch = epoch + 1 WHERE shard <> $1", db.shard)
+	return err
+}
+
+// settleFirst is settle for a process that begins, before it has a shard in its hands or a part in their shares.
+// ErrVersion when others serve shards that could not go on with what it would make.
+func (db *DB) settleFirst(ctx context.Context) error {
+	s, err := db.reach(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp(s.Conn)
+	var has schema
+	err = db.briefly(ctx, func(ctx context.Context) (err error) {
+		has, err = schemaOf(ctx, s.Conn)
+		return err
+	})
+	if err != nil || has.version == 0 {
+		return err
+	}
+	ready, err := db.settle(ctx, s.Conn)
+	if err != nil || ready || db.opts.Shards <= 1 {
+		return err
+	}
+	nothing := errors.New("nothing is changed")
+	err = db.briefly(ctx, func(ctx context.Context) error {
+		return pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error {
+			return cmp.Or(db.haveAllShards(ctx, tx, has.version, len(db.migrations)), nothing)
+		})
+	})
+	if errors.Is(err, nothing) {
+		return nil
+	}
+	return err
 }

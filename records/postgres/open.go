@@ -116,6 +116,9 @@ func Open(address string, opts Options) (*DB, error) {
 // as does the end of ctx, with its cause. A server that is away ends it at the start only: ErrAway.
 func Await(ctx context.Context, address string, opts Options, standsBy func() error) (*DB, error) {
 	return open(ctx, address, opts, func(db *DB) (err error) {
+		if err := db.settleFirst(ctx); err != nil {
+			return ifAway(err)
+		}
 		if db.reluctant == nil || !db.reluctant(ctx) { // or else it waits, even for a lock that is free
 			if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
 				return ifAway(err)

@@ -214,7 +214,7 @@ func TestAMigrationBesideALongTransactionHoldsUpNobody(t *testing.T) {
 	release := hold(t, address, "SELECT FROM tilth.agents LIMIT 1")
 	defer release()
 	waiting := awaits(t, address, newer(of(1)))
-	for round := range 3 {
+	for round := range 1 {
 		eventually(t, "the migration waits for the table", func() (is bool) {
 			ask(t, address, "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'tilth.agents'::regclass AND mode = 'AccessExclusiveLock' AND NOT granted)", &is)
 			return is
