@@ -137,8 +137,8 @@ func trial(job string, workload string, n int) *records.Write {
 	return w
 }
 
-// Only who begins a group has the records alone. A process that knew a group not yet, though it was there, used to take
-// them alone for it: a thousand workloads held up everybody in the first seconds of each tracker.
+// Only who begins a group has the records alone. A process that did not know a group yet, though it was there, used to
+// take them alone for it: a thousand workloads held up everybody in the first seconds of each tracker.
 func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	if err := dbs[0].Commit(trial("job-0", "conv", 1)).Wait(t.Context()); err != nil {
