@@ -12,7 +12,7 @@ import (
 type jobFlag struct{ last bool }
 
 func (f *jobFlag) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.last, "last", false, "the newest job, whoever submitted it, in place of JOB")
+	c.Flags().BoolVar(&f.last, "last", false, "the job that was submitted last, by whomever, in place of JOB")
 }
 
 // args wants a job's id, unless --last is given.
@@ -29,6 +29,18 @@ func (f *jobFlag) argsBefore(c *cobra.Command, args []string) error {
 		return nil
 	}
 	return cobra.MinimumNArgs(1)(c, args)
+}
+
+// findJobs are the ids of jobs that are named by ids or by their beginnings.
+func findJobs(ctx context.Context, tracker *client.Client, texts []string) (ids []string, err error) {
+	for _, text := range texts {
+		id, err := tracker.FindJob(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // find is the id of the job that is meant, and the arguments behind it.

@@ -15,9 +15,17 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
+const jobsLong = `Submit, list, show, watch, pause, cancel and delete a farm's jobs.
+
+A job is named by its id, or by the id's number and as much of the rest as no other job
+of that number has: job-1, job-00000001-ab. show, watch, pause, resume, retry and cancel
+also take --last, for the job that was submitted last.`
+
 func newJobs(a *app) *cobra.Command {
-	return branch("jobs", "Submit, list, show, watch, pause, cancel and delete a farm's jobs",
+	c := branch("jobs", "Submit, list, show, watch, pause, cancel and delete a farm's jobs",
 		newJobsSubmit(a), newJobsList(a), newJobsShow(a), newJobsWatch(a), newJobsCancel(a), newJobsDelete(a), newJobsPause(a), newJobsResume(a), newJobsRetry(a), newJobsOwners(a))
+	c.Long = jobsLong
+	return c
 }
 
 // clientFlags lead to a tracker.

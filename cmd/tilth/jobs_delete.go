@@ -32,11 +32,11 @@ already deleted is skipped. The first that cannot be deleted ends the command.`,
 		}
 		defer tracker.Close()
 		var deleted []string
-		for _, text := range args {
-			id, err := tracker.FindJob(ctx, text)
-			if err != nil {
-				return err
-			}
+		ids, err := findJobs(ctx, tracker, args) // all of them before the first is deleted
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
 			if err := tracker.Delete(ctx, id); err != nil {
 				return err
 			}
