@@ -23,6 +23,8 @@ type modelFlags struct {
 	stdin func() io.Reader
 	// piped is what was read from there.
 	piped *onnx.Model
+	// own are those of the shapes that are for each model that was read, by path.
+	own map[string]map[string]string
 	// quantised is how many weights of the model that was loaded last are in integers, and of how many.
 	quantised [2]int
 }
@@ -103,10 +105,8 @@ func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Mod
 		if len(paths) > 1 {
 			own = known(m, shapes)
 		}
-		for name := range own.Shapes {
-			used[name] = true
-		}
-		for name := range own.Open {
+		f.keep(path, own)
+		for name := range f.own[path] {
 			used[name] = true
 		}
 		if err := visit(path, m, own); err != nil {
@@ -119,6 +119,21 @@ func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Mod
 		}
 	}
 	return nil
+}
+
+// keep notes which shapes are for a model.
+func (f *modelFlags) keep(path string, o frontend.Options) {
+	if f.own == nil {
+		f.own = map[string]map[string]string{}
+	}
+	f.own[path] = map[string]string{}
+	for name, text := range f.shapes {
+		_, fixed := o.Shapes[name]
+		_, open := o.Open[name]
+		if fixed || open {
+			f.own[path][name] = text
+		}
+	}
 }
 
 // known are the shapes that are for a model.

@@ -1,43 +1,108 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/target"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// compileFlags are the flags of tune that compile takes in the same sense: with them it finds what was tuned.
+// compileFlags are the flags of tune that compile takes in the same sense: with them it finds what was tuned. --shape
+// is, too, but each model has its own.
 var compileFlags = []string{
-	"shape", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
+	"target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
 	"tracker", "tls-ca", "tls-cert", "tls-key", "token-file",
 }
 
-// nextCommands are the commands that compile models after they were tuned with these flags. A model from standard
-// input is gone, and has none.
-func nextCommands(paths []string, flags *pflag.FlagSet) (commands []string) {
+// trackerFlagNames are those of them that lead to a tracker.
+var trackerFlagNames = []string{"tracker", "tls-ca", "tls-cert", "tls-key", "token-file"}
+
+// nextCommands are the commands that compile models after they were tuned with these flags, each with its shapes. A
+// model from standard input is gone, and has none. device are flags that say what they were tuned for, where the given
+// ones do not.
+func nextCommands(paths []string, flags *pflag.FlagSet, shapes map[string]map[string]string, device []string) (commands []string) {
+	seen, outputs := map[string]bool{}, map[string]bool{}
 	for _, path := range paths {
-		if path == stdio {
+		if path == stdio || seen[path] {
 			continue
 		}
-		words := []string{"tilth", "compile", shellWord(path), "-o", shellWord(modelName(path) + ".tar")}
-		flags.Visit(func(f *pflag.Flag) {
-			if slices.Contains(compileFlags, f.Name) {
-				words = append(words, shellWord("--"+f.Name+"="+flagText(f)))
-			}
-		})
-		commands = append(commands, strings.Join(words, " "))
+		seen[path] = true
+		words := []string{"tilth compile", shellWord(path), "-o", shellWord(ownOutput(path, outputs))}
+		for _, name := range slices.Sorted(maps.Keys(shapes[path])) {
+			words = append(words, shellWord("--shape="+name+"="+shapes[path][name]))
+		}
+		words = append(words, givenWords(flags, compileFlags)...)
+		commands = append(commands, strings.Join(append(words, device...), " "))
 	}
 	return commands
 }
 
-// flagText is a flag's value as it was given: lists are shown in brackets.
-func flagText(f *pflag.Flag) string {
-	text := f.Value.String()
-	if f.Value.Type() == "stringToString" {
-		text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+// ownOutput is a package for a model that no other model of the same name writes, too.
+func ownOutput(path string, taken map[string]bool) string {
+	name := modelName(path)
+	output := name + ".tar"
+	for n := 2; taken[output]; n++ {
+		output = fmt.Sprintf("%s-%d.tar", name, n)
 	}
-	return text
+	taken[output] = true
+	return output
+}
+
+// givenWords are those of some flags that were given, as words for a shell.
+func givenWords(flags *pflag.FlagSet, names []string) (words []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		if slices.Contains(names, f.Name) {
+			words = append(words, shellWord("--"+f.Name+"="+f.Value.String()))
+		}
+	})
+	return words
+}
+
+// deviceFlags are the flags by which compile works for the device of a farm's job, and the command that writes the
+// file which they name; empty where the device has a name, or is like this machine.
+func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, describe string, err error) {
+	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
+	if err != nil {
+		return nil, "", err
+	}
+	if !flags.Changed("threads") {
+		words = append(words, "--threads="+strconv.Itoa(t.Threads()))
+	}
+	switch name, found := targetName(t); {
+	case found && name == native:
+		return words, "", nil
+	case found:
+		return append(words, shellWord("--target="+name)), "", nil
+	}
+	class := spec.GetTarget().GetDeviceClass()
+	file := filepath.Base(class) + ".json"
+	list := append([]string{"tilth devices list --json"}, givenWords(flags, trackerFlagNames)...)
+	pick := fmt.Sprintf("first(.[].classes[] | select(.class == %q) | .target)", class)
+	describe = strings.Join(list, " ") + " | jq " + shellWord(pick) + " > " + shellWord(file)
+	return append(words, shellWord("--target="+file)), describe, nil
+}
+
+// native names the target that this machine is.
+const native = "native"
+
+// targetName is what --target calls a target; found is false where only a file describes it.
+func targetName(t *target.Target) (name string, found bool) {
+	wanted := t.WithToolchain("").Fingerprint()
+	for _, name := range append([]string{native}, registry.Targets()...) {
+		named, err := registry.Target(name, t.Threads())
+		if err == nil && named.WithToolchain("").Fingerprint() == wanted {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // shellWord quotes text for a shell where it needs that.

@@ -150,7 +150,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
 		return err
 	}
-	t.sayNext(ctx, "next:", paths)
+	t.sayNext(ctx, paths, nil)
 	return nil
 }
 
@@ -200,17 +200,28 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err := t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr}); err != nil {
 		return err
 	}
-	t.sayNext(ctx, "next, on a machine like the device:", paths)
+	t.sayNext(ctx, paths, j.GetSpec())
 	return nil
 }
 
-// sayNext says how the models are compiled, unless the command was interrupted or is to be quiet.
-func (t *tuneCommand) sayNext(ctx context.Context, when string, paths []string) {
+// sayNext says how the models are compiled, unless the command was interrupted or is to be quiet. spec is the job's
+// where a farm has tuned; nil here.
+func (t *tuneCommand) sayNext(ctx context.Context, paths []string, spec *tilthv1.JobSpec) {
 	if ctx.Err() != nil || t.quiet {
 		return
 	}
-	for _, command := range nextCommands(paths, t.given) {
-		fmt.Fprintf(t.stderr, "%s %s\n", when, command)
+	var device []string
+	if spec != nil {
+		words, describe, err := deviceFlags(spec, t.given)
+		if err != nil {
+			return // nothing is known to compile for
+		}
+		if device = words; describe != "" {
+			fmt.Fprintf(t.stderr, "next: %s\n", describe)
+		}
+	}
+	for _, command := range nextCommands(paths, t.given, t.objective.model.own, device) {
+		fmt.Fprintf(t.stderr, "next: %s\n", command)
 	}
 }
 
