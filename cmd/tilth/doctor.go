@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,15 +34,9 @@ func newDoctor(a *app) *cobra.Command {
 	tableFlags(a, c, &asJSON)
 	log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		data, err := dataDir()
-		if err != nil {
-			return err
-		}
-		lock, err := hostlock.Announced(log.logger(a.stderr))
-		if err != nil {
-			return err
-		}
-		machine := doctor.Machine{Root: os.DirFS("/"), Compiler: compiler, Data: data, Lock: lock}
+		machine := doctor.Machine{Root: os.DirFS("/"), Compiler: compiler}
+		machine.Data, machine.NoData = dataDir()
+		machine.Lock, machine.NoLock = hostlock.Announced(log.logger(a.stderr))
 		findings, err := machine.Examine(ctx)
 		if err != nil {
 			return err
@@ -60,7 +55,7 @@ func newDoctor(a *app) *cobra.Command {
 
 // writeFindings writes all findings as a table, and below it what is not well in sentences.
 func writeFindings(w io.Writer, findings []doctor.Finding) error {
-	table := show.NewTable("CHECK", "STATE", "FOUND").States("STATE")
+	table := show.NewTable("CHECK", "STATE", "FOUND").States("STATE").Whole("CHECK", "STATE", "FOUND")
 	for _, f := range findings {
 		table.Row(f.Check, string(f.State), f.Found)
 	}
@@ -68,10 +63,10 @@ func writeFindings(w io.Writer, findings []doctor.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		if f.Cost == "" {
+		if f.Cost == "" && f.Remedy == "" {
 			continue
 		}
-		lines := fmt.Sprintf("\n%s: %s\n", f.Check, f.Cost)
+		lines := fmt.Sprintf("\n%s: %s\n", f.Check, cmp.Or(f.Cost, string(f.State)))
 		if f.Remedy != "" {
 			lines += "  remedy: " + f.Remedy + "\n"
 		}

@@ -39,9 +39,9 @@ func wantsColour(env func(string) string) bool {
 	return env("NO_COLOR") == "" && env("TERM") != "dumb"
 }
 
-// wide has tables written whole to the terminal.
+// wide has tables written whole to the terminal, with times in full.
 func (a *app) wide() {
 	if screen, is := a.stdout.(*show.Screen); is {
-		screen.Width = 0
+		screen.Width, screen.Full = 0, true
 	}
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/runner/calibration"
@@ -63,7 +66,7 @@ func TestWhatTheKernelShowsIsJudged(t *testing.T) {
 		if got.State != c.state || !strings.Contains(got.Found, c.found) {
 			t.Errorf("%s: %+v, want %s with %q", c.name, got, c.state, c.found)
 		}
-		if advised := got.Cost != "" && got.Remedy != ""; advised != (c.state == Costly) {
+		if costs := got.Cost != ""; costs != (c.state == Costly) || (got.Remedy != "") != (c.state != Well) || strings.Contains(got.Remedy, ">") {
 			t.Errorf("%s: cost %q, remedy %q", c.name, got.Cost, got.Remedy)
 		}
 	}
@@ -85,7 +88,7 @@ func TestEachMissingLayerOfTheSandboxIsAFinding(t *testing.T) {
 		t.Errorf("a sandbox that lacks nothing is %+v", f)
 	}
 	f := layers([]sandbox.State{had, {Layer: sandbox.User, Missing: "run as root"}})
-	if len(f) != 1 || f[0].Check != "sandbox: user" || f[0].State != Costly || !strings.Contains(f[0].Found, "run as root") {
+	if len(f) != 1 || f[0].Check != "sandbox: user" || f[0].State != Costly || !strings.Contains(f[0].Remedy, "run as root") {
 		t.Errorf("a sandbox without a user is %+v", f)
 	}
 }
@@ -100,6 +103,56 @@ func TestAFolderThatIsNotThereYetIsJudgedByTheOneAbove(t *testing.T) {
 	}
 	if f := syncTime("/proc/none"); f.State != Prevents || f.Remedy == "" {
 		t.Errorf("a folder that takes no files is %+v", f)
+	}
+}
+
+func TestAFullDiskIsToldFromAFolderOfOthers(t *testing.T) {
+	full := notWritten("/data", &fs.PathError{Op: "write", Path: "/data/f", Err: unix.ENOSPC})
+	if full.State != Prevents || !strings.Contains(full.Remedy, "free some space") {
+		t.Errorf("a full disk is %+v", full)
+	}
+	closed := notWritten("/data", &fs.PathError{Op: "open", Path: "/data/f", Err: unix.EACCES})
+	if closed.State != Prevents || !strings.Contains(closed.Remedy, "the right to write to /data") {
+		t.Errorf("a folder of others is %+v", closed)
+	}
+}
+
+func TestLimitsOfOpenFilesAreJudged(t *testing.T) {
+	if f := filesWithin(unix.RLIM_INFINITY); f.State != Well || f.Found != "unlimited" {
+		t.Errorf("no limit is %+v", f)
+	}
+	if f := filesWithin(leastFiles - 1); f.State != Costly || f.Found != "4095 at most" {
+		t.Errorf("a low limit is %+v", f)
+	}
+}
+
+func TestWhatAMachineLacksIsAFindingAndNoEnd(t *testing.T) {
+	t.Setenv("TMPDIR", "/proc/none")
+	m := Machine{NoData: errors.New("no HOME"), NoLock: errors.New("no lock")}
+	if f := m.disk(); len(f) != 1 || f[0].State != Prevents || f[0].Found != "no HOME" {
+		t.Errorf("without a home: %+v", f)
+	}
+	if f := m.noise(t.Context()); f.State != Unknown || f.Found != "no lock" {
+		t.Errorf("without a lock: %+v", f)
+	}
+	if f := temporary(); f.State != Prevents || !strings.Contains(f.Remedy, "TMPDIR") {
+		t.Errorf("without a folder for temporary files: %+v", f)
+	}
+}
+
+func TestAMachineThatOthersMeasureOnIsNotWaitedForLong(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := hostlock.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := lock.Time(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if f := (Machine{Lock: lock}).noise(t.Context()); f.State != Unknown || f.Found != "another process measures" || f.Remedy == "" {
+		t.Errorf("got %+v", f)
 	}
 }
 

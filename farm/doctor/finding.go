@@ -56,7 +56,10 @@ func judged(check, found string, well bool, cost, remedy string) Finding {
 
 // notShown is a finding of a file that cannot be read.
 func notShown(check, file string) Finding {
-	return Finding{Check: check, State: Unknown, Found: "/" + file + " cannot be read"}
+	return Finding{
+		Check: check, State: Unknown, Found: "/" + file + " cannot be read",
+		Remedy: "look on the host: a container or virtual machine need not show it",
+	}
 }
 
 // text is a file's content without the blanks around it; empty when it cannot be read.

@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -24,10 +26,12 @@ type Machine struct {
 	Root fs.FS
 	// Compiler names the compiler; empty = the one that tuning finds.
 	Compiler string
-	// Data is the folder of records.
-	Data string
-	// Lock keeps others from timing while this machine's noise is measured.
-	Lock *hostlock.Lock
+	// Data is the folder of records; NoData is why there is none.
+	Data   string
+	NoData error
+	// Lock keeps others from timing while this machine's noise is measured; NoLock is why there is none.
+	Lock   *hostlock.Lock
+	NoLock error
 }
 
 const (
@@ -35,16 +39,20 @@ const (
 	leastFiles = 4096
 	// mostNoise is what part of a latency the noise may be: the rule that drops slow candidates assumes 1 % at least.
 	mostNoise = 0.02
+	// mostWait is how long another process may measure before the noise is left unknown.
+	mostWait = 3 * time.Second
 )
 
-// Examine looks at everything, which takes about a second. The error is that ctx ended.
+// Examine looks at everything, which takes about a second, and mostWait where another process measures.
+// The error is that ctx ended.
 func (m Machine) Examine(ctx context.Context) ([]Finding, error) {
 	findings := []Finding{m.compiler(ctx)}
 	findings = append(findings, m.processor())
 	findings = append(findings, m.sandbox()...)
 	findings = append(findings,
-		clockSource(m.Root), governor(ctx, m.Root), boost(m.Root), siblings(m.Root), hugePages(m.Root), m.noise(ctx),
-		freeSpace(m.Data), syncTime(m.Data), openFiles())
+		clockSource(m.Root), governor(ctx, m.Root), boost(m.Root), siblings(m.Root), hugePages(m.Root), m.noise(ctx), temporary())
+	findings = append(findings, m.disk()...)
+	findings = append(findings, openFiles())
 	return findings, context.Cause(ctx)
 }
 
@@ -74,9 +82,12 @@ func (m Machine) sandbox() []Finding {
 	const check = "sandbox"
 	dir, err := os.MkdirTemp("", "tilth-doctor-*")
 	if err != nil {
-		return []Finding{{Check: check, State: Unknown, Found: err.Error()}}
+		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // sandboxed programs have another user, who has to get in
+		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
+	}
 	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
 	if err != nil {
 		return []Finding{{
@@ -94,9 +105,10 @@ func layers(states []sandbox.State) (missing []Finding) {
 			had = append(had, string(s.Layer))
 			continue
 		}
-		missing = append(missing, Finding{ // why it is missing has the remedy
-			Check: "sandbox: " + string(s.Layer), State: Costly, Found: "missing: " + s.Missing,
-			Cost: "code from others is less isolated; --sandbox required refuses to run",
+		missing = append(missing, Finding{
+			Check: "sandbox: " + string(s.Layer), State: Costly, Found: "missing",
+			Cost:   "code from others is less isolated; --sandbox required refuses to run",
+			Remedy: s.Missing, // why it is missing, with the remedy
 		})
 	}
 	if missing == nil {
@@ -112,8 +124,14 @@ func (m Machine) noise(ctx context.Context) Finding {
 	if err != nil {
 		return Finding{Check: check, State: Unknown, Found: "no kernel runs on this processor"}
 	}
+	if m.NoLock != nil {
+		return Finding{Check: check, State: Unknown, Found: m.NoLock.Error(), Remedy: temporaryRemedy}
+	}
+	release, err := m.await(ctx)
+	if errors.Is(err, errBusy) {
+		return Finding{Check: check, State: Unknown, Found: errBusy.Error(), Remedy: "examine the machine again: " + err.Error()}
+	}
 	var times calibration.Times
-	release, err := m.Lock.Time(ctx)
 	if err == nil {
 		times, err = calibration.New(t.Threads(), t.CacheBytes()).Run(ctx)
 		release()
@@ -122,6 +140,16 @@ func (m Machine) noise(ctx context.Context) Finding {
 		return Finding{Check: check, State: Unknown, Found: err.Error()}
 	}
 	return scatter(times)
+}
+
+// errBusy says that others had the machine to themselves for too long.
+var errBusy = errors.New("another process measures")
+
+// await takes the lock, for which it waits for mostWait.
+func (m Machine) await(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, mostWait, errBusy)
+	defer cancel()
+	return m.Lock.Time(ctx)
 }
 
 func scatter(times calibration.Times) Finding {
@@ -134,13 +162,19 @@ func scatter(times calibration.Times) Finding {
 }
 
 func openFiles() Finding {
-	const check = "open files"
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return Finding{Check: check, State: Unknown, Found: err.Error()}
+		return Finding{Check: "open files", State: Unknown, Found: err.Error()}
 	}
-	// A program in Go raises its own limit to the hard one.
-	return judged(check, fmt.Sprintf("%d at most", limit.Max), limit.Max >= leastFiles,
+	return filesWithin(limit.Max) // a program in Go raises its own limit to the hard one
+}
+
+func filesWithin(most uint64) Finding {
+	found := fmt.Sprintf("%d at most", most)
+	if most == unix.RLIM_INFINITY {
+		found = "unlimited"
+	}
+	return judged("open files", found, most >= leastFiles,
 		"a tracker refuses connections of agents when it has no file left",
 		fmt.Sprintf("ulimit -Hn %d, or LimitNOFILE in the unit", leastFiles))
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -41,7 +40,7 @@ func governor(ctx context.Context, root fs.FS) Finding {
 	}
 	return judged(check, strings.Join(governors, ", "), slices.Equal(governors, []string{"performance"}),
 		"the clock follows the load, so what is timed first is slower",
-		"cpupower frequency-set -g performance")
+		"sudo cpupower frequency-set -g performance")
 }
 
 func boost(root fs.FS) Finding {
@@ -50,10 +49,10 @@ func boost(root fs.FS) Finding {
 	switch {
 	case text(root, intel) != "":
 		off := text(root, intel) == "1"
-		return judged(check, onOff(!off), off, cost, "for steadier, if slower, measurements: echo 1 > /"+intel)
+		return judged(check, onOff(!off), off, cost, "for steadier, if slower, measurements: echo 1 | sudo tee /"+intel)
 	case text(root, general) != "":
 		off := text(root, general) == "0"
-		return judged(check, onOff(!off), off, cost, "for steadier, if slower, measurements: echo 0 > /"+general)
+		return judged(check, onOff(!off), off, cost, "for steadier, if slower, measurements: echo 0 | sudo tee /"+general)
 	}
 	return notShown(check, general)
 }
@@ -66,7 +65,7 @@ func siblings(root fs.FS) Finding {
 	}
 	return judged(check, onOff(active == "1"), active == "0",
 		"what runs on the other thread of a core slows the kernel that is measured",
-		"keep the machine idle otherwise, or: echo off > /sys/devices/system/cpu/smt/control")
+		"keep the machine idle otherwise, or: echo off | sudo tee /sys/devices/system/cpu/smt/control")
 }
 
 func hugePages(root fs.FS) Finding {
@@ -78,7 +77,7 @@ func hugePages(root fs.FS) Finding {
 	}
 	return judged(check, mode, mode != "never",
 		"large tensors need many more page walks, and latencies vary with where their pages lie",
-		fmt.Sprintf("echo madvise > /%s", file))
+		"echo madvise | sudo tee /"+file)
 }
 
 func onOff(on bool) string {

@@ -13,6 +13,8 @@ type Screen struct {
 	io.Writer
 	// Width is in columns; with 0 nothing is elided.
 	Width int
+	// Full says that times are told in full.
+	Full bool
 	// Colour says that states and errors have colours.
 	Colour bool
 	Now    time.Time

@@ -71,6 +71,21 @@ func TestTimesAreRelativeOnAScreenOnly(t *testing.T) {
 	}
 }
 
+func TestAFullScreenHasTimesInFull(t *testing.T) {
+	if row := written(t, jobs(), Screen{Full: true})[1]; !strings.Contains(row, "2026-01-01T00:00:00Z") {
+		t.Errorf("the row is %q", row)
+	}
+}
+
+func TestWholeColumnsAreNeverElided(t *testing.T) {
+	sentence := strings.Repeat("word ", 30) + "end"
+	table := NewTable("CHECK", "FOUND").Whole("FOUND")
+	table.Row("a check of a long name", sentence)
+	if row := written(t, table, Screen{Width: 60})[1]; !strings.HasSuffix(row, sentence) {
+		t.Errorf("the row is %q", row)
+	}
+}
+
 func TestStatesAndErrorsHaveColours(t *testing.T) {
 	lines := written(t, jobs(), Screen{Colour: true})
 	if !strings.Contains(lines[1], red+"failed"+plain) || strings.Contains(lines[0]+lines[2], "\x1b") {

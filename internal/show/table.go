@@ -20,6 +20,8 @@ type Table struct {
 // column says how a table's column is shown.
 type column struct {
 	right bool
+	// whole says that the cells are never elided.
+	whole bool
 	// instants says that the cells are times, as Instant shows them.
 	instants bool
 	// colour is the colour of a cell on a screen; nil for a column without any.
@@ -62,6 +64,11 @@ func (t *Table) Errors(headings ...string) *Table {
 	return t.set(headings, func(c *column) { c.colour = errorColour })
 }
 
+// Whole says that columns hold what is never elided, such as sentences.
+func (t *Table) Whole(headings ...string) *Table {
+	return t.set(headings, func(c *column) { c.whole = true })
+}
+
 func (t *Table) set(headings []string, change func(*column)) *Table {
 	for _, h := range headings {
 		if i := slices.Index(t.rows[0], h); i >= 0 {
@@ -95,12 +102,12 @@ func (t *Table) Write(w io.Writer) error {
 		screen = &Screen{}
 	}
 	rows := t.rows
-	if is {
+	if is && !screen.Full {
 		rows = t.relative(screen.Now)
 	}
 	widths := t.widths(rows)
 	if screen.Width > 0 && !t.whole {
-		screen.fit(widths, func(i int) bool { return !t.columns[i].right && !t.columns[i].instants })
+		screen.fit(widths, t.elidable)
 	}
 	var out strings.Builder
 	for i, row := range rows {
@@ -108,6 +115,12 @@ func (t *Table) Write(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// elidable says whether a column's cells may be elided.
+func (t *Table) elidable(column int) bool {
+	c := t.columns[column]
+	return !c.right && !c.instants && !c.whole
 }
 
 // relative is the rows with times told by how long ago they were.
