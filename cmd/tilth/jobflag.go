@@ -17,8 +17,11 @@ func (f *jobFlag) add(c *cobra.Command) {
 
 // args wants a job's id, unless --last is given.
 func (f *jobFlag) args(c *cobra.Command, args []string) error {
+	if f.last && len(args) > 0 {
+		return usagef("%q and --last name a job each: give either JOB or --last", args[0])
+	}
 	if f.last {
-		return cobra.NoArgs(c, args)
+		return nil
 	}
 	return cobra.ExactArgs(1)(c, args)
 }

@@ -114,7 +114,7 @@ func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []strin
 
 // branch is a command that only has commands below it.
 func branch(use, short string, commands ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2}
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	c.AddCommand(commands...)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,8 @@ func wordErrors(c *cobra.Command) {
 	check := c.Args
 	if check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if check(c, args) != nil {
-				return argumentsError(c, args)
+			if err := check(c, args); err != nil {
+				return argumentsError(c, args, err)
 			}
 			return flagsError(c)
 		}
@@ -31,17 +32,34 @@ func wordErrors(c *cobra.Command) {
 	}
 }
 
-// argumentsError says which arguments a command wants.
-func argumentsError(c *cobra.Command, args []string) error {
+// argumentsError says which arguments a command wants, unless what checked them has said it. Of a command with others
+// below it that takes none, the first is taken for the name of one of these.
+func argumentsError(c *cobra.Command, args []string, err error) error {
+	var own *usageError
+	if errors.As(err, &own) {
+		return err
+	}
 	_, wanted, _ := strings.Cut(c.Use, " ")
+	if wanted == "" && c.HasSubCommands() {
+		return unknownCommand(c, args[0])
+	}
 	given := "none"
 	if len(args) > 0 {
-		given = strings.Join(args, " ")
+		given = quoted(args)
 	}
 	if wanted == "" {
 		return fmt.Errorf("'%s' takes no arguments, but was given %s", c.CommandPath(), given)
 	}
 	return fmt.Errorf("'%s' wants %s, but was given %s", c.CommandPath(), wanted, given)
+}
+
+// quoted are arguments, each in quotes: they may have blanks.
+func quoted(args []string) string {
+	var words []string
+	for _, arg := range args {
+		words = append(words, strconv.Quote(arg))
+	}
+	return strings.Join(words, " ")
 }
 
 // flagsError says which flags are missing, or exclude each other; nil when that is well.
@@ -84,9 +102,17 @@ func flagError(_ *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		return fmt.Errorf("there is no flag -%s", unknown.GetSpecifiedName())
 	case errors.As(err, &bare):
-		return fmt.Errorf("--%s wants a value", bare.GetSpecifiedName())
+		return fmt.Errorf("%s wants a value", flagNames(bare.GetFlag()))
 	}
 	return err
+}
+
+// flagNames is a flag as it may be given: -o/--output.
+func flagNames(f *pflag.Flag) string {
+	if f.Shorthand == "" {
+		return "--" + f.Name
+	}
+	return "-" + f.Shorthand + "/--" + f.Name
 }
 
 // suggesting is the line before which cobra says what is wrong, and behind which it lists similar commands.
@@ -101,8 +127,12 @@ func misuse(c *cobra.Command, err error) string {
 	return fmt.Sprintf("%s (see '%s --help')", oneLine(errors.New(text)), c.CommandPath())
 }
 
+// suggestedWithin is how many letters of a command's name may be wrong, as in cobra's own suggestions.
+const suggestedWithin = 2
+
 // unknownCommand says that there is no such command below one, as cobra says it of the root.
 func unknownCommand(c *cobra.Command, name string) error {
+	c.SuggestionsMinimumDistance = max(c.SuggestionsMinimumDistance, suggestedWithin)
 	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())
 	if similar := c.SuggestionsFor(name); len(similar) > 0 {
 		text += suggesting + strings.Join(similar, " ")

@@ -4,7 +4,9 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode"
+
+	"golang.org/x/text/width"
 )
 
 // Screen is a terminal that people read. A table that is written to it is elided to its width, tells times by how long
@@ -50,17 +52,48 @@ func (s *Screen) fit(widths []int, elidable func(column int) bool) {
 	}
 }
 
-// ElideMiddle cuts text to a width in runes: names and ids are told apart by both of their ends, so the middle goes.
-func ElideMiddle(text string, width int) string {
-	if utf8.RuneCountInString(text) <= width {
+// ElideMiddle cuts text to a width in columns: names and ids are told apart by both of their ends, so the middle goes.
+func ElideMiddle(text string, columns int) string {
+	if Columns(text) <= columns {
 		return text
 	}
-	if width < 1 {
+	if columns < 1 {
 		return ""
 	}
 	runes := []rune(text)
-	head := (width - 1) * 2 / 5
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+	head := (columns - 1) * 2 / 5
+	tail := columns - 1 - head
+	begin, end := 0, len(runes)
+	for ; begin < end && runeColumns(runes[begin]) <= head; begin++ {
+		head -= runeColumns(runes[begin])
+	}
+	for ; begin < end && runeColumns(runes[end-1]) <= tail; end-- {
+		tail -= runeColumns(runes[end-1])
+	}
+	for end < len(runes) && runeColumns(runes[end]) == 0 { // marks whose letter is gone
+		end++
+	}
+	return string(runes[:begin]) + "…" + string(runes[end:])
+}
+
+// Columns is how many columns of a terminal a text takes.
+func Columns(text string) (n int) {
+	for _, r := range text {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+// runeColumns is two for the wide characters of East Asia, and none for marks that stand over a letter.
+func runeColumns(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
 }
 
 // Colours, as terminals know them.

@@ -100,6 +100,19 @@ func TestStatesAndErrorsHaveColours(t *testing.T) {
 	}
 }
 
+func TestTextsAreAsWideAsATerminalShowsThem(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "µs…": 3, "模型": 4, "e\u0301": 1, "ｆ": 2, "🙂": 2} {
+		if got := Columns(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"模型模型模型": "模…型", "abcdefghij": "ab…hij"} {
+		if got := ElideMiddle(text, 6); got != want || Columns(got) > 6 {
+			t.Errorf("%q is cut to %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestNamesLoseTheirMiddle(t *testing.T) {
 	name := "conv2d+add+relu 1x56x56x64 k3x3 -> 64"
 	for width, want := range map[int]string{0: "", 1: "…", 8: "co…-> 64", 26: "conv2d+add…6x64 k3x3 -> 64", 99: name} {

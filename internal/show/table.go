@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Table is rows under headings, aligned when written. A heading that begins with '>' sets its column flush right.
@@ -138,12 +137,12 @@ func (t *Table) relative(now time.Time) [][]string {
 	return rows
 }
 
-// widths are the widths of columns, in runes, that have all of every cell.
+// widths are the widths of columns, as a terminal shows them, that have all of every cell.
 func (t *Table) widths(rows [][]string) []int {
 	widths := make([]int, len(t.columns))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], Columns(cell))
 		}
 	}
 	return widths
@@ -155,7 +154,7 @@ func (t *Table) line(row []string, widths []int, coloured bool) string {
 	pending := 0 // blanks before the next cell, which a line does not end with
 	for i, cell := range row {
 		shown := ElideMiddle(cell, widths[i])
-		gap := widths[i] - utf8.RuneCountInString(shown)
+		gap := widths[i] - Columns(shown)
 		if t.columns[i].right {
 			pending, gap = pending+gap, 0
 		}
