@@ -7,5 +7,6 @@
 //	go run ./bench/transport -variants grpc,lean -rounds 2             two of them, twice, in turns
 //	go run ./bench/transport -variants grpc -profile grpc.pprof        and what the server's processor time is spent on
 //
-// It writes a row of a table for each run.
+// It writes a row of a table for each run. The profile is of the time that is measured, and of what follows until the
+// server ends: the collection after which objects are counted, and the agents' parting.
 package main

@@ -45,7 +45,7 @@ func parse(args []string) (o options, err error) {
 	flags.DurationVar(&o.warmup, "warmup", 5*time.Second, "how long to wait before measuring, once all agents have joined")
 	flags.DurationVar(&o.time, "time", 12*time.Second, "how long each run measures")
 	flags.IntVar(&o.rounds, "rounds", 1, "runs of each variant, in turns")
-	flags.StringVar(&o.profile, "profile", "", "`file` for a profile of the server's processor time, of the last run")
+	flags.StringVar(&o.profile, "profile", "", "`file` for a profile of the server's processor time, of the last run, with the collection and the parting at its end")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

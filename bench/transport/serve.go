@@ -33,7 +33,7 @@ const (
 type orders struct {
 	Way    way  `json:"way"`
 	Opaque bool `json:"opaque,omitempty"`
-	// Profile is the file for a profile of the processor time between the first usage and the last; empty = none.
+	// Profile is the file for a profile of the processor time from the first usage to the end; empty = none.
 	Profile string `json:"profile,omitempty"`
 }
 
