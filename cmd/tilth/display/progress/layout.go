@@ -3,7 +3,6 @@ package progress
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/internal/show"
 )
@@ -46,11 +45,12 @@ const (
 	gap = 2
 )
 
-// table is tasks as lines of at most width runes, under headings. The last of the tasks stands for several, if summed.
+// table is tasks as lines of at most width columns, under headings. The last of the tasks stands for several, if
+// summed.
 func table(tasks []task, summed bool, whole float64, width int) []string {
 	longest := 0
 	for _, t := range tasks {
-		longest = max(longest, utf8.RuneCountInString(t.name))
+		longest = max(longest, show.Columns(t.name))
 	}
 	for i, columns := range layouts {
 		cells := fill(tasks, summed, whole, columns)
@@ -87,7 +87,7 @@ func widthOf(rows [][]string) (total int) {
 	for c := range rows[0] {
 		widest := 0
 		for _, row := range rows {
-			widest = max(widest, utf8.RuneCountInString(row[c]))
+			widest = max(widest, show.Columns(row[c]))
 		}
 		total += widest + gap
 	}
@@ -108,21 +108,24 @@ func write(tasks []task, columns []column, cells [][]string, name int) []string 
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
-// clip cuts text to a width in runes.
+// clip cuts text to a width in columns.
 func clip(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
+	if show.Columns(text) <= width {
 		return text
 	}
-	return string(runes[:max(width-1, 0)]) + "…"
+	runes := []rune(text)
+	for len(runes) > 0 && show.Columns(string(runes)) > width-1 {
+		runes = runes[:len(runes)-1]
+	}
+	return string(runes) + "…"
 }
 
-// pack puts parts on as few lines as will do, two spaces between them, in lines of at most width runes where a part is
-// not longer.
+// pack puts parts on as few lines as will do, two spaces between them, in lines of at most width columns where a part
+// is not longer.
 func pack(parts []string, width int) (lines []string) {
 	for _, part := range parts {
 		last := len(lines) - 1
-		if last >= 0 && utf8.RuneCountInString(lines[last])+gap+utf8.RuneCountInString(part) <= width {
+		if last >= 0 && show.Columns(lines[last])+gap+show.Columns(part) <= width {
 			lines[last] += "  " + part
 		} else {
 			lines = append(lines, part)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
@@ -89,7 +89,7 @@ func (l *Live) home(width int) string {
 	rows := 0
 	for _, line := range l.drawn {
 		rows++
-		if n := utf8.RuneCountInString(line); width > 0 && n > width {
+		if n := show.Columns(line); width > 0 && n > width {
 			rows += (n - 1) / width
 		}
 	}
