@@ -55,9 +55,9 @@ func paged(pages *int, ids ...string) func(string) (*tilthv1.ListJobsResponse, e
 }
 
 func TestJobsOfANumberAreSoughtOnAllItsPages(t *testing.T) {
-	shards := make([]string, 20) // of which each has a job of this number
-	for i := range shards {
-		shards[i] = fmt.Sprintf("job-00000002-%c", 'z'-i)
+	var shards []string
+	for i := range 20 { // of which each has a job of this number
+		shards = append(shards, fmt.Sprintf("job-00000002-%c", 'z'-i))
 	}
 	shards = append(shards, "job-00000001-a", "job-00000001-b", "job-00000001-c")
 	for _, c := range []struct {

@@ -206,7 +206,7 @@ func legend(algorithms []string) template.HTML {
 	d := &drawing{}
 	d.WriteString(`<p class="legend">`)
 	for i, name := range algorithms[:min(len(algorithms), 4)] {
-		fmt.Fprintf(d, `<svg class="key" viewBox="0 0 8 8"><circle class="dot a%d" cx="4" cy="4" r="3"/></svg>%s `, i, template.HTMLEscapeString(name))
+		fmt.Fprintf(d, `<span><svg class="key" viewBox="0 0 8 8"><circle class="dot a%d" cx="4" cy="4" r="3"/></svg>%s</span> `, i, template.HTMLEscapeString(name))
 	}
 	d.WriteString("</p>")
 	return template.HTML(d.String())
