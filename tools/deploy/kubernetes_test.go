@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/tools/deploy/kube"
 )
 
-// folders are the kustomizations, the second one an overlay of the first.
-var folders = []string{"kubernetes", "kubernetes-postgres"}
+// folders are the kustomizations, each an overlay of the one before.
+var folders = []string{"kubernetes", "kubernetes-postgres", "kubernetes-shards"}
 
 // manifests are all that kustomize applies of a folder.
 func manifests(t *testing.T, folder string) *kube.Manifests {
@@ -113,7 +113,7 @@ func TestPodsReferToWhatIsThere(t *testing.T) {
 
 func podsReferToWhatIsThere(t *testing.T, folder string) {
 	secrets := map[string][]string{}
-	if folder == folders[1] { // of the operator
+	if folder != folders[0] { // of the operator
 		secrets["database-ca"] = []string{"ca.crt"}
 	}
 	for _, s := range manifests(t, folder).Kustomization.SecretGenerator {
@@ -194,10 +194,8 @@ func TestTheTrackerOfADatabaseMayMove(t *testing.T) {
 	}
 }
 
-// Builders follow the metric that the adapter hands on.
-func TestBuildersAreScaledByTheQueue(t *testing.T) {
-	scaler := manifests(t, folders[0]).Objects["HorizontalPodAutoscaler/builder"].(*autoscalingv2.HorizontalPodAutoscaler)
-	metric := scaler.Spec.Metrics[0].External.Metric
+// The adapter hands on what builders and trackers are scaled by.
+func TestScalersFollowWhatIsHandedOn(t *testing.T) {
 	var adapter struct {
 		Prometheus struct {
 			URL  string
@@ -216,14 +214,50 @@ func TestBuildersAreScaledByTheQueue(t *testing.T) {
 	if err := kube.Read(filepath.Join(root, "deploy", "kubernetes", "prometheus-adapter.yaml"), &adapter); err != nil {
 		t.Fatal(err)
 	}
-	if rule := adapter.Rules.External[0]; !strings.HasPrefix(rule.SeriesQuery, metric.Name+"{") {
-		t.Errorf("builders are scaled by %s, and the adapter hands on %s", metric.Name, rule.SeriesQuery)
+	all := manifests(t, folders[2]).Objects
+	for name, of := range map[string]string{"builder": "map[kind:builder]", "tracker": "map[]"} {
+		scaler := all["HorizontalPodAutoscaler/"+name].(*autoscalingv2.HorizontalPodAutoscaler)
+		metrics := scaler.Spec.Metrics
+		metric := metrics[len(metrics)-1].External.Metric
+		handedOn := false
+		for _, rule := range adapter.Rules.External {
+			handedOn = handedOn || strings.HasPrefix(rule.SeriesQuery, metric.Name+"{")
+		}
+		if !handedOn {
+			t.Errorf("%ss are scaled by %s, which the adapter does not hand on", name, metric.Name)
+		}
+		if !documented(t)[metric.Name] {
+			t.Errorf("%ss are scaled by %s, which nobody exports", name, metric.Name)
+		}
+		matched := map[string]string{}
+		if metric.Selector != nil {
+			matched = metric.Selector.MatchLabels
+		}
+		if got := fmt.Sprint(matched); got != of {
+			t.Errorf("%ss are scaled by what matches %s", name, got)
+		}
 	}
-	metrics := documented(t)
-	if !metrics[metric.Name] {
-		t.Errorf("builders are scaled by %s, which nobody exports", metric.Name)
+}
+
+// Trackers side by side have a name that leads to all of them, which agents call, and as many of them as shards are of
+// use.
+func TestTrackersSideBySideAreCalledByOneName(t *testing.T) {
+	all := manifests(t, folders[2]).Objects
+	tracker := all["Deployment/tracker"].(*appsv1.Deployment)
+	if tracker.Spec.Replicas != nil {
+		t.Error("an update would undo what the autoscaler does")
 	}
-	if got := fmt.Sprint(metric.Selector.MatchLabels); got != "map[kind:builder]" {
-		t.Errorf("builders are scaled by the queue of %s", got)
+	scaler := all["HorizontalPodAutoscaler/tracker"].(*autoscalingv2.HorizontalPodAutoscaler)
+	if want := fmt.Sprint("--shards=", scaler.Spec.MaxReplicas); !slices.Contains(tracker.Spec.Template.Spec.Containers[0].Args, want) {
+		t.Errorf("the trackers do not have %s", want)
+	}
+	service := all["Service/trackers"].(*corev1.Service)
+	if service.Spec.ClusterIP != corev1.ClusterIPNone || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(tracker.Spec.Template.Labels)) {
+		t.Error("the name does not lead to all trackers")
+	}
+	for name, pod := range pods(t, folders[2]) {
+		if name != "tracker" && !slices.Contains(pod.Spec.Containers[0].Args, "--tracker=trackers:9190") {
+			t.Errorf("%s does not call all trackers", name)
+		}
 	}
 }

@@ -40,7 +40,7 @@ type Kustomization struct {
 	Patches          []Patch
 }
 
-// Patch changes an object of another folder: it is deleted, or a field replaced.
+// Patch changes an object of another folder: it is deleted, or a field of it replaced, removed or added to.
 type Patch struct {
 	Target struct{ Kind, Name string }
 	Patch  string

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,40 +85,68 @@ func (m *Manifests) patch(p Patch) error {
 		return err
 	}
 	for _, s := range steps {
-		if s.Op != "replace" {
-			return fmt.Errorf("%s is not understood", s.Op)
-		}
-		if err := replace(object, s.Path, s.Value); err != nil {
-			return fmt.Errorf("%s: %w", s.Path, err)
+		if err := change(object, s.Op, s.Path, s.Value); err != nil {
+			return fmt.Errorf("%s %s: %w", s.Op, s.Path, err)
 		}
 	}
 	return nil
 }
 
-// replace sets a field of an object, which has it.
-func replace(object metav1.Object, path string, value any) error {
+// change changes a field of an object, which has it, or adds to the end of a list.
+func change(object metav1.Object, op, path string, value any) error {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
-	var all map[string]any
+	var all any
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
-	names := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	within := all
-	for _, name := range names[:len(names)-1] {
-		if within, _ = within[name].(map[string]any); within == nil {
-			return fmt.Errorf("there is no %s", name)
-		}
+	if all, err = changed(all, op, strings.Split(strings.TrimPrefix(path, "/"), "/"), value); err != nil {
+		return err
 	}
-	last := names[len(names)-1]
-	if _, is := within[last]; !is {
-		return fmt.Errorf("there is no %s", last)
-	}
-	within[last] = value
 	if text, err = json.Marshal(all); err != nil {
 		return err
 	}
+	reflect.ValueOf(object).Elem().SetZero() // or what is removed would stay
 	return yaml.UnmarshalStrict(text, object)
+}
+
+// changed is what is changed at the end of a path within it.
+func changed(within any, op string, path []string, value any) (any, error) {
+	name, last := path[0], len(path) == 1
+	switch within := within.(type) {
+	case map[string]any:
+		field, is := within[name]
+		switch {
+		case !is:
+			return nil, fmt.Errorf("there is no %s", name)
+		case !last:
+			var err error
+			within[name], err = changed(field, op, path[1:], value)
+			return within, err
+		case op == "remove":
+			delete(within, name)
+			return within, nil
+		case op == "replace":
+			within[name] = value
+			return within, nil
+		}
+	case []any:
+		if last && op == "add" && name == "-" {
+			return append(within, value), nil
+		}
+		i, err := strconv.Atoi(name)
+		switch {
+		case err != nil || i < 0 || i >= len(within):
+			return nil, fmt.Errorf("there is no %s", name)
+		case !last:
+			within[i], err = changed(within[i], op, path[1:], value)
+			return within, err
+		case op == "replace":
+			within[i] = value
+			return within, nil
+		}
+	}
+	return nil, errors.New("it is not understood")
 }
