@@ -355,7 +355,7 @@ func (w *onWrite) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An upload that a shard refuses for now is made again, though the others had more of it to come.
+// An upload that a shard puts off is made again, though the others had more of it to come.
 func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
 	f := newSharded(t, tracker.Config{Artifacts: artifact.Options{Uploads: 1}})
 	const busy = 1
