@@ -186,8 +186,12 @@ func TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 func TestAMigrationThatOthersCannotUseIsNotMadeBesideThem(t *testing.T) {
 	t.Parallel() // most of it waits
 	dbs, address := newShards(t, 2)
+	err := await(t, awaits(t, address, contracted(of(0))).took) // though it would stand by
+	if !errors.Is(err, records.ErrVersion) || !strings.Contains(err.Error(), "another tracker has shard 0") {
+		t.Fatalf("it came to %v", err)
+	}
 	dbs[0].Close()
-	_, err := postgres.Open(address, contracted(of(0)))
+	_, err = postgres.Open(address, contracted(of(0)))
 	if !errors.Is(err, records.ErrVersion) || !strings.Contains(err.Error(), "another tracker has shard 1") {
 		t.Fatalf("it came to %v", err)
 	}
