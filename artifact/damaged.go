@@ -2,25 +2,34 @@ package artifact
 
 import "context"
 
-// setAside takes a damaged artifact out of the store, unless it is another by now. What lies on a server is moved
-// before, since the lock does not wait for that: its name is that of no other artifact.
+// setAside takes a damaged artifact out of the store, unless it is another by now, or is set aside already. What lies
+// on a server is moved without the lock, which does not wait for servers: its name is that of no other artifact. A
+// listing that sees it gone may forget it meanwhile, and somebody may store it again.
 func (s *Store) setAside(f *file, cause error) {
-	if s.shared {
-		s.moveAside(s.blobOf(f))
-	}
 	s.mu.Lock()
-	if s.files[f.digest] != f {
+	if f.aside || s.files[f.digest] != f {
 		s.mu.Unlock()
 		return
 	}
-	if !s.shared {
+	f.aside = true
+	if s.shared {
+		b := f.blob()
+		s.mu.Unlock()
+		s.moveAside(b)
+		s.mu.Lock()
+	} else {
 		s.moveAside(f.blob())
 	}
-	s.forget(f)
+	now := s.files[f.digest]
+	if now == f {
+		s.forget(f)
+	}
 	s.stats.Dropped[droppedDamaged]++
 	s.mu.Unlock()
 	s.Logger.Error("artifact damaged: check the disk", "artifact", f.digest, "bytes", f.sizeBytes, "error", cause)
-	s.Damaged(f.digest)
+	if now == nil || now == f {
+		s.Damaged(f.digest)
+	}
 }
 
 func (s *Store) moveAside(b Blob) {

@@ -23,6 +23,7 @@ type file struct {
 	checked, stamp time.Time
 	failed         time.Time // when it could not be renewed last; zero = it always could
 	entered        time.Time // when this store came to know of the artifact
+	aside          bool      // it is damaged, and is being moved, or was
 }
 
 // blob is an artifact as Blobs know it. The caller holds the lock where others do; see Store.blobOf.

@@ -222,6 +222,53 @@ func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	}
 }
 
+// TestDamageIsToldThoughAListingSeesItFirst has a listing run between an artifact's move aside and the end of its
+// check.
+func TestDamageIsToldThoughAListingSeesItFirst(t *testing.T) {
+	k := bucketKeeper(t, commonServer(t))
+	first := run(t, k.options(t))
+	put(t, first.Store, "", "hello", "other")
+	first.stop()
+	rot(t, k.path(digestOf("hello")))
+	opts := k.options(t)
+	opts.ScrubBytes = 1 << 30
+	damaged := make(chan string, 100)
+	opts.Damaged = func(digest string) { damaged <- digest }
+	opened, moved := false, make(chan struct{})
+	blobs := &listedLate{Blobs: asked{opts.Blobs, func(ctx context.Context, one call) error {
+		if one.verb == "list" && opened {
+			<-moved
+		}
+		return ctx.Err()
+	}}}
+	opts.Blobs = blobs
+	s, err := artifact.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened = true
+	blobs.aside = func() {
+		close(moved)
+		eventually(t, "forgotten", func() bool { return s.UsedBytes() == unit })
+	}
+	runOpen(t, s)
+	if got := <-damaged; got != digestOf("hello") || s.Stats().Dropped["damaged"] != 1 {
+		t.Errorf("%s is damaged, of %v", got, s.Stats().Dropped)
+	}
+}
+
+// listedLate are blobs that tell a test when one was moved aside, and go on when it returns.
+type listedLate struct {
+	artifact.Blobs
+	aside func()
+}
+
+func (l *listedLate) SetAside(ctx context.Context, b artifact.Blob) error {
+	err := l.Blobs.SetAside(ctx, b)
+	l.aside()
+	return err
+}
+
 // TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse has an object store that never copies one artifact, and
 // never removes another one: others are renewed and removed, and what other trackers put is listed.
 func TestArtifactsThatCannotBeRenewedOrRemovedStopNothingElse(t *testing.T) {
