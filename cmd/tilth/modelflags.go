@@ -65,7 +65,7 @@ func modelName(path string) string {
 	if path == stdio {
 		return "stdin"
 	}
-	return strings.TrimSuffix(filepath.Base(path), ".onnx")
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".onnx")
 }
 
 func importModel(path string, m *onnx.Model, o frontend.Options) (*program.Program, error) {

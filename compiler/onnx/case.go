@@ -83,7 +83,7 @@ func readTensors(dir, kind string) ([]*array.Array, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read case: %w", err)
 		}
-		t, err := readTensor(data)
+		t, err := new(reader).tensor(data)
 		if err != nil {
 			return nil, fmt.Errorf("read case: %s: %w", path, err)
 		}

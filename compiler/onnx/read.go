@@ -1,8 +1,13 @@
 package onnx
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 
@@ -20,34 +25,55 @@ const (
 	maxNesting    = 16
 )
 
-// ReadFile reads a model from a file.
+// ReadFile reads a model from a file, which may be compressed by gzip, and what it keeps in files beside that one.
 func ReadFile(path string) (*Model, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("read model: %w", err)
-	}
-	if info.Size() > maxModelBytes {
-		return nil, fmt.Errorf("read model %s: %d bytes are over the limit of %d", path, info.Size(), int64(maxModelBytes))
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read model: %w", err)
-	}
-	m, err := Read(data)
+	m, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read model %s: %w", path, err)
 	}
 	return m, nil
 }
 
-// ReadFrom reads a model from a stream, such as standard input; name is what messages call it.
+func readFile(path string) (*Model, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, cause(err)
+	}
+	if info.IsDir() {
+		return nil, errors.New("it is a folder: name the .onnx file in it")
+	}
+	data, err := readAll(f, info.Size())
+	if err != nil {
+		return nil, cause(err)
+	}
+	beside, err := openFolder(path, maxModelBytes-int64(len(data)))
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer beside.close()
+	return read(data, beside)
+}
+
+// cause is an error of a file without its path, which the caller names.
+func cause(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// ReadFrom reads a model from a stream, such as standard input, which may be compressed by gzip; name is what messages
+// call it.
 func ReadFrom(r io.Reader, name string) (*Model, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxModelBytes+1))
+	data, err := readAll(r, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read model from %s: %w", name, err)
-	}
-	if int64(len(data)) > maxModelBytes {
-		return nil, fmt.Errorf("read model from %s: it is over the limit of %d bytes", name, int64(maxModelBytes))
 	}
 	m, err := Read(data)
 	if err != nil {
@@ -56,9 +82,53 @@ func ReadFrom(r io.Reader, name string) (*Model, error) {
 	return m, nil
 }
 
-// Read decodes a ModelProto. The model's tensors may share data's memory.
-func Read(data []byte) (*Model, error) {
-	m, r := &Model{}, &reader{}
+// readAll reads all of a file of about so many bytes, and decompresses it.
+func readAll(r io.Reader, bytes int64) ([]byte, error) {
+	buffered := bufio.NewReader(r)
+	begin, err := buffered.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if string(begin) != "\x1f\x8b" {
+		return readBounded(buffered, bytes)
+	}
+	z, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, fmt.Errorf("decompress it: %w", err)
+	}
+	data, err := readBounded(z, 0)
+	if err != nil {
+		return nil, fmt.Errorf("decompress it: %w", err)
+	}
+	return data, nil
+}
+
+// readBounded reads what is about so many bytes, of which there may be maxModelBytes.
+func readBounded(r io.Reader, about int64) ([]byte, error) {
+	if about > min(maxModelBytes, math.MaxInt-bytes.MinRead) {
+		return nil, errTooLarge
+	}
+	var b bytes.Buffer
+	b.Grow(int(about) + bytes.MinRead) // room to find the end
+	if n, err := b.ReadFrom(io.LimitReader(r, maxModelBytes+1)); err != nil {
+		return nil, err
+	} else if n > maxModelBytes {
+		return nil, errTooLarge
+	}
+	return b.Bytes(), nil
+}
+
+var errTooLarge = fmt.Errorf("it is over the limit of %d bytes", int64(maxModelBytes))
+
+// Read decodes a ModelProto, all of whose tensors are in data. They may share its memory.
+func Read(data []byte) (*Model, error) { return read(data, nil) }
+
+// read decodes a ModelProto, whose external data lies in a folder.
+func read(data []byte, beside *folder) (*Model, error) {
+	if err := refuseOther(data); err != nil {
+		return nil, err
+	}
+	m, r := &Model{}, &reader{beside: beside}
 	err := eachField(data, func(f field) error {
 		switch f.number {
 		case 1:
@@ -95,7 +165,10 @@ func (m *Model) check() error {
 }
 
 // reader counts what has been read against the limits.
-type reader struct{ parts int }
+type reader struct {
+	parts  int
+	beside *folder // with external data; nil = there is none
+}
 
 // part counts a message of the format.
 func (r *reader) part() error {
@@ -160,7 +233,7 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 		}
 		g.Nodes = append(g.Nodes, n)
 	case 5:
-		t, err := readTensor(b)
+		t, err := r.tensor(b)
 		if err != nil {
 			return err
 		}
@@ -247,7 +320,7 @@ func (r *reader) attributePart(a *Attribute, f field, depth int) (err error) {
 	case 4:
 		return f.text(&a.String)
 	case 5:
-		a.Tensor, err = readTensor(f.bytes)
+		a.Tensor, err = r.tensor(f.bytes)
 	case 6:
 		a.Graph, err = r.graph(f.bytes, depth+1)
 	case 7:

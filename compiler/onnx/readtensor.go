@@ -17,24 +17,24 @@ type rawTensor struct {
 	location int64
 	raw      []byte
 	hasRaw   bool
+	outside  external
 	// typed tells that there are elements in typed fields, which message has.
 	typed   bool
 	message []byte
 }
 
-// readTensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's
-// memory.
-func readTensor(data []byte) (*Tensor, error) {
-	r := rawTensor{message: data}
-	err := eachField(data, r.part)
+// tensor decodes a TensorProto, such as the *.pb files beside ONNX's test models. The tensor may share data's memory.
+func (r *reader) tensor(data []byte) (*Tensor, error) {
+	t := rawTensor{message: data}
+	err := eachField(data, t.part)
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", r.name, err)
+		return nil, fmt.Errorf("tensor %q: %w", t.name, err)
 	}
-	a, err := r.array()
+	a, err := t.array(r.beside)
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", r.name, err)
+		return nil, fmt.Errorf("tensor %q: %w", t.name, err)
 	}
-	return &Tensor{Name: r.name, Value: a}, nil
+	return &Tensor{Name: t.name, Value: a}, nil
 }
 
 func (r *rawTensor) part(f field) error {
@@ -52,6 +52,8 @@ func (r *rawTensor) part(f field) error {
 	case 9:
 		r.raw, r.hasRaw = f.bytes, true
 		return f.want(protowire.BytesType)
+	case 13:
+		return r.outside.entry(f)
 	case 14:
 		return f.int(&r.location)
 	}
@@ -66,10 +68,7 @@ func (r *rawTensor) dim(f field) error {
 	return f.numbers(protowire.VarintType, func(v uint64) { r.dims = append(r.dims, int64(v)) })
 }
 
-func (r *rawTensor) array() (*array.Array, error) {
-	if r.location == 1 {
-		return nil, unsupportedf("its data is in an external file: save the model with its weights inside")
-	}
+func (r *rawTensor) array(beside *folder) (*array.Array, error) {
 	d, packed := packedTypes[int32(r.code)]
 	if !packed {
 		d = tensorTypes[int32(r.code)]
@@ -86,6 +85,16 @@ func (r *rawTensor) array() (*array.Array, error) {
 		return nil, err
 	}
 	shape := append([]int64{}, r.dims...)
+	if r.location == 1 {
+		stored := size
+		if packed {
+			stored = (size + 1) / 2
+		}
+		if r.raw, err = beside.read(r.outside, stored); err != nil {
+			return nil, err
+		}
+		r.hasRaw, r.typed = true, false
+	}
 	if packed {
 		return r.unpacked(d, shape, size)
 	}

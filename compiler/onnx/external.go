@@ -1,0 +1,134 @@
+package onnx
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// external says where the bytes of a tensor lie outside of the model's file, as a TensorProto's external_data does.
+// A checksum is not looked at: exporters leave it out.
+type external struct {
+	location       string // relative to the model's folder, with slashes
+	offset, length int64  // length = 0: as much as the tensor needs
+}
+
+// entry reads one of the pairs of key and value.
+func (e *external) entry(f field) error {
+	b, err := f.message()
+	if err != nil {
+		return err
+	}
+	var key, value string
+	err = eachField(b, func(f field) error {
+		switch f.number {
+		case 1:
+			return f.text(&key)
+		case 2:
+			return f.text(&value)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "location":
+		e.location = value
+	case "offset":
+		e.offset, err = number(key, value)
+	case "length":
+		e.length, err = number(key, value)
+	}
+	return err
+}
+
+func number(key, value string) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("the %s %q of its external data is no number of bytes", key, value)
+	}
+	return n, nil
+}
+
+// folder is where the files with external data lie: beside the model. None of them is looked for elsewhere, whatever
+// the model names, and wherever links lead.
+type folder struct {
+	root *os.Root
+	left int64 // how many bytes may be read yet
+	// The file that was read last; models have one for all tensors, or one for each.
+	name string
+	file *os.File
+	size int64
+}
+
+// openFolder opens the folder of a model, of whose files so many bytes may be read.
+func openFolder(model string, left int64) (*folder, error) {
+	root, err := os.OpenRoot(filepath.Dir(model))
+	if err != nil {
+		return nil, err
+	}
+	return &folder{root: root, left: left}, nil
+}
+
+func (d *folder) close() {
+	if d.file != nil {
+		d.file.Close()
+	}
+	d.root.Close()
+}
+
+// read returns the bytes of a tensor that needs so many.
+func (d *folder) read(e external, bytes int64) ([]byte, error) {
+	if d == nil {
+		return nil, fmt.Errorf("its data is in the file %q beside the model: name the model's file, so that it can be found",
+			e.location)
+	}
+	if err := d.open(e.location); err != nil {
+		return nil, err
+	}
+	switch {
+	case e.length > 0 && e.length != bytes:
+		return nil, fmt.Errorf("it needs %d bytes, but its external data has %d", bytes, e.length)
+	case bytes > d.size || e.offset > d.size-bytes:
+		return nil, fmt.Errorf("its %d bytes from byte %d on are beyond the end of %s, which has %d: the file was cut short, or is another model's",
+			bytes, e.offset, e.location, d.size)
+	case bytes > d.left:
+		return nil, fmt.Errorf("the model and its external data are over the limit of %d bytes", int64(maxModelBytes))
+	}
+	d.left -= bytes
+	data := make([]byte, bytes)
+	if _, err := d.file.ReadAt(data, e.offset); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("its external data: %w", err)
+	}
+	return data, nil
+}
+
+// open opens a file of the folder, unless it is the one that is open.
+func (d *folder) open(location string) error {
+	if d.file != nil && d.name == location {
+		return nil
+	}
+	name := filepath.FromSlash(location)
+	if !filepath.IsLocal(name) {
+		return fmt.Errorf("its data is in the file %q, which does not lie below the model's folder: move it there", location)
+	}
+	info, err := d.root.Stat(name) // before it is opened, which waits at a pipe
+	if err != nil {
+		return fmt.Errorf("its data is in the file %q beside the model: %w", location, cause(err))
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("its data is in %q, which is no file", location)
+	}
+	file, err := d.root.Open(name)
+	if err != nil {
+		return fmt.Errorf("its data is in the file %q beside the model: %w", location, cause(err))
+	}
+	if d.file != nil {
+		d.file.Close()
+	}
+	d.name, d.file, d.size = location, file, info.Size()
+	return nil
+}

@@ -1,0 +1,35 @@
+package onnx
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// otherFormats are the kinds of files that people have models in, by how they begin, and how such a model becomes an
+// ONNX model.
+var otherFormats = []struct {
+	at         int
+	begin      string
+	name, hint string
+}{
+	{4, "TFL3", "a TensorFlow Lite model", "convert it: python3 -m tf2onnx.convert --tflite model.tflite --output model.onnx"},
+	{0, "PK\x03\x04", "a zip archive, as PyTorch and Keras save models",
+		"export the model: torch.onnx.export(model, inputs, \"model.onnx\"), or tf2onnx.convert"},
+	{0, "\x89HDF", "an HDF5 file, as Keras saves models",
+		"convert it: python3 -m tf2onnx.convert --keras model.h5 --output model.onnx"},
+	{0, "GGUF", "a GGUF file, which has weights and no graph", "export the model from its framework to ONNX"},
+	{0, "\x80\x02", "a pickle, as PyTorch saved models once", "load it and call torch.onnx.export(model, inputs, \"model.onnx\")"},
+	{8, `{"`, "a safetensors file, which has weights and no graph", "load it into its model and call torch.onnx.export"},
+	{0, "<?xml", "XML, as OpenVINO saves models", "convert the model that it was made from to ONNX"},
+	{0, "version https://git-lfs", "a pointer of Git LFS, not the file that it stands for", "fetch the file: git lfs pull"},
+}
+
+// refuseOther tells files of other formats from broken ones.
+func refuseOther(data []byte) error {
+	for _, f := range otherFormats {
+		if len(data) > f.at && bytes.HasPrefix(data[f.at:], []byte(f.begin)) {
+			return fmt.Errorf("it is %s: %s", f.name, f.hint)
+		}
+	}
+	return nil
+}
