@@ -16,10 +16,12 @@ type JobFilter struct {
 	States []tilthv1.JobState
 	// Name is what a job's name contains, in any case; empty = anything.
 	Name string
+	// Owner is whose the jobs are; empty = anybody's.
+	Owner string
 }
 
 func (f JobFilter) takes(j *tilthv1.Job) bool {
-	return strings.Contains(strings.ToLower(j.GetSpec().GetName()), strings.ToLower(f.Name))
+	return (f.Owner == "" || f.Owner == j.GetSpec().GetOwner()) && strings.Contains(strings.ToLower(j.GetSpec().GetName()), strings.ToLower(f.Name))
 }
 
 // ListJobs returns the jobs that pass a filter, newest first, and how many jobs of any kind were dropped or deleted.
@@ -29,7 +31,7 @@ func (c *Client) ListJobs(ctx context.Context, f JobFilter) (jobs []*tilthv1.Job
 	for {
 		// A tracker from before there were pages goes by the limit.
 		request.PageSize = uint32(limit - len(jobs))
-		if f.Name != "" {
+		if f.Name != "" || f.Owner != "" { // which the tracker does not look for
 			request.PageSize = itemsPerPage
 		}
 		request.Limit = request.PageSize

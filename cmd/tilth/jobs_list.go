@@ -31,6 +31,7 @@ those that are no longer kept are counted on standard error.`,
 	tableFlags(a, c, &asJSON)
 	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
 	c.Flags().StringVar(&filter.Name, "name", "", "only jobs whose name contains this `text`, in any case")
+	c.Flags().StringVar(&filter.Owner, "owner", "", "only jobs of this `owner`; see 'tilth jobs owners'")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		if filter.Limit < 1 {

@@ -84,6 +84,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetUsageFunc(usage)
 	root.SetFlagErrorFunc(flagError)
 	wordErrors(root)
+	completeAll(root)
 	return root
 }
 
