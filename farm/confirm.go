@@ -55,8 +55,8 @@ type Confirmer struct {
 // Confirmation is what came of a schedule on this machine.
 type Confirmation struct {
 	// Seconds and DefaultSeconds are the latencies of the schedule and of the default one, in turns; 0 = unknown.
-	Seconds        float64 `json:"seconds"`
-	DefaultSeconds float64 `json:"default_seconds"`
+	Seconds        float64 `json:"latency_s"`
+	DefaultSeconds float64 `json:"default_latency_s"`
 	RelativeError  float64 `json:"relative_error"`
 	// Refused says why the schedule is not to be trusted; empty = it is right, and not seen to be slower than the
 	// default one.

@@ -28,7 +28,7 @@ type Entry struct {
 	Result  string `json:"result"`
 	Message string `json:"message,omitempty"`
 	// Seconds is how long it took.
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"took_s"`
 }
 
 // Log is an audit log. Its methods may be called from many goroutines; those of a nil Log do nothing.

@@ -71,7 +71,7 @@ type timed struct {
 	First  float64 `json:"first_run_s"`
 	Device struct {
 		Median float64 `json:"median"`
-	} `json:"device_time_ms"`
+	} `json:"device_time_s"`
 }
 
 // inTurns times packages and peers, and keeps the medians of all rounds.
@@ -84,7 +84,7 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 			if err := b.ask(ctx, &took, "run", p.file, "--print-time", "--repeat", repeats); err != nil {
 				return err
 			}
-			keep(p.name+"_s", took.Device.Median/1e3)
+			keep(p.name+"_s", took.Device.Median)
 			keep("load_s", took.Load)
 			keep("first_s", took.First)
 		}

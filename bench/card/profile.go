@@ -14,15 +14,15 @@ type profiled struct {
 	timed
 	Profile struct {
 		Peak struct {
-			FlopsPerSecond float64            `json:"flops_per_second"`
-			BytesPerSecond float64            `json:"bytes_per_second"`
+			FlopsPerSecond float64            `json:"flops_per_s"`
+			BytesPerSecond float64            `json:"bytes_per_s"`
 			Matrices       map[string]float64 `json:"matrices"`
 		} `json:"peak"`
 		Calls  []call `json:"calls"`
 		Device struct {
 			Launches   int      `json:"launches"`
 			Matrices   []string `json:"matrices"`
-			GapSeconds float64  `json:"gap_seconds"`
+			GapSeconds float64  `json:"gap_s"`
 		} `json:"device"`
 	} `json:"profile"`
 }
@@ -30,7 +30,7 @@ type profiled struct {
 // call is a kernel's, the slowest first.
 type call struct {
 	Task    string  `json:"task"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"time_s"`
 	Flop    float64 `json:"flop"`
 }
 

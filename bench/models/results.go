@@ -28,7 +28,7 @@ type compiled struct {
 	Target  string  `json:"target"`
 	Tasks   int     `json:"tasks"`
 	Tuned   int     `json:"tuned"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"took_s"`
 }
 
 // Same reports whether two results are of the same model, threads and schedules.

@@ -23,7 +23,7 @@ func (s *sweep) draw() string {
 	text(&out, left, 26, "start", "What a result costs the tracker: microseconds of processor time")
 	most := 0.0
 	for _, p := range append(append([]point(nil), s.Devices...), s.Records...) {
-		most = math.Max(most, p.Details.TrackerCPUMicroseconds)
+		most = math.Max(most, 1e6*p.Details.TrackerCPUSeconds)
 	}
 	panel(&out, left, "devices", s.Devices, ceiling(most))
 	panel(&out, left+panelWidth+gap, "records in the file", s.Records, ceiling(most))
@@ -57,7 +57,7 @@ func panel(out *strings.Builder, x0 float64, name string, series []point, most f
 	}
 	var line []string
 	for _, p := range series {
-		v := p.Details.TrackerCPUMicroseconds
+		v := 1e6 * p.Details.TrackerCPUSeconds
 		line = append(line, fmt.Sprintf("%.1f,%.1f", x(p.At), y(v)))
 		fmt.Fprintf(out, `<circle cx="%.1f" cy="%.1f" r="4" fill="#1f6f4a"/>`+"\n", x(p.At), y(v))
 		text(out, x(p.At), y(v)-10, "middle", fmt.Sprintf("%.0f", v))

@@ -12,7 +12,7 @@ import (
 
 func TestTheDrawingIsADocumentWithAllPoints(t *testing.T) {
 	at := func(x, cost float64) point {
-		return point{At: x, Details: simulate.Details{Report: simulate.Report{TrackerCPUMicroseconds: cost}}}
+		return point{At: x, Details: simulate.Details{Report: simulate.Report{TrackerCPUSeconds: cost}}}
 	}
 	s := sweep{Devices: []point{at(10, 31), at(10000, 37)}, Records: []point{at(1e4, 32), at(1e5, 33), at(1e7, 41)}}
 	drawn := s.draw()

@@ -24,7 +24,7 @@ func TestNothingIsLostOfTrackersSideBySide(t *testing.T) {
 	if d.Lost != 0 || d.Duplicated != 0 || d.Kills != 1 || d.Shards != 4 || len(d.Trackers) != 2 {
 		t.Errorf("%+v", d)
 	}
-	if d.Database == nil || !(d.Database.Transactions > 0) || !(d.Database.CPUMicroseconds > 0) {
+	if d.Database == nil || !(d.Database.Transactions > 0) || !(d.Database.CPUSeconds > 0) {
 		t.Errorf("the database: %+v", d.Database)
 	}
 	through := 0.0

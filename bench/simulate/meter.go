@@ -97,13 +97,13 @@ func (m *meter) end() (calls int, leases, reports []time.Duration) {
 	return m.calls, m.lease, m.result
 }
 
-// quantile returns the least of the times that so large a part of them does not exceed, in milliseconds; 0 when there
-// are none.
+// quantile returns the least of the times that so large a part of them does not exceed, in seconds; 0 when there are
+// none.
 func quantile(times []time.Duration, part float64) float64 {
 	if len(times) == 0 {
 		return 0
 	}
 	slices.Sort(times)
 	at := min(int(part*float64(len(times))), len(times)-1)
-	return float64(times[at]) / float64(time.Millisecond)
+	return times[at].Seconds()
 }

@@ -6,14 +6,14 @@ type Report struct {
 	// ResultsPerSecond are the trials whose record was acknowledged.
 	ResultsPerSecond float64 `json:"results_per_s"`
 	// Latencies are as the agents saw them; see meter.
-	LeaseP50  float64 `json:"lease_p50_ms"`
-	LeaseP99  float64 `json:"lease_p99_ms"`
-	ResultP99 float64 `json:"result_p99_ms"`
+	LeaseP50  float64 `json:"lease_p50_s"`
+	LeaseP99  float64 `json:"lease_p99_s"`
+	ResultP99 float64 `json:"result_p99_s"`
 	// RSSBytes is the most that the tracker's process had resident, pages of the mapped records file included; of
 	// several trackers, that of the largest.
 	RSSBytes int64 `json:"rss_bytes"`
 	// TrackerCPU is the processor time of all trackers for each result.
-	TrackerCPUMicroseconds float64 `json:"tracker_cpu_us_per_result"`
+	TrackerCPUSeconds float64 `json:"tracker_cpu_s_per_result"`
 	// FsyncsPerSecond are two for each transaction of a file: one for its pages and one for the page that makes them
 	// valid. A database has its own.
 	FsyncsPerSecond float64 `json:"fsyncs_per_s,omitempty"`
@@ -31,7 +31,7 @@ type DatabaseReport struct {
 	// Transactions are all of the database, those that read included.
 	Transactions float64 `json:"transactions_per_result"`
 	// CPU is the processor time of all processes of the server; 0 = not known.
-	CPUMicroseconds float64 `json:"cpu_us_per_result,omitempty"`
+	CPUSeconds float64 `json:"cpu_s_per_result,omitempty"`
 }
 
 // TrackerReport is one of several trackers.
@@ -52,7 +52,7 @@ type Details struct {
 	RecordsBefore int `json:"records_before"`
 	// Results and Seconds are what ResultsPerSecond is the ratio of.
 	Results int     `json:"results"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"took_s"`
 	// ResultsPerReport is how many came together in the mean.
 	ResultsPerReport float64 `json:"results_per_report"`
 	// Leases is how many latencies of leases were measured.
@@ -65,7 +65,7 @@ type Details struct {
 	// TrackerLoad is how many processors all trackers kept busy.
 	TrackerLoad float64 `json:"tracker_load"`
 	// AgentsCPU is the processor time of all that is simulated for each result; it is taken on the same machine.
-	AgentsCPUMicroseconds float64 `json:"agents_cpu_us_per_result"`
+	AgentsCPUSeconds float64 `json:"agents_cpu_s_per_result"`
 	// RSSAnonymousBytes is the tracker's memory that is not a mapped file's, at the end; of several, the largest's.
 	RSSAnonymousBytes int64 `json:"rss_anonymous_bytes"`
 	// RestartSeconds is from the start of processes over the data to the first answer of all shards, after the kill at

@@ -173,11 +173,11 @@ func (f *fleet) account(t trackers, before, after moment) *Details {
 	}
 	results := float64(max(1, d.Results))
 	d.ResultsPerSecond, d.FsyncsPerSecond, d.TrackerLoad = float64(d.Results)/seconds, 2*commits/seconds, cpu/seconds
-	d.TrackerCPUMicroseconds, d.AgentsCPUMicroseconds = 1e6*cpu/results, 1e6*(after.agents-before.agents)/results
+	d.TrackerCPUSeconds, d.AgentsCPUSeconds = cpu/results, (after.agents-before.agents)/results
 	if f.Store != "" {
 		d.Database = &DatabaseReport{
 			Transactions:    float64(after.database.Transactions-before.database.Transactions) / results,
-			CPUMicroseconds: 1e6 * (after.database.CPU - before.database.CPU) / results,
+			CPUSeconds: (after.database.CPU - before.database.CPU) / results,
 		}
 	}
 	return d

@@ -86,7 +86,7 @@ type compileResult struct {
 
 	ArenaBytes   int64   `json:"arena_bytes"`
 	WeightsBytes int64   `json:"weights_bytes"`
-	Seconds      float64 `json:"seconds"`
+	Seconds      float64 `json:"took_s"`
 	// Weights says which weights are in integers.
 	Weights *aot.Weights `json:"weights,omitempty"`
 	// Accuracy is what --check has measured.

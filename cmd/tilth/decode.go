@@ -17,11 +17,11 @@ import (
 type decodeResult struct {
 	// Tokens are those of each sequence of the batch, in their order.
 	Tokens [][]int64 `json:"tokens"`
-	// Positions are those of the first execution, which took PrefillMs.
-	Positions int64   `json:"prefill_positions"`
-	PrefillMs float64 `json:"prefill_ms"`
-	// TokenMs is the median time of one token, in milliseconds.
-	TokenMs         float64 `json:"token_ms"`
+	// Positions are those of the first execution, which took PrefillSeconds.
+	Positions      int64   `json:"prefill_positions"`
+	PrefillSeconds float64 `json:"prefill_s"`
+	// TokenSeconds is the median time of one token.
+	TokenSeconds    float64 `json:"token_s"`
 	TokensPerSecond float64 `json:"tokens_per_s"`
 }
 
@@ -153,7 +153,7 @@ func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[s
 	if err != nil {
 		return nil, err
 	}
-	result := &decodeResult{Tokens: make([][]int64, d.batch), Positions: m.Extents()[m.Manifest().Decoding.Step], PrefillMs: 1e3 * prefill}
+	result := &decodeResult{Tokens: make([][]int64, d.batch), Positions: m.Extents()[m.Manifest().Decoding.Step], PrefillSeconds: prefill}
 	var samples []float64
 	for range r.decode {
 		if ctx.Err() != nil {
@@ -169,7 +169,7 @@ func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[s
 		samples = append(samples, seconds)
 	}
 	median := stat.Of(samples).Median
-	result.TokenMs, result.TokensPerSecond = 1e3*median, 1/median
+	result.TokenSeconds, result.TokensPerSecond = median, 1/median
 	return result, nil
 }
 
@@ -179,7 +179,7 @@ func (d *decodeResult) write(r *runCommand) error {
 		fmt.Fprintln(r.stdout, strings.Trim(fmt.Sprint(tokens), "[]"))
 	}
 	table := show.NewTable("", ">POSITIONS", ">MS", ">POSITIONS/S")
-	table.Row("prefill", fmt.Sprint(d.Positions), fmt.Sprintf("%.3f", d.PrefillMs), fmt.Sprintf("%.1f", float64(d.Positions)/d.PrefillMs*1e3))
-	table.Row("decode", fmt.Sprint(len(d.Tokens[0])), fmt.Sprintf("%.3f each", d.TokenMs), fmt.Sprintf("%.1f", d.TokensPerSecond))
+	table.Row("prefill", fmt.Sprint(d.Positions), fmt.Sprintf("%.3f", 1e3*d.PrefillSeconds), fmt.Sprintf("%.1f", float64(d.Positions)/d.PrefillSeconds))
+	table.Row("decode", fmt.Sprint(len(d.Tokens[0])), fmt.Sprintf("%.3f each", 1e3*d.TokenSeconds), fmt.Sprintf("%.1f", d.TokensPerSecond))
 	return table.Write(r.stdout)
 }

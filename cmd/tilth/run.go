@@ -72,14 +72,14 @@ type runResult struct {
 	// LoadSeconds is the time from the package to a model that can run, FirstSeconds that of its first execution.
 	LoadSeconds  float64     `json:"load_s,omitempty"`
 	FirstSeconds float64     `json:"first_run_s,omitempty"`
-	Time         *timeResult `json:"time_ms,omitempty"`
+	Time         *timeResult `json:"time_s,omitempty"`
 	// OnDevice is the time of a device alone, without copies of inputs and outputs.
-	OnDevice *timeResult      `json:"device_time_ms,omitempty"`
+	OnDevice *timeResult      `json:"device_time_s,omitempty"`
 	Profile  *profile.Profile `json:"profile,omitempty"`
 	Decoded  *decodeResult    `json:"decoded,omitempty"`
 }
 
-// timeResult has milliseconds of one execution, over repeat samples of number executions each.
+// timeResult has the seconds of one execution, over repeat samples of number executions each.
 type timeResult struct {
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
@@ -284,7 +284,7 @@ func (r *runCommand) timeOnDevice(ctx context.Context, m *aot.Model) (*timeResul
 func (r *runCommand) summarize(samples []float64) *timeResult {
 	s := stat.Of(samples)
 	return &timeResult{
-		Mean: s.Mean * 1e3, Median: s.Median * 1e3, Min: s.Min * 1e3, Max: s.Max * 1e3, StdDev: s.StdDev * 1e3,
+		Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, StdDev: s.StdDev,
 		Repeat: r.repeat, Number: r.number,
 	}
 }
@@ -302,7 +302,7 @@ func (r *runCommand) printTimes(result runResult) error {
 		}
 		var cells []string
 		for _, v := range []float64{t.Mean, t.Median, t.Min, t.Max, t.StdDev} {
-			cells = append(cells, fmt.Sprintf("%.4f", v))
+			cells = append(cells, fmt.Sprintf("%.4f", 1e3*v))
 		}
 		if result.OnDevice != nil {
 			cells = append(cells, []string{"with copies of inputs and outputs", "on the device alone"}[k])

@@ -58,7 +58,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "onnx": writeONNX, "truncate": truncate, "rename": rename, "serving": serving,
 			"appears": appears, "fakecard": fakeCard, "database": database, "https": serveFiles,
-			"issuer": startIssuer, "issued": issue, "eventually": eventually, "terminal": onTerminal,
+			"issuer": startIssuer, "issued": issue, "eventually": eventually, "terminal": onTerminal, "promised": promised,
 		},
 	})
 }

@@ -125,18 +125,18 @@ func writeSimulation(w io.Writer, d *simulate.Details) error {
 	row := func(what, format string, value any, note string) { table.Row(what, fmt.Sprintf(format, value), note) }
 	row("devices", "%d", d.Devices, fmt.Sprintf("and %d other agents, over %d connections to each tracker", d.Agents-d.Devices, d.Connections))
 	row("results/s", "%.0f", d.ResultsPerSecond, fmt.Sprintf("%d in %.1f s, %.1f in a report", d.Results, d.Seconds, d.ResultsPerReport))
-	row("lease p50, ms", "%.2f", d.LeaseP50, "")
-	row("lease p99, ms", "%.2f", d.LeaseP99, fmt.Sprintf("of %d leases", d.Leases))
-	row("result p99, ms", "%.2f", d.ResultP99, "")
+	row("lease p50, ms", "%.2f", 1e3*d.LeaseP50, "")
+	row("lease p99, ms", "%.2f", 1e3*d.LeaseP99, fmt.Sprintf("of %d leases", d.Leases))
+	row("result p99, ms", "%.2f", 1e3*d.ResultP99, "")
 	row("memory", "%s", show.Bytes(d.RSSBytes), fmt.Sprintf("at most; %s of it not the mapped file at the end", show.Bytes(d.RSSAnonymousBytes)))
 	if d.Database == nil {
 		row("fsyncs/s", "%.0f", d.FsyncsPerSecond, "")
 	}
-	row("tracker's CPU, us a result", "%.1f", d.TrackerCPUMicroseconds, fmt.Sprintf("%.2f processors busy, %.0f calls/s", d.TrackerLoad, d.CallsPerSecond))
-	row("agents' CPU, us a result", "%.1f", d.AgentsCPUMicroseconds, "on the same machine")
+	row("tracker's CPU, us a result", "%.1f", 1e6*d.TrackerCPUSeconds, fmt.Sprintf("%.2f processors busy, %.0f calls/s", d.TrackerLoad, d.CallsPerSecond))
+	row("agents' CPU, us a result", "%.1f", 1e6*d.AgentsCPUSeconds, "on the same machine")
 	if d.Database != nil {
-		if d.Database.CPUMicroseconds > 0 {
-			row("database's CPU, us a result", "%.1f", d.Database.CPUMicroseconds, "on the same machine")
+		if d.Database.CPUSeconds > 0 {
+			row("database's CPU, us a result", "%.1f", 1e6*d.Database.CPUSeconds, "on the same machine")
 		}
 		row("transactions a result", "%.3f", d.Database.Transactions, "")
 	}

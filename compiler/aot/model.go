@@ -291,7 +291,7 @@ type Launch struct {
 	// Call is the number of the call of the manifest that it is a part of.
 	Call    int     `json:"call"`
 	Kernel  string  `json:"kernel"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"time_s"`
 	Blocks  int64   `json:"blocks"`
 	// Threads and SharedBytes are those of a block, Registers and SpilledBytes those of a thread.
 	Threads      int   `json:"threads"`
@@ -340,15 +340,15 @@ func text(at *byte) string {
 // Peak is what a machine can do at best on a model's threads; 0 for what could not be measured.
 type Peak struct {
 	// FlopsPerSecond is of fused multiply-adds on float32, two operations each.
-	FlopsPerSecond float64 `json:"flops_per_second"`
+	FlopsPerSecond float64 `json:"flops_per_s"`
 	// IntegersPerSecond is of multiply-adds of 8-bit integers, or of 16-bit ones where there is no instruction for
 	// those, two operations each.
-	IntegersPerSecond float64 `json:"integers_per_second,omitempty"`
+	IntegersPerSecond float64 `json:"integers_per_s,omitempty"`
 	// Matrices are the operations a second of a device's instructions for products of matrices, by their format as a
 	// manifest's tasks name it; those that could not be measured are left out.
 	Matrices map[string]float64 `json:"matrices,omitempty"`
 	// BytesPerSecond is of reading from memory; on a device, of reading and writing.
-	BytesPerSecond float64 `json:"bytes_per_second"`
+	BytesPerSecond float64 `json:"bytes_per_s"`
 }
 
 // matrices are the formats of the interface in C.

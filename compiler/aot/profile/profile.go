@@ -37,10 +37,10 @@ type Device struct {
 	Matrices []string `json:"matrices,omitempty"`
 	// Seconds is the time of an execution on the device, without copies of inputs and outputs, and GapSeconds the part
 	// of it in which none of the model's kernels ran: what lies between launches.
-	Seconds    float64 `json:"seconds"`
-	GapSeconds float64 `json:"gap_seconds"`
+	Seconds    float64 `json:"time_s"`
+	GapSeconds float64 `json:"gap_s"`
 	// CopySeconds is the time beside that of an execution on inputs and outputs in the host's memory.
-	CopySeconds float64 `json:"copy_seconds"`
+	CopySeconds float64 `json:"copy_s"`
 }
 
 // Call is one execution of a kernel within the model.
@@ -51,7 +51,7 @@ type Call struct {
 	Origin string `json:"origin"`
 	// Algorithms are those that the schedule uses beside direct sums, as in the manifest.
 	Algorithms []string `json:"algorithms,omitempty"`
-	Seconds    float64  `json:"seconds"`
+	Seconds    float64  `json:"time_s"`
 	Share      float64  `json:"share"`
 	// Launches are those on a device, longest first.
 	Launches []aot.Launch `json:"launches,omitempty"`
@@ -66,7 +66,7 @@ type taskID struct{ name, workload, trace string }
 
 // Total is the sum of all calls.
 type Total struct {
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"time_s"`
 	Work
 }
 
@@ -75,23 +75,23 @@ type Work struct {
 	// Flop is the floating point operations if every sum is computed directly, FlopsPerSecond their rate, which an
 	// algorithm that needs fewer of them may raise above the machine's.
 	Flop           float64 `json:"flop"`
-	FlopsPerSecond float64 `json:"flops_per_second"`
+	FlopsPerSecond float64 `json:"flops_per_s"`
 	// IntegerOps is the operations in sums of integers.
 	IntegerOps float64 `json:"integer_ops,omitempty"`
 	// ArithmeticSeconds is the least time for both at the machine's rates, with the multiplications of the algorithms
 	// that the schedule uses; 0 where there are none. PeakUnknown is set where these multiplications, or a rate that
 	// matters, are not known; of a total, where a call's are not.
-	ArithmeticSeconds float64 `json:"arithmetic_seconds"`
+	ArithmeticSeconds float64 `json:"arithmetic_s"`
 	PeakUnknown       bool    `json:"peak_unknown,omitempty"`
 	// PeakShare is ArithmeticSeconds over the time taken; 0 where the peak is unknown.
 	PeakShare float64 `json:"peak_share"`
 	// Bytes is the least that is read and written; what comes from caches may exceed the memory's rate.
 	Bytes          int64   `json:"bytes"`
-	BytesPerSecond float64 `json:"bytes_per_second"`
+	BytesPerSecond float64 `json:"bytes_per_s"`
 	// LimitSeconds is the least time for the operations and for Bytes at the machine's rates, as far as they are
 	// known, BoundBy which of the two it is; of a total, which of the two most of the limit is. It is empty where the
 	// peak is unknown.
-	LimitSeconds float64 `json:"limit_seconds"`
+	LimitSeconds float64 `json:"limit_s"`
 	BoundBy      string  `json:"bound_by,omitempty"`
 }
 
