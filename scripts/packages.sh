@@ -19,6 +19,8 @@ tests+=(python3)
 tests+=(chromium)
 # What runs the examples of docs/api.md.
 tests+=(curl)
+# What builds the example of docs/c.md.
+tests+=(cmake make)
 runtimes=(nodejs npm)
 peers=(g++ binutils)
 
@@ -49,6 +51,8 @@ present() {
 	npm) command -v npm ;;
 	strace) command -v strace ;;
 	python3) command -v python3 ;;
+	cmake) command -v cmake ;;
+	make) command -v make ;;
 	chromium) command -v chromium || command -v google-chrome ;;
 	runc) command -v runc ;;
 	nftables) command -v nft ;;

@@ -51,6 +51,8 @@ With --check, the package runs once on the inputs of a file before it is written
 outputs are compared with those of the same model with strict numerics on this processor;
 the error is printed and stays in the package. --max-error bounds it.
 
+A program in C that is linked with several packages tells them apart by --prefix.
+
 Compiled tasks are cached in the user's cache folder, up to 1 GiB, so that a task whose
 code did not change is not compiled again.`
 
@@ -59,6 +61,7 @@ type compileCommand struct {
 	model                    modelFlags
 	target, compiler, output string
 	threads                  int
+	prefix                   string
 	records                  string
 	tracker                  trackerFlags
 	allowHTTP                bool
@@ -124,6 +127,7 @@ func newCompile(a *app) *cobra.Command {
 	k.tracker.add(c, "")
 	readRecordsFlags(c, &k.allowHTTP)
 	compilerFlag(c, &k.compiler)
+	c.Flags().StringVar(&k.prefix, "prefix", "", "`name` in C of the package's own function, NAME_api, for programs that are linked with several packages")
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
 	k.numerics.add(c)
 	k.storage.add(c)
@@ -147,6 +151,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	began := time.Now()
 	if k.threads < 0 {
 		return usagef("--threads %d: want a positive number", k.threads)
+	}
+	if err := aot.CheckPrefix(k.prefix); err != nil {
+		return usagef("--prefix: %w", err)
 	}
 	if err := k.numerics.check(); err != nil {
 		return err
@@ -197,7 +204,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	var manifest *aot.Manifest
 	var size int64
 	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights}); err != nil {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights, Prefix: k.prefix}); err != nil {
 			return err
 		}
 		info, err := os.Stat(file)

@@ -58,6 +58,7 @@ type runCommand struct {
 	printTime, profile bool
 	repeat, number     int
 	decode             int
+	threads            threadsFlags
 	asJSON             bool
 	extents            extentsFlag
 	farm               runFarmFlags
@@ -97,6 +98,7 @@ func newRun(a *app) *cobra.Command {
 		Example: `  tilth run resnet18.tar --inputs in.npz --outputs out.npz
   tilth run resnet18.tar --print-time --repeat 50
   tilth run resnet18.tar --profile
+  tilth run resnet18.tar --threads 2 --cpus 0,2 --print-time
   tilth run llama.tar --inputs prompt.npz --decode 64
   tilth run resnet18.tar --tracker 127.0.0.1:9190 --device rack3/board7 --print-time`,
 		Args: cobra.ExactArgs(1),
@@ -109,6 +111,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
 	c.Flags().IntVar(&r.decode, "decode", 0, "go on for `n` tokens, the likeliest each time, and print them and their time (decoders)")
 	tableFlags(a, c, &r.asJSON)
+	r.threads.add(c)
 	r.extents.add(c)
 	c.MarkFlagsMutuallyExclusive("shape", "inputs")
 	r.farm.add(c)
@@ -120,6 +123,9 @@ func newRun(a *app) *cobra.Command {
 			return usagef("--decode %d: want a number of tokens", r.decode)
 		}
 		if err := r.farm.check(); err != nil {
+			return err
+		}
+		if err := r.threads.check(r.farm.addr != ""); err != nil {
 			return err
 		}
 		if r.farm.addr != "" && r.decode > 0 {
@@ -146,7 +152,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	}
 	defer done()
 	began := time.Now()
-	m, err := aot.Load(file)
+	m, err := r.threads.load(file)
 	if err != nil {
 		return err
 	}

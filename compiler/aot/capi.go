@@ -11,8 +11,11 @@ import (
 
 // capi is a package's C interface; see runtime/src/tilth.h.
 type capi struct {
-	handle      uintptr
-	open        func(weights string, offset int64) uintptr
+	handle uintptr
+	open   func(weights string, offset int64) uintptr
+	// openWith is nil in a package of an older version, and so is threads.
+	openWith    func(weights string, offset int64, options *coptions) uintptr
+	threads     func(model uintptr) int32
 	close       func(model uintptr)
 	lastError   func() string
 	inputCount  func() int32
@@ -47,6 +50,14 @@ type ctensor struct {
 	_     int32   // rank
 	_     uintptr // shape
 	bytes int64
+}
+
+// coptions is struct tilth_options.
+type coptions struct {
+	size     int64
+	threads  int32
+	cpuCount int32
+	cpus     *int32
 }
 
 // claunch is struct tilth_launch.
@@ -89,7 +100,7 @@ func (a *capi) bind() error {
 		bindFunc(function, symbol)
 	}
 	for name, function := range map[string]any{
-		"tilth_integer_peak": &a.integerPeak, "tilth_device_seconds": &a.deviceSeconds, "tilth_profile_launches": &a.launches,
+		"tilth_open_with": &a.openWith, "tilth_threads": &a.threads, "tilth_integer_peak": &a.integerPeak, "tilth_device_seconds": &a.deviceSeconds, "tilth_profile_launches": &a.launches,
 		"tilth_matrices_peak": &a.matricesPeak, "tilth_output_shape": &a.outputShape,
 		"tilth_extent_count": &a.extentCount, "tilth_extent_name": &a.extentName, "tilth_set_extent": &a.setExtent,
 	} {
@@ -101,10 +112,20 @@ func (a *capi) bind() error {
 }
 
 // start opens a model. The message of a failure is kept by thread, so both calls must come from one.
-func (a *capi) start(weights string, offset int64) (uintptr, error) {
+func (a *capi) start(weights string, offset int64, o Threads) (uintptr, error) {
+	options, err := o.options(a.openWith != nil)
+	if err != nil {
+		return 0, err
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	handle := a.open(weights, offset)
+	var handle uintptr
+	if options == nil {
+		handle = a.open(weights, offset)
+	} else {
+		handle = a.openWith(weights, offset, options)
+	}
+	runtime.KeepAlive(options)
 	if handle == 0 {
 		return 0, fmt.Errorf("starting the model: %s", a.lastError())
 	}

@@ -139,7 +139,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"negative":    {o.Output, -64, "at offset -64"},
 	}
 	for name, c := range cases {
-		if _, err := object.start(c.path, c.offset); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := object.start(c.path, c.offset, Threads{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

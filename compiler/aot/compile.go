@@ -49,12 +49,17 @@ type Options struct {
 	Check func(m *Model) (*Accuracy, error)
 	// Weights, if not nil, says which weights of the program are in integers.
 	Weights *Weights
+	// Prefix is a name in C that tells the package from others that a program is linked with; empty for none.
+	Prefix string
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.
 func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, error) {
 	if len(o.Choices) != len(p.Tasks) {
 		return nil, fmt.Errorf("compiling %s: %d schedules for %d tasks", p.Name, len(o.Choices), len(p.Tasks))
+	}
+	if err := CheckPrefix(o.Prefix); err != nil {
+		return nil, fmt.Errorf("compiling %s: prefix %w", p.Name, err)
 	}
 	by, err := registry.Of(o.Target)
 	if err != nil {
@@ -101,6 +106,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	l := newLayout(c.program, c.infos, c.options.Target.Threads())
 	c.sources = append(c.sources, c.runtime.Sources...)
 	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
+	c.sources = append(c.sources, c.options.namedSources()...)
 	object, err := c.compile(ctx)
 	if err != nil {
 		return nil, err
@@ -156,6 +162,9 @@ func (c *compilation) lower() (err error) {
 	return nil
 }
 
+// hidden keeps what is not of the interface inside of model.so.
+var hidden = []string{"-fvisibility=hidden"}
+
 // compile returns the bytes of model.so.
 func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	dir, err := os.MkdirTemp("", "tilth-compile-*")
@@ -165,7 +174,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
 	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
-		Headers: c.runtime.Headers, Embedded: c.embedded, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
+		Flags: hidden, SOName: soName(c.options.Prefix), Headers: c.runtime.Headers, Embedded: c.embedded, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
 		Objects: c.options.Objects}, path)
 	if err != nil {
 		return nil, err
@@ -174,7 +183,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 }
 
 func (c *compilation) manifest(l *layout) *Manifest {
-	m := &Manifest{Format: formatOf(c.program), Model: c.program.Name, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
+	m := &Manifest{Format: formatOf(c.program), Model: c.program.Name, Prefix: c.options.Prefix, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
 		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Weights: c.options.Weights, Accuracy: c.accuracy}
 	for k, task := range c.program.Tasks {

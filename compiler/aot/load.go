@@ -26,6 +26,8 @@ type Loader struct {
 	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to.
 	// It is for one package. nil = a file in memory.
 	Object *os.File
+	// Threads are those that run the model; the zero value is what it was compiled for.
+	Threads Threads
 }
 
 // Load is the package's Load.
@@ -95,7 +97,7 @@ func (l Loader) load(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openModel(path, manifest, api, weights.offset)
+	return openModel(path, manifest, api, weights.offset, l.Threads)
 }
 
 // verifyWeights compares the checksum of the weights where they lie, which also brings them into memory.

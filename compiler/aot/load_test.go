@@ -150,14 +150,13 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 // code.
 func TestDifferentModelsAtATime(t *testing.T) {
 	p, path := compiled(t)
-	shorter := residual(t)
-	shorter.Calls, shorter.Outputs = shorter.Calls[:3], []int{5}
-	o := options(t, shorter)
-	if _, err := Compile(t.Context(), shorter, o); err != nil {
+	short := shorter(t)
+	o := options(t, short)
+	if _, err := Compile(t.Context(), short, o); err != nil {
 		t.Fatal(err)
 	}
 	inputs := map[string]*array.Array{inputName(p): sample(1, rows, width)}
-	for model, program := range map[*Model]*program.Program{opened(t, path): p, opened(t, o.Output): shorter} {
+	for model, program := range map[*Model]*program.Program{opened(t, path): p, opened(t, o.Output): short} {
 		want, err := program.Evaluate(inputs)
 		if err != nil {
 			t.Fatal(err)

@@ -32,6 +32,8 @@ type Manifest struct {
 	Format int            `json:"format"`
 	Model  string         `json:"model"`
 	Target *target.Target `json:"target"`
+	// Prefix is the package's own name in C; empty for none.
+	Prefix string `json:"prefix,omitempty"`
 	// Extents are those that each execution chooses.
 	Extents []Extent `json:"extents,omitempty"`
 	// Decoding says how one execution goes on where the last one ended; nil where none does.

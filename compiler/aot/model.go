@@ -31,7 +31,7 @@ type Model struct {
 }
 
 // openModel starts a model and checks that its code and its manifest speak of the same thing.
-func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) (*Model, error) {
+func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64, threads Threads) (*Model, error) {
 	if int(api.inputCount()) != len(manifest.Inputs) || int(api.outputCount()) != len(manifest.Outputs) || int(api.callCount()) != len(manifest.Calls) {
 		err := fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
 		return nil, errors.Join(err, api.unload())
@@ -40,7 +40,7 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64) 
 		err := fmt.Errorf("%s does not export tilth_output_shape, which its outputs need; compile the model again", objectName)
 		return nil, errors.Join(err, api.unload())
 	}
-	handle, err := api.start(path, weightsOffset)
+	handle, err := api.start(path, weightsOffset, threads)
 	if err != nil {
 		return nil, errors.Join(err, api.unload())
 	}

@@ -46,6 +46,9 @@ func (c *compilation) writeMembers(out io.Writer, l *layout, object []byte) (*ar
 		err = w.addBytes(headerName, []byte(c.runtime.Interface.Text))
 	}
 	if err == nil {
+		err = w.addNamed(c.options.Prefix)
+	}
+	if err == nil {
 		err = w.add(weightsName, l.weightsBytes, func(out io.Writer) error { return l.writeWeights(out) })
 	}
 	if err == nil {

@@ -47,6 +47,8 @@ type Build struct {
 	Level int
 	// Flags are further compiler flags.
 	Flags []string
+	// SOName is the name by which the dynamic linker knows a Library; empty for none.
+	SOName string `json:",omitempty"`
 	// Finish makes what is kept of code for a device; nil keeps it as it is. It follows from the rest of the build.
 	Finish func(code []byte) ([]byte, error) `json:"-"`
 	// Assemble are the assembler's flags for code for a device that is finished; none = nothing is assembled.

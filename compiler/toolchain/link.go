@@ -36,14 +36,24 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	args = append(args, "-o", linked)
 	args = append(args, tc.driverFlags(b.Target)...)
 	switch b.Form {
+	case Library:
+		// A process may have several libraries with functions of the same names: calls inside of one are to its own.
+		args = append(args, "-Wl,-Bsymbolic")
+		if b.SOName != "" {
+			args = append(args, "-Wl,-soname,"+b.SOName)
+		}
+		args = append(args, libraryFlags...)
 	case Executable:
 		// The objects that the program loads may need libm although the program itself does not.
 		args = append(args, "-pthread", "-Wl,--no-as-needed", "-lm", "-Wl,--as-needed", "-ldl")
 	default:
-		args = append(args, "-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined")
+		args = append(args, libraryFlags...)
 	}
 	return withPackage(b.Target, b.Limits.run(ctx, step, program{dir: dir, path: path, args: args, box: tc.box}))
 }
+
+// libraryFlags make a shared object with what it needs, and nothing left open.
+var libraryFlags = []string{"-shared", "-pthread", "-Wl,--as-needed", "-lm", "-Wl,--no-undefined"}
 
 // driverFlags choose lld where it is there: it links for every architecture.
 func (tc *Toolchain) driverFlags(t *target.Target) []string {

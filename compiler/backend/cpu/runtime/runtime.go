@@ -34,20 +34,22 @@ func PoolHeaders() []toolchain.File {
 // ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of
 // what the machine can do.
 func ModelSources() []toolchain.File {
-	return append(append(PoolSources(), CommonSources()...), Read("model.c", "peak.c")...)
+	return append(append(PoolSources(), CommonSources()...), Read("engine.c", "cpus.c", "peak.c")...)
 }
 
 // ModelHeaders are what ModelSources and the generated part of a package include.
 func ModelHeaders() []toolchain.File {
-	return append(CommonHeaders(), Read("peak.h", "pool.h", "spread.h", "tiles.h")...)
+	return append(CommonHeaders(), Read("cpus.h", "peak.h", "pool.h", "spread.h", "tiles.h")...)
 }
 
 // CommonSources are what packages for all kinds of devices share: what a package tells of itself, and its weights.
-func CommonSources() []toolchain.File { return Read("interface.c", "weights.c") }
+func CommonSources() []toolchain.File {
+	return Read("interface.c", "handle.c", "extents.c", "weights.c")
+}
 
 // CommonHeaders are what CommonSources and the generated part of a package include.
 func CommonHeaders() []toolchain.File {
-	return append(Read("tilth.h", "model.h", "failure.h", "weights.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	return append(Read("tilth.h", "model.h", "engine.h", "handle.h", "failure.h", "weights.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
 // Interface is the header of a package's C interface.

@@ -1,4 +1,4 @@
-/* What the generated part of a package provides to the part that all packages share. */
+/* What the generated part of a package provides to the part that all packages share, and that to the other. */
 #ifndef TILTH_MODEL_H
 #define TILTH_MODEL_H
 #include "tilth.h"
@@ -51,12 +51,6 @@ struct tilth_plan {
 };
 
 extern TILTH_HIDDEN const struct tilth_plan tilth_plan;
-
-/* Where the last run left one of the plan's outputs, counts included. */
-TILTH_HIDDEN const void *tilth_result(const struct tilth_model *model, int32_t index);
-
-/* The number of an extent, of those that the plan has. */
-TILTH_HIDDEN int64_t *tilth_extent(const struct tilth_model *model, int32_t index);
 
 /* The time, in seconds since an arbitrary moment. */
 TILTH_HIDDEN double tilth_now(void);

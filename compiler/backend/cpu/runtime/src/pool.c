@@ -183,6 +183,8 @@ struct tilth_pool *tilth_pool_create(int32_t workers) {
 
 const struct tilth_runtime *tilth_pool_runtime(const struct tilth_pool *pool) { return &pool->runtime; }
 
+pthread_t tilth_pool_thread(const struct tilth_pool *pool, int32_t worker) { return pool->others[worker - 1].thread; }
+
 void tilth_pool_destroy(struct tilth_pool *pool) {
   if (pool) stop(pool, pool->runtime.workers - 1);
 }

@@ -7,18 +7,17 @@
 
 #include "driver.h"
 #include "failure.h"
+#include "handle.h"
 #include "launch.h"
-#include "model.h"
 #include "rates.h"
 #include "weights.h"
 
-#define API __attribute__((visibility("default")))
 /* Environment variables: the number of the card, in place of that which the thread uses or else the first, and the driver's library where the
  * system does not find it. */
 #define DEVICE_VARIABLE "TILTH_DEVICE"
 #define DRIVER_VARIABLE "TILTH_CUDA_DRIVER"
 
-struct tilth_model {
+struct tilth_engine {
   struct tilth_device_runtime device;
   CUcontext context;
   CUdeviceptr arena, weights;
@@ -68,7 +67,7 @@ static int choose_card(void) {
 static int users[TILTH_MOST_CARDS];
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 
-static CUresult retain(struct tilth_model *m, CUdevice device) {
+static CUresult retain(struct tilth_engine *m, CUdevice device) {
   pthread_mutex_lock(&using);
   CUresult result = driver.cuDevicePrimaryCtxRetain(&m->context, device);
   if (result == CUDA_SUCCESS) users[m->device.card]++;
@@ -77,13 +76,13 @@ static CUresult retain(struct tilth_model *m, CUdevice device) {
 }
 
 /* The last model takes the code off the card, of which the context may end with it. The thread uses that context. */
-static void let_go(const struct tilth_model *m) {
+static void let_go(const struct tilth_engine *m) {
   pthread_mutex_lock(&using);
   if (--users[m->device.card] == 0) tilth_device_unload(&driver, m->device.card);
   pthread_mutex_unlock(&using);
 }
 
-static int open_context(struct tilth_model *m) {
+static int open_context(struct tilth_engine *m) {
   CUdevice device;
   int card = m->device.card = choose_card();
   if (fails(driver.cuDeviceGet(&device, card), "choosing a GPU")) return -1;
@@ -91,13 +90,13 @@ static int open_context(struct tilth_model *m) {
   return fails(retain(m, device), "opening the GPU");
 }
 
-static int open_device(struct tilth_model *m) {
+static int open_device(struct tilth_engine *m) {
   m->device.driver = &driver;
   return fails(driver.cuCtxSetCurrent(m->context), "opening the GPU") || fails(driver.cuStreamCreate(&m->device.stream, 0), "making a stream") ? -1 : 0;
 }
 
 /* Makes a model's card the one that the thread uses, and tells what it used before. */
-static int enter(const struct tilth_model *m, CUcontext *before) {
+static int enter(const struct tilth_engine *m, CUcontext *before) {
   return fails(driver.cuCtxGetCurrent(before), "choosing the GPU") || fails(driver.cuCtxSetCurrent(m->context), "choosing the GPU") ? -1 : 0;
 }
 
@@ -106,7 +105,7 @@ static void leave(CUcontext before) { driver.cuCtxSetCurrent(before); }
 
 static int64_t at_least_one(int64_t bytes) { return bytes > 0 ? bytes : 1; }
 
-static int open_memory(struct tilth_model *m, const char *path, int64_t offset) {
+static int open_memory(struct tilth_engine *m, const char *path, int64_t offset) {
   struct tilth_weights w = {0};
   if (fails(driver.cuMemAlloc_v2(&m->arena, at_least_one(tilth_plan.arena_bytes)), "allocating memory for values on the GPU") ||
       fails(driver.cuMemAlloc_v2(&m->weights, at_least_one(tilth_plan.weights_bytes)), "allocating memory for weights on the GPU") ||
@@ -118,7 +117,7 @@ static int open_memory(struct tilth_model *m, const char *path, int64_t offset) 
   return bad;
 }
 
-static CUdeviceptr at(const struct tilth_model *m, struct tilth_place p) { return (p.in_weights ? m->weights : m->arena) + (uint64_t)p.offset; }
+static CUdeviceptr at(const struct tilth_engine *m, struct tilth_place p) { return (p.in_weights ? m->weights : m->arena) + (uint64_t)p.offset; }
 
 /* The caller's copies of tensors, in memory that the card reads and writes itself: others it copies by way of such. */
 static int mirrors(void ***list, const struct tilth_tensor *tensors, int32_t n) {
@@ -131,11 +130,11 @@ static int mirrors(void ***list, const struct tilth_tensor *tensors, int32_t n) 
   return 0;
 }
 
-static int open_mirrors(struct tilth_model *m) {
+static int open_mirrors(struct tilth_engine *m) {
   return mirrors(&m->inputs, tilth_plan.inputs, tilth_plan.n_inputs) || mirrors(&m->outputs, tilth_plan.outputs, tilth_plan.n_outputs) ? -1 : 0;
 }
 
-static int open_events(struct tilth_model *m) {
+static int open_events(struct tilth_engine *m) {
   return fails(driver.cuEventCreate(&m->begin, 0), "making an event") || fails(driver.cuEventCreate(&m->end, 0), "making an event") ? -1 : 0;
 }
 
@@ -148,7 +147,7 @@ static int between(CUevent begin, CUevent end, double *seconds) {
 }
 
 /* Starts all calls, one after another. */
-static int start(struct tilth_model *m, double *seconds) {
+static int start(struct tilth_engine *m, double *seconds) {
   m->device.launches = 0;
   tilth_plan.run(&m->device.runtime, (char *)m->arena, (char *)m->weights, seconds);
   CUresult failed = m->device.failed;
@@ -156,7 +155,7 @@ static int start(struct tilth_model *m, double *seconds) {
 }
 
 /* Kernels are loaded by a run, which must come before the one that is recorded. */
-static int open_graph(struct tilth_model *m) {
+static int open_graph(struct tilth_engine *m) {
   if (start(m, NULL) || fails(driver.cuStreamSynchronize(m->device.stream), "running the model for the first time")) return -1;
   if (fails(driver.cuStreamBeginCapture_v2(m->device.stream, CU_CAPTURE_THREAD_LOCAL), "recording a run")) return -1;
   int bad = start(m, NULL);
@@ -173,21 +172,21 @@ static int start_driver(void) {
   return fails(driver.cuInit(0), "starting the driver");
 }
 
-API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
-  tilth_fail(NULL);
+struct tilth_engine *tilth_engine_open(const char *weights, int64_t offset, const struct tilth_options *options) {
+  (void)options;
   CUcontext before = NULL;
-  struct tilth_model *m = calloc(1, sizeof *m);
+  struct tilth_engine *m = calloc(1, sizeof *m);
   if (!m) tilth_fail("out of memory");
   if (!m || start_driver() || fails(driver.cuCtxGetCurrent(&before), "choosing a GPU")) return free(m), NULL;
   if (open_context(m) || open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || open_events(m) || open_graph(m)) {
-    tilth_close(m);
+    tilth_engine_close(m);
     m = NULL;
   }
   leave(before);
   return m;
 }
 
-static void close_profile(struct tilth_model *m) {
+static void close_profile(struct tilth_engine *m) {
   struct tilth_device_profile *p = &m->profile;
   for (int32_t k = 0; k < p->most; k++) {
     if (p->begins && p->begins[k]) driver.cuEventDestroy_v2(p->begins[k]);
@@ -206,7 +205,7 @@ static void free_all(void **list, int32_t n) {
   free(list);
 }
 
-static void close_all(struct tilth_model *m) {
+static void close_all(struct tilth_engine *m) {
   close_profile(m);
   if (m->begin) driver.cuEventDestroy_v2(m->begin);
   if (m->end) driver.cuEventDestroy_v2(m->end);
@@ -220,7 +219,7 @@ static void close_all(struct tilth_model *m) {
 }
 
 /* What cannot be freed, because the card is gone, is gone as well. */
-API void tilth_close(struct tilth_model *m) {
+void tilth_engine_close(struct tilth_engine *m) {
   CUcontext before = NULL;
   CUdevice device;
   if (m && m->context && driver.cuCtxGetCurrent(&before) == CUDA_SUCCESS) {
@@ -234,26 +233,28 @@ API void tilth_close(struct tilth_model *m) {
 }
 
 /* Programs for GPUs have no extents that runs choose. */
-int64_t *tilth_extent(const struct tilth_model *m, int32_t k) { return (void)m, (void)k, NULL; }
+int64_t *tilth_engine_extent(const struct tilth_engine *m, int32_t k) { return (void)m, (void)k, NULL; }
 
-API void *tilth_input(struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_inputs ? m->inputs[k] : NULL; }
+int32_t tilth_engine_threads(const struct tilth_engine *m) { return (void)m, 1; }
 
-const void *tilth_result(const struct tilth_model *m, int32_t k) { return m->outputs[k]; }
+void *tilth_engine_input(struct tilth_engine *m, int32_t k) { return m->inputs[k]; }
 
-static int give_inputs(struct tilth_model *m) {
+const void *tilth_engine_result(const struct tilth_engine *m, int32_t k) { return m->outputs[k]; }
+
+static int give_inputs(struct tilth_engine *m) {
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
     if (fails(driver.cuMemcpyHtoDAsync_v2(at(m, tilth_plan.input_places[k]), m->inputs[k], tilth_plan.inputs[k].bytes, m->device.stream), "copying an input")) return -1;
   return 0;
 }
 
-static int take_outputs(struct tilth_model *m) {
+static int take_outputs(struct tilth_engine *m) {
   for (int32_t k = 0; k < tilth_plan.n_outputs; k++)
     if (fails(driver.cuMemcpyDtoHAsync_v2(m->outputs[k], at(m, tilth_plan.output_places[k]), tilth_plan.outputs[k].bytes, m->device.stream), "copying an output"))
       return -1;
   return fails(driver.cuStreamSynchronize(m->device.stream), "running the model");
 }
 
-static void run_here(struct tilth_model *m) {
+static void run_here(struct tilth_engine *m) {
   if (give_inputs(m) || fails(driver.cuEventRecord(m->begin, m->device.stream), "timing the model") ||
       fails(driver.cuGraphLaunch(m->run, m->device.stream), "running the model") ||
       fails(driver.cuEventRecord(m->end, m->device.stream), "timing the model"))
@@ -261,7 +262,7 @@ static void run_here(struct tilth_model *m) {
   take_outputs(m);
 }
 
-API void tilth_run(struct tilth_model *m) {
+void tilth_engine_run(struct tilth_engine *m) {
   CUcontext before;
   tilth_fail(NULL);
   if (enter(m, &before)) return;
@@ -269,7 +270,7 @@ API void tilth_run(struct tilth_model *m) {
   leave(before);
 }
 
-API double tilth_device_seconds(struct tilth_model *m) {
+static double device_seconds(struct tilth_engine *m) {
   CUcontext before;
   double seconds = 0;
   tilth_fail(NULL);
@@ -279,7 +280,7 @@ API double tilth_device_seconds(struct tilth_model *m) {
   return seconds;
 }
 
-static int make_profile(struct tilth_model *m) {
+static int make_profile(struct tilth_engine *m) {
   struct tilth_device_profile *p = &m->profile;
   p->most = m->device.launches;
   p->launches = calloc(p->most, sizeof *p->launches), p->begins = calloc(p->most, sizeof *p->begins), p->ends = calloc(p->most, sizeof *p->ends);
@@ -290,7 +291,7 @@ static int make_profile(struct tilth_model *m) {
 }
 
 /* Once the model has run, it is known how many launches that takes. */
-static int open_profile(struct tilth_model *m) {
+static int open_profile(struct tilth_engine *m) {
   if (m->busy.memory || m->device.launches == 0 || make_profile(m) == 0) return 0;
   close_profile(m);
   return -1;
@@ -300,7 +301,7 @@ static int open_profile(struct tilth_model *m) {
 enum { LAUNCHES_AHEAD = 32 };
 
 /* The card is kept busy until all launches are in its queue: they follow at once then, and what lies between the events around one is its own. */
-static int run_profiled(struct tilth_model *m, double *seconds) {
+static int run_profiled(struct tilth_engine *m, double *seconds) {
   m->profile.n = 0, m->profile.call = -1;
   m->device.profile = profiled = &m->profile;
   int ahead = m->profile.most > 0 ? 1 + m->profile.most / LAUNCHES_AHEAD : 0;
@@ -309,7 +310,7 @@ static int run_profiled(struct tilth_model *m, double *seconds) {
   return bad;
 }
 
-static void profile_here(struct tilth_model *m, double *seconds) {
+static void profile_here(struct tilth_engine *m, double *seconds) {
   int bad = open_profile(m) || give_inputs(m) || run_profiled(m, seconds) || take_outputs(m);
   for (int32_t k = 0; k < tilth_plan.n_calls; k++) seconds[k] = 0;
   for (int32_t k = 0; k < m->profile.n && !bad; k++) {
@@ -319,7 +320,7 @@ static void profile_here(struct tilth_model *m, double *seconds) {
   }
 }
 
-API void tilth_profile(struct tilth_model *m, double *seconds) {
+void tilth_engine_profile(struct tilth_engine *m, double *seconds) {
   CUcontext before;
   tilth_fail(NULL);
   for (int32_t k = 0; k < tilth_plan.n_calls; k++) seconds[k] = 0;
@@ -328,9 +329,7 @@ API void tilth_profile(struct tilth_model *m, double *seconds) {
   leave(before);
 }
 
-API const struct tilth_launch *tilth_profile_launches(struct tilth_model *m, int32_t *n) { return *n = m->profile.n, m->profile.launches; }
-
-static int run_on_stream(struct tilth_model *m, const void *const *inputs, void *const *outputs, CUstream s) {
+static int run_on_stream(struct tilth_engine *m, const void *const *inputs, void *const *outputs, CUstream s) {
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++)
     if (fails(driver.cuMemcpyDtoDAsync_v2(at(m, tilth_plan.input_places[k]), (CUdeviceptr)inputs[k], tilth_plan.inputs[k].bytes, s), "copying an input")) return -1;
   if (fails(driver.cuGraphLaunch(m->run, s), "running the model")) return -1;
@@ -344,7 +343,7 @@ static int run_on_stream(struct tilth_model *m, const void *const *inputs, void 
   return 0;
 }
 
-API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
+static int run_on_device(struct tilth_engine *m, const void *const *inputs, void *const *outputs, void *stream) {
   CUcontext before;
   tilth_fail(NULL);
   if (enter(m, &before)) return -1;
@@ -356,7 +355,7 @@ API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, vo
 /* Far more than a cache holds. */
 #define COPIED_BYTES (256 << 20)
 
-API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
+void tilth_engine_peak(struct tilth_engine *m, double *flops, double *bytes) {
   CUcontext before;
   *flops = *bytes = 0;
   if (enter(m, &before)) return;
@@ -365,7 +364,7 @@ API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
   leave(before);
 }
 
-API double tilth_matrices_peak(struct tilth_model *m, int32_t format) {
+static double matrices_peak(struct tilth_engine *m, int32_t format) {
   CUcontext before;
   if (enter(m, &before)) return 0;
   double flops = driver_matrices(&driver, m->device.stream, format);
@@ -373,4 +372,40 @@ API double tilth_matrices_peak(struct tilth_model *m, int32_t format) {
   return flops;
 }
 
-API double tilth_integer_peak(struct tilth_model *m) { return (void)m, 0; }
+double tilth_engine_integer_peak(struct tilth_engine *m) { return (void)m, 0; }
+
+/* What only this kind of package has of the interface. */
+
+TILTH_API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
+  tilth_lock(m);
+  int bad = run_on_device(m->engine, inputs, outputs, stream);
+  tilth_unlock(m);
+  return bad;
+}
+
+TILTH_API double tilth_device_seconds(struct tilth_model *m) {
+  tilth_lock(m);
+  double seconds = device_seconds(m->engine);
+  tilth_unlock(m);
+  return seconds;
+}
+
+TILTH_API double tilth_matrices_peak(struct tilth_model *m, int32_t format) {
+  tilth_lock(m);
+  double operations = matrices_peak(m->engine, format);
+  tilth_unlock(m);
+  return operations;
+}
+
+TILTH_API const struct tilth_launch *tilth_profile_launches(struct tilth_model *m, int32_t *n) {
+  tilth_lock(m);
+  const struct tilth_launch *launches = m->engine->profile.launches;
+  *n = m->engine->profile.n;
+  tilth_unlock(m);
+  return launches;
+}
+
+const struct tilth_device_api tilth_device_functions = {
+    .size = sizeof tilth_device_functions, .run_on_device = tilth_run_on_device, .device_seconds = tilth_device_seconds,
+    .matrices_peak = tilth_matrices_peak, .profile_launches = tilth_profile_launches,
+};

@@ -5,17 +5,16 @@
 #include <string.h>
 
 #include "failure.h"
+#include "handle.h"
 #include "launch.h"
-#include "model.h"
 #include "rates.h"
 #include "weights.h"
 
-#define API __attribute__((visibility("default")))
 /* Environment variables: the number of the device, and OpenCL's library where the system does not find it. */
 #define DEVICE_VARIABLE "TILTH_DEVICE"
 #define LIBRARY_VARIABLE "TILTH_OPENCL_LIBRARY"
 
-struct tilth_model {
+struct tilth_engine {
   struct tilth_device_runtime device;
   void **inputs, **outputs; /* the caller's side */
 };
@@ -37,12 +36,12 @@ static void open_shared(void) {
 static int fails(int32_t error, const char *step) { return error == CL_SUCCESS ? 0 : tilth_fail("%s: %s", step, opencl_error(error)); }
 
 /* The model that is profiled by this thread. */
-static _Thread_local struct tilth_model *profiled;
+static _Thread_local struct tilth_engine *profiled;
 
 /* In a profile the clock is the device's: it goes while kernels run. */
 double tilth_now(void) { return profiled ? profiled->device.seconds : 0; }
 
-static int open_device(struct tilth_model *m) {
+static int open_device(struct tilth_engine *m) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   int32_t error;
   pthread_once(&once, open_shared);
@@ -60,7 +59,7 @@ static int allocate(cl_mem *memory, int64_t bytes, const char *what) {
   return fails(error, what);
 }
 
-static int open_memory(struct tilth_model *m, const char *path, int64_t offset) {
+static int open_memory(struct tilth_engine *m, const char *path, int64_t offset) {
   struct tilth_weights w = {0};
   static const unsigned char zero;
   cl_command_queue queue = m->device.device.queue;
@@ -84,34 +83,34 @@ static void **mirrors(const struct tilth_tensor *tensors, int32_t n) {
   return list;
 }
 
-static int open_mirrors(struct tilth_model *m) {
+static int open_mirrors(struct tilth_engine *m) {
   m->inputs = mirrors(tilth_plan.inputs, tilth_plan.n_inputs);
   m->outputs = mirrors(tilth_plan.outputs, tilth_plan.n_outputs);
   return m->inputs && m->outputs && !m->inputs[tilth_plan.n_inputs] && !m->outputs[tilth_plan.n_outputs] ? 0 : tilth_fail("out of memory");
 }
 
 /* Starts all calls, one after another. */
-static int start(struct tilth_model *m, double *seconds) {
+static int start(struct tilth_engine *m, double *seconds) {
   tilth_device_begin(&m->device);
   tilth_plan.run(&m->device.runtime, (char *)ARENA_ADDRESS, (char *)WEIGHTS_ADDRESS, seconds);
   if (m->device.failed == CL_SUCCESS) return 0;
   return tilth_fail("%s: %s", m->device.step, m->device.message[0] ? m->device.message : opencl_error(m->device.failed));
 }
 
-static int finish(struct tilth_model *m, const char *step) { return fails(api.clFinish(m->device.device.queue), step); }
+static int finish(struct tilth_engine *m, const char *step) { return fails(api.clFinish(m->device.device.queue), step); }
 
 /* Waits for copies that are under way, whose memory may go, after whatever went wrong. */
-static void settle(const struct tilth_model *m) {
+static void settle(const struct tilth_engine *m) {
   if (m->device.device.queue) api.clFinish(m->device.device.queue);
 }
 
-API struct tilth_model *tilth_open(const char *weights, int64_t offset) {
-  tilth_fail(NULL);
-  struct tilth_model *m = calloc(1, sizeof *m);
+struct tilth_engine *tilth_engine_open(const char *weights, int64_t offset, const struct tilth_options *options) {
+  (void)options;
+  struct tilth_engine *m = calloc(1, sizeof *m);
   if (!m) tilth_fail("out of memory");
   /* Kernels are compiled by the first run. */
   if (m && (open_device(m) || open_memory(m, weights, offset) || open_mirrors(m) || start(m, NULL) || finish(m, "running the model for the first time"))) {
-    tilth_close(m);
+    tilth_engine_close(m);
     return NULL;
   }
   return m;
@@ -122,7 +121,7 @@ static void free_all(void **list, int32_t n) {
   free(list);
 }
 
-API void tilth_close(struct tilth_model *m) {
+void tilth_engine_close(struct tilth_engine *m) {
   if (!m) return;
   if (shared_ready > 0) {
     settle(m);
@@ -137,15 +136,17 @@ API void tilth_close(struct tilth_model *m) {
 }
 
 /* Programs for GPUs have no extents that runs choose. */
-int64_t *tilth_extent(const struct tilth_model *m, int32_t k) { return (void)m, (void)k, NULL; }
+int64_t *tilth_engine_extent(const struct tilth_engine *m, int32_t k) { return (void)m, (void)k, NULL; }
 
-API void *tilth_input(struct tilth_model *m, int32_t k) { return k >= 0 && k < tilth_plan.n_inputs ? m->inputs[k] : NULL; }
+int32_t tilth_engine_threads(const struct tilth_engine *m) { return (void)m, 1; }
 
-const void *tilth_result(const struct tilth_model *m, int32_t k) { return m->outputs[k]; }
+void *tilth_engine_input(struct tilth_engine *m, int32_t k) { return m->inputs[k]; }
 
-static cl_mem memory_of(const struct tilth_model *m, struct tilth_place p) { return p.in_weights ? m->device.weights : m->device.arena; }
+const void *tilth_engine_result(const struct tilth_engine *m, int32_t k) { return m->outputs[k]; }
 
-static int give_inputs(struct tilth_model *m) {
+static cl_mem memory_of(const struct tilth_engine *m, struct tilth_place p) { return p.in_weights ? m->device.weights : m->device.arena; }
+
+static int give_inputs(struct tilth_engine *m) {
   for (int32_t k = 0; k < tilth_plan.n_inputs; k++) {
     struct tilth_place p = tilth_plan.input_places[k];
     size_t bytes = (size_t)tilth_plan.inputs[k].bytes;
@@ -155,7 +156,7 @@ static int give_inputs(struct tilth_model *m) {
   return 0;
 }
 
-static int take_outputs(struct tilth_model *m) {
+static int take_outputs(struct tilth_engine *m) {
   for (int32_t k = 0; k < tilth_plan.n_outputs; k++) {
     struct tilth_place p = tilth_plan.output_places[k];
     size_t bytes = (size_t)tilth_plan.outputs[k].bytes;
@@ -165,35 +166,44 @@ static int take_outputs(struct tilth_model *m) {
   return finish(m, "running the model");
 }
 
-API void tilth_run(struct tilth_model *m) {
+void tilth_engine_run(struct tilth_engine *m) {
   tilth_fail(NULL);
   if (give_inputs(m) || start(m, NULL) || take_outputs(m)) settle(m);
 }
 
-API double tilth_device_seconds(struct tilth_model *m) {
-  tilth_fail(NULL);
-  double seconds = m->device.last ? opencl_seconds(&api, m->device.first, m->device.last) : 0;
-  return seconds > 0 ? seconds : 0;
-}
-
-API void tilth_profile(struct tilth_model *m, double *seconds) {
+void tilth_engine_profile(struct tilth_engine *m, double *seconds) {
   tilth_fail(NULL);
   profiled = m, m->device.waits = 1, m->device.seconds = 0;
   if (give_inputs(m) || start(m, seconds) || take_outputs(m)) settle(m);
   profiled = NULL, m->device.waits = 0;
 }
 
-API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
-  (void)m, (void)inputs, (void)outputs, (void)stream;
-  return tilth_fail("OpenCL's memory belongs to the context that made it, and this package has its own: use tilth_run");
-}
-
 /* Far more than a cache holds. */
 #define COPIED_BYTES (256 << 20)
 
-API void tilth_peak(struct tilth_model *m, double *flops, double *bytes) {
+void tilth_engine_peak(struct tilth_engine *m, double *flops, double *bytes) {
   *flops = opencl_flops(&m->device.device);
   *bytes = opencl_copies(&m->device.device, COPIED_BYTES);
 }
 
-API double tilth_integer_peak(struct tilth_model *m) { return (void)m, 0; }
+double tilth_engine_integer_peak(struct tilth_engine *m) { return (void)m, 0; }
+
+/* What only packages for devices have of the interface. */
+
+TILTH_API double tilth_device_seconds(struct tilth_model *m) {
+  tilth_fail(NULL);
+  tilth_lock(m);
+  const struct tilth_device_runtime *d = &m->engine->device;
+  double seconds = d->last ? opencl_seconds(&api, d->first, d->last) : 0;
+  tilth_unlock(m);
+  return seconds > 0 ? seconds : 0;
+}
+
+TILTH_API int tilth_run_on_device(struct tilth_model *m, const void *const *inputs, void *const *outputs, void *stream) {
+  (void)m, (void)inputs, (void)outputs, (void)stream;
+  return tilth_fail("OpenCL's memory belongs to the context that made it, and this package has its own: use tilth_run");
+}
+
+const struct tilth_device_api tilth_device_functions = {
+    .size = sizeof tilth_device_functions, .run_on_device = tilth_run_on_device, .device_seconds = tilth_device_seconds,
+};

@@ -1,0 +1,79 @@
+package aot
+
+import (
+	"archive/tar"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+var prefixes = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
+
+// CheckPrefix refuses what is no name in C, and the interface's own. The empty prefix is none, and fine.
+func CheckPrefix(prefix string) error {
+	switch {
+	case prefix == "":
+		return nil
+	case !prefixes.MatchString(prefix):
+		return fmt.Errorf("%q: want a letter, then at most 63 letters, digits and underscores", prefix)
+	case prefix == "tilth":
+		return fmt.Errorf("%q is that of the interface itself: choose another", prefix)
+	}
+	return nil
+}
+
+// soName is what programs that are linked with a package ask the dynamic linker for.
+func soName(prefix string) string {
+	if prefix == "" {
+		return objectName
+	}
+	return "lib" + prefix + ".so"
+}
+
+// namedSources define the function of a package's own name.
+func (o Options) namedSources() []toolchain.File {
+	if o.Prefix == "" {
+		return nil
+	}
+	text := fmt.Sprintf("#include \"handle.h\"\n\nTILTH_API const struct tilth_api *%s_api(void) { return tilth_api(); }\n", o.Prefix)
+	return []toolchain.File{{Name: "named.c", Text: text}}
+}
+
+// namedHeader declares the function of a package's own name.
+func namedHeader(prefix string) string {
+	return fmt.Sprintf(`/* The functions of the package that was compiled with --prefix %[1]s: see tilth.h. */
+#ifndef TILTH_PACKAGE_%[1]s
+#define TILTH_PACKAGE_%[1]s
+#include "tilth.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+const struct tilth_api *%[1]s_api(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+`, prefix)
+}
+
+// addNamed adds what programs include and are linked with that tell packages apart by their prefix.
+func (w *archiveWriter) addNamed(prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	if err := w.addBytes(prefix+".h", []byte(namedHeader(prefix))); err != nil {
+		return err
+	}
+	link := &tar.Header{
+		Typeflag: tar.TypeSymlink, Name: soName(prefix), Linkname: objectName, Mode: 0o777, ModTime: time.Unix(0, 0), Format: tar.FormatGNU,
+	}
+	if err := w.tar.WriteHeader(link); err != nil {
+		return fmt.Errorf("member %s: %w", link.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+/* A model that is open. Threads that share it wait for each other. */
+#ifndef TILTH_HANDLE_H
+#define TILTH_HANDLE_H
+#include <pthread.h>
+
+#include "engine.h"
+
+#define TILTH_API __attribute__((visibility("default")))
+
+struct tilth_model {
+  struct tilth_engine *engine;
+  pthread_mutex_t held; /* recursive: its holder may call what takes it again */
+};
+
+#endif
