@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/cmd/tilth/display/progress"
 	"github.com/tilth-dev/tilth/internal/show"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/job"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -107,21 +107,20 @@ func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
-	for {
-		err := w.read(ctx, c)
-		if !agent.History(err) {
-			return err
+	h := tuning.Hearing{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
+		if w.own {
+			status.Wait = nil
 		}
-		if err := w.forget(); err != nil {
-			return err
-		}
+	}}
+	if w.log != nil {
+		h.Event = w.log.Add
 	}
+	return tuning.Follow(ctx, c, w.job, w.tally, h)
 }
 
-// forget begins to follow anew a job whose history was replaced.
+// forget begins the log anew of a job whose history was replaced.
 func (w *follower) forget() error {
 	fmt.Fprintln(w.display, "the tracker's records were restored from a backup: reading the job's history anew")
-	*w.tally = *trials.NewTally(w.job, job.References(w.job.GetSpec()))
 	if w.file == nil {
 		return nil
 	}
@@ -130,25 +129,6 @@ func (w *follower) forget() error {
 	}
 	_, err := w.file.Seek(0, io.SeekStart)
 	return errors.Join(err, w.file.Truncate(0))
-}
-
-// read follows the job from the next event on.
-func (w *follower) read(ctx context.Context, c *client.Client) error {
-	return c.WatchStatus(ctx, w.job.GetId(), uint64(w.tally.Events)+1, func(event *tilthv1.JobEvent) error {
-		w.tally.Add(event)
-		w.display.Update(w.tally)
-		if w.log != nil {
-			return w.log.Add(event)
-		}
-		return nil
-	}, func(status *tilthv1.JobStatus) error {
-		if w.own {
-			status.Wait = nil
-		}
-		w.tally.Status, w.tally.StatusAt = status, time.Now()
-		w.display.Update(w.tally)
-		return nil
-	})
 }
 
 // close ends the display and the log, and draws the plot.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
@@ -21,17 +22,6 @@ type objectiveFlags struct {
 	list    string
 	// listed is what was read of the list.
 	listed []byte
-}
-
-// objective is what a job minimises: the latency of the tasks of some models together.
-type objective struct {
-	// name is that of the models.
-	name  string
-	tasks []job.Task
-	// storage is how factors are stored.
-	storage array.Storage
-	// open is an extent that stays open; empty where all are fixed.
-	open string
 }
 
 func (f *objectiveFlags) add(c *cobra.Command) {
@@ -73,30 +63,25 @@ func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
 }
 
 // load reads the models, whose factors are stored in a type, and selects their tasks. It may be called again.
-func (f *objectiveFlags) load(paths []string, storage array.Storage) (objective, error) {
+func (f *objectiveFlags) load(paths []string, storage array.Storage) (*tuning.Objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
-		return objective{}, err
+		return nil, err
 	}
-	var models []job.Model
-	var names []string
-	open := ""
+	o := &tuning.Objective{Storage: storage}
+	read := 0
 	err = f.model.loadAll(paths, storage, func(path string, p *program.Program) error {
-		models = append(models, job.Model{Tasks: p.Tasks, Weight: weights[len(models)]})
-		names = append(names, modelName(path))
-		for _, e := range p.Extents {
-			open = e.Name
-		}
+		o.Add(modelName(path), p, weights[read])
+		read++
 		return nil
 	})
 	if err != nil {
-		return objective{}, err
+		return nil, err
 	}
-	tasks, err := f.choose(job.Join(models...))
-	if err == nil && len(tasks) == 0 {
+	if o.Tasks, err = f.choose(o.Tasks); err == nil && len(o.Tasks) == 0 {
 		err = fmt.Errorf("%s: it computes nothing, so there is nothing to tune", strings.Join(paths, ", "))
 	}
-	return objective{name: strings.Join(names, "+"), tasks: tasks, storage: storage, open: open}, err
+	return o, err
 }
 
 func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {

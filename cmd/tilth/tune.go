@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
@@ -93,15 +94,16 @@ func newTune(a *app) *cobra.Command {
 
 // local tunes in this process.
 func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
-	o, err := t.objective.load(paths, t.storage.always())
-	if err != nil {
+	load := t.loader(paths)
+	if _, err := load(nil); err != nil {
 		return err
 	}
 	machine, tc, err := localTarget(ctx, t.target, t.threads, t.compiler)
 	if err != nil {
 		return err
 	}
-	if o, err = t.loadFor(paths, machine, o); err != nil {
+	o, err := load(machine)
+	if err != nil {
 		return err
 	}
 	if err := runsHere(machine); err != nil {
@@ -143,7 +145,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	bound, cancel := f.Bound(ctx)
 	defer cancel()
 	defer context.AfterFunc(bound, logs.mute)()
-	j, err := f.Client.Submit(bound, t.spec(o, farm.LocalOwner, &client.Device{Target: machine, Machine: rates}))
+	j, err := f.Client.Submit(bound, tuning.Spec(o, t.options(farm.LocalOwner), &client.Device{Target: machine, Machine: rates}))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -17,6 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
@@ -90,54 +90,38 @@ func (f *tuneFlags) check(models int) error {
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
 
-// spec is the job for tasks of models on a device.
-func (f *tuneFlags) spec(o objective, owner string, d *client.Device) *tilthv1.JobSpec {
-	return job.Spec(o.tasks, job.Options{
-		Name: cmp.Or(f.name, o.name), Owner: owner, Target: d.Target, Machine: d.Machine, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop,
-		Priority: f.priority, Private: f.private, Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer || f.tuner != tuner.Best,
-	})
+// options are the job's, for an owner.
+func (f *tuneFlags) options(owner string) job.Options {
+	return job.Options{
+		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
+		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer,
+	}
 }
 
-// loadFor is an objective for a target, whose programs may store factors of products in another type.
-func (f *tuneFlags) loadFor(paths []string, t *target.Target, o objective) (objective, error) {
-	if t.GPU != nil && o.open != "" {
-		return o, fmt.Errorf("%s cannot stay open for a GPU: fix it by --shape", o.open)
+// loader loads the objective for a target, whose programs may store factors of products in another type.
+func (f *tuneFlags) loader(paths []string) tuning.Load {
+	var last *tuning.Objective
+	return func(t *target.Target) (o *tuning.Objective, err error) {
+		storage := f.storage.always()
+		if t != nil && last != nil && t.GPU != nil && last.Open != "" {
+			return nil, fmt.Errorf("%s cannot stay open for a GPU: fix it by --shape", last.Open)
+		}
+		if t != nil {
+			if storage, err = f.storage.on(t, f.numerics.level); err != nil {
+				return nil, err
+			}
+		}
+		if last == nil || last.Storage != storage {
+			if last, err = f.objective.load(paths, storage); err != nil {
+				return nil, err
+			}
+		}
+		return last, nil
 	}
-	storage, err := f.storage.on(t, f.numerics.level)
-	if err != nil || storage == o.storage {
-		return o, err
-	}
-	return f.objective.load(paths, storage)
 }
 
-// submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
-// begin it, and fails if that does not come; without (nil) the job may wait in the farm.
+// submit hands a job in to a farm that has a device and a builder for it, as tuning.Submit does.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
-	o, err := f.objective.load(paths, f.storage.always())
-	if err != nil {
-		return nil, err
-	}
-	var spec *tilthv1.JobSpec
-	find := func(ctx context.Context) error {
-		device, err := c.FindTarget(ctx, f.device, f.threads)
-		if err != nil {
-			return err
-		}
-		if o, err = f.loadFor(paths, device.Target, o); err != nil {
-			return err
-		}
-		spec = f.spec(o, owner(), device)
-		if patience == nil {
-			return nil
-		}
-		return c.CheckFarm(ctx, spec)
-	}
-	try := find
-	if patience != nil {
-		try = func(ctx context.Context) error { return patience.Try(ctx, find) }
-	}
-	if err := try(ctx); err != nil {
-		return nil, err
-	}
-	return c.Submit(ctx, spec)
+	wish := tuning.Wish{Device: f.device, Threads: f.threads}
+	return tuning.Submit(ctx, c, f.loader(paths), f.options(owner()), wish, patience)
 }

@@ -27,6 +27,7 @@ var rooms = []struct {
 	{"sandbox", []string{"internal"}},
 	{"access", []string{"proto", "internal"}},
 	{"compiler", []string{"internal", "sandbox"}},
+	{".", []string{"compiler"}}, // the package that programs import
 	{"testkit", []string{"internal", "compiler"}},
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
@@ -55,10 +56,10 @@ var rooms = []struct {
 		"proto", "internal", "access", "records", "artifact",
 		"tracker/policy", "tracker/state", "tracker/engine", "tracker/upkeep", "tracker/telemetry", "tracker/services", "tracker/web",
 	}},
-	{"tuning", []string{"proto", "internal", "compiler", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
+	{"tuning", []string{"proto", "internal", "compiler", "agent", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
 	{"farm", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "artifact/objects", "agent", "tuner",
-		"builder", "runner", "client", "tracker", "tracker/policy", "tracker/upkeep",
+		"builder", "runner", "client", "tracker", "tracker/policy", "tracker/upkeep", "tuning",
 	}},
 	{"bench", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "records/registry", "artifact", "agent",

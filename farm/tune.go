@@ -1,0 +1,69 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/tuning"
+)
+
+// Tune tunes models for this machine without a tracker elsewhere: the services run in this process until the job has
+// ended, and measurements go to the records file. The options' device and patience are passed over, since there is one
+// device; their threads count where the configuration has no target. Otherwise it is like tuning.Tune. cfg needs
+// Records and CacheDir; what else is not set is this machine, the newest compiler, and no logger.
+func Tune(ctx context.Context, cfg LocalConfig, sources []tuning.Source, o tuning.Options) (_ *tuning.Result, err error) {
+	if err := cfg.complete(ctx, o.Threads); err != nil {
+		return nil, err
+	}
+	objective, err := tuning.Models(sources, o.Numerics, o.WeightBits)(cfg.Target)
+	if err != nil {
+		return nil, err
+	}
+	f, err := StartLocal(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Stop()) }()
+	bound, done := f.Bound(ctx)
+	defer done()
+	o.Owner = LocalOwner
+	j, err := f.Client.Submit(bound, tuning.Spec(objective, o.Options, &client.Device{Target: cfg.Target}))
+	if err != nil {
+		return nil, err
+	}
+	r, err := tuning.Await(bound, f.Client, j, o.Progress)
+	if r != nil {
+		r.Tracker, r.Records = "", cfg.Records
+	}
+	return r, err
+}
+
+// complete sets what a configuration leaves open.
+func (cfg *LocalConfig) complete(ctx context.Context, threads int) (err error) {
+	if cfg.Records == "" || cfg.CacheDir == "" {
+		return errors.New("local farm: it needs a records file and a folder for what it keeps")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if m := &cfg.Models; m.Given == nil && m.Prior == nil && m.Dir == "" {
+		m.Dir = filepath.Join(cfg.CacheDir, "models")
+	}
+	if cfg.Toolchain == nil {
+		if cfg.Toolchain, err = toolchain.Find(ctx, ""); err != nil {
+			return err
+		}
+	}
+	if cfg.Target == nil {
+		if cfg.Target, err = target.Native(threads); err != nil {
+			return err
+		}
+	}
+	cfg.Target = cfg.Target.WithToolchain(cfg.Toolchain.For(cfg.Target))
+	return nil
+}

@@ -1,0 +1,63 @@
+package tuning
+
+import (
+	"context"
+	"time"
+
+	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/client"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// Hearing is told what happens to a job, after it was tallied. Each may be nil; an error of one ends the following.
+type Hearing struct {
+	// Event hears each event.
+	Event func(*tilthv1.JobEvent) error
+	// Status hears how the job stands, before it is tallied.
+	Status func(*tilthv1.JobStatus)
+	// Changed hears that the tally is another.
+	Changed func()
+	// Restored hears that the tracker's records were restored from a backup: the job's history is read anew.
+	Restored func() error
+}
+
+// Follow tallies a job's events from those that the tally has to the last, through restarts of the tracker.
+func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
+	for {
+		err := follow(ctx, c, j.GetId(), tally, h)
+		if !agent.History(err) {
+			return err
+		}
+		*tally = *trials.NewTally(j, job.References(j.GetSpec()))
+		if h.Restored != nil {
+			if err := h.Restored(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func follow(ctx context.Context, c *client.Client, id string, tally *trials.Tally, h Hearing) error {
+	changed := func() {
+		if h.Changed != nil {
+			h.Changed()
+		}
+	}
+	return c.WatchStatus(ctx, id, uint64(tally.Events)+1, func(event *tilthv1.JobEvent) error {
+		tally.Add(event)
+		changed()
+		if h.Event == nil {
+			return nil
+		}
+		return h.Event(event)
+	}, func(status *tilthv1.JobStatus) error {
+		if h.Status != nil {
+			h.Status(status)
+		}
+		tally.Status, tally.StatusAt = status, time.Now()
+		changed()
+		return nil
+	})
+}
