@@ -1,0 +1,70 @@
+package tilth_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/model"
+)
+
+// mlp is a package of a small classifier of images of digits.
+func mlp() (file string, remove func()) {
+	dir, err := os.MkdirTemp("", "tilth-example-*")
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err := model.Build("mlp", model.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	file = filepath.Join(dir, "mlp.tar")
+	if err := compile(context.Background(), m, frontend.Options{}, file); err != nil {
+		log.Fatal(err)
+	}
+	return file, func() { os.RemoveAll(dir) }
+}
+
+func ExampleLoad() {
+	file, remove := mlp() // what 'tilth compile mlp.onnx' writes
+	defer remove()
+
+	m, err := tilth.Load(file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	for _, in := range m.Inputs() {
+		fmt.Println("input", in.Name, in)
+	}
+	image := tilth.NewTensor(m.Inputs()[0].Name, make([]float32, 784), 1, 784)
+	outputs, err := m.Run(context.Background(), []tilth.Tensor{image})
+	if err != nil {
+		log.Fatal(err)
+	}
+	scores, err := tilth.Values[float32](outputs[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("output", outputs[0].Shape, len(scores))
+	// Output:
+	// input data f32[1 784]
+	// output [1 10] 10
+}
+
+func ExampleLoadWith() {
+	file, remove := mlp()
+	defer remove()
+
+	m, err := tilth.LoadWith(file, tilth.Options{Threads: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	fmt.Println(m.Threads(), "thread")
+	// Output: 1 thread
+}
