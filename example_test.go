@@ -55,16 +55,3 @@ func ExampleLoad() {
 	// input data f32[1 784]
 	// output [1 10] 10
 }
-
-func ExampleLoadWith() {
-	file, remove := mlp()
-	defer remove()
-
-	m, err := tilth.LoadWith(file, tilth.Options{Threads: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer m.Close()
-	fmt.Println(m.Threads(), "thread")
-	// Output: 1 thread
-}

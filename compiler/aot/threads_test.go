@@ -91,7 +91,7 @@ func TestOptionsFromC(t *testing.T) {
 	want := strings.Join([]string{
 		"none: 4", "defaults: 4", "one: 1", "many: 4",
 		"negative: -2 threads: want at least 1, or 0 for as many as the model was compiled for",
-		"one processor: 1", "one processor for all: 3",
+		"one processor: 1", "one processor for all: 3", "confined: 2, the caller is not",
 		"no such processor: processor -1: want numbers from 0 to 1023", "nor this: processor 1000000: want numbers from 0 to 1023",
 		"no list: n_cpus is 1: want the length of the list cpus",
 		"no size: options of 0 bytes: size must be sizeof(struct tilth_options)",

@@ -24,11 +24,13 @@ static void *run(void *argument) {
     job->failed = 1;
     return NULL;
   }
-  for (int32_t k = 0; k < api->input_count(); k++) memset(api->input(m, k), 0, (size_t)api->input_tensor(k)->bytes);
+  for (int32_t k = 0; k < api->input_count(); k++)
+    memset(api->input(m, k), 0, (size_t)api->input_tensor(k)->bytes);
   api->run(m);
   for (int32_t k = 0; k < api->output_count(); k++) {
     const struct tilth_tensor *t = api->output_tensor(k);
-    if (t->type == TILTH_TYPE_FLOAT32 && t->bytes > 0) printf("%s: %g, ...\n", t->name, *(const float *)api->output(m, k));
+    if (t->type == TILTH_TYPE_FLOAT32 && t->bytes > 0)
+      printf("%s: %g, ...\n", t->name, *(const float *)api->output(m, k));
   }
   api->close(m);
   return NULL;

@@ -15,7 +15,8 @@ namespace tilth {
 class Model {
 public:
   // Opens a model of the package whose table it is: tilth_api(), or NAME_api() of one with a prefix.
-  Model(const struct tilth_api *api, const std::string &weights, tilth_options options = {}) : api(api), model(nullptr, api->close) {
+  Model(const struct tilth_api *api, const std::string &weights, tilth_options options = {})
+      : api(api), model(nullptr, api->close) {
     options.size = sizeof options;
     model.reset(api->open_with(weights.c_str(), 0, &options));
     if (!model) throw std::runtime_error(api->last_error());
@@ -27,7 +28,9 @@ public:
     std::lock_guard<Model> held(*this);
     if (inputs.size() != size_t(api->input_count())) throw std::invalid_argument("want one array for each input");
     for (int32_t k = 0; k < api->input_count(); k++) {
-      if (inputs[k].size() != size_t(api->input_tensor(k)->bytes)) throw std::invalid_argument(std::string(api->input_tensor(k)->name) + " has another size");
+      const tilth_tensor *t = api->input_tensor(k);
+      if (inputs[k].size() != size_t(t->bytes))
+        throw std::invalid_argument(std::string(t->name) + " has another size");
       std::memcpy(api->input(get(), k), inputs[k].data(), inputs[k].size());
     }
     api->run(get());

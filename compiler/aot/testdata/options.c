@@ -1,8 +1,10 @@
-/* Opens a package with options and prints how many threads it got, or why it could not be opened. */
+/* Opens a package with options and prints how many threads it got, and where, or why it could not be opened. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "object.h"
 
@@ -28,6 +30,30 @@ static int first_cpu(void) {
   return cpu;
 }
 
+/* How many threads beside this one may run on one processor alone. */
+static int confined(void) {
+  DIR *tasks = opendir("/proc/self/task");
+  int n = 0;
+  for (struct dirent *e; (e = readdir(tasks));) {
+    cpu_set_t set;
+    int id = atoi(e->d_name);
+    if (id > 0 && id != gettid() && sched_getaffinity(id, sizeof set, &set) == 0) n += CPU_COUNT(&set) == 1;
+  }
+  closedir(tasks);
+  return n;
+}
+
+/* Where threads are while a model is open on a processor, and that the caller goes back to where it was. */
+static void look(const struct tilth_options *o) {
+  cpu_set_t before, after;
+  sched_getaffinity(0, sizeof before, &before);
+  struct tilth_model *m = CALL(tilth_open_with)(weights, 0, o);
+  CALL(tilth_run)(m);
+  sched_getaffinity(0, sizeof after, &after);
+  printf("confined: %d, the caller is %s\n", confined(), CPU_EQUAL(&before, &after) ? "not" : "too");
+  CALL(tilth_close)(m);
+}
+
 int main(int argc, char **argv) {
   object = dlopen(argv[1], RTLD_NOW);
   if (!object) return 1;
@@ -41,6 +67,7 @@ int main(int argc, char **argv) {
   say("negative", &(struct tilth_options){size, -2});
   say("one processor", &(struct tilth_options){size, 0, 2, here});
   say("one processor for all", &(struct tilth_options){size, 3, 1, here});
+  look(&(struct tilth_options){size, 3, 1, here});
   say("no such processor", &(struct tilth_options){size, 0, 1, none});
   say("nor this", &(struct tilth_options){size, 0, 1, far});
   say("no list", &(struct tilth_options){size, 0, 1, NULL});

@@ -67,7 +67,8 @@ struct tilth_model *tilth_open_with(const char *weights, int64_t offset, const s
 /* Ends the threads and frees the memory. NULL is allowed. */
 void tilth_close(struct tilth_model *model);
 
-/* Keeps other threads from the model until tilth_unlock. A thread may hold it several times, and unlocks it as often. */
+/* Keeps other threads from the model until tilth_unlock. A thread may hold it several times, and unlocks it as
+ * often. */
 void tilth_lock(struct tilth_model *model);
 void tilth_unlock(struct tilth_model *model);
 
@@ -94,8 +95,8 @@ const void *tilth_output(const struct tilth_model *model, int32_t index);
 /* Extents that each run chooses, such as the length of a sequence, within bounds; none in most packages. The inputs
  * have the shapes of tilth_input_shape, and their elements lie in memory as in a tensor of the largest shape, that of
  * tilth_input_tensor. An extent stays until it is set again, and is the most at first. tilth_extent_name is NULL, the
- * others return -1, when the index is out of range; tilth_set_extent returns -1, too, when n is out of bounds, and 0 on
- * success. */
+ * others return -1, when the index is out of range; tilth_set_extent returns -1, too, when n is out of bounds, and 0
+ * on success. */
 int32_t tilth_extent_count(void);
 const char *tilth_extent_name(int32_t index);
 int tilth_extent_bounds(int32_t index, int64_t *least, int64_t *most);
@@ -110,8 +111,8 @@ int tilth_output_shape(const struct tilth_model *model, int32_t index, int64_t *
 
 void tilth_run(struct tilth_model *model);
 
-/* Decoders, whose outputs continue inputs: the keys and values of all positions do those of the positions before. Input
- * and output are one piece of memory, which stays over runs, so that nobody copies it. tilth_prefill runs on the first
+/* Decoders, whose outputs continue inputs: the keys and values of all positions do those of the positions before.
+ * Input and output are one piece of memory, which stays over runs, so that nobody copies it. tilth_prefill runs on the first
  * n positions, tilth_decode on the n that follow those of the last run, one at a time mostly: both choose the extents
  * of positions, and want only the other inputs written before, at the beginning of their memory. 0 on success; -1 when
  * the model is no decoder or has no room for so many, and tilth_last_error() says why. */
@@ -213,7 +214,8 @@ struct tilth_api {
 const struct tilth_api *tilth_api(void);
 
 /* Whether a table, of struct tilth_api or struct tilth_device_api, has a function that later versions added. */
-#define TILTH_HAS(api, function) ((api)->size > (int64_t)((const char *)&(api)->function - (const char *)(api)) && (api)->function)
+#define TILTH_HAS(api, function) \
+  ((api)->size > (int64_t)((const char *)&(api)->function - (const char *)(api)) && (api)->function)
 
 #ifdef __cplusplus
 }
