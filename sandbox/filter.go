@@ -33,14 +33,14 @@ const (
 // harmless are calls that a program needs which computes with several threads, whatever their arguments.
 var harmless = []int{
 	unix.SYS_FUTEX, unix.SYS_CLOCK_GETTIME, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
-	unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK, unix.SYS_MEMBARRIER, unix.SYS_MSYNC, unix.SYS_MINCORE,
+	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK, unix.SYS_MEMBARRIER, unix.SYS_MSYNC, unix.SYS_MINCORE,
 	unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_CLOSE_RANGE, unix.SYS_DUP, unix.SYS_DUP3,
 	unix.SYS_FSTAT, unix.SYS_STATX, unix.SYS_READLINKAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_GETCWD, unix.SYS_FSTATFS,
 	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_RT_SIGSUSPEND, unix.SYS_RT_SIGTIMEDWAIT, unix.SYS_SIGALTSTACK,
 	unix.SYS_RESTART_SYSCALL, unix.SYS_SET_TID_ADDRESS, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRUSAGE, unix.SYS_TIMES,
 	unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETCPU, unix.SYS_GETRANDOM, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETTIMEOFDAY,
-	unix.SYS_CLOCK_GETRES, unix.SYS_SETRLIMIT, unix.SYS_GETRLIMIT, unix.SYS_SECCOMP, unix.SYS_PPOLL, unix.SYS_PSELECT6,
+	unix.SYS_CLOCK_GETRES, unix.SYS_SETRLIMIT, unix.SYS_SECCOMP, unix.SYS_PPOLL, unix.SYS_PSELECT6,
 }
 
 // launching are those that launchers and emulators need besides: they set priorities, and do for a foreign program
@@ -75,6 +75,9 @@ func (c Command) rules(alone bool) []rule {
 // naming are options of prctl that a program may set and ask.
 var naming = []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_SET_THP_DISABLE, unix.PR_SVE_GET_VL, unix.PR_SVE_SET_VL, setVMA}
 
+// descriptorOptions are those of fcntl that say something of a descriptor.
+var descriptorOptions = []uint32{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL}
+
 // allowed are rules for calls whatever their arguments, those of this architecture among them, and for others with
 // certain arguments. self is the process's own number, the only one that it may signal; 0 = not known before it is
 // born.
@@ -90,7 +93,7 @@ func allowed(numbers []int, options []uint32, self int) []rule {
 		rule{unix.SYS_CLONE, &condition{0, threadOnly, []uint32{threadOnly}}},
 		rule{unix.SYS_PRLIMIT64, &condition{0, 0, zero}},
 		rule{unix.SYS_IOCTL, &condition{1, 0, []uint32{unix.TCGETS}}},
-		rule{unix.SYS_FCNTL, &condition{1, 0, []uint32{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL}}},
+		rule{unix.SYS_FCNTL, &condition{1, 0, descriptorOptions}},
 		rule{unix.SYS_PRCTL, &condition{0, 0, options}})
 	if self > 0 {
 		own := []uint32{uint32(self)}

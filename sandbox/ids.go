@@ -7,8 +7,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 // Identifiers that Debian's policy reserves and that no user, group or file has. They are below 65536, so that they
@@ -97,9 +95,9 @@ func closed(dir string) string {
 func (s *script) become(id int) {
 	s.layer = User
 	n := uintptr(id)
-	s.add("give up groups", unix.SYS_SETGROUPS, 0, 0)
-	s.add(fmt.Sprintf("become group %d", id), unix.SYS_SETRESGID, n, n, n)
-	s.add(fmt.Sprintf("become user %d", id), unix.SYS_SETRESUID, n, n, n)
+	s.add("give up groups", setGroups, 0, 0)
+	s.add(fmt.Sprintf("become group %d", id), setGroup, n, n, n)
+	s.add(fmt.Sprintf("become user %d", id), setUser, n, n, n)
 }
 
 // mapIDs gives a child in a new user namespace the identifiers that it has outside.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,7 @@ The exit status is 1 when a case fails; an unsupported case is no failure.`
 type checkCommand struct {
 	*app
 	target, compiler string
+	emulator         string
 	threads, jobs    int
 	limit            time.Duration
 	asJSON           bool
@@ -51,7 +53,8 @@ func newCheck(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "check DIR...", Short: "Run ONNX backend test cases", Long: checkLong,
 		Example: `  tilth check /usr/share/libonnx-testdata/data/node
-  tilth check mymodel/ --threads 1 --json`,
+  tilth check mymodel/ --threads 1 --json
+  tilth check mymodel/ --target riscv64 --emulator "qemu-riscv64 -cpu rv64,v=true -L /usr/riscv64-linux-gnu"`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	k.targetFlags(c)
@@ -62,7 +65,8 @@ func newCheck(a *app) *cobra.Command {
 }
 
 func (k *checkCommand) targetFlags(c *cobra.Command) {
-	targetFlag(c, &k.target, "what to compile for, which this machine must be able to run")
+	targetFlag(c, &k.target, "what to compile for, which this machine or the emulator must be able to run")
+	c.Flags().StringVar(&k.emulator, "emulator", "", "`command` that runs programs of the target")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a package runs on (default the physical cores)")
 	compilerFlag(c, &k.compiler)
 	k.numerics.add(c)
@@ -95,7 +99,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		jobs = runtime.NumCPU()
 	}
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text, "--storage", k.storage.text)
+		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text, "--storage", k.storage.text, "--emulator", k.emulator)
 	}}
 	var summary conformance.Summary
 	err = pool.Run(ctx, cases, func(r conformance.Result) {
@@ -111,7 +115,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 // possible says why no case can be run, before any is: no compiler, or a target that this machine is not.
 func (k *checkCommand) possible(ctx context.Context) error {
 	wanted, _, err := localTarget(ctx, k.target, k.threads, k.compiler)
-	if err != nil {
+	if err != nil || k.emulator != "" {
 		return err
 	}
 	machine, err := target.Native(0)
@@ -119,7 +123,7 @@ func (k *checkCommand) possible(ctx context.Context) error {
 		return err
 	}
 	if err := wanted.RunsOn(machine); err != nil {
-		return fmt.Errorf("%w: use --target native", err)
+		return fmt.Errorf("%w: use --target native, or name an --emulator", err)
 	}
 	return nil
 }
@@ -167,6 +171,6 @@ func newCheckServer(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level, Storage: storage}, k.stdin, k.stdout)
+		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level, Storage: storage, Emulator: strings.Fields(k.emulator)}, k.stdin, k.stdout)
 	})
 }

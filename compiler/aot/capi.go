@@ -12,10 +12,12 @@ import (
 // capi is a package's C interface; see runtime/src/tilth.h.
 type capi struct {
 	handle uintptr
-	open   func(weights string, offset int64) uintptr
 	// openWith is nil in a package of an older version, and so is threads.
-	openWith    func(weights string, offset int64, options *coptions) uintptr
-	threads     func(model uintptr) int32
+	openWith func(weights string, offset int64, options *coptions) uintptr
+	threads  func(model uintptr) int32
+	// guest is nil unless the functions are those of another process.
+	guest       *guest
+	open        func(weights string, offset int64) uintptr
 	close       func(model uintptr)
 	lastError   func() string
 	inputCount  func() int32
@@ -134,6 +136,9 @@ func (a *capi) start(weights string, offset int64, o Threads) (uintptr, error) {
 
 // unload unmaps the code. No function of the interface may be called afterwards.
 func (a *capi) unload() error {
+	if a.guest != nil {
+		return a.guest.stop()
+	}
 	if err := dlclose(a.handle); err != nil {
 		return fmt.Errorf("unloading %s: %w", objectName, err)
 	}

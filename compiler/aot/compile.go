@@ -51,6 +51,9 @@ type Options struct {
 	Weights *Weights
 	// Prefix is a name in C that tells the package from others that a program is linked with; empty for none.
 	Prefix string
+	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64 -L
+	// /usr/aarch64-linux-gnu.
+	Emulator []string
 }
 
 // Compile writes a package. Nothing is left at Output when it fails.

@@ -28,6 +28,9 @@ type Loader struct {
 	Object *os.File
 	// Threads are those that run the model; the zero value is what it was compiled for.
 	Threads Threads
+	// Guest, when set, is the command that runs packages which this process cannot load, being of another architecture:
+	// an emulator and the program that buildGuest makes. Machine is not asked then.
+	Guest []string
 }
 
 // Load is the package's Load.
@@ -76,8 +79,10 @@ func (l Loader) load(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := manifest.runsHere(l.Machine); err != nil {
-		return nil, err
+	if len(l.Guest) == 0 {
+		if err := manifest.runsHere(l.Machine); err != nil {
+			return nil, err
+		}
 	}
 	object, err := readMember(f, members, objectName)
 	if err != nil {
@@ -93,7 +98,12 @@ func (l Loader) load(path string) (*Model, error) {
 	if err := verifyWeights(f, manifest, weights); err != nil {
 		return nil, err
 	}
-	api, err := l.loadObject(object)
+	var api *capi
+	if len(l.Guest) > 0 {
+		api, err = l.inGuest(manifest, object, path, weights.offset)
+	} else {
+		api, err = l.loadObject(object)
+	}
 	if err != nil {
 		return nil, err
 	}

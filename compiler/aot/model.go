@@ -26,7 +26,7 @@ type Model struct {
 	extents map[string]int64
 	// executed says that there was an execution since inputs were set.
 	executed bool
-	// mayFail says that running can go wrong, since it is a device that runs.
+	// mayFail says that running can go wrong, since it is a device that runs, or another process.
 	mayFail bool
 }
 
@@ -44,9 +44,9 @@ func openModel(path string, manifest *Manifest, api *capi, weightsOffset int64, 
 	if err != nil {
 		return nil, errors.Join(err, api.unload())
 	}
-	m := &Model{manifest: manifest, api: api, handle: handle}
+	m := &Model{manifest: manifest, api: api, handle: handle, mayFail: api.guest != nil}
 	if by, err := registry.Of(manifest.Target); err == nil {
-		m.mayFail = by.Device(manifest.Target) != nil
+		m.mayFail = m.mayFail || by.Device(manifest.Target) != nil
 	}
 	if m.inputs, err = buffers(manifest.Inputs, api.inputTensor, func(k int32) *byte { return api.input(handle, k) }); err == nil {
 		m.outputs, err = buffers(manifest.Outputs, api.outputTensor, func(k int32) *byte { return api.output(handle, k) })

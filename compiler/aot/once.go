@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -39,7 +40,7 @@ func RunSeveral(ctx context.Context, programs []*program.Program, runs [][]map[s
 	if _, err := Compile(ctx, joined, o); err != nil {
 		return nil, err
 	}
-	m, err := Load(o.Output)
+	m, err := o.open(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,18 @@ func RunSeveral(ctx context.Context, programs []*program.Program, runs [][]map[s
 		outputs = append(outputs, apart(programs, all))
 	}
 	return outputs, nil
+}
+
+// open opens the package that was compiled, here or under the emulator.
+func (o Options) open(ctx context.Context, dir string) (*Model, error) {
+	if len(o.Emulator) == 0 {
+		return Load(o.Output)
+	}
+	program, err := buildGuest(ctx, o, dir)
+	if err != nil {
+		return nil, err
+	}
+	return Loader{Guest: append(slices.Clone(o.Emulator), program)}.Load(o.Output)
 }
 
 // joinedValues has the values of all programs by their joined names.

@@ -27,6 +27,8 @@ type Runner struct {
 	Numerics schedule.Numerics
 	// Storage is how factors of products in float32 are stored.
 	Storage array.Storage
+	// Emulator, when set, is the command that runs programs of the target.
+	Emulator []string
 }
 
 // Run returns the results of the cases, in their order, from one package that has all of them. The error says why
@@ -79,7 +81,7 @@ func (r *Runner) execute(ctx context.Context, parts []part) (outputs []map[strin
 	for k, p := range parts {
 		programs[k], inputs[k] = p.program, p.inputs
 	}
-	return aot.RunOnce(ctx, programs, inputs, aot.Options{Target: r.Target, Toolchain: r.Toolchain, Objects: r.Objects}, aot.Defaults(r.Target, r.Numerics))
+	return aot.RunOnce(ctx, programs, inputs, aot.Options{Target: r.Target, Toolchain: r.Toolchain, Objects: r.Objects, Emulator: r.Emulator}, aot.Defaults(r.Target, r.Numerics))
 }
 
 // rounded is how far outputs of a program may be off by what numerics let kernels round, relative to the largest

@@ -10,6 +10,7 @@ import (
 const (
 	X86   = "x86-64"
 	ARM   = "arm64"
+	ARM32 = "arm32"
 	RISCV = "riscv64"
 )
 
@@ -21,7 +22,7 @@ const maxCacheBytes = 1 << 40
 
 // CPU is everything about a processor that a schedule or the generated code may depend on.
 type CPU struct {
-	// Arch is one of X86, ARM and RISCV.
+	// Arch is one of X86, ARM, ARM32 and RISCV.
 	Arch string `json:"arch"`
 	// Features are the instruction set extensions by their compiler names (avx2, fma, avx512f, neon, ...), sorted.
 	Features []string `json:"features"`
@@ -31,7 +32,8 @@ type CPU struct {
 	Cores int `json:"cores"`
 	// Threads is how many threads a kernel runs on.
 	Threads int `json:"threads"`
-	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon.
+	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon, and
+	// for the V extension the length that all processors with the features have.
 	VectorBytes int `json:"vector_bytes"`
 	// VectorRegisters is the number of architectural vector registers of that width.
 	VectorRegisters int `json:"vector_registers"`

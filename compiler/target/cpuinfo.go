@@ -31,7 +31,7 @@ func (c cpuinfo) model(archName string) string {
 	case X86:
 		name := strings.NewReplacer("(R)", "", "(TM)", "", " CPU", "").Replace(c["model name"])
 		return strings.Join(strings.Fields(name), " ") + " " + c["cpu family"] + "." + c["model"] + "." + c["stepping"]
-	case ARM:
+	case ARM, ARM32:
 		return strings.TrimSpace(c["CPU implementer"] + " " + c["CPU part"] + " r" + c["CPU variant"] + "p" + c["CPU revision"])
 	default:
 		return c["uarch"]
@@ -42,10 +42,16 @@ func (c cpuinfo) flags(archName string) []string {
 	switch archName {
 	case X86:
 		return strings.Fields(c["flags"])
-	case ARM:
+	case ARM, ARM32:
 		return strings.Fields(c["Features"])
-	default:
-		isa, _, _ := strings.Cut(strings.TrimPrefix(c["isa"], "rv64"), "_")
-		return strings.Split(isa, "")
+	default: // the letter v may mean a draft of the extension, so that it is not believed
+		_, names, _ := strings.Cut(c["isa"], "_")
+		return strings.Split(names, "_")
 	}
+}
+
+// hasVectors reports whether a RISC-V processor has the V extension or a draft of it.
+func (c cpuinfo) hasVectors() bool {
+	letters, _, _ := strings.Cut(strings.TrimPrefix(c["isa"], "rv64"), "_")
+	return strings.Contains(letters, "v")
 }

@@ -6,7 +6,7 @@ func (t *Target) Threads() int { return t.CPU.Threads }
 // Model is the device's, e.g. its marketing name, or "generic".
 func (t *Target) Model() string { return t.CPU.Model }
 
-// Arch is the architecture that host code is compiled for: X86, ARM or RISCV.
+// Arch is the architecture that host code is compiled for: X86, ARM, ARM32 or RISCV.
 func (t *Target) Arch() string { return t.CPU.Arch }
 
 // Processor names the processor's model and the engines that set its speed apart from others of that name, whatever

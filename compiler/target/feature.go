@@ -7,7 +7,7 @@ import (
 
 // feature is an instruction set extension.
 type feature struct {
-	// name is the compiler's name: -m<name> on x86, +<name> on arm64.
+	// name is the compiler's name: -m<name> on x86, +<name> on arm64, a part of -march on RISC-V.
 	name string
 	// flag is the name in /proc/cpuinfo; empty when it is the same.
 	flag string
@@ -36,7 +36,10 @@ var arches = map[string]arch{
 		{name: "neon", flag: "asimd"}, {name: "lse", flag: "atomics"}, {name: "fp16", flag: "asimdhp"}, {name: "dotprod", flag: "asimddp"},
 		{name: "bf16"}, {name: "i8mm"}, {name: "sve"}, {name: "sve2"},
 	}},
-	RISCV: {triple: "riscv64-linux-gnu", march: "rv64gc", features: []feature{{name: "v"}}},
+	ARM32: {triple: "arm-linux-gnueabihf", march: "armv7-a", features: []feature{{name: "neon"}, {name: "vfpv4"}, {name: "idiv", flag: "idiva"}}},
+	RISCV: {triple: "riscv64-linux-gnu", march: "rv64gc", features: []feature{
+		{name: "v"}, {name: "zvl256b"}, {name: "zvl512b"}, {name: "zvl1024b"}, {name: "zba"}, {name: "zbb"}, {name: "zbs"}, {name: "zfh"}, {name: "zvfh"},
+	}},
 }
 
 func archNames() []string { return slices.Sorted(maps.Keys(arches)) }
@@ -72,9 +75,41 @@ func (c *CPU) setVectors() {
 		c.VectorBytes, c.VectorRegisters = 64, 32
 	case c.Has("avx2"):
 		c.VectorBytes, c.VectorRegisters = 32, 16
-	case c.Arch == X86:
+	case c.Arch == X86, c.Arch == ARM32:
 		c.VectorBytes, c.VectorRegisters = 16, 16
-	default: // Neon; the V extension's guaranteed minimum; without it the compiler splits vectors into scalars
+	case c.Has("v"):
+		c.VectorBytes, c.VectorRegisters = c.leastLength(), 32
+	default: // Neon; elsewhere the compiler splits vectors into scalars
 		c.VectorBytes, c.VectorRegisters = 16, 32
 	}
+}
+
+// lengths are the features by which processors with the V extension have registers of at least so many bytes. The
+// extension alone guarantees 16.
+var lengths = []struct {
+	feature string
+	bytes   int
+}{{"zvl1024b", 128}, {"zvl512b", 64}, {"zvl256b", 32}}
+
+// leastLength is how many bytes the registers of the V extension have at least.
+func (c *CPU) leastLength() int {
+	for _, l := range lengths {
+		if c.Has(l.feature) {
+			return l.bytes
+		}
+	}
+	return 16
+}
+
+// vectorFlags are the V extension's with registers of so many bytes; none for 0, where there is no such extension.
+func vectorFlags(bytes int) (flags []string) {
+	if bytes >= 16 {
+		flags = append(flags, "v")
+	}
+	for _, l := range lengths {
+		if bytes >= l.bytes {
+			flags = append(flags, l.feature)
+		}
+	}
+	return flags
 }

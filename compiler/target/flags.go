@@ -32,9 +32,37 @@ func (c *CPU) machineFlags() []string {
 				march += "+" + f
 			}
 		}
+	case ARM32:
+		return append([]string{"-march=" + march}, c.floatingPoint()...)
 	case RISCV:
-		march += strings.Join(c.Features, "")
-		return []string{"-march=" + march, "-mabi=lp64d"}
+		return []string{"-march=" + c.extended(march), "-mabi=lp64d"}
 	}
 	return []string{"-march=" + march}
+}
+
+// floatingPoint are the flags for the units of an arm32 processor. One with VFPv4 has fused multiply-adds.
+func (c *CPU) floatingPoint() []string {
+	unit := "vfpv3-d16"
+	switch {
+	case c.Has("neon") && c.Has("vfpv4"):
+		unit = "neon-vfpv4"
+	case c.Has("neon"):
+		unit = "neon"
+	case c.Has("vfpv4"):
+		unit = "vfpv4-d16"
+	}
+	return []string{"-mfpu=" + unit, "-mfloat-abi=hard"}
+}
+
+// extended is a RISC-V architecture with the processor's extensions: letters first, then names.
+func (c *CPU) extended(march string) string {
+	var names []string
+	for _, f := range c.Features {
+		if len(f) == 1 {
+			march += f
+		} else {
+			names = append(names, f)
+		}
+	}
+	return strings.Join(append([]string{march}, names...), "_")
 }

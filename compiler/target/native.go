@@ -8,22 +8,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-
-	"github.com/klauspost/cpuid/v2"
 )
 
 // Native describes this machine. Zero threads means one a physical core.
 func Native(threads int) (*Target, error) {
 	return native(os.DirFS("/"), runtime.GOARCH, Processors(), threads, unlisted()...)
-}
-
-// unlisted are flags of /proc/cpuinfo that some kernels leave out although the processor tells programs of the
-// instructions.
-func unlisted() []string {
-	if cpuid.CPU.Has(cpuid.LZCNT) {
-		return []string{"abm"}
-	}
-	return nil
 }
 
 // Processors is how many logical processors this process may keep busy: those it may run on, less what a container's
@@ -34,7 +23,7 @@ func Processors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.CPU.Arch }
 
 // goArches are the names of the architectures in Go.
-var goArches = map[string]string{"amd64": X86, "arm64": ARM, "riscv64": RISCV}
+var goArches = map[string]string{"amd64": X86, "arm64": ARM, "arm": ARM32, "riscv64": RISCV}
 
 // native describes the machine whose /proc and /sys are under root, on which a process may use that many logical
 // processors, and whose processor has more than the kernel lists.

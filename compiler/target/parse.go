@@ -17,7 +17,15 @@ var presets = map[string]CPU{
 	"x86-64-v3": {Arch: X86, Features: levelFeatures(v2, v3)},
 	"x86-64-v4": {Arch: X86, Features: levelFeatures(v2, v3, v4)},
 	"arm64":     {Arch: ARM, Features: []string{"neon"}},
-	"riscv64":   {Arch: RISCV, Features: []string{}},
+	"arm32":     {Arch: ARM32, Features: []string{"neon", "vfpv4"}},
+	"riscv64":   {Arch: RISCV, Features: []string{"v"}},
+
+	// Boards: the processors of a Raspberry Pi 2, of a Raspberry Pi 3 with a system of 32 bits, of a VisionFive 2, which
+	// has no vectors, and of a BananaPi F3.
+	"cortex-a7":     {Arch: ARM32, Features: []string{"idiv", "neon", "vfpv4"}},
+	"cortex-a53-32": {Arch: ARM32, Features: []string{"idiv", "neon", "vfpv4"}},
+	"sifive-u74":    {Arch: RISCV, Features: []string{"zba", "zbb"}, L2Bytes: 2 << 20},
+	"spacemit-x60":  {Arch: RISCV, Features: []string{"v", "zba", "zbb", "zbs", "zfh", "zvfh", "zvl256b"}},
 
 	"sapphire-rapids": {Arch: X86, Features: levelFeatures(v2, v3, v4, sapphireRapids), L1DataBytes: 48 << 10, L2Bytes: 2 << 20},
 	"granite-rapids": {Arch: X86, Features: levelFeatures(v2, v3, v4, sapphireRapids, []string{"amx-fp16"}),
@@ -60,7 +68,7 @@ func Parse(name string, threads int) (*Target, error) {
 }
 
 // hosts are the presets for machines with a card, by architecture. Those that were built for cards have all of that.
-var hosts = map[string]string{X86: "x86-64-v3", ARM: "arm64", RISCV: "riscv64"}
+var hosts = map[string]string{X86: "x86-64-v3", ARM: "arm64", ARM32: "arm32", RISCV: "riscv64"}
 
 // Host is a machine with a card, of this one's architecture: kernels run on the card, and what is known of it holds
 // whatever processors stand beside it.

@@ -132,6 +132,9 @@ func (tc *Toolchain) make(ctx context.Context, b Build, dir string) error {
 	if err != nil {
 		return err
 	}
+	if objects, err = tc.withHalves(ctx, b, dir, objects); err != nil {
+		return err
+	}
 	return tc.link(ctx, b, dir, objects)
 }
 

@@ -37,6 +37,8 @@ func libraryOf(t *target.Target) string {
 		return "gcc-x86-64-linux-gnu libc6-dev-amd64-cross"
 	case target.ARM:
 		return "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+	case target.ARM32:
+		return "gcc-arm-linux-gnueabihf libc6-dev-armhf-cross"
 	}
 	return fmt.Sprintf("gcc-%s-linux-gnu libc6-dev-%[1]s-cross", t.Arch())
 }

@@ -25,6 +25,8 @@ static void limit(int resource, int64_t value) {
 #define ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
 #define ARCH AUDIT_ARCH_AARCH64
+#elif defined(__arm__)
+#define ARCH AUDIT_ARCH_ARM
 #elif defined(__riscv)
 #define ARCH AUDIT_ARCH_RISCV64
 #endif

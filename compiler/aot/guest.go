@@ -1,0 +1,213 @@
+package aot
+
+import (
+	"bufio"
+	"context"
+	_ "embed" // for the program
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// guestSource is the program that runs a package where this process cannot load it.
+//
+//go:embed src/guest.c
+var guestSource string
+
+// guest is a process that has a package of another architecture open. Numbers are little-endian on all of them.
+type guest struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	said    strings.Builder
+	extents []int64
+	names   []string
+	inputs  [][]byte
+	outputs [][]byte
+	shapes  [][]int64
+	calls   int32
+	failure string
+}
+
+// buildGuest makes the program for a target in a folder.
+func buildGuest(ctx context.Context, o Options, dir string) (string, error) {
+	path := filepath.Join(dir, "guest")
+	return path, o.Toolchain.Build(ctx, toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: []toolchain.File{runtime.Interface()},
+		Sources: []toolchain.File{{Name: "guest.c", Text: guestSource}}}, path)
+}
+
+// startGuest opens a package's object and weights in a process that command starts.
+func startGuest(command []string, m *Manifest, object, weights string, offset int64) (*guest, error) {
+	args := append(command[1:len(command):len(command)], object, weights, strconv.FormatInt(offset, 10))
+	g := &guest{cmd: exec.Command(command[0], args...)}
+	g.cmd.Stderr = &g.said
+	var err error
+	if g.in, err = g.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := g.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	g.out = bufio.NewReader(out)
+	if err := g.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("running %s: %w", command[0], err)
+	}
+	if err := g.introduced(m); err != nil {
+		return nil, errors.Join(g.ended(err), g.stop())
+	}
+	return g, nil
+}
+
+// introduced reads what the process tells of the package, which has to be what the manifest says.
+func (g *guest) introduced(m *Manifest) error {
+	counts := make([]int64, 3)
+	if err := binary.Read(g.out, binary.LittleEndian, counts); err != nil {
+		return err
+	}
+	if counts[0] != int64(len(m.Inputs)) || counts[1] != int64(len(m.Outputs)) {
+		return fmt.Errorf("%s and %s do not belong together; compile the model again", objectName, manifestName)
+	}
+	g.calls = int32(counts[2])
+	sizes := make([]int64, len(m.Inputs)+len(m.Outputs))
+	if err := binary.Read(g.out, binary.LittleEndian, sizes); err != nil {
+		return err
+	}
+	for k, t := range append(m.Inputs[:len(m.Inputs):len(m.Inputs)], m.Outputs...) {
+		if want := array.Elements(t.Shape) * t.Type().Bytes(); sizes[k] != want {
+			return fmt.Errorf("%s and %s differ on the size of %q; compile the model again", objectName, manifestName, t.Name)
+		}
+	}
+	for k := range m.Inputs {
+		g.inputs = append(g.inputs, make([]byte, sizes[k]))
+	}
+	for k, t := range m.Outputs {
+		g.outputs = append(g.outputs, make([]byte, sizes[len(m.Inputs)+k]))
+		g.shapes = append(g.shapes, make([]int64, len(t.Shape)))
+	}
+	for _, e := range m.Extents {
+		g.names, g.extents = append(g.names, e.Name), append(g.extents, e.Most)
+	}
+	return nil
+}
+
+// run has the process run the model on the inputs.
+func (g *guest) run() {
+	g.failure = ""
+	if err := g.exchange(); err != nil {
+		g.failure = g.ended(err).Error()
+	}
+}
+
+func (g *guest) exchange() error {
+	request := append([]byte{1}, encoded(g.extents)...)
+	for _, part := range append([][]byte{request}, g.inputs...) {
+		if _, err := g.in.Write(part); err != nil {
+			return err
+		}
+	}
+	for k, data := range g.outputs {
+		if err := binary.Read(g.out, binary.LittleEndian, g.shapes[k]); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(g.out, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func encoded(numbers []int64) (data []byte) {
+	for _, n := range numbers {
+		data = binary.LittleEndian.AppendUint64(data, uint64(n))
+	}
+	return data
+}
+
+// ended is the error of a process that did not answer, in its own words where it had some.
+func (g *guest) ended(err error) error {
+	_ = g.in.Close()
+	if wait := g.cmd.Wait(); wait != nil {
+		err = wait
+	}
+	if said := strings.TrimSpace(g.said.String()); said != "" {
+		return fmt.Errorf("%s: %s", err, strings.Join(strings.Fields(said), " "))
+	}
+	return err
+}
+
+// stop ends the process.
+func (g *guest) stop() error {
+	_ = g.in.Close()
+	if g.cmd.ProcessState != nil {
+		return nil
+	}
+	if err := g.cmd.Wait(); err != nil {
+		return fmt.Errorf("running the model: %w", err)
+	}
+	return nil
+}
+
+// api is the package's C interface in the process. Times are none, since an emulator's say nothing.
+func (g *guest) api() *capi {
+	return &capi{
+		guest: g,
+		open:  func(string, int64) uintptr { return 1 }, close: func(uintptr) {},
+		lastError:  func() string { return g.failure },
+		inputCount: func() int32 { return int32(len(g.inputs)) }, outputCount: func() int32 { return int32(len(g.outputs)) },
+		callCount:   func() int32 { return g.calls },
+		inputTensor: func(k int32) *ctensor { return &ctensor{bytes: int64(len(g.inputs[k]))} },
+		outputTensor: func(k int32) *ctensor {
+			return &ctensor{bytes: int64(len(g.outputs[k]))}
+		},
+		input:  func(_ uintptr, k int32) *byte { return unsafe.SliceData(g.inputs[k]) },
+		output: func(_ uintptr, k int32) *byte { return unsafe.SliceData(g.outputs[k]) },
+		run:    func(uintptr) { g.run() },
+		profile: func(_ uintptr, seconds *float64) {
+			g.run()
+			for k := range unsafe.Slice(seconds, g.calls) {
+				unsafe.Slice(seconds, g.calls)[k] = -1
+			}
+		},
+		peak:        func(uintptr, *float64, *float64) {},
+		integerPeak: func(uintptr) float64 { return 0 },
+		outputShape: func(_ uintptr, k int32, shape *int64) int32 {
+			copy(unsafe.Slice(shape, len(g.shapes[k])), g.shapes[k])
+			return 0
+		},
+		extentCount: func() int32 { return int32(len(g.extents)) }, extentName: func(k int32) string { return g.names[k] },
+		setExtent: func(_ uintptr, k int32, n int64) int32 { g.extents[k] = n; return 0 },
+	}
+}
+
+// inGuest opens an object of another architecture.
+func (l Loader) inGuest(m *Manifest, object []byte, weights string, offset int64) (*capi, error) {
+	if m.Decoding != nil {
+		return nil, errors.New("a decoder, whose outputs stay in the memory of its inputs, does not run under an emulator")
+	}
+	dir, err := os.MkdirTemp("", "tilth-guest-*")
+	if err != nil {
+		return nil, fmt.Errorf("unpacking %s: %w", objectName, err)
+	}
+	defer os.RemoveAll(dir) // the process has opened what it needs when it has answered
+	path := filepath.Join(dir, objectName)
+	if err := os.WriteFile(path, object, 0o600); err != nil {
+		return nil, fmt.Errorf("unpacking %s: %w", objectName, err)
+	}
+	g, err := startGuest(l.Guest, m, path, weights, offset)
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", objectName, err)
+	}
+	return g.api(), nil
+}

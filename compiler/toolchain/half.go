@@ -1,0 +1,40 @@
+package toolchain
+
+import (
+	"context"
+	_ "embed" // for the conversions
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// halfSource has conversions of float16 for processors of RISC-V without instructions for them: the support library of
+// gcc 12, which is that of Debian 12's cross compilers, has none.
+//
+//go:embed src/half.c
+var halfSource string
+
+var halfFunctions = []string{"__extendhfsf2", "__truncsfhf2", "__truncdfhf2"}
+
+// withHalves adds the conversions of float16 to objects that call them, where the compiler's library may lack them.
+func (tc *Toolchain) withHalves(ctx context.Context, b Build, dir string, objects []string) ([]string, error) {
+	if b.Target.Arch() != target.RISCV || !slices.ContainsFunc(objects, func(name string) bool { return convertsHalves(filepath.Join(dir, name)) }) {
+		return objects, nil
+	}
+	const name = "tilth_half.c"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(halfSource), 0o600); err != nil {
+		return nil, &Error{Kind: Infra, Step: "writing " + name, Message: err.Error(), Err: err}
+	}
+	object := "tilth_half.o"
+	if err := tc.compile(ctx, Build{Target: b.Target, Form: b.Form, Limits: b.Limits}, dir, name, object); err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(objects), object), nil
+}
+
+func convertsHalves(path string) bool {
+	undefined, err := undefinedSymbols(path)
+	return err == nil && slices.ContainsFunc(undefined, func(symbol string) bool { return slices.Contains(halfFunctions, symbol) })
+}
