@@ -5,7 +5,7 @@ GO ?= go
 export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test test-deploy race soak mutate conformance fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo test test-deploy race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -54,6 +54,11 @@ conformance: ## all ONNX backend test cases on the simulated GPU; on OpenCL one 
 	@scripts/packages.sh test
 	@$(MAKE) --no-print-directory build
 	@scripts/conformance.sh $(OPENCL) $(SEED)
+
+conformance-boards: ## all ONNX backend test cases for boards, under emulators; BOARDS='riscv64 arm32 arm64'
+	@scripts/packages.sh test
+	@$(MAKE) --no-print-directory build
+	@scripts/boards.sh $(BOARDS)
 
 PAIRS ?= 10000
 fuzz-kernels: ## random workloads with random schedules on the simulated GPU; PAIRS=10000 SEED=1

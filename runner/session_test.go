@@ -384,19 +384,27 @@ func TestCancelledMeasurementEndsAtOnce(t *testing.T) {
 }
 
 func TestForeignTargetUnderEmulator(t *testing.T) {
-	qemu, err := exec.LookPath("qemu-aarch64")
-	if err != nil {
-		t.Fatal("qemu-aarch64 is not installed: run scripts/packages.sh test")
+	for name, emulator := range map[string][]string{
+		"arm64":   {"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"},
+		"arm32":   {"qemu-arm", "-cpu", "cortex-a7", "-L", "/usr/arm-linux-gnueabihf"},
+		"riscv64": {"qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128", "-L", "/usr/riscv64-linux-gnu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			qemu, err := exec.LookPath(emulator[0])
+			if err != nil {
+				t.Fatalf("%s is not installed: run scripts/packages.sh test", emulator[0])
+			}
+			board, err := target.Parse(name, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := newBench(t, board).plan(t, "good", "wrong", "past_end", "null_pointer", "good")
+			p.Emulator = append([]string{qemu}, emulator[1:]...)
+			p.Limits.Candidate = 5 * time.Second
+			check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"wrong", wrong, "y[7]"}, {"past_end", crash, "past the end of y"},
+				{"null_pointer", crash, ""}, {"good", none, ""}})
+		})
 	}
-	arm, err := target.Parse("arm64", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newBench(t, arm).plan(t, "good", "wrong", "past_end", "null_pointer", "good")
-	p.Emulator = []string{qemu, "-L", "/usr/aarch64-linux-gnu"}
-	p.Limits.Candidate = 5 * time.Second
-	check(t, measureAll(t, p), []wanted{{"good", none, ""}, {"wrong", wrong, "y[7]"}, {"past_end", crash, "past the end of y"},
-		{"null_pointer", crash, ""}, {"good", none, ""}})
 }
 
 // BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent: what a trial costs the device,

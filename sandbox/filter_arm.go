@@ -10,8 +10,8 @@ const (
 	armSetTLS     = 0xf0005
 )
 
-// harmlessHere are calls that only this architecture has: those of its beginnings, and those that have a wider argument
-// here than where a word has 64 bits.
+// harmlessHere are calls that only this architecture has: those of its beginnings, and those that have a wider
+// argument here than where a word has 64 bits.
 var harmlessHere = []int{unix.SYS_MMAP2, unix.SYS_UGETRLIMIT, armCacheFlush, armSetTLS, unix.SYS_SIGRETURN, unix.SYS_ACCESS, unix.SYS_STAT, unix.SYS_LSTAT,
 	unix.SYS_STAT64, unix.SYS_LSTAT64, unix.SYS_FSTAT64, unix.SYS_FSTATAT64, unix.SYS_FSTATFS64, unix.SYS__LLSEEK, unix.SYS_READLINK, unix.SYS_DUP2,
 	unix.SYS_GETUID32, unix.SYS_GETEUID32, unix.SYS_GETGID32, unix.SYS_GETEGID32, unix.SYS_POLL, unix.SYS__NEWSELECT, unix.SYS_FUTEX_TIME64,

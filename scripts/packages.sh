@@ -5,6 +5,7 @@ set -euo pipefail
 
 compilers=(clang-19 lld-19)
 tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
+tests+=(gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross)
 # Hosts apart from each other, the check of unit files, and Prometheus with promtool.
 tests+=(iproute2 systemd prometheus)
 # What starts containers, and what enforces network policies.

@@ -51,8 +51,8 @@ type Options struct {
 	Weights *Weights
 	// Prefix is a name in C that tells the package from others that a program is linked with; empty for none.
 	Prefix string
-	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64 -L
-	// /usr/aarch64-linux-gnu.
+	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64
+	// -L /usr/aarch64-linux-gnu.
 	Emulator []string
 }
 
@@ -107,6 +107,9 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 		return nil, err
 	}
 	l := newLayout(c.program, c.infos, c.options.Target.Threads())
+	if err := fits(c.options.Target, l.arenaBytes+l.weightsBytes); err != nil {
+		return nil, err
+	}
 	c.sources = append(c.sources, c.runtime.Sources...)
 	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
 	c.sources = append(c.sources, c.options.namedSources()...)
@@ -115,6 +118,18 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 		return nil, err
 	}
 	return c.write(l, object)
+}
+
+// narrowBytes is the memory that a program of 32 bits gets from Linux, whose own is the rest of the 4 GiB.
+const narrowBytes = 3 << 30
+
+// fits says why a package that needs so much memory cannot run on a target.
+func fits(t *target.Target, bytes int64) error {
+	if t.Arch() == target.ARM32 && bytes >= narrowBytes {
+		return fmt.Errorf("weights and intermediate results take %d MiB, and a program of 32 bits has less than %d MiB: compile it for a 64-bit target",
+			bytes>>20, int64(narrowBytes)>>20)
+	}
+	return nil
 }
 
 // units is how many translation units the kernels are printed into.

@@ -16,7 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
@@ -42,8 +42,12 @@ type guest struct {
 
 // buildGuest makes the program for a target in a folder.
 func buildGuest(ctx context.Context, o Options, dir string) (string, error) {
+	by, err := registry.Of(o.Target)
+	if err != nil {
+		return "", err
+	}
 	path := filepath.Join(dir, "guest")
-	return path, o.Toolchain.Build(ctx, toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: []toolchain.File{runtime.Interface()},
+	return path, o.Toolchain.Build(ctx, toolchain.Build{Target: o.Target, Form: toolchain.Executable, Headers: []toolchain.File{by.Runtime(o.Target).Interface},
 		Sources: []toolchain.File{{Name: "guest.c", Text: guestSource}}}, path)
 }
 

@@ -28,8 +28,8 @@ type Loader struct {
 	Object *os.File
 	// Threads are those that run the model; the zero value is what it was compiled for.
 	Threads Threads
-	// Guest, when set, is the command that runs packages which this process cannot load, being of another architecture:
-	// an emulator and the program that buildGuest makes. Machine is not asked then.
+	// Guest, when set, is the command that runs packages which this process cannot load, being of another
+	// architecture: an emulator and the program that buildGuest makes. Machine is not asked then.
 	Guest []string
 }
 

@@ -20,8 +20,8 @@ var presets = map[string]CPU{
 	"arm32":     {Arch: ARM32, Features: []string{"neon", "vfpv4"}},
 	"riscv64":   {Arch: RISCV, Features: []string{"v"}},
 
-	// Boards: the processors of a Raspberry Pi 2, of a Raspberry Pi 3 with a system of 32 bits, of a VisionFive 2, which
-	// has no vectors, and of a BananaPi F3.
+	// Boards: the processors of a Raspberry Pi 2, of a Raspberry Pi 3 with a system of 32 bits, of a VisionFive 2,
+	// which has no vectors, and of a BananaPi F3.
 	"cortex-a7":     {Arch: ARM32, Features: []string{"idiv", "neon", "vfpv4"}},
 	"cortex-a53-32": {Arch: ARM32, Features: []string{"idiv", "neon", "vfpv4"}},
 	"sifive-u74":    {Arch: RISCV, Features: []string{"zba", "zbb"}, L2Bytes: 2 << 20},

@@ -77,6 +77,35 @@ func TestNativeOnArm(t *testing.T) {
 	}
 }
 
+// TestVectorsOfRISCV: the letter v of a kernel's list may be a draft, so that only what a register says counts.
+func TestVectorsOfRISCV(t *testing.T) {
+	root := files(map[string]string{"proc/cpuinfo": "processor\t: 0\nisa\t\t: rv64imafdcv_zicsr_zba_zbb\nuarch\t: spacemit,x60\n"})
+	for _, c := range []struct {
+		registerBytes, vectorBytes int
+		march                      string
+	}{{0, 16, "-march=rv64gc_zba_zbb"}, {16, 16, "-march=rv64gcv_zba_zbb"}, {32, 32, "-march=rv64gcv_zba_zbb_zvl256b"}} {
+		got, err := native(root, "riscv64", 8, 1, vectorFlags(c.registerBytes)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.CPU.VectorBytes != c.vectorBytes || !slices.Contains(got.CPU.ClangFlags(), c.march) || got.Model() != "spacemit,x60" {
+			t.Errorf("registers of %d bytes: vectors of %d, %v, model %s", c.registerBytes, got.CPU.VectorBytes, got.CPU.ClangFlags(), got.Model())
+		}
+	}
+}
+
+func TestNativeOnArm32(t *testing.T) {
+	root := files(map[string]string{"proc/cpuinfo": "processor\t: 0\nFeatures\t: half thumb vfp neon vfpv3 vfpv4 idiva\nCPU implementer\t: 0x41\nCPU part\t: 0xc07\n"})
+	got, err := native(root, "arm", 4, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := strings.Join(got.CPU.ClangFlags(), " ")
+	if flags != "--target=arm-linux-gnueabihf -march=armv7-a -mfpu=neon-vfpv4 -mfloat-abi=hard" || got.CPU.VectorRegisters != 16 {
+		t.Errorf("%s, %d registers", flags, got.CPU.VectorRegisters)
+	}
+}
+
 func TestNativeHere(t *testing.T) {
 	got, err := Native(1)
 	if err != nil {

@@ -1,0 +1,67 @@
+package aot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// TestPackagesOfOtherArchitecturesRunUnderAnEmulator: several runs of one process, each with inputs of its own.
+func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
+	p := residual(t)
+	o := options(t, p)
+	for name, emulator := range map[string]string{
+		"arm32": "qemu-arm -cpu cortex-a7 -L /usr/arm-linux-gnueabihf", "riscv64": "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128 -L /usr/riscv64-linux-gnu",
+	} {
+		t.Run(name, func(t *testing.T) {
+			board, err := target.Parse(name, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := o
+			there.Target, there.Emulator = board, strings.Fields(emulator)
+			runs := [][]map[string]*array.Array{{{inputName(p): sample(10, rows, width)}}, {{inputName(p): sample(11, rows, width)}}}
+			got, err := RunSeveral(t.Context(), []*program.Program{p}, runs, there, func([]program.Task) ([]Choice, error) { return o.Choices, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, inputs := range runs {
+				want, err := p.Evaluate(inputs[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				compare(t, got[k][0], want)
+			}
+		})
+	}
+}
+
+func TestAnEmulatorThatDoesNotRunIsNamed(t *testing.T) {
+	p := residual(t)
+	o := options(t, p)
+	o.Emulator = []string{"false"}
+	_, err := RunOnce(t.Context(), []*program.Program{p}, []map[string]*array.Array{{inputName(p): sample(10, rows, width)}}, o,
+		func([]program.Task) ([]Choice, error) { return o.Choices, nil })
+	if err == nil || !strings.Contains(err.Error(), "loading model.so: exit status 1") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestProgramsOf32BitsHaveLittleMemory: what is too much is refused before it is truncated.
+func TestProgramsOf32BitsHaveLittleMemory(t *testing.T) {
+	for name, refused := range map[string]bool{"arm32": true, "riscv64": false} {
+		on, err := target.Parse(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := fits(on, 5<<30); (err != nil) != refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := fits(on, 1<<30); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
