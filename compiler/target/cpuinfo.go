@@ -49,9 +49,3 @@ func (c cpuinfo) flags(archName string) []string {
 		return strings.Split(names, "_")
 	}
 }
-
-// hasVectors reports whether a RISC-V processor has the V extension or a draft of it.
-func (c cpuinfo) hasVectors() bool {
-	letters, _, _ := strings.Cut(strings.TrimPrefix(c["isa"], "rv64"), "_")
-	return strings.Contains(letters, "v")
-}

@@ -2,6 +2,7 @@ package target
 
 import (
 	"os"
+	"strings"
 
 	"golang.org/x/sys/cpu"
 )
@@ -17,3 +18,9 @@ func unlisted() []string {
 // registerBytes is the length of a vector register; 0 where the V extension is the draft 0.7.1, whose instructions are
 // others. Only for processors of which the kernel says that they have one or the other.
 func registerBytes() uintptr
+
+// hasVectors reports whether a RISC-V processor has the V extension or a draft of it.
+func (c cpuinfo) hasVectors() bool {
+	letters, _, _ := strings.Cut(strings.TrimPrefix(c["isa"], "rv64"), "_")
+	return strings.Contains(letters, "v")
+}
