@@ -1,0 +1,62 @@
+"""What this machine's processor can do, by the names that targets have for it."""
+
+from __future__ import annotations
+
+import platform
+from typing import Dict, FrozenSet, Iterable, List, Optional, Tuple
+
+_ARCHES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "arm64", "arm64": "arm64", "riscv64": "riscv64"}
+
+# The line of /proc/cpuinfo that has the flags of an architecture, and flags that have another name than the feature.
+_FLAGS: Dict[str, Tuple[str, Dict[str, str]]] = {
+    "x86-64": (
+        "flags",
+        {
+            "sse3": "pni",
+            "sse4.1": "sse4_1",
+            "sse4.2": "sse4_2",
+            "bmi": "bmi1",
+            "lzcnt": "abm",
+            "avxvnni": "avx_vnni",
+            "avx512vbmi2": "avx512_vbmi2",
+            "avx512vnni": "avx512_vnni",
+            "avx512bf16": "avx512_bf16",
+            "avx512fp16": "avx512_fp16",
+            "amx-tile": "amx_tile",
+            "amx-int8": "amx_int8",
+            "amx-bf16": "amx_bf16",
+            "amx-fp16": "amx_fp16",
+        },
+    ),
+    "arm64": ("Features", {"neon": "asimd", "lse": "atomics", "fp16": "asimdhp", "dotprod": "asimddp"}),
+}
+
+
+def arch() -> str:
+    """This machine's architecture, as a target names it."""
+    machine = platform.machine()
+    return _ARCHES.get(machine, machine)
+
+
+def flags(path: str = "/proc/cpuinfo") -> Optional[FrozenSet[str]]:
+    """The flags of the first processor; None where the kernel does not tell."""
+    line = _FLAGS.get(arch(), ("", {}))[0]
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            for text in f:
+                key, _, value = text.partition(":")
+                if line and key.strip() == line:
+                    return frozenset(value.split())
+    except OSError:
+        pass
+    return None
+
+
+def lacks(features: Iterable[str], has: Optional[FrozenSet[str]]) -> List[str]:
+    """The features that code needs and a processor with these flags does not have; none where nothing is known."""
+    if has is None:
+        return []
+    if "avx2" in has:
+        has |= {"abm"}  # some kernels leave it out, and every processor with AVX2 has it
+    names = _FLAGS.get(arch(), ("", {}))[1]
+    return [f for f in features if names.get(f, f) not in has]

@@ -1,0 +1,79 @@
+"""Records: what was measured, in a file, at a tracker, or in an export that a web server serves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Union
+
+from . import program as tool
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement of one schedule: ``latency`` in seconds, None where ``error``, a class, is not empty."""
+
+    workload: str
+    target: str
+    candidate: str
+    latency: Optional[float]
+    error: str
+    device: str
+    at: str
+    raw: Any = field(repr=False)
+
+
+class Records:
+    """Records at ``source``: a file, or an export (``https://...``); None is the user's own file.
+
+    ``tracker`` names a farm's instead. Reading is done by the program. Raises ProgramError with its message.
+    """
+
+    def __init__(
+        self,
+        source: Optional[PathLike] = None,
+        *,
+        tracker: Optional[str] = None,
+        ca: Optional[PathLike] = None,
+        cert: Optional[PathLike] = None,
+        key: Optional[PathLike] = None,
+        token_file: Optional[PathLike] = None,
+        program: Optional[PathLike] = None,
+    ) -> None:
+        self._where = [
+            *tool.flags(records=tool.path_of(source), tracker=tracker),
+            *tool.security(ca, cert, key, token_file),
+        ]
+        self._program = program
+
+    def best(self, *, target: Optional[str] = None, workload: Optional[str] = None) -> List[Record]:
+        """The fastest verified record of each workload and target."""
+        return self._read("best", target, workload)
+
+    def list(self, *, target: Optional[str] = None, workload: Optional[str] = None) -> List[Record]:
+        """Every record, failures included."""
+        return self._read("list", target, workload)
+
+    def export(self, out: PathLike, *, target: Optional[str] = None, workload: Optional[str] = None) -> None:
+        """Writes records as JSON lines."""
+        words = tool.flags(output=os.path.join(os.curdir, os.fspath(out)), target=target, workload=workload)
+        tool.call(["records", "export", *self._where, *words], program=self._program)
+
+    def _read(self, verb: str, target: Optional[str], workload: Optional[str]) -> List[Record]:
+        words = [*self._where, *tool.flags(target=target, workload=workload)]
+        return [_record(row) for row in tool.call_json(["records", verb], words, program=self._program)]
+
+
+def _record(row: Dict[str, Any]) -> Record:
+    return Record(
+        row["workload"],
+        row["target"],
+        row["candidate"],
+        row["latency_s"],
+        row.get("error", ""),
+        row["device"],
+        row["at"],
+        row,
+    )
