@@ -5,7 +5,7 @@ GO ?= go
 export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: help build demo test test-deploy race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -31,6 +31,21 @@ test: ## install what the tests need and run all of them
 test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
 	@scripts/packages.sh test
 	cd tools/deploy && $(GO) test -count=1 ./...
+
+python: ## the Python package as a wheel in dist/, without any package registry
+	@/usr/bin/python3 python/backend.py dist
+
+check-python: ## test the Python package with numpy and grpcio
+	@scripts/packages.sh test
+	@$(MAKE) --no-print-directory build
+	@scripts/python.sh
+
+test-python: ## the same, its style and types, and models of PyTorch, tuned and compared with PyTorch
+	@scripts/packages.sh test python
+	@$(MAKE) --no-print-directory build
+	@scripts/python.sh
+	@scripts/python.sh style
+	@scripts/python.sh torch
 
 race: ## the same under the race detector, where anything runs side by side
 	@scripts/packages.sh test

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bench|peers ...
+# usage: scripts/packages.sh demo|test|bench|peers|python ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -22,8 +22,12 @@ tests+=(chromium)
 tests+=(curl)
 # What builds the example of docs/c.md.
 tests+=(cmake make)
+# What the Python package needs; of Debian's own Python, whatever another one in PATH has.
+tests+=(python3-numpy python3-grpcio python3-protobuf)
 runtimes=(nodejs npm)
 peers=(g++ binutils)
+# PyTorch, whose models the Python package takes, and what checks its style and types.
+python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
 
 wanted=()
 for task in "$@"; do
@@ -32,8 +36,9 @@ for task in "$@"; do
 	test) wanted+=("${compilers[@]}" "${tests[@]}") ;;
 	bench) wanted+=("${compilers[@]}" "${runtimes[@]}") ;;
 	peers) wanted+=("${peers[@]}") ;;
+	python) wanted+=("${python[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bench or peers)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bench, peers or python)" >&2
 		exit 2
 		;;
 	esac

@@ -17,7 +17,11 @@ Node = Tuple[str, Sequence[str], Sequence[str], Dict[str, Any]]
 
 
 def model(
-    nodes: Sequence[Node], inputs: Sequence[Value], outputs: Sequence[Value], constants: Dict[str, Any], opset: int = 17
+    nodes: Sequence[Node],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    constants: Dict[str, Any],
+    opset: int = 17,
 ) -> bytes:
     graph = b"".join(_bytes(1, _node(*n)) for n in nodes)
     graph += _bytes(2, b"test")
@@ -54,9 +58,11 @@ def _node(op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Di
     return data
 
 
-def _tensor(name: str, value: np.ndarray) -> bytes:
+def _tensor(name: str, value: Any) -> bytes:
     dims: List[bytes] = [_int(1, n) for n in value.shape]
-    return b"".join(dims) + _int(2, _OF_NUMPY[value.dtype.name]) + _bytes(8, name.encode()) + _bytes(9, value.tobytes())
+    return (
+        b"".join(dims) + _int(2, _OF_NUMPY[value.dtype.name]) + _bytes(8, name.encode()) + _bytes(9, value.tobytes())
+    )
 
 
 def _value(name: str, kind: int, dims: Sequence[Union[int, str]]) -> bytes:

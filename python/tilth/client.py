@@ -197,9 +197,9 @@ class Client:
         )
         return [_record(r) for page in pages for r in page.records]
 
-    def records(self, *, target: str = "", workload: str = "", job: str = "") -> Iterator[Record]:
+    def records(self, *, target: str = "", workload: str = "") -> Iterator[Record]:
         """Every record, failures included, as they come."""
-        call = self._calls("RecordService", "ListRecords", target=target, workload_digest=workload, job_id=job)
+        call = self._calls("RecordService", "ListRecords", target=target, workload_digest=workload)
         try:
             for answer in call:
                 yield _record(answer.record)

@@ -119,7 +119,7 @@ def call(
         if process.returncode != 0:
             raise ProgramError(_message(said, process.returncode, words), process.returncode)
         for line in said:
-            log.warning("%s", line)
+            log.log(logging.WARNING if "level=WARN" in line or "level=ERROR" in line else logging.INFO, "%s", line)
         return _text(out)
 
 

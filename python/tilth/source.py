@@ -25,12 +25,12 @@ def export(module: Any, args: Any, path: Union[str, "os.PathLike[str]"], **optio
     import torch
 
     args = args if isinstance(args, tuple) else (args,)
-    names = _names(module, args)
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
-        names["dynamo"] = False  # it needs a package of its own
     training = module.training
     module.eval()
     try:
+        names = _names(module, args)
+        if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+            names["dynamo"] = False  # it needs a package of its own
         torch.onnx.export(module, args, os.fspath(path), **{**names, **options})
     except Exception as e:
         reason = next(iter(str(e).splitlines()), "")

@@ -1,0 +1,1 @@
+"""Tests of the Python package. ``scripts/python.sh`` runs them."""

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Tests the Python package with Debian's Python, which has numpy where others in PATH may not; bin/tilth is built.
+# usage: scripts/python.sh [style|torch]
+set -euo pipefail
+cd "$(dirname "$0")/../python"
+
+python=${PYTHON:-/usr/bin/python3}
+export PYTHONDONTWRITEBYTECODE=1 TILTH="$PWD/../bin/tilth"
+
+case ${1:-} in
+'')
+	"$python" -W error::SyntaxWarning -m compileall -q -f -d python . >/dev/null
+	exec "$python" -m unittest discover -b -t . -s tests
+	;;
+style)
+	black --check -q . || { echo "not formatted: run 'black python'" >&2; exit 1; }
+	flake8 .
+	exec mypy
+	;;
+torch)
+	exec "$python" -m unittest -v tests.torch_models
+	;;
+*)
+	echo "scripts/python.sh: no such set of tests: $1 (want style, torch or nothing)" >&2
+	exit 2
+	;;
+esac
