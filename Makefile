@@ -121,7 +121,7 @@ bench-scale: ## what a result costs the tracker, over devices and records: docs/
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh
 
-generate: ## generate the wire's Go code
+generate: ## generate the wire's Go code, and what Python reads of it
 	$(GO) generate ./proto/...
 
 clean: ## remove what was built
