@@ -92,7 +92,7 @@ def compile(
             *tool.security(ca, cert, key, token_file),
         ]
         row = tool.call_json(["compile"], [*words, "--", *paths], program=program)
-    return Compiled(os.fspath(out), row["size_bytes"], row["target"], row["tasks"], row["tuned"], row["seconds"], row)
+    return Compiled(os.fspath(out), row["size_bytes"], row["target"], row["tasks"], row["tuned"], row["took_s"], row)
 
 
 def tasks(
