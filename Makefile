@@ -4,6 +4,7 @@ GO ?= go
 # Without this folder's path in them, compiled packages serve all clones of a machine.
 export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 .PHONY: help build demo test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
@@ -11,7 +12,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 build: ## build bin/tilth
-	CGO_ENABLED=0 $(GO) build -ldflags '-X main.version=$(VERSION)' -o bin/tilth ./cmd/tilth
+	CGO_ENABLED=0 $(GO) build -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tilth ./cmd/tilth
 
 demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 	@scripts/packages.sh demo

@@ -24,6 +24,8 @@ tests+=(curl)
 tests+=(cmake make)
 # What the Python package needs; of Debian's own Python, whatever another one in PATH has.
 tests+=(python3-numpy python3-grpcio python3-protobuf)
+# The other program that signs and verifies, and the check of install.sh.
+tests+=(minisign shellcheck)
 runtimes=(nodejs npm)
 peers=(g++ binutils)
 # PyTorch, whose models the Python package takes, and what checks its style and types.

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// version is set by the linker.
-var version = "devel"
+// version and commit are set by the linker.
+var version, commit = "devel", ""
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 

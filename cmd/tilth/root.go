@@ -63,12 +63,13 @@ All commands: tilth --help. More of one, with examples: tilth COMMAND --help.
 func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use: "tilth", Short: "Tune neural-network kernels on real devices", Long: rootLong, Example: rootExample,
-		Version: version, SilenceErrors: true, SilenceUsage: true,
+		Version: thisBuild().String(), SilenceErrors: true, SilenceUsage: true,
 	}
 	root.RunE = func(*cobra.Command, []string) error {
 		_, err := io.WriteString(a.stdout, firstSteps)
 		return err
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -80,7 +81,7 @@ func newRoot(a *app) *cobra.Command {
 	add(root, groupModel, newModel(a), newTasks(a), newTune(a), newCompile(a), newRun(a), newCompare(a), newCheck(a), newRecords(a), newBench(a), newDoctor(a))
 	add(root, groupFarm, newJobs(a), newDevices(a), newSimulate(a))
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
-	root.AddCommand(newCheckServer(a), newSimulateTracker(a), newRunServer(a))
+	root.AddCommand(newCheckServer(a), newSimulateTracker(a), newRunServer(a), newSign(a), newVerify(a), newVersion(a))
 	root.SetUsageFunc(usage)
 	root.SetFlagErrorFunc(flagError)
 	wordErrors(root)

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/signing"
+)
+
+const signLong = `Sign files, so that others can verify who made them: packages, exports of records,
+releases.
+
+The signature of FILE is written to FILE.minisig, in minisign's format. The key is one
+that 'minisign -G' has made. If it is encrypted, its password is asked for on the
+terminal, or read from --password-file. The comment is signed, too, and is by default
+the file's name.`
+
+// signedRow is a signature that was made or verified.
+type signedRow struct {
+	File      string `json:"file"`
+	Signature string `json:"signature"`
+	KeyID     string `json:"key_id"`
+	Comment   string `json:"comment"`
+}
+
+func newSign(a *app) *cobra.Command {
+	var keyFile, passwordFile, comment string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "sign FILE...", Short: "Sign files with a key of minisign", Long: signLong,
+		Example: `  minisign -G -p tilth.pub -s tilth.key            # once: a pair of keys
+  tilth sign resnet18.tar --key tilth.key          # writes resnet18.tar.minisig
+  tilth sign records.jsonl --key tilth.key --comment "records of May, rack 3"`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	c.Flags().StringVar(&keyFile, "key", "", "`file` of the secret key")
+	c.Flags().StringVar(&passwordFile, "password-file", "", "`file` with the password of the secret key")
+	c.Flags().StringVar(&comment, "comment", "", "`text` to sign along (default: the file's name)")
+	_ = c.MarkFlagRequired("key") // it exists
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, files []string) error {
+		key, err := signing.ReadPrivateKey(keyFile, func() (string, error) { return a.password(passwordFile) })
+		if err != nil {
+			return err
+		}
+		return a.eachFile(files, asJSON, "signed", func(file string) (signedRow, error) {
+			row := signedRow{file, file + signing.Suffix, key.Public().ID(), cmp.Or(comment, filepath.Base(file))}
+			return row, signFile(row, key)
+		})
+	})
+}
+
+// signFile writes the signature that a row describes.
+func signFile(row signedRow, key signing.PrivateKey) error {
+	f, err := openRegular(row.File)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	text, err := signing.Sign(f, key, row.Comment)
+	if err != nil {
+		return fmt.Errorf("sign %s: %w", row.File, err)
+	}
+	return atomicfile.Write(row.Signature, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// eachFile does something to one file after the other, and tells what; it ends at the first failure.
+func (a *app) eachFile(files []string, asJSON bool, done string, do func(file string) (signedRow, error)) error {
+	rows := []signedRow{}
+	var failed error
+	for _, file := range files {
+		row, err := do(file)
+		if failed = err; err != nil {
+			break
+		}
+		rows = append(rows, row)
+		if !asJSON {
+			fmt.Fprintf(a.stdout, "%s: %s by key %s: %s\n", row.File, done, row.KeyID, row.Comment)
+		}
+	}
+	if asJSON {
+		return errors.Join(failed, writeJSON(a.stdout, rows))
+	}
+	return failed
+}
+
+// openRegular opens a file whose signature lies beside it.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if stat, err := f.Stat(); err != nil || !stat.Mode().IsRegular() {
+		return nil, errors.Join(f.Close(), cmp.Or(err, fmt.Errorf("%s is no file: a signature is of one file", path)))
+	}
+	return f, nil
+}
+
+// maxPassword is the longest password, in bytes, that minisign takes.
+const maxPassword = 1024
+
+// password reads the password of a key from a file or, without echo, from the terminal.
+func (a *app) password(path string) (string, error) {
+	if path != "" {
+		text, err := os.ReadFile(path)
+		if err == nil && len(text) > maxPassword {
+			err = fmt.Errorf("%s has more than %d bytes", path, maxPassword)
+		}
+		return strings.TrimRight(string(text), "\r\n"), err
+	}
+	f, is := a.stdin.(*os.File)
+	if !is || !term.IsTerminal(int(f.Fd())) {
+		return "", errors.New("there is no terminal to ask for the password: give --password-file")
+	}
+	fmt.Fprint(a.stderr, "Password of the key: ")
+	text, err := term.ReadPassword(int(f.Fd()))
+	fmt.Fprintln(a.stderr)
+	return string(bytes.TrimRight(text, "\r\n")), err
+}
