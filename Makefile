@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo dist dist-check test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -18,6 +18,15 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 	@scripts/packages.sh demo
 	@$(MAKE) --no-print-directory build
 	@scripts/demo.sh
+
+ARCH ?= amd64,arm64,riscv64
+KEY ?=
+dist: ## make a release of this commit in dist/: archives, Debian packages, an image; ARCH=amd64 KEY=tilth.key
+	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key '$(if $(KEY),$(abspath $(KEY)))' -password-file '$(if $(PASSWORD_FILE),$(abspath $(PASSWORD_FILE)))'
+
+dist-check: ## make it in two other folders, too, and see that all files are the same, and that they work; ARCH=amd64
+	@scripts/packages.sh test dist
+	@scripts/dist-check.sh $(ARCH)
 
 # One package may take so long: on a busy machine several times what it takes on an idle one.
 TIMEOUT ?= 45m
@@ -126,4 +135,4 @@ generate: ## generate the wire's Go code, and what Python reads of it
 	$(GO) generate ./proto/...
 
 clean: ## remove what was built
-	rm -rf bin .tools
+	rm -rf bin dist .tools

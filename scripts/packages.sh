@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bench|peers|python ...
+# usage: scripts/packages.sh demo|test|bench|peers|python|dist ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -30,6 +30,8 @@ runtimes=(nodejs npm)
 peers=(g++ binutils)
 # PyTorch, whose models the Python package takes, and what checks its style and types.
 python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
+# What checks a release: Debian's own check of packages, and the libraries of other architectures.
+dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
 
 wanted=()
 for task in "$@"; do
@@ -39,8 +41,9 @@ for task in "$@"; do
 	bench) wanted+=("${compilers[@]}" "${runtimes[@]}") ;;
 	peers) wanted+=("${peers[@]}") ;;
 	python) wanted+=("${python[@]}") ;;
+	dist) wanted+=("${dist[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bench, peers or python)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bench, peers, python or dist)" >&2
 		exit 2
 		;;
 	esac

@@ -1,0 +1,54 @@
+package licences
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// forms are sentences of licences, broken and indented as modules have them.
+const (
+	mit = "MIT License\n\nPermission is hereby granted, free of\n   charge, to any person\n" +
+		"The above copyright notice and this permission notice shall be included in all copies"
+	bsd2 = "* Redistribution and use in source and binary forms, with or\n * without modification"
+	bsd3 = bsd2 + "\nto endorse or promote products derived from"
+)
+
+func TestLicencesAreToldApart(t *testing.T) {
+	apache, err := os.ReadFile(filepath.Join("..", "..", "..", "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		string(apache): "Apache-2.0", mit: "MIT", bsd2: "BSD-2-Clause", bsd3: "BSD-3-Clause", bsd3 + "\n\n" + mit: "BSD-3-Clause AND MIT",
+	} {
+		if got, err := Identify([]byte(text)); err != nil || got != want {
+			t.Errorf("%.30q is %s, %v; want %s", text, got, err, want)
+		}
+	}
+	if id, err := Identify([]byte("All rights reserved.")); err == nil {
+		t.Errorf("an unknown text is %s", id)
+	}
+}
+
+func TestAModuleNeedsALicence(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("NOTICE", "of somebody")
+	if _, _, err := OfFolder(dir); err == nil || !strings.Contains(err.Error(), "no file of a licence") {
+		t.Errorf("a notice alone: %v", err)
+	}
+	write("LICENSE-MIT.txt", mit)
+	if id, texts, err := OfFolder(dir); err != nil || id != "MIT" || len(texts) != 2 {
+		t.Errorf("%s, %d texts, %v", id, len(texts), err)
+	}
+	write("COPYING", "All rights reserved.")
+	if _, _, err := OfFolder(dir); err == nil {
+		t.Error("an unknown licence is taken")
+	}
+}
