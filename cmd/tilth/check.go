@@ -54,7 +54,7 @@ func newCheck(a *app) *cobra.Command {
 		Use: "check DIR...", Short: "Run ONNX backend test cases", Long: checkLong,
 		Example: `  tilth check /usr/share/libonnx-testdata/data/node
   tilth check mymodel/ --threads 1 --json
-  tilth check mymodel/ --target riscv64 --emulator "qemu-riscv64 -cpu rv64,v=true -L /usr/riscv64-linux-gnu"`,
+  tilth check cases/ --target riscv64 --emulator "qemu-riscv64 -cpu rv64,v=true"`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	k.targetFlags(c)

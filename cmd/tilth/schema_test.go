@@ -64,11 +64,14 @@ var outputs = map[string]reflect.Type{
 	"records list":        reflect.TypeFor[[]recordRow](),
 	"records sync":        reflect.TypeFor[syncResult](),
 	"run":                 reflect.TypeFor[runResult](),
+	"sign":                reflect.TypeFor[[]signedRow](),
 	"simulate":            reflect.TypeFor[simulate.Report](),
 	"tasks":               reflect.TypeFor[[]taskRow](),
 	"tracker token list":  reflect.TypeFor[[]tokenRow](),
 	"tune":                reflect.TypeFor[trials.Summary](),
 	"tune --log":          reflect.TypeFor[trials.Line](),
+	"verify":              reflect.TypeFor[[]signedRow](),
+	"version":             reflect.TypeFor[buildRow](),
 }
 
 var (
