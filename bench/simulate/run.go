@@ -176,8 +176,8 @@ func (f *fleet) account(t trackers, before, after moment) *Details {
 	d.TrackerCPUSeconds, d.AgentsCPUSeconds = cpu/results, (after.agents-before.agents)/results
 	if f.Store != "" {
 		d.Database = &DatabaseReport{
-			Transactions:    float64(after.database.Transactions-before.database.Transactions) / results,
-			CPUSeconds: (after.database.CPU - before.database.CPU) / results,
+			Transactions: float64(after.database.Transactions-before.database.Transactions) / results,
+			CPUSeconds:   (after.database.CPU - before.database.CPU) / results,
 		}
 	}
 	return d

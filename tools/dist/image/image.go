@@ -39,7 +39,7 @@ type Architecture struct {
 
 // Write returns the archive.
 func (i Image) Write() ([]byte, error) {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, a := range i.Architectures {
 		one, err := i.of(a)
 		if err != nil {
