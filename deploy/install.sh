@@ -21,7 +21,7 @@ fetch() {
 	case "$from" in
 	http://* | https://*)
 		if have curl; then
-			curl -fsSL --retry 2 -o "$work/$1" "$from/$1" || fail "cannot fetch $from/$1: is it the address of a release?"
+			curl -fsSL --proto-redir "=$(echo "$from" | cut -d: -f1)" --retry 2 -o "$work/$1" "$from/$1" || fail "cannot fetch $from/$1: is it the address of a release?"
 		elif have wget; then
 			wget -q -O "$work/$1" "$from/$1" || fail "cannot fetch $from/$1: is it the address of a release?"
 		else
@@ -80,6 +80,7 @@ choose() {
 
 # place installs the program whole or not at all, also where one runs already.
 place() {
+	[ ! -d "$to/tilth" ] || fail "$to/tilth is a folder: choose another one with --to"
 	mkdir -p "$to" || fail "cannot make the folder $to: choose another one with --to"
 	cp "$1" "$to/.tilth.$$" 2>/dev/null || fail "cannot write to $to: choose another folder with --to, or run this as root"
 	chmod 0755 "$to/.tilth.$$"

@@ -5,17 +5,17 @@ set -euo pipefail
 cd "$(dirname "$0")/../python"
 
 python=${PYTHON:-/usr/bin/python3}
+unset PYTHONPATH PYTHONHOME # of another Python
 export PYTHONDONTWRITEBYTECODE=1 TILTH="$PWD/../bin/tilth"
 
 case ${1:-} in
 '')
-	"$python" -W error::SyntaxWarning -m compileall -q -f -d python . >/dev/null
 	exec "$python" -m unittest discover -b -t . -s tests
 	;;
 style)
-	black --check -q . || { echo "not formatted: run 'black python'" >&2; exit 1; }
-	flake8 .
-	exec mypy
+	"$python" -m black --check -q . || { echo "not formatted: run 'black python'" >&2; exit 1; }
+	"$python" -m flake8 .
+	exec "$python" -m mypy
 	;;
 torch)
 	exec "$python" -m unittest -v tests.torch_models

@@ -56,28 +56,25 @@ func number(key, value string) (int64, error) {
 // folder is where the files with external data lie: beside the model. None of them is looked for elsewhere, whatever
 // the model names, and wherever links lead.
 type folder struct {
-	root *os.Root
-	left int64 // how many bytes may be read yet
+	dir  string
+	root *os.Root // nil before the first file is read
+	left int64    // how many bytes may be read yet
 	// The file that was read last; models have one for all tensors, or one for each.
 	name string
 	file *os.File
 	size int64
 }
 
-// openFolder opens the folder of a model, of whose files so many bytes may be read.
-func openFolder(model string, left int64) (*folder, error) {
-	root, err := os.OpenRoot(filepath.Dir(model))
-	if err != nil {
-		return nil, err
-	}
-	return &folder{root: root, left: left}, nil
-}
+// besides is the folder of a model, of whose files so many bytes may be read.
+func besides(model string, left int64) *folder { return &folder{dir: filepath.Dir(model), left: left} }
 
 func (d *folder) close() {
 	if d.file != nil {
 		d.file.Close()
 	}
-	d.root.Close()
+	if d.root != nil {
+		d.root.Close()
+	}
 }
 
 // read returns the bytes of a tensor that needs so many.
@@ -114,6 +111,13 @@ func (d *folder) open(location string) error {
 	name := filepath.FromSlash(location)
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("its data is in the file %q, which does not lie below the model's folder: move it there", location)
+	}
+	if d.root == nil {
+		root, err := os.OpenRoot(d.dir)
+		if err != nil {
+			return fmt.Errorf("its data is beside the model: %w", cause(err))
+		}
+		d.root = root
 	}
 	info, err := d.root.Stat(name) // before it is opened, which waits at a pipe
 	if err != nil {

@@ -120,10 +120,7 @@ func TestExternalDataIsRefused(t *testing.T) {
 func TestExternalDataIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.onnx")
 	writeFile(t, filepath.Join(filepath.Dir(path), "data"), make([]byte, 64))
-	beside, err := openFolder(path, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	beside := besides(path, 100)
 	defer beside.close()
 	whole := outside(2, []int64{64}, "location", "data")
 	if _, err := read(modelOf(whole), beside); err != nil {
@@ -202,10 +199,7 @@ func FuzzReadExternal(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, location, offset, length string, extent int64) {
-		beside, err := openFolder(filepath.Join(dir, "m.onnx"), 1<<10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		beside := besides(filepath.Join(dir, "m.onnx"), 1<<10)
 		defer beside.close()
 		m, err := read(modelOf(outside(7, []int64{extent}, "location", location, "offset", offset, "length", length)), beside)
 		if err != nil {

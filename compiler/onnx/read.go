@@ -3,6 +3,7 @@ package onnx
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -51,10 +52,7 @@ func readFile(path string) (*Model, error) {
 	if err != nil {
 		return nil, cause(err)
 	}
-	beside, err := openFolder(path, maxModelBytes-int64(len(data)))
-	if err != nil {
-		return nil, cause(err)
-	}
+	beside := besides(path, maxModelBytes-int64(len(data)))
 	defer beside.close()
 	return read(data, beside)
 }
@@ -125,9 +123,6 @@ func Read(data []byte) (*Model, error) { return read(data, nil) }
 
 // read decodes a ModelProto, whose external data lies in a folder.
 func read(data []byte, beside *folder) (*Model, error) {
-	if err := refuseOther(data); err != nil {
-		return nil, err
-	}
 	m, r := &Model{}, &reader{beside: beside}
 	err := eachField(data, func(f field) error {
 		switch f.number {
@@ -151,10 +146,13 @@ func read(data []byte, beside *folder) (*Model, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = m.check()
 	}
-	return m, m.check()
+	if err != nil {
+		return nil, cmp.Or(refuseOther(data), err)
+	}
+	return m, nil
 }
 
 func (m *Model) check() error {

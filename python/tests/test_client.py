@@ -34,6 +34,8 @@ class Farm:
                 + [f"--output={self.token(name)}"]
             )
         self.ca = f"{self.dir}/certs/ca.crt"
+
+    def open(self) -> None:
         self.tracker = [f"--listen={self.address}", "--http=", f"--data={self.dir}/data"]
         self.tracker += [f"--tls-cert={self.dir}/certs/tracker.crt", f"--tls-key={self.dir}/certs/tracker.key"]
         self.start("tracker", *self.tracker, f"--tokens={self.dir}/tokens.json")
@@ -68,7 +70,11 @@ class Farm:
         for process in reversed(self._running):
             process.terminate()
         for process in self._running:
-            process.wait()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def client(self, **options: object) -> tilth.Client:
         proof = {"ca": self.ca, "token_file": self.token("alice")}
@@ -82,6 +88,7 @@ class Calling(unittest.TestCase):
     def setUpClass(cls) -> None:
         cls.farm = Farm()
         cls.addClassCleanup(cls.farm.stop)
+        cls.farm.open()
 
     def test_a_job_is_submitted_watched_and_its_records_read(self) -> None:
         with self.farm.client() as farm:

@@ -6,7 +6,7 @@ import datetime
 import ipaddress
 import os
 import tempfile
-import time
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -116,6 +116,9 @@ class Client:
         _check_address(self.address)
         if not self._ca and (self._token or self._token_file) and not _is_local(self.address):
             raise Error(f"a token would be sent to {self.address} in the clear: name the tracker's authorities by ca=")
+        if not self._ca and (self._cert or self._key):
+            raise Error("cert= and key= prove who calls by TLS only: name the tracker's authorities by ca=")
+        self._ended = threading.Event()
         self._channel = self._connect()
         self._calls = wire.Calls(self._channel, self._metadata)
 
@@ -151,8 +154,9 @@ class Client:
     def watch(self, id: str, *, after: int = 0) -> Iterator[Event]:
         """All events of a job after a sequence number, stored and live, without gap or repetition, to its last.
 
-        When the tracker goes away it waits for it, and goes on.
+        When the tracker goes away meanwhile it waits for it, and goes on, until the client is closed.
         """
+        self.job(id)  # a tracker that cannot be reached at all is an error
         seen, at, wait = after, None, _FIRST_WAIT_SECONDS
         while True:
             last: Dict[str, Any] = {"after": at} if at else {}
@@ -169,11 +173,12 @@ class Client:
                             raise Error(f"watch job {id}: {gap}: the tracker's log has a gap")
                 return
             except grpc.RpcError as e:
-                if e.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+                if self._ended.is_set() or e.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
                     raise self._explain(f"watch job {id}", e) from e
             finally:
                 call.cancel()
-            time.sleep(wait)
+            if self._ended.wait(wait):
+                raise Error(f"watch job {id}: the client was closed")
             wait = min(2 * wait, _LAST_WAIT_SECONDS)
 
     def devices(self) -> List[Device]:
@@ -240,6 +245,7 @@ class Client:
 
     def close(self) -> None:
         """Ends the connection, and calls that are under way."""
+        self._ended.set()
         self._channel.close()
 
     def __enter__(self) -> Client:

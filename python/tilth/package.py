@@ -66,11 +66,11 @@ def members(f: BinaryIO) -> Dict[str, Place]:
                     raise Error(f"it has {member.name} twice, or more than {_MAX_MEMBERS} members")
                 if not member.isreg() or member.sparse is not None:
                     raise Error(f"{member.name} is no plain file")
-                if member.size > size - member.offset_data:
+                if not 0 <= member.size <= size - member.offset_data:
                     place = f"{member.size} bytes at byte {member.offset_data} of {size}"
                     raise Error(f"it was cut short: {member.name} has {place}")
                 found[member.name] = Place(member.offset_data, member.size)
-    except (tarfile.TarError, ValueError, OverflowError, RecursionError, EOFError) as e:
+    except (tarfile.TarError, ValueError, IndexError, OverflowError, RecursionError, EOFError) as e:
         raise Error("it is not a package, or was cut short") from e
     if not found:
         raise Error("it is not a package, or was cut short")

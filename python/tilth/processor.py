@@ -5,7 +5,14 @@ from __future__ import annotations
 import platform
 from typing import Dict, FrozenSet, Iterable, List, Optional, Tuple
 
-_ARCHES = {"x86_64": "x86-64", "AMD64": "x86-64", "aarch64": "arm64", "arm64": "arm64", "riscv64": "riscv64"}
+_ARCHES = {
+    "x86_64": "x86-64",
+    "AMD64": "x86-64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "riscv64": "riscv64",
+    "armv7l": "arm32",
+}
 
 # The line of /proc/cpuinfo that has the flags of an architecture, and flags that have another name than the feature.
 _FLAGS: Dict[str, Tuple[str, Dict[str, str]]] = {
@@ -29,6 +36,7 @@ _FLAGS: Dict[str, Tuple[str, Dict[str, str]]] = {
         },
     ),
     "arm64": ("Features", {"neon": "asimd", "lse": "atomics", "fp16": "asimdhp", "dotprod": "asimddp"}),
+    "arm32": ("Features", {"idiv": "idiva"}),
 }
 
 

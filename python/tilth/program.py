@@ -147,6 +147,8 @@ def _await(process: "subprocess.Popen[bytes]", watch: Optional[Callable[[], None
                 pass
             if watch:
                 watch()
+        if watch:
+            watch()
     except BaseException:
         _stop(process)
         raise

@@ -16,6 +16,14 @@ func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	put(t, dir, "CHANGELOG.md", []byte("## [1.2.0] - 2026-05-01\n\n- all\n"))
+	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} { // as hooks have them
+		if _, set := os.LookupEnv(name); set {
+			t.Setenv(name, "") // has it be restored
+			os.Unsetenv(name)
+		}
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
 	t.Setenv("GIT_COMMITTER_DATE", "2026-05-01T12:00:00+02:00")
 	for _, args := range [][]string{
 		{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "all"}, {"tag", "v1.2.0"},

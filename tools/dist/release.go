@@ -66,7 +66,7 @@ func (r *release) clear() error {
 		return err
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "tilth") && !slices.Contains([]string{sumsFile, sumsFile + ".minisig", "install.sh"}, e.Name()) {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "tilth") && !slices.Contains([]string{sumsFile, sumsFile + ".minisig", "install.sh"}, e.Name()) {
 			return fmt.Errorf("%s has %s, which is of no release: name another folder", r.out, e.Name())
 		}
 	}

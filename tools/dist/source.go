@@ -17,7 +17,7 @@ import (
 // source is the commit that a release is made of.
 type source struct {
 	root string
-	// version is what 'git describe --tags --always' calls it.
+	// version is what 'git describe' calls it, by the last tag of a version.
 	version, commit string
 	// when is the commit's time, and that of everything in the release.
 	when time.Time
@@ -49,7 +49,7 @@ func checkedOut(ctx context.Context, root string) (*source, error) {
 		into *string
 		args []string
 	}{
-		{&s.version, []string{"describe", "--tags", "--always"}},
+		{&s.version, []string{"describe", "--tags", "--always", "--match", "v[0-9]*", "--abbrev=12"}},
 		{&s.commit, []string{"rev-parse", "HEAD"}},
 		{&seconds, []string{"log", "-1", "--format=%ct"}},
 	} {
