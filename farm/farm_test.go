@@ -2,6 +2,9 @@ package farm
 
 import (
 	"context"
+	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,13 +17,16 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/storetest"
 	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuning/recordsource"
 	"go.uber.org/goleak"
 )
 
@@ -166,6 +172,56 @@ func TestLocalFarmSaysWhyItDoesNotStart(t *testing.T) {
 	}
 	if err := l.Stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestRecordsCanBeReadAndImportedWhileAFarmHasThem(t *testing.T) {
+	cfg := config(t)
+	if err := os.Symlink("/nowhere", cfg.Records+".socket"); err != nil { // of one that was killed
+		t.Fatal(err)
+	}
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, writable := range []bool{true, false} {
+		source, err := recordsource.OpenFile(cfg.Records, writable, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if writable {
+			sent := []*tilthv1.Record{storetest.Record("cpu-1", "conv", 1, 0.5)}
+			next := func() (*tilthv1.Record, error) {
+				if len(sent) == 0 {
+					return nil, io.EOF
+				}
+				r := sent[0]
+				sent = sent[1:]
+				return r, nil
+			}
+			if n, _, err := source.Import(t.Context(), next); n != 1 || err != nil {
+				t.Errorf("imported %d, %v", n, err)
+			}
+		}
+		best, err := source.Best(t.Context(), "", schedule.Fast)
+		if err != nil || len(best) != 1 {
+			t.Errorf("read %v, %v", best, err)
+		}
+		source.Close()
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(cfg.Records + ".socket"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the link stays: %v", err)
+	}
+	source, err := recordsource.OpenFile(cfg.Records, false, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if best, err := source.Best(t.Context(), "", schedule.Fast); err != nil || len(best) != 1 {
+		t.Errorf("afterwards %v, %v", best, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
@@ -64,6 +66,8 @@ type Local struct {
 	stopAgents  context.CancelFunc
 	fail        context.CancelCauseFunc
 	trackerDone chan struct{}
+	// retract ends what tells others that the records are read by this farm.
+	retract func() error
 }
 
 // StartLocal starts the services. Jobs that a killed process left open in the records file are cancelled; when another
@@ -78,7 +82,7 @@ func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
 		return nil, errors.Join(fmt.Errorf("local farm: %w", err), own.remove())
 	}
 	life, fail := context.WithCancelCause(context.WithoutCancel(ctx))
-	l := &Local{own: own, scratch: scratch, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}}
+	l := &Local{own: own, scratch: scratch, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}, retract: func() error { return nil }}
 	cfg.Logger = slog.New(untilFailure{cfg.Logger.Handler(), life})
 	if err := l.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, l.Stop())
@@ -98,6 +102,11 @@ func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
 	socket := "unix:" + filepath.Join(l.own.dir, "tracker.sock")
 	if err := l.startTracker(cfg, socket); err != nil {
 		return err
+	}
+	if err := records.Announce(cfg.Records, strings.TrimPrefix(socket, "unix:")); err != nil {
+		cfg.Logger.Warn("nobody else can read the records meanwhile", "error", err) // such as in a read-only folder
+	} else {
+		l.retract = func() error { return records.Retract(cfg.Records) }
 	}
 	var err error
 	if l.Client, err = client.Dial(socket, cfg.Logger); err != nil {
@@ -201,11 +210,12 @@ func (l *Local) Stop() error {
 	if l.Client != nil {
 		l.Client.Close()
 	}
+	retracted := l.retract()
 	l.fail(errStopped)
 	<-l.trackerDone
 	err := context.Cause(l.life)
 	if errors.Is(err, errStopped) {
 		err = nil
 	}
-	return errors.Join(err, l.own.remove(), l.scratch.remove())
+	return errors.Join(err, retracted, l.own.remove(), l.scratch.remove())
 }

@@ -28,8 +28,12 @@ type Source interface {
 }
 
 // OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
-// is none. The log says which rows are damaged and therefore left out.
+// is none. The log says which rows are damaged and therefore left out. While a search here has the file open, it
+// answers for it.
 func OpenFile(path string, writable bool, log *slog.Logger) (Peer, error) {
+	if socket := records.Announced(path); socket != "" {
+		return Dial("unix:"+socket, log)
+	}
 	f, err := openFile(path, writable, log)
 	if err != nil {
 		return nil, err
