@@ -3,6 +3,7 @@ package tuning
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -80,6 +81,9 @@ func Models(sources []Source, numerics schedule.Numerics, bits int64) Load {
 				return nil, err
 			}
 		}
+		if bits != 0 && bits != 4 && bits != 8 {
+			return nil, fmt.Errorf("weights of %d bits: want 4 or 8, or 0 for floats", bits)
+		}
 		storage.WeightBits = bits
 		if last == nil || last.Storage != storage {
 			loaded, err := load(sources, storage)
@@ -98,7 +102,10 @@ func load(sources []Source, storage array.Storage) (*Objective, error) {
 	}
 	o := &Objective{Storage: storage}
 	for _, s := range sources {
-		if s.Weight < 0 {
+		if s.Model == nil {
+			return nil, fmt.Errorf("%s: there is no model", s.Name)
+		}
+		if !(s.Weight >= 0) || math.IsInf(s.Weight, 0) {
 			return nil, fmt.Errorf("%s: its weight is %v: want a number above 0", s.Name, s.Weight)
 		}
 		p, err := frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Storage: storage})

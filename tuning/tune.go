@@ -63,18 +63,29 @@ func Await(ctx context.Context, c *client.Client, j *tilthv1.Job, progress func(
 		hearing.Changed = func() { progress(tally) }
 	}
 	failure := Follow(ctx, c, j, tally, hearing)
+	if failure == nil && ctx.Err() == nil {
+		return ended(ctx, c, j, tally)
+	}
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer done()
-	if ctx.Err() != nil {
+	if failure == nil { // it ended before it could be given up
+		return ended(last, c, j, tally)
+	} else if ctx.Err() != nil {
 		failure = errors.Join(context.Cause(ctx), end(last, c, j, tally, hearing))
-	} else if failure != nil {
+	} else {
 		return nil, failure
 	}
 	r, err := resultOf(last, c, j, tally)
+	return r, errors.Join(failure, err)
+}
+
+// ended is what came of a job that has ended by itself.
+func ended(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally) (*Result, error) {
+	r, err := resultOf(ctx, c, j, tally)
 	if err == nil && tally.State == tilthv1.JobState_JOB_STATE_FAILED {
 		err = fmt.Errorf("job %s failed: %s", j.GetId(), tally.Reason)
 	}
-	return r, errors.Join(failure, err)
+	return r, err
 }
 
 // end cancels a job, and hears what was measured until then.

@@ -128,7 +128,7 @@ func TestTheExampleBuildsWithCMake(t *testing.T) {
 func TestAPackageExportsItsInterfaceAlone(t *testing.T) {
 	p := residual(t)
 	o := options(t, p)
-	for prefix, soname := range map[string]string{"": "model.so", "resnet_18": "libresnet_18.so"} {
+	for prefix, soname := range map[string]string{"": "", "resnet_18": "libresnet_18.so"} {
 		o.Prefix = prefix
 		manifest, err := Compile(t.Context(), p, o)
 		if err != nil {
@@ -161,8 +161,8 @@ func checkExports(t *testing.T, object []byte, header, prefix, soname string) {
 	}
 	defer f.Close()
 	names, err := f.DynString(elf.DT_SONAME)
-	if err != nil || !slices.Equal(names, []string{soname}) {
-		t.Errorf("SONAME is %q, %v; want %s", names, err, soname)
+	if err != nil || strings.Join(names, " ") != soname {
+		t.Errorf("SONAME is %q, %v; want %q", names, err, soname)
 	}
 	symbols, err := f.DynamicSymbols()
 	if err != nil {

@@ -4,12 +4,22 @@ import (
 	"archive/tar"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 var prefixes = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
+
+// systems are names that a package's header and library must not have: a compiler that looks into its folder would
+// take them for those that everybody uses.
+var systems = []string{
+	"tilth", "assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math", "setjmp",
+	"signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio", "stdlib", "stdnoreturn", "string",
+	"tgmath", "threads", "time", "uchar", "wchar", "wctype", "fcntl", "sched", "unistd", "features", "memory", "strings",
+	"c", "m", "dl", "rt", "pthread", "util", "gcc", "gcc_s", "atomic", "stdc++",
+}
 
 // CheckPrefix refuses what is no name in C, and the interface's own. The empty prefix is none, and fine.
 func CheckPrefix(prefix string) error {
@@ -18,16 +28,17 @@ func CheckPrefix(prefix string) error {
 		return nil
 	case !prefixes.MatchString(prefix):
 		return fmt.Errorf("%q: want a letter, then at most 63 letters, digits and underscores", prefix)
-	case prefix == "tilth":
-		return fmt.Errorf("%q is that of the interface itself: choose another", prefix)
+	case slices.Contains(systems, prefix):
+		return fmt.Errorf("%q is the name of one of the system's headers or libraries, or of the interface itself: choose another", prefix)
 	}
 	return nil
 }
 
-// soName is what programs that are linked with a package ask the dynamic linker for.
+// soName is what programs that are linked with a package ask the dynamic linker for; without a prefix, the path by
+// which they were linked.
 func soName(prefix string) string {
 	if prefix == "" {
-		return objectName
+		return ""
 	}
 	return "lib" + prefix + ".so"
 }

@@ -77,7 +77,8 @@ const KernelLevel = 1
 // commonFlags suit generated kernels: contraction to FMA is wanted, errno and exceptions are not, and sums keep the
 // order the schedule gave them. Pointers may leave their buffer for a while, where a constant leads back into it.
 var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
-	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fwrapv", "-w", "-I."}
+	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fwrapv", "-w", "-I.",
+	"-D_FILE_OFFSET_BITS=64"} // weights may be larger than 2 GiB, also on 32 bits
 
 // keepOrder makes clang leave the instructions of a kernel in the order in which they were printed. Its scheduler
 // hoists loads, which a tile that fills the register file has no registers for: a 4x3 tile of multiply-adds on AVX2

@@ -14,7 +14,11 @@ import (
 // TestThreadsMayShareModels runs threads on one model and on models of their own, under ThreadSanitizer.
 func TestThreadsMayShareModels(t *testing.T) {
 	file := sanitized(t, append(ModelSources(), ModelHeaders()...), "handle_test")
-	if out, err := exec.Command(file).CombinedOutput(); err != nil {
+	out, err := exec.Command(file).CombinedOutput()
+	if strings.Contains(string(out), "FATAL: ThreadSanitizer") { // as where addresses are random, and must stay so
+		t.Skipf("ThreadSanitizer does not run here: %s", out)
+	}
+	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -75,6 +75,12 @@ static void deny_calls(enum sandbox_with with) {
 #ifdef SYS_renameat
       DENY(SYS_renameat),
 #endif
+#ifdef SYS_ftruncate64 /* calls of their own for 64 bits, on 32 */
+      DENY(SYS_ftruncate64), DENY(SYS_truncate64),
+#endif
+#ifdef SYS_chown32
+      DENY(SYS_chown32), DENY(SYS_lchown32), DENY(SYS_fchown32),
+#endif
 #ifdef SYS_unlink
       DENY(SYS_unlink), DENY(SYS_rename), DENY(SYS_mkdir), DENY(SYS_rmdir), DENY(SYS_link), DENY(SYS_symlink), DENY(SYS_chmod), DENY(SYS_chown),
 #endif

@@ -54,6 +54,9 @@ struct tilth_options {
    * thread is moved there for as long as it runs the model. The list is read by tilth_open_with only. */
   int32_t n_cpus;
   const int32_t *cpus;
+#if UINTPTR_MAX < UINT64_MAX
+  int32_t reserved; /* 0: no room is left that a later member could be taken from */
+#endif
 };
 
 /* Opens the model with its weights, which lie in the file `weights` from byte `offset` on: 0 in weights.bin, or the
