@@ -42,6 +42,7 @@ func TestWhoFollowsAReplacedHistoryCountsNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	add()
+	*w.tally = *trials.NewTally(job, nil) // as tuning.Follow does before
 	if err := w.forget(); err != nil {
 		t.Fatal(err)
 	}
