@@ -37,10 +37,9 @@ type Release struct {
 }
 
 const (
-	main       = spdx.ElementID("Package-main")
-	noClaim    = "NOASSERTION"
-	creator    = "tilth-dist"
-	moduleSite = "https://proxy.golang.org/"
+	main    = spdx.ElementID("Package-main")
+	noClaim = "NOASSERTION"
+	creator = "tilth-dist"
 )
 
 // Write is the list as JSON. It is checked to be one that SPDX allows.
@@ -117,7 +116,7 @@ func packageOf(id spdx.ElementID, m licences.Module) *spdx.Package {
 	p := &spdx.Package{
 		PackageName: m.Path, PackageSPDXIdentifier: id, PackageVersion: m.Version,
 		PackageLicenseConcluded: m.Licence, PackageLicenseDeclared: m.Licence, PackageCopyrightText: noClaim,
-		PackageDownloadLocation: moduleSite + escaped(m.Path) + "/@v/" + m.Version + ".zip",
+		PackageDownloadLocation: noClaim, // whichever proxy has it: the reference below and the digest tell what it is
 		PackageExternalReferences: []*spdx.PackageExternalReference{{
 			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + m.Path + "@" + m.Version,
 		}},
@@ -138,8 +137,3 @@ func moduleID(m licences.Module) spdx.ElementID {
 }
 
 var capital = regexp.MustCompile(`[A-Z]`)
-
-// escaped is a module's path as its proxy wants it, with ! before capitals, which become small.
-func escaped(path string) string {
-	return capital.ReplaceAllStringFunc(path, func(c string) string { return "!" + strings.ToLower(c) })
-}

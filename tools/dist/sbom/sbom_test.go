@@ -63,9 +63,3 @@ func write(t *testing.T, modules []licences.Module, data []byte) []byte {
 	}
 	return text
 }
-
-func TestModulesHaveTheAddressesOfTheirProxy(t *testing.T) {
-	if got, want := escaped("github.com/Masterminds/semver/v3"), "github.com/!masterminds/semver/v3"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
