@@ -7,10 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // servedSuffix is what is added to a records file's name for the link to the socket of the process that has it open.
 const servedSuffix = ".socket"
+
+// answersWithin is far longer than a socket here takes to answer.
+const answersWithin = time.Second
 
 // Announce tells others that the process that has a records file open answers for it at a socket, until Retract. Who
 // was killed leaves an announcement, which the next one replaces.
@@ -31,7 +35,9 @@ func Announce(path, socket string) error {
 // Retract ends an announcement. It is for the process that has the file open still.
 func Retract(path string) error {
 	link, err := servedLink(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // somebody removed the file
+	} else if err != nil {
 		return err
 	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,7 +56,7 @@ func Announced(path string) string {
 	if err != nil {
 		return ""
 	}
-	conn, err := net.Dial("unix", socket)
+	conn, err := net.DialTimeout("unix", socket, answersWithin)
 	if err != nil {
 		return ""
 	}
