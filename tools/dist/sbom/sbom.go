@@ -135,5 +135,3 @@ var unnamed = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 func moduleID(m licences.Module) spdx.ElementID {
 	return spdx.ElementID("Module-" + unnamed.ReplaceAllString(m.Path+"-"+m.Version, "-"))
 }
-
-var capital = regexp.MustCompile(`[A-Z]`)
