@@ -21,8 +21,10 @@ from . import support
 RECORDS = support.FOLDER / "tuned.db"
 
 # A search that ends only when it is interrupted, and says when it has begun.
+# Who is started in the background may have been told to ignore interrupts.
 INTERRUPTED = """
-import sys, tilth
+import signal, sys, tilth
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     tilth.tune(sys.argv[1], records=sys.argv[2], time="10m", seed=3, progress=lambda trial: print("trial", flush=True))
 except KeyboardInterrupt:
