@@ -75,12 +75,14 @@ func (f *farm) storeJob(id string, trials ...int) {
 	}
 	began := time.Now().Add(-time.Hour)
 	sequence := uint64(0)
-	f.store(func(w *records.Write) {
+	writes := []func(w *records.Write){func(w *records.Write) {
 		w.PutNew(id, records.RequestKey("", id), records.EncodeJob(s, progress))
 		w.PutJob(&storev1.JobRow{Job: &tilthv1.Job{
 			Id: id, State: tilthv1.JobState_JOB_STATE_CANCELLED, CreatedAt: timestamppb.New(began), EndedAt: timestamppb.Now(),
 		}})
-		for first := 0; first < slices.Max(trials); first += trialsTogether {
+	}}
+	for first := 0; first < slices.Max(trials); first += trialsTogether {
+		writes = append(writes, func(w *records.Write) {
 			for task, n := range trials {
 				var together []*tilthv1.JobEvent
 				for trial := first; trial < min(n, first+trialsTogether); trial++ {
@@ -91,8 +93,9 @@ func (f *farm) storeJob(id string, trials ...int) {
 					w.AppendTrials(id, "cpu-1", s.GetTasks()[task].GetWorkloadDigest(), together)
 				}
 			}
-		}
-	})
+		})
+	}
+	f.store(writes...)
 }
 
 // trialOf is the event of a trial, which is predicted about right.

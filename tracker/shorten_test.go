@@ -18,14 +18,16 @@ import (
 )
 
 // store puts something into the farm's records file while no tracker runs, as an earlier version would have.
-func (f *farm) store(fill func(w *records.Write)) {
+func (f *farm) store(fills ...func(w *records.Write)) {
 	f.Helper()
 	f.stop()
 	db := must[*bolt.DB](f)(bolt.Open(filepath.Join(f.dir, "records.db"), bolt.Options{}))
-	w := &records.Write{}
-	fill(w)
-	if err := db.Commit(w).Wait(f.Context()); err != nil {
-		f.Error(err)
+	for _, fill := range fills {
+		w := &records.Write{}
+		fill(w)
+		if err := db.Commit(w).Wait(f.Context()); err != nil {
+			f.Error(err)
+		}
 	}
 	if err := db.Close(); err != nil {
 		f.Error(err)
