@@ -133,12 +133,12 @@ func TestAnOwnerHasNoMoreStoredThanItMay(t *testing.T) {
 
 func TestEndedJobsAreKeptForATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newTimedAs(t, tracker.Config{Keep: retention.Keep{Age: 48 * time.Hour}})
+		f := newTimedAs(t, tracker.Config{Keep: retention.Keep{Age: 4 * time.Hour}})
 		defer func() { f.stop() }()
 		id := f.submit()
-		pass(100 * time.Hour)
+		pass(10 * time.Hour)
 		must[*tilthv1.CancelJobResponse](t)(f.CancelJob(t.Context(), &tilthv1.CancelJobRequest{JobId: id}))
-		f.sleepOver(47 * time.Hour)
+		f.sleepOver(3 * time.Hour)
 		must[*tilthv1.GetJobResponse](t)(f.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: id}))
 		f.sleepOver(time.Hour)
 		_, err := f.GetJob(t.Context(), &tilthv1.GetJobRequest{JobId: id})
