@@ -5,42 +5,112 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/tuning"
 )
 
+const jobsSubmitLong = `Submit a job and print its id.
+
+With --dry-run nothing is submitted: the request is printed in protobuf's JSON, as any
+gRPC client takes it for tilth.v1.JobService/SubmitJob. It is then for --target, which
+this machine is by default, and its toolchain is --compiler's; no tracker is asked. With
+--device it is for that device of the tracker's farm. The same models and flags give the
+same request, and it has the same request_id: sent twice, it makes one job.`
+
+type jobsSubmit struct {
+	*app
+	flags            clientFlags
+	tune             tuneFlags
+	target, compiler string
+	dryRun, asJSON   bool
+}
+
 func newJobsSubmit(a *app) *cobra.Command {
-	var flags clientFlags
-	var tune tuneFlags
-	var asJSON bool
+	s := &jobsSubmit{app: a}
 	c := &cobra.Command{
-		Use: "submit MODEL.onnx...", Short: "Submit a job and print its id",
+		Use: "submit MODEL.onnx...", Short: "Submit a job and print its id", Long: jobsSubmitLong,
 		Example: `  tilth jobs submit resnet18.onnx --time 30m --device rack=3
   tilth jobs submit resnet18.onnx --name 'resnet, 8 threads' --threads 8
-  tilth jobs watch $(tilth jobs submit resnet18.onnx)`,
+  tilth jobs watch $(tilth jobs submit resnet18.onnx)
+  tilth jobs submit resnet18.onnx --trials 500 --dry-run > request.json`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	flags.add(c)
-	tune.add(c)
-	jsonFlag(c, &asJSON)
+	s.flags.add(c)
+	s.tune.add(c)
+	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "print the request as JSON, and submit nothing")
+	targetFlag(c, &s.target, "with --dry-run: what to tune for")
+	compilerFlag(c, &s.compiler)
+	jsonFlag(c, &s.asJSON)
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		if err := tune.check(len(args)); err != nil {
+		if err := s.tune.check(len(args)); err != nil {
 			return err
 		}
-		tracker, err := flags.dial(a)
+		for _, name := range []string{"target", "compiler"} {
+			switch changed := c.Flags().Changed(name); {
+			case changed && !s.dryRun:
+				return usagef("--%s is for --dry-run: the farm's devices and builders say what a job is for; choose with --device", name)
+			case changed && s.tune.device != "":
+				return usagef("--%s and --device both say what the job is for: give one of them", name)
+			}
+		}
+		if s.dryRun && s.tune.device == "" {
+			return s.printHere(ctx, args)
+		}
+		tracker, err := s.flags.dial(a)
 		if err != nil {
 			return err
 		}
 		defer tracker.Close()
-		j, err := tune.submit(ctx, tracker, args, nil)
-		if err != nil {
-			return err
+		if s.dryRun {
+			return s.printFor(ctx, tracker, args)
 		}
-		if w := j.GetWait(); w.GetNothingCanRun() {
-			fmt.Fprintf(a.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
-		}
-		if asJSON {
-			return writeJSON(a.stdout, newJobRow(j))
-		}
-		_, err = fmt.Fprintln(a.stdout, j.GetId())
-		return err
+		return s.submit(ctx, tracker, args)
 	})
+}
+
+func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths []string) error {
+	j, err := s.tune.submit(ctx, tracker, paths, nil)
+	if err != nil {
+		return err
+	}
+	if w := j.GetWait(); w.GetNothingCanRun() {
+		fmt.Fprintf(s.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
+	}
+	if s.asJSON {
+		return writeJSON(s.stdout, newJobRow(j))
+	}
+	_, err = fmt.Fprintln(s.stdout, j.GetId())
+	return err
+}
+
+// printHere prints the request for a target by name; nobody is asked.
+func (s *jobsSubmit) printHere(ctx context.Context, paths []string) error {
+	machine, _, err := localTarget(ctx, s.target, s.tune.threads, s.compiler)
+	if err != nil {
+		return err
+	}
+	return s.print(paths, &client.Device{Target: machine})
+}
+
+// printFor prints the request for a device of a farm.
+func (s *jobsSubmit) printFor(ctx context.Context, tracker *client.Client, paths []string) error {
+	device, err := tracker.FindTarget(ctx, s.tune.device, s.tune.threads)
+	if err != nil {
+		return err
+	}
+	return s.print(paths, device)
+}
+
+func (s *jobsSubmit) print(paths []string, device *client.Device) error {
+	objective, err := s.tune.loader(paths)(device.Target)
+	if err != nil {
+		return err
+	}
+	text, err := tuning.RequestText(tuning.Spec(objective, s.tune.options(owner()), device))
+	if err != nil {
+		return err
+	}
+	_, err = s.stdout.Write(text)
+	return err
 }
