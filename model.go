@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 // ErrClosed is the error of calls on a model that was closed.
@@ -31,6 +32,9 @@ type Options struct {
 	// CPUs are the processors that these threads may run on, by the system's numbers; none = all that the program may
 	// use.
 	CPUs []int
+	// VerifyKey is a public key of minisign, as text: its owner must have signed the package, in PACKAGE.minisig (tilth
+	// sign). What is loaded is a copy in memory of what was verified. Empty = the package needs no signature.
+	VerifyKey string
 }
 
 // Spec describes an input or an output.
@@ -67,7 +71,15 @@ func LoadWith(path string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
-	loaded, err := aot.Loader{Machine: machine, Threads: aot.Threads{Count: o.Threads, CPUs: o.CPUs}}.Load(path)
+	loader := aot.Loader{Machine: machine, Threads: aot.Threads{Count: o.Threads, CPUs: o.CPUs}}
+	if o.VerifyKey != "" {
+		key, err := signing.ParsePublicKey(o.VerifyKey)
+		if err != nil {
+			return nil, fmt.Errorf("loading package %s: %w", path, err)
+		}
+		loader.Key = &key
+	}
+	loaded, err := loader.Load(path)
 	if err != nil {
 		return nil, err
 	}

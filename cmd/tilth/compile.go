@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -71,6 +72,7 @@ type compileCommand struct {
 	accuracy                 accuracyFlags
 	lock                     lockFlags
 	confirm                  confirmFlag
+	verify                   verifyFlag
 	costModel                costModelFlag
 	log                      logFlag
 }
@@ -135,6 +137,7 @@ func newCompile(a *app) *cobra.Command {
 	k.accuracy.add(c)
 	k.lock.add(c)
 	k.confirm.add(c)
+	k.verify.add(c, "an export that --records names")
 	k.costModel.add(c)
 	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
 	k.tracker.excludes(c, "records", "untuned")
@@ -268,6 +271,9 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	where := recordsFlags{file: k.records, tracker: k.tracker, allowHTTP: k.allowHTTP, log: k.log}
+	if where.verify, err = k.signer(); err != nil {
+		return nil, err
+	}
 	source, err := where.open(ctx, k.app, false)
 	if errors.Is(err, records.ErrMissing) && k.records == "" {
 		nothing := func(context.Context, *target.Target) (*knowledge.History, error) {
@@ -286,6 +292,21 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 	}
 	defer func() { err = k.confirm.close(err) }()
 	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm}, log)
+}
+
+// signer is the key that must have signed the records; nil for none. One's own records file, which is not named, needs
+// no signature.
+func (k *compileCommand) signer() (*signing.PublicKey, error) {
+	key, err := k.verify.key()
+	switch {
+	case key == nil || err != nil:
+		return nil, err
+	case k.tracker.addr != "":
+		return nil, unsignable(syncTracker + k.tracker.addr)
+	case k.records != "" && !recordsource.IsStatic(k.records):
+		return nil, unsignable(k.records)
+	}
+	return key, nil
 }
 
 // learnFrom are the workloads from whose records is learnt, empty = all: of an export that is served, only those of

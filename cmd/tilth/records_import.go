@@ -12,6 +12,7 @@ import (
 
 func newRecordsImport(a *app) *cobra.Command {
 	var flags recordsFlags
+	var verify verifyFlag
 	c := &cobra.Command{
 		Use: "import FILE.jsonl", Short: "Add exported records",
 		Long:    "Add exported records.\n\nA file is checked before the first record is added; one that is cut short or has a bad\nrecord adds none. An import that a crash interrupts is completed when the records are\nopened next, or adds none. Records that are already there are skipped. FILE may be -\nfor standard input.",
@@ -19,8 +20,9 @@ func newRecordsImport(a *app) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	flags.addSource(c)
+	verify.add(c, "the file")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
-		in, err := a.openInput(args[0])
+		in, err := verify.open(a, args[0])
 		if err != nil {
 			return fmt.Errorf("import records: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
@@ -41,6 +42,7 @@ type syncCommand struct {
 	model            modelFlags
 	storage          storageFlag
 	dry, asJSON, any bool
+	verify           verifyFlag
 	log              logFlag
 }
 
@@ -73,6 +75,7 @@ func newRecordsSync(a *app) *cobra.Command {
 	s.to.add(c, "", "")
 	s.from.add(c, "from-", ", of FROM")
 	allowHTTPFlag(c, &s.any)
+	s.verify.add(c, "FROM, an export,")
 	c.Flags().BoolVar(&s.dry, "dry-run", false, "only say what would be sent")
 	jsonFlag(c, &s.asJSON)
 	s.log.add(c, slog.LevelWarn)
@@ -146,12 +149,19 @@ type syncSource struct {
 const syncTracker = "tracker:"
 
 func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, error) {
+	key, err := s.verify.key()
+	if err != nil {
+		return syncSource{}, err
+	}
+	if key != nil && !recordsource.IsStatic(where) && !recordsource.IsLines(where) {
+		return syncSource{}, unsignable(where)
+	}
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		return syncSource{
 			close: func() error { return nil },
 			sync: func(ctx context.Context, to exchange.To, o exchange.Options) (report *exchange.Report, err error) {
 				report = &exchange.Report{}
-				failed := recordsource.ReadLines(where, func(next func() (*tilthv1.Record, error)) error {
+				failed := recordsource.ReadLines(where, key, func(next func() (*tilthv1.Record, error)) error {
 					report, err = exchange.SyncLines(ctx, next, to, o)
 					return err
 				})
@@ -159,7 +169,7 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 			},
 		}, nil
 	}
-	peer, err := s.openPeer(ctx, where, s.from, false)
+	peer, err := s.openPeer(ctx, where, s.from, key, false)
 	if err != nil {
 		return syncSource{}, err
 	}
@@ -169,7 +179,7 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 }
 
 // openPeer opens a side that is no export as JSON lines.
-func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFlags, writable bool) (recordsource.Peer, error) {
+func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFlags, key *signing.PublicKey, writable bool) (recordsource.Peer, error) {
 	log := s.log.logger(s.stderr)
 	if addr, is := strings.CutPrefix(where, syncTracker); is {
 		options, err := proof.proof.DialOptions(addr, log)
@@ -182,7 +192,7 @@ func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFl
 		if writable {
 			return nil, usagef("%s: records are not sent there: 'tilth records export --static' writes such a folder", where)
 		}
-		return openStatic(ctx, where, proof.proof.TLS, s.any)
+		return openStatic(ctx, where, proof.proof.TLS, s.any, key)
 	}
 	return recordsource.OpenFile(where, writable, log)
 }
@@ -199,7 +209,7 @@ func (s *syncCommand) into(ctx context.Context, where string, do func(exchange.T
 		}
 		return errors.Join(err, lines.Close())
 	}
-	peer, err := s.openPeer(ctx, where, s.to, !s.dry)
+	peer, err := s.openPeer(ctx, where, s.to, nil, !s.dry)
 	if s.dry && errors.Is(err, records.ErrMissing) {
 		return do(exchange.Nothing{})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/exchange"
@@ -24,6 +25,8 @@ type recordsFlags struct {
 	tracker   trackerFlags
 	allowHTTP bool
 	log       logFlag
+	// verify is the key that must have signed an export that is served; nil for none.
+	verify *signing.PublicKey
 	// Filters.
 	target, workload string
 }
@@ -144,7 +147,7 @@ func (f *recordsFlags) open(ctx context.Context, a *app, writable bool) (records
 		return recordsource.Dial(f.tracker.addr, logger, options...)
 	}
 	if !writable && recordsource.IsStatic(f.file) {
-		return openStatic(ctx, f.file, f.tracker.proof.TLS, f.allowHTTP)
+		return openStatic(ctx, f.file, f.tracker.proof.TLS, f.allowHTTP, f.verify)
 	}
 	path, err := recordsPath(f.file)
 	if err != nil {

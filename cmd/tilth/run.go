@@ -62,6 +62,7 @@ type runCommand struct {
 	asJSON             bool
 	extents            extentsFlag
 	farm               runFarmFlags
+	verify             verifyFlag
 }
 
 // runResult is what a run came to, for scripts.
@@ -115,6 +116,7 @@ func newRun(a *app) *cobra.Command {
 	r.extents.add(c)
 	c.MarkFlagsMutuallyExclusive("shape", "inputs")
 	r.farm.add(c)
+	r.verify.add(c, "the package")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if r.repeat < 1 || r.number < 1 {
 			return usagef("--repeat %d, --number %d: want at least 1", r.repeat, r.number)
@@ -146,13 +148,20 @@ func newRun(a *app) *cobra.Command {
 }
 
 func (r *runCommand) run(ctx context.Context, path string) error {
+	key, err := r.verify.key()
+	if err != nil {
+		return err
+	}
+	if key != nil && path == stdio {
+		return unsignable("standard input")
+	}
 	file, done, err := r.inputFile(path)
 	if err != nil {
 		return err
 	}
 	defer done()
 	began := time.Now()
-	m, err := r.threads.load(file)
+	m, err := r.threads.load(file, key)
 	if err != nil {
 		return err
 	}

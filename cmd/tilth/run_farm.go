@@ -101,6 +101,11 @@ func tellWaits(a *app) func(*tilthv1.Wait) {
 
 // runFarm runs the package on a device of the farm, and brings back what it came to.
 func (r *runCommand) runFarm(ctx context.Context, path string) error {
+	file, removed, err := r.verify.verified(path)
+	if err != nil {
+		return err
+	}
+	defer removed()
 	tracker, err := r.farm.dial(r.farm.log.logger(r.stderr))
 	if err != nil {
 		return err
@@ -111,7 +116,7 @@ func (r *runCommand) runFarm(ctx context.Context, path string) error {
 		return err
 	}
 	defer done()
-	wanted := client.Run{Packages: []string{path}, Inputs: inputs, Outputs: r.outputs != ""}
+	wanted := client.Run{Packages: []string{file}, Inputs: inputs, Outputs: r.outputs != ""}
 	if r.printTime {
 		wanted.Repeat, wanted.Number = r.repeat, r.number
 	}

@@ -41,6 +41,11 @@ var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
 // fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER stands for --tracker, but
 // yields to a flag that keeps the work here.
 func fromEnvironment(c *cobra.Command) error {
+	if c.Flags().Lookup(verifyKeyFlag) != nil {
+		if err := config.Environment(c.Flags(), os.LookupEnv, verifyKeyFlag); err != nil {
+			return usagef("%w", err)
+		}
+	}
 	tracker := c.Flags().Lookup("tracker")
 	calls := tracker != nil || c.Flags().Lookup(callerVariables[0]) != nil
 	if !calls || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/access/certs"
+	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/records/static"
 	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
@@ -22,7 +23,7 @@ func allowHTTPFlag(c *cobra.Command, allowed *bool) {
 }
 
 // openStatic opens an export of records. What is fetched from a server is kept in the user's cache.
-func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allowHTTP bool) (recordsource.Static, error) {
+func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allowHTTP bool, key *signing.PublicKey) (recordsource.Static, error) {
 	o := static.ServerOptions{AllowHTTP: allowHTTP}
 	cache, err := cacheDir()
 	if err != nil {
@@ -34,5 +35,5 @@ func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allow
 			return recordsource.Static{}, err
 		}
 	}
-	return recordsource.OpenStatic(ctx, where, o)
+	return recordsource.OpenStatic(ctx, where, key, o)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 // mostCPU bounds the numbers of processors.
@@ -40,13 +41,13 @@ func (f *threadsFlags) check(onFarm bool) (err error) {
 	return nil
 }
 
-// load opens a package on the threads.
-func (f *threadsFlags) load(path string) (*aot.Model, error) {
+// load opens a package on the threads, signed by the key if there is one.
+func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, error) {
 	machine, err := target.Native(0)
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
-	return aot.Loader{Machine: machine, Threads: aot.Threads{Count: f.count, CPUs: f.list}}.Load(path)
+	return aot.Loader{Machine: machine, Threads: aot.Threads{Count: f.count, CPUs: f.list}, Key: key}.Load(path)
 }
 
 // parseCPUs reads numbers and ranges.

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 // Load opens a package and makes it ready to run on this machine. The weights are used where they lie in the file,
@@ -26,6 +27,9 @@ type Loader struct {
 	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to.
 	// It is for one package. nil = a file in memory.
 	Object *os.File
+	// Key, when set, must have signed packages: the signature of FILE is FILE.minisig. What is verified is a copy in
+	// memory, and that is what is loaded.
+	Key *signing.PublicKey
 	// Threads are those that run the model; the zero value is what it was compiled for.
 	Threads Threads
 	// Guest, when set, is the command that runs packages which this process cannot load, being of another
@@ -69,12 +73,22 @@ func readManifest(f *os.File) (*Manifest, map[string]extent, error) {
 	return m, members, err
 }
 
+func (l Loader) open(path string) (*os.File, error) {
+	if l.Key != nil {
+		return signing.OpenVerified(path, *l.Key)
+	}
+	return os.Open(path)
+}
+
 func (l Loader) load(path string) (*Model, error) {
-	f, err := os.Open(path)
+	f, err := l.open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if l.Key != nil { // the weights are mapped from the copy, too
+		path = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
+	}
 	manifest, members, err := readManifest(f)
 	if err != nil {
 		return nil, err

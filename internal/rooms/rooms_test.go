@@ -27,7 +27,7 @@ var rooms = []struct {
 	{"sandbox", []string{"internal"}},
 	{"access", []string{"proto", "internal"}},
 	{"compiler", []string{"internal", "sandbox"}},
-	{".", []string{"compiler"}}, // the package that programs import
+	{".", []string{"internal", "compiler"}}, // the package that programs import
 	{"testkit", []string{"internal", "compiler"}},
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},

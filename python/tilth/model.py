@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union, cast
+from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import native, package
+from . import native, package, signing
 from .errors import Error, InputError
 from .tensor import Extent, Tensor, solve
 
@@ -56,13 +57,17 @@ class Timing:
         return f"{self.median * 1e3:.4g} ms (median of {len(self.samples)}, {spread})"
 
 
-def load(path: PathLike, *, verify: bool = True) -> Model:
+def load(path: PathLike, *, verify: bool = True, key: Optional[PathLike] = None) -> Model:
     """Opens a compiled package on this machine.
 
     The weights are used where they lie in the file, which must not change while the model is open. ``verify=False``
     leaves out reading them once to compare their digest.
 
-    A package is a program: load only those whose origin you trust. Raises Error, which names the package and the
+    A package is a program: load only those whose origin you trust. With ``key``, a public key of minisign as text (RW...)
+    or the file of one, the package must be signed with it, in ``PACKAGE.minisig`` (``tilth sign``). It is then copied to
+    memory, and what is loaded is the copy that was verified.
+
+    Raises Error, which names the package and the
     remedy, when it is damaged, of an unknown version, or for another machine.
 
     >>> with tilth.load("mlp.tar") as model:  # doctest: +SKIP
@@ -71,14 +76,32 @@ def load(path: PathLike, *, verify: bool = True) -> Model:
     """
     name = os.fspath(path)
     try:
-        return _load(name, verify)
+        if key is None:
+            return _load(name, name, verify)
+        with _verified(name, signing.parse_key(key)) as copy:
+            return _load(name, f"/proc/self/fd/{copy.fileno()}", verify)
     except OSError as e:
         raise Error(f"loading package {name}: {e.strerror or e}") from e
     except Error as e:
         raise Error(f"loading package {name}: {e}") from e
 
 
-def _load(path: str, verify: bool) -> Model:
+def _verified(path: str, key: signing.Key) -> BinaryIO:
+    """A copy of a file in memory, at its beginning, that the key has signed."""
+    copy = os.fdopen(os.memfd_create("tilth-verified"), "w+b")
+    try:
+        with open(path, "rb") as f:
+            shutil.copyfileobj(f, copy, 1 << 20)
+        copy.seek(0)
+        signing.verify(copy, path + signing.SUFFIX, key)
+        copy.seek(0)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def _load(name: str, path: str, verify: bool) -> Model:
     with open(path, "rb") as f:
         members = package.members(f)
         manifest = package.manifest(package.read(f, members, package.MANIFEST))
@@ -96,7 +119,7 @@ def _load(path: str, verify: bool) -> Model:
     except Error:
         code.unload()
         raise
-    return Model(path, manifest, native.Handle(code, path, weights.offset))
+    return Model(name, manifest, native.Handle(code, path, weights.offset))
 
 
 class Model:

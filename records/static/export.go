@@ -23,6 +23,8 @@ type Files interface {
 	Index(ctx context.Context) ([]byte, error)
 	// Chunk returns a file that is the chunk, verified, at its beginning. The caller closes it.
 	Chunk(ctx context.Context, c Chunk) (*os.File, error)
+	// Signature returns the text of the index's signature, of mostSignatureBytes at most.
+	Signature(ctx context.Context) ([]byte, error)
 }
 
 // Export is an export that is read. It implements exchange.From.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 // Folder is an export in a folder.
@@ -24,6 +26,16 @@ func (f Folder) Index(context.Context) ([]byte, error) {
 	}
 	defer file.Close()
 	return readBounded(file, mostIndexBytes)
+}
+
+// Signature implements Files.
+func (f Folder) Signature(context.Context) ([]byte, error) {
+	file, err := os.Open(filepath.Join(string(f), IndexName+signing.Suffix))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readBounded(file, mostSignatureBytes)
 }
 
 // Chunk implements Files.

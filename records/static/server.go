@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 // How long a server may take: for a connection and the beginning of an answer, and for the rest of it by its size.
@@ -98,6 +99,15 @@ func (s *Server) checkRedirect(to *http.Request, via []*http.Request) error {
 func (s *Server) Index(ctx context.Context) (text []byte, err error) {
 	err = s.get(ctx, IndexName, mostIndexBytes, func(body io.Reader) error {
 		text, err = readBounded(body, mostIndexBytes)
+		return err
+	})
+	return text, err
+}
+
+// Signature implements Files.
+func (s *Server) Signature(ctx context.Context) (text []byte, err error) {
+	err = s.get(ctx, IndexName+signing.Suffix, mostSignatureBytes, func(body io.Reader) error {
+		text, err = readBounded(body, mostSignatureBytes)
 		return err
 	})
 	return text, err

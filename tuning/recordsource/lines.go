@@ -16,6 +16,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
@@ -32,9 +33,10 @@ func IsLines(path string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(path, zipSuffix), linesSuffix)
 }
 
-// ReadLines has read called with the records of an export as JSON lines, which are not validated.
-func ReadLines(path string, read func(next func() (*tilthv1.Record, error)) error) error {
-	f, err := os.Open(path)
+// ReadLines has read called with the records of an export as JSON lines, which are not validated. With a key, the file
+// must be signed by it.
+func ReadLines(path string, key *signing.PublicKey, read func(next func() (*tilthv1.Record, error)) error) error {
+	f, err := openExport(path, key)
 	if err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
@@ -58,6 +60,13 @@ func ReadLines(path string, read func(next func() (*tilthv1.Record, error)) erro
 		}
 		return r, err
 	})
+}
+
+func openExport(path string, key *signing.PublicKey) (*os.File, error) {
+	if key != nil {
+		return signing.OpenVerified(path, *key)
+	}
+	return os.Open(path)
 }
 
 func explainLines(path string, err error) error {
@@ -114,7 +123,7 @@ func (l *Lines) open(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	l.Peer = gathered
-	err = ReadLines(l.path, func(next func() (*tilthv1.Record, error)) error { return l.gather(ctx, gathered.DB, next) })
+	err = ReadLines(l.path, nil, func(next func() (*tilthv1.Record, error)) error { return l.gather(ctx, gathered.DB, next) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -63,7 +63,7 @@ func count(t *testing.T, path string) (n int64) {
 		return 0
 	}
 	to := exchange.Options{Dry: true}
-	err := ReadLines(path, func(next func() (*tilthv1.Record, error)) error {
+	err := ReadLines(path, nil, func(next func() (*tilthv1.Record, error)) error {
 		r, err := exchange.SyncLines(t.Context(), next, exchange.Nothing{}, to)
 		n = int64(r.Sent)
 		return err
@@ -228,7 +228,7 @@ func TestAFolderIsNamedInManyWays(t *testing.T) {
 		dir: true, "file://" + escaped: true, "file:" + escaped: true, "file://localhost" + escaped + "/index.json": true,
 		"file://elsewhere" + escaped: false, "file:two": false,
 	} {
-		source, err := OpenStatic(t.Context(), where, static.ServerOptions{})
+		source, err := OpenStatic(t.Context(), where, nil, static.ServerOptions{})
 		if (err == nil) != good || !IsStatic(where) {
 			t.Errorf("%s: %v", where, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/static"
@@ -31,8 +32,9 @@ var ErrReadOnly = errors.New("an export of records is only read")
 // Static is the source of an export, which has no imports.
 type Static struct{ *static.Export }
 
-// OpenStatic is the source of an export: https://HOST/PATH, file:///FOLDER, or a folder.
-func OpenStatic(ctx context.Context, where string, o static.ServerOptions) (Static, error) {
+// OpenStatic is the source of an export: https://HOST/PATH, file:///FOLDER, or a folder. With a key, its index must be
+// signed by it.
+func OpenStatic(ctx context.Context, where string, key *signing.PublicKey, o static.ServerOptions) (Static, error) {
 	var files static.Files
 	if strings.HasPrefix(where, "file:") {
 		place, err := url.Parse(where)
@@ -48,6 +50,9 @@ func OpenStatic(ctx context.Context, where string, o static.ServerOptions) (Stat
 		files = server
 	} else {
 		files = static.Folder(where)
+	}
+	if key != nil {
+		files = static.Signed{Files: files, Key: *key}
 	}
 	export, err := static.Open(ctx, files)
 	return Static{export}, err

@@ -1,0 +1,59 @@
+package signing
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestWhatIsOpenedIsWhatWasVerified: also when the file is changed afterwards, in place.
+func TestWhatIsOpenedIsWhatWasVerified(t *testing.T) {
+	key, _ := keys(t)
+	path := write(t, "package.tar", "a package")
+	if err := os.WriteFile(path+Suffix, sign(t, key, "a package", "of Monday"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenVerified(path, key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.WriteFile(path, []byte("a  hoax"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(f); err != nil || string(text) != "a package" {
+		t.Errorf("read %q, %v", text, err)
+	}
+	if _, err := f.WriteAt([]byte("b"), 0); err == nil {
+		t.Error("the copy can be changed")
+	}
+	if _, err := OpenVerified(path, key.Public()); !errors.Is(err, ErrChanged) {
+		t.Errorf("a file that was changed: %v", err)
+	}
+}
+
+func TestWhatIsNotSignedWithTheKeyIsNotOpened(t *testing.T) {
+	key, _ := keys(t)
+	other, _ := keys(t)
+	path := write(t, "package.tar", "a package")
+	if _, err := OpenVerified(path, key.Public()); !errors.Is(err, ErrUnsigned) || !strings.Contains(err.Error(), path) {
+		t.Errorf("without a signature: %v", err)
+	}
+	if err := os.WriteFile(path+Suffix, sign(t, other, "a package", "of Monday"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenVerified(path, key.Public()); !errors.Is(err, ErrOtherKey) {
+		t.Errorf("another's signature: %v", err)
+	}
+	if err := os.WriteFile(path+Suffix, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), "no signature") {
+		t.Errorf("no signature: %v", err)
+	}
+	if _, err := OpenVerified(path+"x", key.Public()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
