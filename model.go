@@ -32,8 +32,8 @@ type Options struct {
 	// CPUs are the processors that these threads may run on, by the system's numbers; none = all that the program may
 	// use.
 	CPUs []int
-	// VerifyKey is a public key of minisign, as text: its owner must have signed the package, in PACKAGE.minisig (tilth
-	// sign). What is loaded is a copy in memory of what was verified. Empty = the package needs no signature.
+	// VerifyKey is a public key of minisign, as text: the package must be signed with it (tilth sign), and have its
+	// signature beside it. What is loaded is a copy in memory of what was verified. Empty = none is needed.
 	VerifyKey string
 }
 

@@ -17,7 +17,7 @@ import (
 
 // TestWithAKeyOnlyWhatItHasSignedIsLoaded: and what is loaded goes on when the file is changed afterwards.
 func TestWithAKeyOnlyWhatItHasSignedIsLoaded(t *testing.T) {
-	m := sketch.New().Input("x", 4).Known("bias", array.FromFloat32([]float32{1, 2, 3, 4})).Node("y = Add x bias").Output("y")
+	m := sketch.New().Input("x", 4).Known("bias", array.FromFloat32([]float32{1, 2, 3, 4}, 4)).Node("y = Add x bias").Output("y")
 	file := filepath.Join(t.TempDir(), "model.tar")
 	if err := compile(t.Context(), m, frontend.Options{}, file); err != nil {
 		t.Fatal(err)

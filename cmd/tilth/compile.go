@@ -207,7 +207,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	var manifest *aot.Manifest
 	var size int64
 	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights, Prefix: k.prefix}); err != nil {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights, Prefix: k.prefix, Provenance: k.provenance(machine)}); err != nil {
 			return err
 		}
 		info, err := os.Stat(file)
@@ -292,6 +292,15 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 	}
 	defer func() { err = k.confirm.close(err) }()
 	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm}, log)
+}
+
+// provenance says what the package is made of, once the model was loaded.
+func (k *compileCommand) provenance(t *target.Target) *aot.Provenance {
+	build := thisBuild()
+	return &aot.Provenance{
+		ModelSHA256: k.model.digest, Tilth: build.Version, Commit: build.Commit, Numerics: k.numerics.level.String(),
+		DeviceClass: t.DeviceClass(), Target: t.Fingerprint(),
+	}
 }
 
 // signer is the key that must have signed the records; nil for none. One's own records file, which is not named, needs

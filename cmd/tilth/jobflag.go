@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,10 +29,15 @@ func (f *jobFlag) args(c *cobra.Command, args []string) error {
 
 // argsBefore is args for a command that takes other arguments behind the job's id.
 func (f *jobFlag) argsBefore(c *cobra.Command, args []string) error {
-	if f.last {
-		return nil
+	if !f.last {
+		return cobra.MinimumNArgs(1)(c, args)
 	}
-	return cobra.MinimumNArgs(1)(c, args)
+	for _, arg := range args {
+		if !strings.Contains(arg, ".") { // as the ids of batches do
+			return usagef("%q and --last name a job each: give either JOB or --last", arg)
+		}
+	}
+	return nil
 }
 
 // findJobs are the ids of jobs that are named by ids or by their beginnings.

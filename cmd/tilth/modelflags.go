@@ -27,6 +27,8 @@ type modelFlags struct {
 	own map[string]map[string]string
 	// quantised is how many weights of the model that was loaded last are in integers, and of how many.
 	quantised [2]int
+	// digest is that of the model that was loaded last.
+	digest string
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -44,7 +46,7 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	if err != nil {
 		return nil, err
 	}
-	o.Storage, f.quantised = storage, [2]int{}
+	o.Storage, f.quantised, f.digest = storage, [2]int{}, m.Digest
 	o.Quantised = func(quantised, all int) { f.quantised = [2]int{quantised, all} }
 	return importModel(path, m, o)
 }

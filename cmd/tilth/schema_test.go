@@ -60,6 +60,7 @@ var outputs = map[string]reflect.Type{
 	"jobs watch":          reflect.TypeFor[trials.Summary](),
 	"model":               reflect.TypeFor[[]model.Description](),
 	"model NAME":          reflect.TypeFor[modelResult](),
+	"package show":        reflect.TypeFor[packageView](),
 	"records best":        reflect.TypeFor[[]bestRow](),
 	"records list":        reflect.TypeFor[[]recordRow](),
 	"records sync":        reflect.TypeFor[syncResult](),

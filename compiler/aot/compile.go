@@ -28,6 +28,8 @@ type Choice struct {
 	// RelativeError is the largest difference from the reference that was measured, relative to the largest value; 0 =
 	// not known.
 	RelativeError float64
+	// Record is the one that the schedule comes from; nil of others.
+	Record *Record
 }
 
 // Options are what Compile needs beside the program.
@@ -49,6 +51,8 @@ type Options struct {
 	Check func(m *Model) (*Accuracy, error)
 	// Weights, if not nil, says which weights of the program are in integers.
 	Weights *Weights
+	// Provenance, if not nil, says what the package is made of.
+	Provenance *Provenance
 	// Prefix is a name in C that tells the package from others that a program is linked with; empty for none.
 	Prefix string
 	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64
@@ -203,11 +207,12 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 func (c *compilation) manifest(l *layout) *Manifest {
 	m := &Manifest{Format: formatOf(c.program), Model: c.program.Name, Prefix: c.options.Prefix, Target: c.options.Target.WithToolchain(c.options.Toolchain.For(c.options.Target)),
 		Inputs: l.tensorInfos(c.program.Inputs), Outputs: l.tensorInfos(c.program.Outputs),
-		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Weights: c.options.Weights, Accuracy: c.accuracy}
+		ArenaBytes: l.arenaBytes, ArenaLowerBoundBytes: l.arenaLeast, WeightsBytes: l.weightsBytes, Weights: c.options.Weights, Accuracy: c.accuracy,
+		Provenance: c.options.Provenance}
 	for k, task := range c.program.Tasks {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
-			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
+			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, Record: choice.Record, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
 			Multiplications: c.multiplications[k], Matrices: c.matrices[k],
 			Flop: task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
 	}

@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -54,8 +55,34 @@ type Manifest struct {
 	Weights *Weights `json:"weights,omitempty"`
 	// Accuracy is what was measured of the outputs when the package was made; nil when nothing was.
 	Accuracy *Accuracy `json:"accuracy,omitempty"`
+	// Provenance says what the package was made of; nil in packages of older versions.
+	Provenance *Provenance `json:"provenance,omitempty"`
 	// Members are the other files of the package.
 	Members []Member `json:"members"`
+}
+
+// Provenance says what a package was made of, and by what. The compiler is part of the manifest's target, and records
+// are part of its tasks.
+type Provenance struct {
+	// ModelSHA256 is the digest of the model's file (onnx.Model.Digest).
+	ModelSHA256 string `json:"model_sha256,omitempty"`
+	// Tilth and Commit are those of the program that compiled the package.
+	Tilth  string `json:"tilth"`
+	Commit string `json:"commit,omitempty"`
+	// Numerics is the level that schedules were allowed.
+	Numerics string `json:"numerics"`
+	// DeviceClass and Target are those that the schedules are for; records of other targets are not used.
+	DeviceClass string `json:"device_class"`
+	Target      string `json:"target"`
+}
+
+// Record names the measurement that a schedule comes from, among those of its workload and the package's target.
+type Record struct {
+	// Key is the record's, in lower-case hex, and Candidate the digest of its trace.
+	Key       string `json:"key"`
+	Candidate string `json:"candidate"`
+	// MeasuredAt is when it was measured, by RFC 3339 in UTC.
+	MeasuredAt string `json:"measured_at"`
 }
 
 // Tensor is an input or an output.
@@ -139,7 +166,11 @@ type TaskInfo struct {
 	// Origin says where the schedule comes from, e.g. "tuned" or "default".
 	Origin string `json:"origin"`
 	// LatencySeconds is what was measured when it was tuned; 0 = nothing.
-	LatencySeconds float64 `json:"latency_seconds,omitempty"`
+	LatencySeconds float64 `json:"latency_s,omitempty"`
+	// FormerLatencySeconds is its name in packages of older versions; 0 once a manifest was read.
+	FormerLatencySeconds float64 `json:"latency_seconds,omitempty"`
+	// Record is the record that the schedule comes from; nil of others, and in packages of older versions.
+	Record *Record `json:"record,omitempty"`
 	// Algorithms are those that the schedule uses beside direct sums, e.g. "F(4x4,3x3)" of Winograd.
 	Algorithms []string `json:"algorithms,omitempty"`
 	// Multiplications are at least those of the algorithms, as a share of those of direct sums; 0 in packages of older
@@ -211,6 +242,10 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("%s is not valid: %w", manifestName, err)
+	}
+	for k := range m.Tasks {
+		t := &m.Tasks[k]
+		t.LatencySeconds, t.FormerLatencySeconds = cmp.Or(t.LatencySeconds, t.FormerLatencySeconds), 0
 	}
 	return m, m.check()
 }

@@ -1,7 +1,9 @@
 package onnx
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
@@ -59,6 +61,8 @@ type folder struct {
 	dir  string
 	root *os.Root // nil before the first file is read
 	left int64    // how many bytes may be read yet
+	// digest has all that was read; nil before anything was.
+	digest hash.Hash
 	// The file that was read last; models have one for all tensors, or one for each.
 	name string
 	file *os.File
@@ -100,6 +104,10 @@ func (d *folder) read(e external, bytes int64) ([]byte, error) {
 	if _, err := d.file.ReadAt(data, e.offset); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("its external data: %w", err)
 	}
+	if d.digest == nil {
+		d.digest = sha256.New()
+	}
+	d.digest.Write(data)
 	return data, nil
 }
 

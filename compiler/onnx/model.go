@@ -14,6 +14,10 @@ type Model struct {
 	Opsets          []Opset
 	Graph           *Graph
 	Functions       []*Function
+	// Digest is the SHA-256, in lower-case hex, of the file that the model was read from, decompressed. Where data
+	// lies beside that, it is the SHA-256 of this digest and that of the data that the model uses, in its order.
+	// Empty of a model that was not read.
+	Digest string
 }
 
 // Opset is a version of an operator set; Domain is empty for ONNX's own.

@@ -2,6 +2,8 @@ package onnx
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"reflect"
 	"strings"
 	"testing"
@@ -52,6 +54,10 @@ func TestModelsSurviveARoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if sum := sha256.Sum256(data); got.Digest != hex.EncodeToString(sum[:]) {
+		t.Errorf("its digest is %s", got.Digest)
+	}
+	want.Digest = got.Digest
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got.Graph, want.Graph)
 	}

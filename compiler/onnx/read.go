@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -152,7 +154,20 @@ func read(data []byte, beside *folder) (*Model, error) {
 	if err != nil {
 		return nil, cmp.Or(refuseOther(data), err)
 	}
+	m.Digest = digest(data, beside)
 	return m, nil
+}
+
+// digest is that of a model in data, and of what was read of the files beside it.
+func digest(data []byte, beside *folder) string {
+	sum := sha256.Sum256(data)
+	if beside != nil && beside.digest != nil {
+		all := sha256.New()
+		all.Write(sum[:])
+		all.Write(beside.digest.Sum(nil))
+		return hex.EncodeToString(all.Sum(nil))
+	}
+	return hex.EncodeToString(sum[:])
 }
 
 func (m *Model) check() error {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,9 @@ type packageTask struct {
 	Workload       string  `json:"workload"`
 	Trace          string  `json:"trace"`
 	Origin         string  `json:"origin"`
-	LatencySeconds float64 `json:"latency_seconds"`
+	LatencySeconds float64 `json:"latency_s"`
+	// FormerLatencySeconds is its name in packages of older versions.
+	FormerLatencySeconds float64 `json:"latency_seconds"`
 }
 
 // packageMember is a file of a package.
@@ -70,6 +73,9 @@ func readManifest(r io.Reader) (*manifest, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its %s is not valid", manifestName)
+	}
+	for k := range m.Tasks {
+		m.Tasks[k].LatencySeconds = cmp.Or(m.Tasks[k].LatencySeconds, m.Tasks[k].FormerLatencySeconds)
 	}
 	return &m, nil
 }

@@ -37,7 +37,9 @@ type Entry struct {
 	Origin         string  `json:"origin"`
 	LatencySeconds float64 `json:"latency_s,omitempty"`
 	RelativeError  float64 `json:"relative_error,omitempty"`
-	Trace          string  `json:"trace"`
+	// Record is the one that the schedule comes from; nil of others.
+	Record *aot.Record `json:"record,omitempty"`
+	Trace  string      `json:"trace"`
 }
 
 // Read is the lock in a file; an empty one where there is no file.
@@ -106,7 +108,7 @@ func (l *File) Obey(target string, tasks []program.Task, numerics schedule.Numer
 		e, locked := entries[digest]
 		if !locked {
 			c := choices[k]
-			entries[digest] = Entry{Task: task.Name, Origin: c.Origin, LatencySeconds: c.LatencySeconds, RelativeError: c.RelativeError, Trace: string(c.Trace)}
+			entries[digest] = Entry{Task: task.Name, Origin: c.Origin, LatencySeconds: c.LatencySeconds, RelativeError: c.RelativeError, Record: c.Record, Trace: string(c.Trace)}
 			added++
 			continue
 		}
@@ -137,5 +139,5 @@ func (e Entry) choice(task program.Task, numerics schedule.Numerics) (aot.Choice
 		return aot.Choice{}, fmt.Errorf("the locked schedule of %s needs --numerics %v: give that, or remove its entry to have one chosen for %v",
 			task.Name, s.Numerics(), numerics)
 	}
-	return aot.Choice{Origin: e.Origin, LatencySeconds: e.LatencySeconds, RelativeError: e.RelativeError, Trace: []byte(e.Trace)}, nil
+	return aot.Choice{Origin: e.Origin, LatencySeconds: e.LatencySeconds, RelativeError: e.RelativeError, Record: e.Record, Trace: []byte(e.Trace)}, nil
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ func TestALockIsObeyedAndCompleted(t *testing.T) {
 	}
 	list, choices := tasks(t)
 	choices[0].Origin, choices[0].LatencySeconds, choices[0].RelativeError = "tuned", 1e-6, 1e-7
+	choices[0].Record = &aot.Record{Key: "0102", Candidate: "03", MeasuredAt: "2026-01-02T03:04:05Z"}
 	if added, err := l.Obey(machine, list[:1], schedule.Strict, choices[:1]); added != 1 || err != nil {
 		t.Fatalf("%d added, %v", added, err)
 	}
@@ -61,7 +63,8 @@ func TestALockIsObeyedAndCompleted(t *testing.T) {
 		t.Fatalf("%d added, %v", added, err)
 	}
 	for k, c := range choices {
-		if string(c.Trace) != string(want[k].Trace) || c.Origin != want[k].Origin || c.LatencySeconds != want[k].LatencySeconds || c.RelativeError != want[k].RelativeError {
+		if string(c.Trace) != string(want[k].Trace) || c.Origin != want[k].Origin || c.LatencySeconds != want[k].LatencySeconds || c.RelativeError != want[k].RelativeError ||
+			!reflect.DeepEqual(c.Record, want[k].Record) {
 			t.Errorf("the choice of task %d is %+v, want %+v", k, c, want[k])
 		}
 	}

@@ -3,7 +3,9 @@ package selection
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
@@ -11,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 )
 
 // alternative is one way to compute a task.
@@ -50,9 +53,17 @@ func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Re
 		c.log.Warn("record is not confirmed, doing without", "task", task.Name, "reason", refused)
 		return nil, nil
 	}
-	choice := aot.Choice{Origin: FromRecord, LatencySeconds: cmp.Or(seconds, m.GetLatencySeconds()), RelativeError: m.GetRelativeError()}
+	choice := aot.Choice{Origin: FromRecord, LatencySeconds: cmp.Or(seconds, m.GetLatencySeconds()), RelativeError: m.GetRelativeError(), Record: origin(m)}
 	a := newAlternative(task, s, choice, choice.LatencySeconds)
 	return &a, nil
+}
+
+// origin names the record of a measurement.
+func origin(m *tilthv1.Measurement) *aot.Record {
+	key := records.KeyOf(m)
+	return &aot.Record{
+		Key: hex.EncodeToString(key[:]), Candidate: m.GetCandidate().GetDigest(), MeasuredAt: m.GetAt().AsTime().Format(time.RFC3339Nano),
+	}
 }
 
 // confirmed asks whether a record's schedule holds, if anybody is to be asked.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+func newPackage(a *app) *cobra.Command {
+	return branch("package", "Look at packages", newPackageShow(a))
+}
+
+// packageView is a package, for scripts.
+type packageView struct {
+	Package   string `json:"package"`
+	SizeBytes int64  `json:"size_bytes"`
+	Format    int    `json:"format"`
+	Model     string `json:"model"`
+	// Target is the fingerprint of what the package was compiled for, Toolchain the compiler, a part of it.
+	Target    string `json:"target"`
+	Toolchain string `json:"toolchain"`
+	Threads   int    `json:"threads"`
+	// Provenance is not there in packages of older versions.
+	Provenance   *aot.Provenance `json:"provenance,omitempty"`
+	Inputs       []aot.Tensor    `json:"inputs"`
+	Outputs      []aot.Tensor    `json:"outputs"`
+	ArenaBytes   int64           `json:"arena_bytes"`
+	WeightsBytes int64           `json:"weights_bytes"`
+	Weights      *aot.Weights    `json:"weights,omitempty"`
+	Accuracy     *aot.Accuracy   `json:"accuracy,omitempty"`
+	Tasks        []packageTask   `json:"tasks"`
+}
+
+// packageTask is a kernel of a package.
+type packageTask struct {
+	Task     string `json:"task"`
+	Workload string `json:"workload"`
+	// Origin says where the schedule comes from: tuned, transferred or default.
+	Origin string `json:"origin"`
+	// Latency is what was measured when it was tuned.
+	Latency float64 `json:"latency_s,omitempty"`
+	// Record is the one that a tuned schedule comes from.
+	Record *aot.Record `json:"record,omitempty"`
+}
+
+func newPackageShow(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "show PACKAGE.tar", Short: "Show what a package was made of, and by what",
+		Example: "  tilth package show resnet18.tar\n  tilth package show resnet18.tar --json | jq .provenance",
+		Args:    cobra.ExactArgs(1),
+	}
+	tableFlags(a, c, &asJSON)
+	return a.leaf(c, func(_ context.Context, args []string) error {
+		file, done, err := a.inputFile(args[0])
+		if err != nil {
+			return err
+		}
+		defer done()
+		v, err := viewPackage(args[0], file)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(a.stdout, v)
+		}
+		return v.print(a.stdout)
+	})
+}
+
+func viewPackage(name, file string) (v packageView, err error) {
+	m, err := aot.ReadManifest(file)
+	if err != nil {
+		return v, err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return v, err
+	}
+	v = packageView{
+		Package: name, SizeBytes: info.Size(), Format: m.Format, Model: m.Model, Target: m.Target.Fingerprint(), Toolchain: m.Target.Toolchain,
+		Threads: m.Target.Threads(), Provenance: m.Provenance, Inputs: m.Inputs, Outputs: m.Outputs, ArenaBytes: m.ArenaBytes,
+		WeightsBytes: m.WeightsBytes, Weights: m.Weights, Accuracy: m.Accuracy, Tasks: []packageTask{},
+	}
+	for _, t := range m.Tasks {
+		v.Tasks = append(v.Tasks, packageTask{Task: t.Name, Workload: t.Workload, Origin: t.Origin, Latency: t.LatencySeconds, Record: t.Record})
+	}
+	return v, nil
+}
+
+func (v packageView) print(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s (%s), of model %s\ntarget: %s\n", v.Package, show.Bytes(v.SizeBytes), v.Model, v.Target)
+	if p := v.Provenance; p != nil && err == nil {
+		_, err = fmt.Fprintf(w, "device class: %s\nmodel's sha256: %s\nmade by: tilth %s (commit %s), %s, numerics %s\n",
+			p.DeviceClass, cmp.Or(p.ModelSHA256, "not known"), p.Tilth, cmp.Or(p.Commit, "not known"), v.Toolchain, p.Numerics)
+	}
+	if err != nil {
+		return err
+	}
+	table := show.NewTable("TASK", "WORKLOAD", "SCHEDULE", ">LATENCY", "CANDIDATE", "MEASURED")
+	for _, t := range v.Tasks {
+		latency, candidate, at := "-", "-", "-"
+		if t.Latency > 0 {
+			latency = show.Seconds(t.Latency)
+		}
+		if t.Record != nil {
+			candidate, at = show.Digest(t.Record.Candidate), t.Record.MeasuredAt
+		}
+		table.Row(t.Task, show.Digest(t.Workload), t.Origin, latency, candidate, at)
+	}
+	return table.Write(w)
+}
