@@ -63,9 +63,9 @@ def load(path: PathLike, *, verify: bool = True, key: Optional[PathLike] = None)
     The weights are used where they lie in the file, which must not change while the model is open. ``verify=False``
     leaves out reading them once to compare their digest.
 
-    A package is a program: load only those whose origin you trust. With ``key``, a public key of minisign as text (RW...)
-    or the file of one, the package must be signed with it, in ``PACKAGE.minisig`` (``tilth sign``). It is then copied to
-    memory, and what is loaded is the copy that was verified.
+    A package is a program: load only those whose origin you trust. With ``key``, a public key of minisign as text
+    (RW...) or the file of one, the package must be signed with it, in ``PACKAGE.minisig`` (``tilth sign``). It is then
+    copied to memory, and what is loaded is the copy that was verified.
 
     Raises Error, which names the package and the
     remedy, when it is damaged, of an unknown version, or for another machine.
