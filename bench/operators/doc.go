@@ -7,7 +7,7 @@
 //	go run ./bench/operators -model resnet50.onnx
 //	go run ./bench/operators -operators CAP -neighbours -points
 //	go run ./bench/operators -set library -peers .tools/peers  in turns with oneDNN and ggml
-//	go run ./bench/operators table -into docs/performance.md
+//	go run ./bench/operators table -into docs/performance-operators.md
 //
 // Rows are kept in a file: a run goes on where one of the same version ended.
 package main
