@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo dist dist-check test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -18,6 +18,19 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 	@scripts/packages.sh demo
 	@$(MAKE) --no-print-directory build
 	@scripts/demo.sh
+
+docs: ## the documentation as a site in site/, with the reference made from the code; its links are checked
+	@scripts/packages.sh docs
+	@$(MAKE) --no-print-directory build
+	cd tools/docs && $(GO) run ./reference -tilth ../../bin/tilth -root ../.. -out ../../.tools/docs
+	hugo --quiet --source tools/docs/site --destination $(CURDIR)/site --cleanDestinationDir
+	cd tools/docs && $(GO) run ./links ../../site ../..
+
+TUTORIALS ?= docs/tutorials/*.md
+tutorials: ## follow the tutorials to the letter, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
+	@scripts/packages.sh test python tutorials
+	@$(MAKE) --no-print-directory build
+	cd tools/docs && $(GO) run ./tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
 
 ARCH ?= amd64,arm64,riscv64
 KEY ?=
@@ -135,4 +148,4 @@ generate: ## generate the wire's Go code, and what Python reads of it
 	$(GO) generate ./proto/...
 
 clean: ## remove what was built
-	rm -rf bin dist .tools
+	rm -rf bin dist site .tools

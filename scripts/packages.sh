@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bench|peers|python|dist ...
+# usage: scripts/packages.sh demo|test|bench|peers|python|dist|docs ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -32,6 +32,8 @@ peers=(g++ binutils)
 python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
 # What checks a release: Debian's own check of packages, and the libraries of other architectures.
 dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
+# What builds the documentation as a site.
+docs=(hugo)
 
 wanted=()
 for task in "$@"; do
@@ -42,8 +44,9 @@ for task in "$@"; do
 	peers) wanted+=("${peers[@]}") ;;
 	python) wanted+=("${python[@]}") ;;
 	dist) wanted+=("${dist[@]}") ;;
+	docs) wanted+=("${docs[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bench, peers, python or dist)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bench, peers, python, dist or docs)" >&2
 		exit 2
 		;;
 	esac
@@ -59,6 +62,7 @@ present() {
 	systemd) command -v systemd-analyze ;;
 	prometheus) command -v prometheus && command -v promtool ;;
 	nodejs) command -v node ;;
+	hugo) command -v hugo ;;
 	npm) command -v npm ;;
 	strace) command -v strace ;;
 	python3) command -v python3 ;;

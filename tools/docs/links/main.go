@@ -1,0 +1,30 @@
+// Command links follows every link of the site that `make docs` builds: to its pages, to their sections, to its files,
+// and to files of the repository. It asks nothing of a network.
+//
+// usage: links SITE ROOT
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: links SITE ROOT")
+		os.Exit(2)
+	}
+	s, err := read(os.Args[1])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "links: %v\n", err)
+		os.Exit(1)
+	}
+	broken := s.broken(os.Args[2])
+	for _, b := range broken {
+		fmt.Fprintf(os.Stderr, "links: %s\n", b)
+	}
+	fmt.Printf("links: %d pages, %d links, %d broken\n", len(s.pages), s.links, len(broken))
+	if len(broken) > 0 {
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// repository is where links to files lead that the site does not have.
+const repository = "https://github.com/tilth-dev/tilth/"
+
+// page is what a page of the site has: the names by which its parts can be linked to, and its own links.
+type page struct {
+	ids   map[string]bool
+	links []string
+}
+
+// site is a folder of pages by their names, and of other files.
+type site struct {
+	root  string
+	pages map[string]page
+	links int
+}
+
+// read reads all pages of a folder.
+func read(root string) (*site, error) {
+	s := &site{root: root, pages: map[string]page{}}
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(file) != ".html" {
+			return err
+		}
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		s.pages[filepath.ToSlash(name)], err = readPage(file)
+		return err
+	})
+	if err == nil && len(s.pages) == 0 {
+		err = fmt.Errorf("%s has no pages: build them with make docs", root)
+	}
+	return s, err
+}
+
+func readPage(file string) (page, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return page{}, err
+	}
+	defer f.Close()
+	tree, err := html.Parse(f)
+	if err != nil {
+		return page{}, fmt.Errorf("%s: %w", file, err)
+	}
+	p := page{ids: map[string]bool{}}
+	for node := range tree.Descendants() {
+		for _, a := range node.Attr {
+			switch a.Key {
+			case "id":
+				p.ids[a.Val] = true
+			case "href", "src":
+				p.links = append(p.links, a.Val)
+			}
+		}
+	}
+	return p, nil
+}
+
+// broken says which links lead nowhere. Those to the repository are looked up in its folder.
+func (s *site) broken(repositoryRoot string) (faults []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.pages)) {
+		for _, to := range s.pages[name].links {
+			s.links++
+			if fault := s.follow(name, to, repositoryRoot); fault != "" {
+				faults = append(faults, fmt.Sprintf("%s: %s: %s", name, to, fault))
+			}
+		}
+	}
+	return faults
+}
+
+// follow says why a link leads nowhere; nothing where it leads somewhere.
+func (s *site) follow(from, to, repositoryRoot string) string {
+	target, err := url.Parse(to)
+	switch {
+	case err != nil:
+		return err.Error()
+	case target.Scheme == "data":
+		return ""
+	case strings.HasPrefix(to, repository):
+		_, file, _ := strings.Cut(strings.TrimPrefix(target.Path, "/tilth-dev/tilth/"), "/main/")
+		return missing(filepath.Join(repositoryRoot, file))
+	case target.IsAbs() || target.Host != "":
+		return ""
+	}
+	name := path.Join(path.Dir(from), target.Path)
+	if target.Path == "" {
+		name = from
+	}
+	p, isPage := s.pages[name]
+	if !isPage {
+		return missing(filepath.Join(s.root, name))
+	}
+	if target.Fragment != "" && !p.ids[target.Fragment] {
+		return "the page has no such section"
+	}
+	return ""
+}
+
+func missing(file string) string {
+	if _, err := os.Stat(file); err != nil {
+		return "there is no such file"
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+// Command reference writes the pages of the documentation that are made from the code: the command line from what the
+// program says of itself, gRPC from the protocol's files, and JSON from its schemas.
+//
+// usage: reference -tilth PROGRAM -root REPOSITORY -out FOLDER
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "reference: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("reference", flag.ContinueOnError)
+	program := flags.String("tilth", "bin/tilth", "the program")
+	root := flags.String("root", ".", "folder of the repository")
+	out := flags.String("out", ".tools/docs", "folder for the pages; what is in it is removed")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	pages, err := commandPages(ctx, *program)
+	if err != nil {
+		return err
+	}
+	if pages["grpc.md"], err = wirePage(ctx, *root); err != nil {
+		return err
+	}
+	if pages["schemas.md"], err = schemasPage(filepath.Join(*root, "docs", "schema")); err != nil {
+		return err
+	}
+	return write(*out, pages)
+}
+
+// write replaces a folder by pages, by their names.
+func write(out string, pages map[string]string) error {
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	for name, text := range pages {
+		file := filepath.Join(out, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
