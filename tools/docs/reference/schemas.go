@@ -11,12 +11,12 @@ import (
 
 // schema is as much of a JSON Schema as those of the program have.
 type schema struct {
-	Title       string             `json:"title"`
-	Description string             `json:"description"`
-	Type        any                `json:"type"`
-	Properties  properties         `json:"properties"`
-	Items       *schema            `json:"items"`
-	Additional  json.RawMessage    `json:"additionalProperties"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Type        any             `json:"type"`
+	Properties  properties      `json:"properties"`
+	Items       *schema         `json:"items"`
+	Additional  json.RawMessage `json:"additionalProperties"`
 }
 
 // property is a field of an object.

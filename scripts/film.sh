@@ -1,0 +1,16 @@
+#!/bin/bash
+# Makes the moving picture of README.md: a search on this machine, in a terminal, with no earlier records. It needs
+# bin/tilth.
+# usage: scripts/film.sh [SECONDS of tuning]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+(cd tools/docs && go build -o "$dir/film" ./film)
+export HOME=$dir XDG_DATA_HOME=$dir/data XDG_CACHE_HOME=$dir/cache PATH=$root/bin:$PATH
+cd "$dir"
+tilth model resnet-18 -o resnet18.onnx
+./film -o "$root/docs/tune.svg" -columns 110 -lines 27 tilth tune resnet18.onnx --time "${1:-60}s"
+ls -l "$root/docs/tune.svg"

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// follow takes the steps of a tutorial, in a folder of its own.
+func follow(ctx context.Context, source string, steps []step, loud bool) error {
+	dir, err := os.MkdirTemp("", "tilth-tutorial-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	script, err := write(dir, steps)
+	if err != nil {
+		return err
+	}
+	failure := shell(ctx, source, dir, script)
+	last := -1
+	for n, s := range steps {
+		printed, err := os.ReadFile(printedBy(dir, n))
+		if s.kind != "sh" || err != nil {
+			continue
+		}
+		last = n
+		if loud {
+			fmt.Printf("%s----\n%s====\n", s.text, printed)
+		}
+	}
+	if failure != nil && last >= 0 {
+		printed, _ := os.ReadFile(printedBy(dir, last))
+		return fmt.Errorf("%d: %w; it printed:\n%s", steps[last].line, failure, tail(string(printed), 30))
+	}
+	if failure != nil {
+		return failure
+	}
+	return compare(dir, steps)
+}
+
+// compare looks for what the tutorial says is printed.
+func compare(dir string, steps []step) error {
+	var faults []error
+	printed := ""
+	for n, s := range steps {
+		switch s.kind {
+		case "sh":
+			text, err := os.ReadFile(printedBy(dir, n))
+			if err != nil {
+				return err
+			}
+			printed = string(text)
+		case "text":
+			if line := lacking(s.text, printed); line != "" {
+				faults = append(faults, fmt.Errorf("%d: the commands before do not print %q, but:\n%s", s.line, line, tail(printed, 30)))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// printedBy is the file of what a step prints.
+func printedBy(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("printed-%03d", n)) }
+
+// write makes the script that takes all steps, and the files that it needs. The first command that fails ends it.
+func write(dir string, steps []step) (string, error) {
+	var script strings.Builder
+	script.WriteString("set -eo pipefail\ncd work\n")
+	for n, s := range steps {
+		switch s.kind {
+		case "file":
+			shown := filepath.Join(dir, fmt.Sprintf("shown-%03d", n))
+			if err := os.WriteFile(shown, []byte(s.text), 0o600); err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&script, "mkdir -p '%s' && cp '%s' '%s'\n", filepath.Dir(s.name), shown, s.name)
+		case "sh":
+			fmt.Fprintf(&script, "exec >'%s' 2>&1\n%s", printedBy(dir, n), s.text)
+		}
+	}
+	for _, folder := range []string{"work", "home", "tmp"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
+			return "", err
+		}
+	}
+	return script.String(), nil
+}
+
+// shell runs a script as a user with an empty home would, and ends all that it has started.
+func shell(ctx context.Context, source, dir, script string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it takes longer than %v", limit))
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-c", script)
+	c.Dir = dir
+	c.Env = []string{
+		"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "tmp"), "LC_ALL=C.UTF-8", "NO_COLOR=1", "USER=tutorial",
+		"SOURCE=" + source, "PATH=" + filepath.Join(source, "bin") + ":" + os.Getenv("PATH"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
+		"GOCACHE=" + cached("GOCACHE"), "GOMODCACHE=" + cached("GOMODCACHE"),
+	}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	err := c.Run()
+	if c.Process != nil {
+		end(c.Process.Pid)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// end asks a group of processes to end, and ends those that have not in a while.
+func end(group int) {
+	_ = syscall.Kill(-group, syscall.SIGTERM)
+	for range 100 {
+		if syscall.Kill(-group, 0) != nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+}
+
+// cached is a folder in which Go keeps what it has built or fetched.
+func cached(variable string) string {
+	out, err := exec.Command("go", "env", variable).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// tail is the last lines of a text.
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,64 @@
+// Command tutorials follows tutorials to the letter: it writes the files that they show, runs their commands in an
+// empty folder, one shell for each tutorial, and compares what is printed with what they say is printed.
+//
+//   - A block of the kind sh is run.
+//   - A block of the kind text is what the commands before it print. Its lines must come in this order; others may come
+//     between. Words that have digits match any others that have, units of time match each other, and a line of three
+//     dots means nothing.
+//   - A block of another kind is a file, if the text before it ends with the file's name in backticks and a colon.
+//
+// usage: tutorials [-v] -root REPOSITORY TUTORIAL.md ...
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+)
+
+// limit is the most that a tutorial may take.
+const limit = 20 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "tutorials: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("tutorials", flag.ContinueOnError)
+	root := flags.String("root", ".", "folder of the repository, with bin/tilth")
+	loud := flags.Bool("v", false, "print what the commands print")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return errors.New("name the tutorials to follow")
+	}
+	source, err := filepath.Abs(*root)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, file := range flags.Args() {
+		began := time.Now()
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = follow(ctx, source, stepsOf(string(text)), *loud)
+		}
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s:%w", file, err))
+			continue
+		}
+		fmt.Printf("followed %s in %.0f s\n", filepath.Base(file), time.Since(began).Seconds())
+	}
+	return errors.Join(failures...)
+}

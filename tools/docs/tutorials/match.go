@@ -1,0 +1,34 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// units are words that another machine may print instead of each other.
+var units = []string{"ns", "us", "µs", "ms", "s", "min"}
+
+// lacking is the first line of what should be printed that is not, in this order; nothing when all are.
+func lacking(want, printed string) string {
+	lines := strings.Split(printed, "\n")
+	for line := range strings.Lines(want) {
+		line = strings.TrimSpace(line)
+		if line == "" || line == "..." {
+			continue
+		}
+		at := slices.IndexFunc(lines, func(l string) bool { return alike(line, l) })
+		if at < 0 {
+			return line
+		}
+		lines = lines[at+1:]
+	}
+	return ""
+}
+
+// alike says whether two lines have the same words, whatever numbers.
+func alike(a, b string) bool {
+	return slices.EqualFunc(strings.Fields(a), strings.Fields(b), func(v, w string) bool {
+		return v == w || strings.ContainsAny(v, "0123456789") && strings.ContainsAny(w, "0123456789") ||
+			slices.Contains(units, v) && slices.Contains(units, w)
+	})
+}
