@@ -12,5 +12,5 @@ trap 'rm -rf "$dir"' EXIT
 export HOME=$dir XDG_DATA_HOME=$dir/data XDG_CACHE_HOME=$dir/cache PATH=$root/bin:$PATH
 cd "$dir"
 tilth model resnet-18 -o resnet18.onnx
-./film -o "$root/docs/tune.svg" -columns 110 -lines 27 tilth tune resnet18.onnx --time "${1:-60}s"
+./film -o "$root/docs/tune.svg" -columns 120 -lines 27 tilth tune resnet18.onnx --time "${1:-120}s"
 ls -l "$root/docs/tune.svg"

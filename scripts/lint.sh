@@ -39,13 +39,16 @@ breaking() {
 	return $status
 }
 
-# deployment runs a command in the module that checks deploy/, releases in the one that makes releases; in a shell of
-# its own, since it changes the folder.
+# deployment runs a command in the module that checks deploy/, releases in the one that makes releases, documents in
+# that of the documentation; in a shell of its own, since it changes the folder.
 deployment() (
 	cd tools/deploy && "$@"
 )
 releases() (
 	cd tools/dist && "$@"
+)
+documents() (
+	cd tools/docs && "$@"
 )
 
 step 'file sizes' small
@@ -53,9 +56,11 @@ step gofmt formatted
 step "go vet" go vet ./...
 step "go vet, deployment" deployment go vet ./...
 step "go vet, releases" releases go vet ./...
+step "go vet, documentation" documents go vet ./...
 step "buf lint" go tool -modfile=tools/go.mod buf lint
 step "buf breaking" breaking
 step golangci-lint go tool -modfile=tools/lint/go.mod golangci-lint run ./...
 step "golangci-lint, deployment" deployment go tool -modfile=../lint/go.mod golangci-lint run ./...
 step "golangci-lint, releases" releases go tool -modfile=../lint/go.mod golangci-lint run ./...
+step "golangci-lint, documentation" documents go tool -modfile=../lint/go.mod golangci-lint run ./...
 exit $failed

@@ -34,6 +34,9 @@ type screen struct {
 // sequence is a control sequence: numbers, and what they are for.
 var sequence = regexp.MustCompile(`^\x1b\[([0-9;?]*)([A-Za-z])`)
 
+// settled is how long a picture stands before it counts: one that is being drawn comes in pieces.
+const settled = 20 * time.Millisecond
+
 // sample plays what a program wrote, and takes so many frames at most, as evenly as the program draws; the last one is
 // what it left.
 func sample(shown []piece, columns, lines, most int) (frames []frame, err error) {
@@ -47,6 +50,9 @@ func sample(shown []piece, columns, lines, most int) (frames []frame, err error)
 			return nil, err
 		}
 		last := n == len(shown)-1
+		if !last && shown[n+1].at-p.at < settled {
+			continue
+		}
 		if last || len(frames) == 0 || p.at-frames[len(frames)-1].at >= every {
 			frames = append(frames, frame{p.at, s.copy()})
 		}
