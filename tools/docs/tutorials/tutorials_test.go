@@ -32,6 +32,7 @@ func TestLinesAreAlikeWhateverTheirNumbers(t *testing.T) {
 		"took 1.5 s":     "took   20 ms",
 		"job-1 is done":  "job-7f is done",
 		"  conv2d  56x9": "conv2d 1x1",
+		"...  alice":     "skqczscq  alice",
 	} {
 		if !alike(a, b) {
 			t.Errorf("%q and %q are not alike", a, b)
