@@ -28,7 +28,7 @@ docs: ## the documentation as a site in site/, with the reference made from the 
 
 TUTORIALS ?= docs/tutorials/*.md
 tutorials: ## follow the tutorials to the letter, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
-	@scripts/packages.sh test python tutorials
+	@scripts/packages.sh tutorials
 	@$(MAKE) --no-print-directory build
 	cd tools/docs && $(GO) run ./tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bench|peers|python|dist|docs ...
+# usage: scripts/packages.sh demo|test|bench|peers|python|dist|docs|tutorials ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -34,6 +34,8 @@ python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
 dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
 # What builds the documentation as a site.
 docs=(hugo)
+# What those who follow a tutorial install.
+tutorials=(python3-venv prometheus curl)
 
 wanted=()
 for task in "$@"; do
@@ -45,8 +47,9 @@ for task in "$@"; do
 	python) wanted+=("${python[@]}") ;;
 	dist) wanted+=("${dist[@]}") ;;
 	docs) wanted+=("${docs[@]}") ;;
+	tutorials) wanted+=("${compilers[@]}" "${python[@]}" "${tutorials[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bench, peers, python, dist or docs)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bench, peers, python, dist, docs or tutorials)" >&2
 		exit 2
 		;;
 	esac

@@ -11,7 +11,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strings"
 )
+
+// document is a page of docs/ that help or a comment refers to.
+var document = regexp.MustCompile(`([\s(])docs/([a-z-]+\.md)`)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -53,9 +58,15 @@ func write(out string, pages map[string]string) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(linked(name, text)), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// linked has links where a page's text refers to documents.
+func linked(name, text string) string {
+	up := strings.Repeat("../", strings.Count(name, "/")+1)
+	return document.ReplaceAllString(text, "$1[docs/$2]("+up+"$2)")
 }

@@ -80,3 +80,10 @@ func TestFieldsOfSchemasHaveTheirPaths(t *testing.T) {
 		}
 	}
 }
+
+func TestDocumentsThatTextRefersToAreLinks(t *testing.T) {
+	const want = "see [docs/a-b.md](../../a-b.md); (see [docs/c.md](../../c.md))"
+	if got := linked("commands/tune.md", "see docs/a-b.md; (see docs/c.md)"); got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+}
