@@ -3,8 +3,8 @@
 //
 //   - A block of the kind sh is run.
 //   - A block of the kind text is what the commands before it print. Its lines must come in this order; others may come
-//     between. Words that have digits match any others that have, units of time match each other, three dots match any
-//     word, and a line of three dots means nothing.
+//     between. Words that have digits match any others that have, and units of time match each other. Three dots match
+//     any word, or at a line's end all others; a line of three dots means nothing.
 //   - A block of another kind is a file, if the text before it ends with the file's name in backticks and a colon.
 //
 // usage: tutorials [-v] -root REPOSITORY TUTORIAL.md ...

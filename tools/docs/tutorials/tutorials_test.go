@@ -33,6 +33,7 @@ func TestLinesAreAlikeWhateverTheirNumbers(t *testing.T) {
 		"job-1 is done":  "job-7f is done",
 		"  conv2d  56x9": "conv2d 1x1",
 		"...  alice":     "skqczscq  alice",
+		"alice ...":      "alice a b",
 	} {
 		if !alike(a, b) {
 			t.Errorf("%q and %q are not alike", a, b)
