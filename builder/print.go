@@ -109,7 +109,11 @@ func (j *job) schedule(candidate Candidate) (s *schedule.Schedule, err error) {
 	if got := schedule.Digest(candidate.Trace); got != candidate.Digest {
 		return nil, fmt.Errorf("the trace has digest %s, not %s", got, candidate.Digest)
 	}
-	return schedule.Replay(j.batch.Workload, candidate.Trace)
+	s, err = schedule.Replay(j.batch.Workload, candidate.Trace)
+	if err == nil && s.Own != nil && !j.compiler.OwnKernels {
+		return nil, fmt.Errorf("%s: this builder compiles none: start it with --own-kernels", s.Own.Kernel.Label())
+	}
+	return s, err
 }
 
 // split cuts a list into at most n parts, none of them empty, that take a compiler about as long each.

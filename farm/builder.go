@@ -27,6 +27,8 @@ type BuilderConfig struct {
 	Parallel int
 	// Sandbox says what to do about walls around compilers that this machine lacks; empty = sandbox.BestEffort.
 	Sandbox sandbox.Mode
+	// OwnKernels has kernels built that jobs' owners wrote, which may include any file that the compiler can read.
+	OwnKernels bool
 	// Built, if not nil, hears of each batch why it could not be built; empty = it was.
 	Built func(failure string)
 }
@@ -55,7 +57,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}
 	handler := builder.NewHandler(builder.Config{
-		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, Kept: kept, Parallel: cfg.Parallel},
+		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, Kept: kept, Parallel: cfg.Parallel, OwnKernels: cfg.OwnKernels},
 		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
 		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
 			if cfg.Built != nil {

@@ -88,7 +88,8 @@ func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
 	if c.box, err = sandbox.Open(sandbox.BestEffort, filepath.Join(c.scratch, "sandbox")); err != nil {
 		return nil, errors.Join(fmt.Errorf("confirm: %w", err), os.RemoveAll(c.scratch))
 	}
-	c.compiler = &builder.Compiler{Toolchain: cfg.Toolchain.In(c.box), Cache: cache, Parallel: runtime.NumCPU()}
+	c.compiler = &builder.Compiler{Toolchain: cfg.Toolchain.In(c.box), Cache: cache, Parallel: runtime.NumCPU(),
+		OwnKernels: true} // who confirms a record has allowed its kernel
 	return c, nil
 }
 

@@ -44,6 +44,8 @@ type LocalConfig struct {
 	// Target is what is tuned for: this machine, or a part of what it can do.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
+	// OwnKernels has kernels built that somebody wrote: those of the job.
+	OwnKernels bool
 	// Lock is this host's; nil as in AgentConfig.
 	Lock *hostlock.Lock
 	// Sandbox as in RunnerConfig.
@@ -176,6 +178,8 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{named("tuner"), cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{
+			OwnKernels: cfg.OwnKernels,
+
 			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(), Sandbox: cfg.Sandbox, Built: builds.built,
 		})
 	})

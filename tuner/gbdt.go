@@ -51,7 +51,7 @@ func newLearner(p *pool, view *knowledge.View, o Options) *learner {
 func (g *learner) Propose(n int) []Candidate {
 	g.reseed()
 	g.begin()
-	list := g.fill(g.start(), n, g.confirming)
+	list := g.fill(g.start(n), n, g.confirming)
 	if len(list) < n {
 		list = g.pick(list, n)
 	}
@@ -111,7 +111,9 @@ func (g *learner) Observe(t Trial) {
 		return
 	}
 	g.ranking.measured(t)
-	g.view.Learn(m.row, t.LatencySeconds)
+	if !m.own {
+		g.view.Learn(m.row, t.LatencySeconds)
+	}
 	g.note(measured{point, t.LatencySeconds, t.Digest})
 }
 
@@ -129,6 +131,8 @@ type prospect struct {
 	row       knowledge.Row
 	// at is where the point lies among others.
 	at []float64
+	// own is set for a kernel that somebody wrote, whose features say nothing of it.
+	own bool
 }
 
 // prospect looks at a point; nil when it does not apply.
@@ -139,7 +143,7 @@ func (g *learner) prospect(p space.Point) *prospect {
 	}
 	var m *prospect
 	if s, err := g.space.Apply(p); err == nil {
-		m = &prospect{candidate: newCandidate(g.space, p, s), row: knowledge.Describe(g.space, p, s), at: coordinates(g.space, p)}
+		m = &prospect{candidate: newCandidate(g.space, p, s), row: knowledge.Describe(g.space, p, s), at: coordinates(g.space, p), own: s.Own != nil}
 	}
 	g.made[key] = m
 	return m

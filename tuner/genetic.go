@@ -39,7 +39,7 @@ func newGenetic(p *pool, o Options) *genetic {
 func (g *genetic) Propose(n int) []Candidate {
 	g.reseed()
 	early := len(g.seen) < seeded
-	list := g.start()
+	list := g.start(n)
 	if early {
 		list = g.fill(list, n*3/4, g.seeds)
 	}

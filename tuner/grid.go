@@ -14,7 +14,7 @@ const gridSteps = 200_000
 
 // Propose implements Search.
 func (g *grid) Propose(n int) []Candidate {
-	list := g.start()
+	list := g.start(n)
 	for range gridSteps {
 		if len(list) >= n || g.done {
 			break

@@ -8,6 +8,8 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/own/family"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -63,6 +65,10 @@ func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job
 		id: j.GetId(), budget: spec.GetBudget(), time: newBudgetTime(work), knowledge: knowledge.NewJob(h),
 		inFlight: map[string]int{}, races: map[string]race{}, batches: map[string]bool{},
 	}
+	kernels, err := ownKernels(spec)
+	if err != nil {
+		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
+	}
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
 	limited := err == nil // without rates, tasks have no limits
 	for k, ts := range spec.GetTasks() {
@@ -72,6 +78,9 @@ func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job
 		}
 		s, err := registry.Space(w, t, numerics)
 		if err != nil {
+			return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
+		}
+		if s, err = family.Add(s, kernels, numerics); err != nil {
 			return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 		}
 		search, err := NewSearch(s, state.knowledge, Options{
@@ -91,6 +100,19 @@ func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job
 		state.behind += int(p.GetProposed() + p.GetTrials())
 	}
 	return state, nil
+}
+
+// ownKernels are the kernels that a job's owner wrote.
+func ownKernels(spec *tilthv1.JobSpec) ([]*own.Kernel, error) {
+	var list []*own.Kernel
+	for _, text := range spec.GetKernels() {
+		k, err := own.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, k)
+	}
+	return list, nil
 }
 
 // taskSeed makes tasks of one job draw independently.

@@ -114,5 +114,11 @@ func (g *learner) times(list []*prospect) []float64 {
 	if g.options.NoModel {
 		return knowledge.Costs(rows)
 	}
-	return g.view.Times(rows)
+	times, costs := g.view.Times(rows), knowledge.Costs(rows)
+	for k, m := range list {
+		if m.own {
+			times[k] = costs[k]
+		}
+	}
+	return times
 }

@@ -40,9 +40,17 @@ func (g *learner) drafted() []space.Point {
 	if g.options.NoDraft {
 		return append(unseen, draw(drafted)...)
 	}
-	points := draw(draws)
+	var own, points []space.Point
+	for _, p := range draw(draws) {
+		if g.space.Own(p) {
+			own = append(own, p)
+		} else {
+			points = append(points, p)
+		}
+	}
 	g.space.Sort(points)
-	return append(unseen, points[:min(drafted, len(points))]...)
+	unseen = append(unseen, points[:min(drafted, len(points))]...)
+	return append(unseen, own[:min(drafted, len(own))]...) // of which the analytic cost knows nothing
 }
 
 // population are the points to rank for a batch, none of which was proposed before.

@@ -6,7 +6,7 @@ type random struct{ *pool }
 // Propose implements Search.
 func (r *random) Propose(n int) []Candidate {
 	r.reseed()
-	list := r.start()
+	list := r.start(n)
 	for len(list) < n && r.misses < maxMisses {
 		p, ok := r.space.Random(r.rng)
 		if !ok {

@@ -148,14 +148,19 @@ func (p *pool) accept(c Candidate) (_ Candidate, ok bool) {
 }
 
 // start proposes the default schedule as the first candidate of all, so that every search knows what tuning gains.
-func (p *pool) start() []Candidate {
+// Kernels that somebody wrote follow, up to half of the n candidates.
+func (p *pool) start(n int) []Candidate {
 	if len(p.seen) > 0 {
 		return nil
 	}
+	var list []Candidate
 	if c, ok := p.take(p.space.Default()); ok {
-		return []Candidate{c}
+		list = append(list, c)
 	}
-	return nil
+	if kernels := p.space.Owns(); kernels > 0 {
+		list = p.fill(list, n, p.space.Scouts(p.rng, max(1, n/2/kernels)))
+	}
+	return list
 }
 
 func (p *pool) observe(t Trial) { p.seen[t.Digest] = true }

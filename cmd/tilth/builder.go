@@ -16,6 +16,7 @@ func newBuilder(a *app) *cobra.Command {
 	var flags agentFlags
 	var parallel int
 	var compiler string
+	var ownKernels bool
 	var box sandboxFlag
 	c := &cobra.Command{
 		Use: "builder", Short: "Run a builder: it compiles candidates",
@@ -26,6 +27,8 @@ func newBuilder(a *app) *cobra.Command {
 	flags.add(c)
 	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers run at a time for one batch")
 	box.add(c)
+	c.Flags().BoolVar(&ownKernels, "own-kernels", false,
+		"compile kernels that jobs' owners wrote; their C may include any file that this builder's user can read")
 	compilerFlag(c, &compiler)
 	check := func() error {
 		if parallel < 1 {
@@ -43,7 +46,7 @@ func newBuilder(a *app) *cobra.Command {
 			return err
 		}
 		config.Logger.Info("builder starts", "tracker", config.Tracker, "toolchain", strings.Join(tc.Names(), ", "))
-		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: box.mode})
+		return farm.RunBuilder(ctx, farm.BuilderConfig{AgentConfig: config, Toolchain: tc, Parallel: parallel, Sandbox: box.mode, OwnKernels: ownKernels})
 	})
 }
 

@@ -35,6 +35,9 @@ the schedule that a cost model, trained on the records of other tasks, predicts 
 the fastest, or the default schedule where there are no records. A package is compiled
 for one number of threads. Schedules whose algorithm --numerics forbids are not used.
 
+A record may have an own kernel, C that somebody wrote, with its source. It is used only if
+its folder is named by --kernels, or all are allowed by --own-kernels.
+
 With --lock, the schedules that a file has are obeyed, and those that it lacks are chosen
 as above and added to it: the same file, model and target give the same package, bit for
 bit, whatever is recorded meanwhile.
@@ -71,6 +74,7 @@ type compileCommand struct {
 	storage                  storageFlag
 	accuracy                 accuracyFlags
 	lock                     lockFlags
+	own                      ownFlags
 	confirm                  confirmFlag
 	verify                   verifyFlag
 	costModel                costModelFlag
@@ -136,6 +140,7 @@ func newCompile(a *app) *cobra.Command {
 	k.storage.addWeights(c)
 	k.accuracy.add(c)
 	k.lock.add(c)
+	k.own.add(c)
 	k.confirm.add(c)
 	k.verify.add(c, "an export that --records names")
 	k.costModel.add(c)
@@ -168,6 +173,9 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		return err
 	}
 	if err := k.lock.check(); err != nil {
+		return err
+	}
+	if err := k.own.read(); err != nil {
 		return err
 	}
 	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
@@ -207,7 +215,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	var manifest *aot.Manifest
 	var size int64
 	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights, Prefix: k.prefix, Provenance: k.provenance(machine)}); err != nil {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights, Prefix: k.prefix, Provenance: k.provenance(machine), Own: k.own.allows}); err != nil {
 			return err
 		}
 		info, err := os.Stat(file)
@@ -291,7 +299,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	defer func() { err = k.confirm.close(err) }()
-	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm}, log)
+	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, log)
 }
 
 // provenance says what the package is made of, once the model was loaded.

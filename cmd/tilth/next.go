@@ -18,7 +18,7 @@ import (
 // compileFlags are the flags of tune that compile takes in the same sense: with them it finds what was tuned. --shape
 // is, too, but each model has its own.
 var compileFlags = []string{
-	"target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
+	"kernels", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
 	"tracker", "tls-ca", "tls-cert", "tls-key", "token-file",
 }
 
@@ -59,7 +59,15 @@ func ownOutput(path string, taken map[string]bool) string {
 // givenWords are those of some flags that were given, as words for a shell.
 func givenWords(flags *pflag.FlagSet, names []string) (words []string) {
 	flags.Visit(func(f *pflag.Flag) {
-		if slices.Contains(names, f.Name) {
+		if !slices.Contains(names, f.Name) {
+			return
+		}
+		list, several := f.Value.(pflag.SliceValue)
+		if several {
+			for _, value := range list.GetSlice() {
+				words = append(words, shellWord("--"+f.Name+"="+value))
+			}
+		} else {
 			words = append(words, shellWord("--"+f.Name+"="+f.Value.String()))
 		}
 	})

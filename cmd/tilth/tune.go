@@ -37,6 +37,10 @@ missing; --wait waits for it. The budget's time runs while the farm can work.
 Several models are one job: tasks that they share are tuned once, and their latencies
 count by --weight. --task-weights names single tasks instead.
 
+With --kernels, the search also draws candidates from kernels that you wrote, each a folder
+with C source and its knobs: see docs/own-kernels.md. They are verified and measured like
+all others. A farm tries them only if its builders allow it.
+
 An interrupt (ctrl-C) ends the job and keeps its measurements; a second one kills.
 Tuning again continues from the records, unless --no-transfer.`
 
@@ -135,6 +139,8 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
+		OwnKernels: len(t.kernels.list) > 0,
+
 		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Sandbox: t.sandbox.mode,
 		Version: version, Logger: log,
 	})

@@ -39,6 +39,7 @@ type tuneFlags struct {
 	name       string
 	priority   int
 	private    bool
+	kernels    kernelsFlag
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -57,6 +58,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "", "name of the job, which listings show (default the models' files)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
 		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
+	f.kernels.add(c, "`folder` of a kernel that you wrote, to be tried for the tasks that it computes; may be given several times")
 	c.Flags().BoolVar(&f.private, "private", false, "with --tracker: keep the job and its records to yourself and the farm's admins")
 }
 
@@ -85,7 +87,10 @@ func (f *tuneFlags) check(models int) error {
 	if err := f.numerics.check(); err != nil {
 		return err
 	}
-	return f.storage.check(f.numerics.level)
+	if err := f.storage.check(f.numerics.level); err != nil {
+		return err
+	}
+	return f.kernels.read()
 }
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
@@ -94,7 +99,7 @@ func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.
 func (f *tuneFlags) options(owner string) job.Options {
 	return job.Options{
 		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
-		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer,
+		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer, Kernels: f.kernels.list,
 	}
 }
 

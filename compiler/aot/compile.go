@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -55,6 +56,9 @@ type Options struct {
 	Provenance *Provenance
 	// Prefix is a name in C that tells the package from others that a program is linked with; empty for none.
 	Prefix string
+	// Own says whether the package may have a kernel that somebody wrote; nil = none. Its source comes with the
+	// schedule, from wherever that comes, and runs in the package's process.
+	Own func(*own.Kernel) bool
 	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64
 	// -L /usr/aarch64-linux-gnu.
 	Emulator []string
@@ -102,6 +106,9 @@ type compilation struct {
 	// accuracy is what was measured.
 	accuracy *Accuracy
 	sources  []toolchain.File
+	// own are the sources of kernels that somebody wrote, kernels what the manifest says of each task's.
+	own     []toolchain.File
+	kernels []*OwnKernel
 	// embedded is code for devices that the sources take in.
 	embedded []toolchain.Embedded
 }
@@ -164,6 +171,9 @@ func (c *compilation) lower() (err error) {
 		if err != nil {
 			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
 		}
+		if s.Own != nil && (c.options.Own == nil || !c.options.Own(s.Own.Kernel)) {
+			return fmt.Errorf("task %d (%s): %s is not allowed: name its folder by --kernels", k, task.Name, s.Own.Kernel.Label())
+		}
 		info, err := units[k%n].Add(kernelSymbol(k), kernelSymbol(k), s)
 		if err != nil {
 			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
@@ -176,10 +186,12 @@ func (c *compilation) lower() (err error) {
 			matrices = format.String()
 		}
 		c.matrices = append(c.matrices, matrices)
+		c.kernels = append(c.kernels, ownOf(s))
 	}
 	for k, unit := range units {
 		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
 		c.embedded = append(c.embedded, unit.Embedded()...)
+		c.own = append(c.own, unit.Own()...)
 	}
 	return nil
 }
@@ -195,10 +207,11 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, objectName)
-	err = c.options.Toolchain.Build(ctx, toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
+	build := toolchain.Build{Target: c.options.Target, Form: toolchain.Library, Level: toolchain.KernelLevel, Sources: c.sources,
 		Flags: hidden, SOName: soName(c.options.Prefix), Headers: c.runtime.Headers, Embedded: c.embedded, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
-		Objects: c.options.Objects}, path)
-	if err != nil {
+		Objects: c.options.Objects}
+	build.AddOwn(c.own)
+	if err = c.options.Toolchain.Build(ctx, build, path); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)
@@ -213,7 +226,7 @@ func (c *compilation) manifest(l *layout) *Manifest {
 		choice := c.options.Choices[k]
 		m.Tasks = append(m.Tasks, TaskInfo{Name: task.Name, Workload: task.Workload.Digest(), Trace: string(choice.Trace),
 			Origin: choice.Origin, LatencySeconds: choice.LatencySeconds, Record: choice.Record, RelativeError: choice.RelativeError, Algorithms: c.algorithms[k],
-			Multiplications: c.multiplications[k], Matrices: c.matrices[k],
+			Multiplications: c.multiplications[k], Matrices: c.matrices[k], Kernel: c.kernels[k],
 			Flop: task.Workload.Flop(), IntegerOps: task.Workload.IntegerOps(), Bytes: task.Workload.Bytes()})
 	}
 	for _, o := range c.program.Open {

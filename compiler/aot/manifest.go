@@ -179,6 +179,8 @@ type TaskInfo struct {
 	// Matrices is the format of the factors that a device's instructions for matrices multiply, e.g. "bf16"; empty
 	// where there are none.
 	Matrices string `json:"matrices,omitempty"`
+	// Kernel is the kernel that somebody wrote for the task; nil where a schedule computes it.
+	Kernel *OwnKernel `json:"kernel,omitempty"`
 	// RelativeError is the largest difference from the direct sums that was measured when it was tuned, relative to
 	// the largest value; 0 = not measured.
 	RelativeError float64 `json:"relative_error,omitempty"`

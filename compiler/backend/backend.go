@@ -127,6 +127,8 @@ type Unit interface {
 	Add(symbol, id string, s *schedule.Schedule) (Info, error)
 	// Source is the whole unit.
 	Source() string
+	// Own is what to compile beside the unit: kernels that somebody wrote.
+	Own() []toolchain.File
 	// Embedded is code for devices that the source takes in.
 	Embedded() []toolchain.Embedded
 }

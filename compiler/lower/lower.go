@@ -87,6 +87,9 @@ type binding struct {
 
 // Schedule turns a schedule into loops. It fails when the schedule is not legal as a whole; the error says why.
 func Schedule(s *schedule.Schedule) (*ir.Func, error) {
+	if s.Own != nil {
+		return nil, fmt.Errorf("lower: %s has no loops to lower: it runs on processors only", s.Own.Kernel.Label())
+	}
 	l := &lowerer{s: s, bindings: map[*expr.Tensor]*binding{}, outputs: map[*expr.Tensor]*binding{}, counts: map[*expr.Tensor]*expr.Var{}, consumers: map[*schedule.Stage][]*schedule.Stage{}, order: topological(s), exact: guards(s)}
 	if err := checkIterations(s); err != nil {
 		return nil, err

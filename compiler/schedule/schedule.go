@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
 )
 
 // Schedule is a workload together with the primitives applied to it so far. It is not safe for concurrent use.
@@ -18,6 +19,9 @@ type Schedule struct {
 	Prefetches map[int]int64
 	// Transforms has what replaces transformed constants, by index in Workload.Constants.
 	Transforms map[int]*Transform
+	// Own is set where the workload is computed by a kernel that somebody wrote: the stages then say what it computes,
+	// and are not lowered.
+	Own *own.Candidate
 	// algorithms are those used beside direct sums, in the order of their primitives.
 	algorithms []algorithm
 	steps      []step

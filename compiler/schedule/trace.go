@@ -10,6 +10,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
 )
 
 // traceHeader begins every trace; the number changes when the meaning of a trace does.
@@ -30,8 +31,12 @@ func (s *Schedule) record(op string, args ...int) {
 	s.steps = append(s.steps, step{op, args})
 }
 
-// Trace is the primitives applied so far, one a line: the name and its numbers.
+// Trace is the primitives applied so far, one a line: the name and its numbers. That of an own kernel has the kernel
+// itself, and the values of its knobs.
 func (s *Schedule) Trace() []byte {
+	if s.Own != nil {
+		return []byte(traceHeader + "\n" + s.Own.Trace())
+	}
 	var b strings.Builder
 	b.WriteString(traceHeader + "\n")
 	for _, st := range s.steps {
@@ -61,6 +66,9 @@ func Replay(w *expr.Workload, trace []byte) (*Schedule, error) {
 	}
 	if len(lines) > maxSteps {
 		return nil, fmt.Errorf("trace: more than %d steps", maxSteps)
+	}
+	if len(lines) > 1 && own.IsTrace(lines[1]) {
+		return replayOwn(w, lines[1:])
 	}
 	s := New(w)
 	for k, line := range lines[1:] {

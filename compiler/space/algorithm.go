@@ -41,6 +41,7 @@ func (s *Space) Of(a Algorithm) *Space {
 		return s
 	}
 	part := *s
+	part.base = nil
 	part.Knobs = slices.Clone(s.Knobs)
 	part.Knobs[0].Values = []int64{a.Number}
 	return &part

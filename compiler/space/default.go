@@ -22,6 +22,9 @@ func (s *Space) Default() Point {
 // Defaults are what Default would be if the space had one algorithm only, for each that has a legal point: the direct
 // sum first, others in the order of their knob. There is at least one.
 func (s *Space) Defaults() []Point {
+	if s.base != nil {
+		return s.extendedDefaults()
+	}
 	if !s.chooses() {
 		return []Point{s.descend(s.cheapest(s.drafts()))}
 	}

@@ -10,6 +10,7 @@ import (
 // a value that the space does not have.
 func (s *Space) Restrict(values map[string][]int64) (*Space, error) {
 	part := *s
+	part.base = nil
 	part.Knobs = slices.Clone(s.Knobs)
 	known := 0
 	for k, knob := range s.Knobs {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,8 @@ type Space struct {
 	Target   *target.Target
 	Knobs    []Knob
 	families []member
+	// base is the space that this one was made of by With; nil where it was not.
+	base *Space
 }
 
 // New is the space of families. No algorithm may be in two of them.
@@ -220,6 +223,9 @@ func (s *Space) Parse(text string) (p Point, ok bool) {
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			wanted[name] = n
 		}
+	}
+	if n := wanted[algorithmKnob]; n >= LeastOwn && !(s.chooses() && slices.Contains(s.Knobs[0].Values, n)) {
+		return nil, false // nothing is near to what somebody wrote
 	}
 	p = make(Point, len(s.Knobs))
 	for k, knob := range s.Knobs {

@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type Build struct {
 	Embedded []Embedded `json:",omitempty"`
 	// Level is the optimisation level; 0 means 2.
 	Level int
+	// Levels has another level for the sources of some names.
+	Levels map[string]int `json:",omitempty"`
 	// Flags are further compiler flags.
 	Flags []string
 	// SOName is the name by which the dynamic linker knows a Library; empty for none.
@@ -73,6 +76,20 @@ type Embedded struct {
 // what runs. Their loops are tiled, unrolled and vectorised already: the higher levels take two to three times as long
 // and make them no faster.
 const KernelLevel = 1
+
+// OwnLevel is that of kernels that somebody wrote, whose loops the compiler may improve.
+const OwnLevel = 3
+
+// AddOwn adds kernels that somebody wrote to the sources.
+func (b *Build) AddOwn(kernels []File) {
+	for _, f := range kernels {
+		if b.Levels == nil {
+			b.Levels = map[string]int{}
+		}
+		b.Levels[f.Name] = OwnLevel
+		b.Sources = append(b.Sources, f)
+	}
+}
 
 // commonFlags suit generated kernels: contraction to FMA is wanted, errno and exceptions are not, and sums keep the
 // order the schedule gave them. Pointers may leave their buffer for a while, where a constant leads back into it.
@@ -179,7 +196,7 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 	if err != nil {
 		return err
 	}
-	args := append(flags, tc.flags(b)...)
+	args := append(flags, tc.flags(b, source)...)
 	key := ""
 	if b.Objects != nil {
 		key = tc.objectKey(path, args, b, source)
@@ -198,9 +215,9 @@ func (tc *Toolchain) compile(ctx context.Context, b Build, dir, source, object s
 	return nil
 }
 
-// flags are the compiler's flags beside the target's.
-func (tc *Toolchain) flags(b Build) []string {
-	level := b.Level
+// flags are the compiler's flags for a source, beside the target's.
+func (tc *Toolchain) flags(b Build, source string) []string {
+	level := cmp.Or(b.Levels[source], b.Level)
 	if level == 0 {
 		level = 2
 	}

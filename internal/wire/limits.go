@@ -9,6 +9,13 @@ const (
 	MostPriority    = 100
 )
 
+// What a job may have of kernels that its owner wrote.
+const (
+	MostKernels = 16
+	// KernelBytes bounds one with its source, so that a trace that holds it stays within its own bound.
+	KernelBytes = 48 << 10
+)
+
 // What a batch may have.
 const (
 	// BatchCandidates is how many candidates tuners propose together, unless they are told otherwise.

@@ -39,6 +39,9 @@ func (h *History) known(digest string) []Trial {
 	return nil
 }
 
+// Trials are those of a workload on the history's own target that did not fail, fastest first.
+func (h *History) Trials(digest string) []Trial { return h.known(digest) }
+
 // samples are those of all tasks, in their order; processors share the tasks.
 func (h *History) samples() []costmodel.Sample {
 	lists := make([][]costmodel.Sample, len(h.tasks))

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -31,6 +32,8 @@ type Options struct {
 	Priority int
 	// Private jobs and their records are for their owner alone.
 	Private bool
+	// Kernels are those that the owner wrote, which the search tries, too.
+	Kernels []*own.Kernel
 	// Machine is what the target does at most, as roofline.Rates.Encode has it; nil when that is not known.
 	Machine []byte
 }
@@ -45,6 +48,9 @@ func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 			Toolchain: o.Target.Toolchain, DeviceClass: o.Target.DeviceClass(), Machine: o.Machine,
 		},
 		Budget: &tilthv1.Budget{Trials: uint32(o.Trials), EarlyStop: uint32(o.EarlyStop)},
+	}
+	for _, k := range o.Kernels {
+		spec.Kernels = append(spec.Kernels, k.Text())
 	}
 	if o.Time > 0 {
 		spec.Budget.Time = durationpb.New(o.Time)

@@ -41,6 +41,11 @@ func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Re
 	if err == nil && s.Numerics() > numerics {
 		err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
 	}
+	if err == nil && c.forbids(s) {
+		c.log.Warn("record has a kernel that somebody wrote, doing without: --kernels allows the one of a folder, --own-kernels all",
+			"task", task.Name, "kernel", s.Own.Kernel.Label())
+		return nil, nil
+	}
 	if err != nil {
 		c.log.Warn("record does not replay, doing without", "task", task.Name, "error", err)
 		return nil, nil

@@ -39,18 +39,27 @@ func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics sc
 	return list, nil
 }
 
+// learn reads what was measured, once.
+func (c *chooser) learn(ctx context.Context) error {
+	if c.learnt {
+		return nil
+	}
+	history, err := c.Learn(ctx, c.target)
+	if err != nil {
+		return err
+	}
+	c.history, c.learnt = history, true
+	return nil
+}
+
 // guesses are the cost model's; none when there is nothing to learn from. A model that cannot be trained costs its
 // guesses only.
 func (c *chooser) guesses(ctx context.Context, s *space.Space) ([]knowledge.Guess, error) {
 	if c.Learn == nil {
 		return nil, nil
 	}
-	if !c.learnt {
-		history, err := c.Learn(ctx, c.target)
-		if err != nil {
-			return nil, err
-		}
-		c.history, c.learnt = history, true
+	if err := c.learn(ctx); err != nil {
+		return nil, err
 	}
 	guesses, err := c.history.Guesses(s)
 	if err != nil {

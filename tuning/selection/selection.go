@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -39,6 +40,8 @@ type Sources struct {
 	Learn Learn
 	// Confirm is asked of each record before it is used.
 	Confirm Confirm
+	// Own says whether a kernel that somebody wrote, and whose source came with a record, may be used; nil = none.
+	Own func(*own.Kernel) bool
 }
 
 // Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not
@@ -93,6 +96,12 @@ func (c *chooser) alternatives(ctx context.Context, tasks []program.Task, numeri
 	for i, task := range tasks {
 		if r := best[task.Workload.Digest()]; r != nil {
 			a, err := c.recorded(ctx, task, r, numerics)
+			if err != nil {
+				return nil, err
+			}
+			if a == nil {
+				a, err = c.scheduled(ctx, task, r, numerics)
+			}
 			if err != nil {
 				return nil, err
 			}

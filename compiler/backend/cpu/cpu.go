@@ -82,8 +82,12 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	if err != nil {
 		return toolchain.Build{}, err
 	}
-	return toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
-		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}, nil
+	b := toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
+		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}
+	for _, k := range kernels {
+		b.AddOwn(k.(*codegen.Printed).Own())
+	}
+	return b, nil
 }
 
 // referenceLevel lets the compiler make vectors of plain loops; large workloads take seconds even so.

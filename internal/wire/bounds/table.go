@@ -163,6 +163,7 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.JobSpec.tuner":                     {bytes: nameBytes},
 	"tilth.v1.JobSpec.numerics":                  {bytes: idBytes},
 	"tilth.v1.JobSpec.tasks":                     {items: 4096},
+	"tilth.v1.JobSpec.kernels":                   {wire.MostKernels, wire.KernelBytes},
 	"tilth.v1.TaskSpec.name":                     {bytes: keyBytes},
 	"tilth.v1.TaskSpec.workload":                 {bytes: 1 << 20},
 	"tilth.v1.TaskSpec.workload_digest":          {bytes: idBytes},

@@ -376,7 +376,9 @@ type JobSpec struct {
 	Priority uint32 `protobuf:"varint,10,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Seen by its owner and by admins alone; to all others there is no such job, and its records serve its owner only. A tracker that
 	// authenticates nobody refuses it.
-	Private       bool `protobuf:"varint,11,opt,name=private,proto3" json:"private,omitempty"`
+	Private bool `protobuf:"varint,11,opt,name=private,proto3" json:"private,omitempty"`
+	// Kernels that the owner wrote, each with its source: the search draws candidates from them, too, for the tasks that they compute.
+	Kernels       [][]byte `protobuf:"bytes,12,rep,name=kernels,proto3" json:"kernels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -493,6 +495,13 @@ func (x *JobSpec) GetPrivate() bool {
 		return x.Private
 	}
 	return false
+}
+
+func (x *JobSpec) GetKernels() [][]byte {
+	if x != nil {
+		return x.Kernels
+	}
+	return nil
 }
 
 // Job is a job as the tracker holds it.
@@ -2548,7 +2557,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12-\n" +
 	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x1d\n" +
 	"\n" +
-	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\xf7\x02\n" +
+	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\x91\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12,\n" +
@@ -2563,7 +2572,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12\x1a\n" +
 	"\bpriority\x18\n" +
 	" \x01(\rR\bpriority\x12\x18\n" +
-	"\aprivate\x18\v \x01(\bR\aprivate\"\xad\x05\n" +
+	"\aprivate\x18\v \x01(\bR\aprivate\x12\x18\n" +
+	"\akernels\x18\f \x03(\fR\akernels\"\xad\x05\n" +
 	"\x03Job\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
 	"\x04spec\x18\x02 \x01(\v2\x11.tilth.v1.JobSpecR\x04spec\x12(\n" +

@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/tolerance"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // Printed is a kernel in C before it is known which others it shares a module with.
@@ -36,7 +37,16 @@ func PrintIn(u *Unit, symbol string, k backend.Kernel) (*Printed, error) {
 
 // Size is the length of its functions in bytes, which a compiler's time grows with. Those that pack its constants are
 // not among them.
-func (p *Printed) Size() int { return p.unit.code.Len() }
+func (p *Printed) Size() int {
+	size := p.unit.code.Len()
+	for _, f := range p.unit.own {
+		size += len(f.Text)
+	}
+	return size
+}
+
+// Own is what to compile beside the module: kernels that somebody wrote.
+func (p *Printed) Own() []toolchain.File { return p.unit.own }
 
 // Link is a translation unit of printed kernels, with the functions that pack their constants and the table
 // tilth_module. All must be what Print made of w for t, which is nil for plain scalar C.

@@ -34,6 +34,10 @@ type Unit struct {
 	// prelude stands before everything else, and printing prints kernels, where another backend does.
 	prelude  string
 	printing Functions
+	// target is what the unit is for; nil for plain scalar C.
+	target *target.Target
+	// own are the kernels that somebody wrote, each a translation unit.
+	own []toolchain.File
 }
 
 // Functions prints into a unit what a kernel of the ABI is run by: the function SYMBOL_run and all that it needs.
@@ -65,6 +69,7 @@ func NewUnit(t *target.Target) *Unit {
 		return newUnit(0)
 	}
 	u := newUnit(int64(t.CPU.VectorBytes))
+	u.target = t
 	u.caches = prefetch.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
 	u.vectorRegisters = int64(t.CPU.VectorRegisters)
 	if t.CPU.Has("avx512vbmi") {
@@ -138,6 +143,10 @@ func (u *Unit) kernel(symbol string, s *schedule.Schedule) (printed, error) {
 		info, err := u.printing(u, symbol, s)
 		return printed{info, symbol, s.ErrorGrowth()}, err
 	}
+	if s.Own != nil {
+		info, err := u.ownKernel(symbol, s)
+		return printed{info, symbol, s.ErrorGrowth()}, err
+	}
 	f, err := lowered(s, u.kernelPasses(), observe)
 	if err != nil {
 		return printed{}, err
@@ -159,6 +168,9 @@ func (u *Unit) functions(symbol string, f *ir.Func, attributes string) backend.I
 func (u *Unit) Source() string {
 	return abi.Header + commonPrelude + u.prelude + u.declarations.Text() + u.code.String()
 }
+
+// Own implements backend.Unit.
+func (u *Unit) Own() []toolchain.File { return u.own }
 
 // Embedded implements backend.Unit: processors run what is in the source.
 func (u *Unit) Embedded() []toolchain.Embedded { return nil }

@@ -118,6 +118,9 @@ static struct tilth_device_code unit_code = {%[1]s, {0}};
 %[2]s`, u.symbol(), u.host.String())
 }
 
+// Own implements backend.Unit: kernels that somebody wrote run on processors.
+func (u *unit) Own() []toolchain.File { return nil }
+
 // Embedded implements backend.Unit.
 func (u *unit) Embedded() []toolchain.Embedded {
 	b := u.device()

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/agent/hostlock"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/own/family"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/tuning/job"
+)
+
+func newKernels(a *app) *cobra.Command {
+	return branch("kernels", "Check kernels that you wrote, and print what tasks compute", newKernelsCheck(a), newKernelsTasks(a))
+}
+
+const kernelsCheckLong = `Check the folder of a kernel that you wrote: its description, and, with --model, which
+tasks it computes, how many choices of its knobs are legal for each, and whether its
+default choice compiles and computes what it should. The kernel runs in a sandbox, in
+turns with the default schedule.`
+
+// mostCounted is how many choices of knobs are looked at.
+const mostCounted = 1 << 17
+
+// kernelsCheck is 'tilth kernels check'.
+type kernelsCheck struct {
+	*app
+	model            modelFlags
+	path             string
+	target, compiler string
+	threads          int
+	numerics         numericsFlag
+	log              logFlag
+}
+
+func newKernelsCheck(a *app) *cobra.Command {
+	k := &kernelsCheck{app: a}
+	c := &cobra.Command{
+		Use: "check FOLDER", Short: "Check the folder of a kernel that you wrote", Long: kernelsCheckLong,
+		Example: `  tilth kernels check examples/own-kernel
+  tilth kernels check examples/own-kernel --model mlp.onnx --threads 1`,
+		Args: cobra.ExactArgs(1),
+	}
+	k.model.add(c)
+	c.Flags().StringVar(&k.path, "model", "", "`model` for whose tasks the kernel is checked")
+	targetFlag(c, &k.target, "what the kernel is for")
+	c.Flags().IntVar(&k.threads, "threads", 0, "threads a kernel runs on (default the physical cores)")
+	compilerFlag(c, &k.compiler)
+	k.numerics.add(c)
+	k.log.add(c, slog.LevelWarn)
+	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })
+}
+
+func (k *kernelsCheck) run(ctx context.Context, folder string) error {
+	if k.threads < 0 {
+		return usagef("--threads %d: want a positive number", k.threads)
+	}
+	if err := k.numerics.check(); err != nil {
+		return err
+	}
+	kernel, err := own.Read(folder)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(k.stdout, "kernel %s, sha256 %s, %s, numerics %s\n", kernel.Name, kernel.Digest(), kernel.Arch, kernel.Numerics)
+	if k.path == "" {
+		return nil
+	}
+	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
+	if err != nil {
+		return err
+	}
+	if err := runsHere(machine); err != nil {
+		return err
+	}
+	if err := kernel.Runs(machine); err != nil {
+		return err
+	}
+	p, err := k.model.load(k.path, array.Storage{})
+	if err != nil {
+		return err
+	}
+	return k.tasks(ctx, kernel, p, machine, tc)
+}
+
+// tasks checks the kernel for each task that it computes, and fails where it is wrong for one, or computes none.
+func (k *kernelsCheck) tasks(ctx context.Context, kernel *own.Kernel, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (err error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	lock, err := hostlock.Announced(k.log.logger(k.stderr))
+	if err != nil {
+		return err
+	}
+	confirmer, err := farm.OpenConfirmer(farm.ConfirmConfig{Target: t, Toolchain: tc, CacheDir: cache, Lock: lock})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, confirmer.Close()) }()
+	table := show.NewTable(">#", "TASK", ">LEGAL", ">LATENCY", ">SCHEDULE", "DEFAULT CHOICE")
+	matched, wrong := 0, 0
+	for _, task := range job.Join(job.Model{Tasks: p.Tasks, Weight: 1}) {
+		if _, ok := kernel.Match(task.Workload); !ok {
+			continue
+		}
+		matched++
+		row, right, err := k.task(ctx, confirmer, kernel, task, t)
+		if err != nil {
+			return err
+		}
+		if !right {
+			wrong++
+		}
+		table.Row(row...)
+	}
+	if matched == 0 {
+		return fmt.Errorf("kernel %s computes no task of %s: 'tilth kernels tasks %s' prints what they compute", kernel.Name, k.path, k.path)
+	}
+	if err := table.Write(k.stdout); err != nil {
+		return err
+	}
+	if wrong > 0 {
+		return fmt.Errorf("kernel %s: the default choice is not usable for %d of %d tasks", kernel.Name, wrong, matched)
+	}
+	return nil
+}
+
+// task is a task's row.
+func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.Kernel, task job.Task, t *target.Target) (row []string, right bool, err error) {
+	base, err := registry.Space(task.Workload, t, k.numerics.level)
+	if err != nil {
+		return nil, false, err
+	}
+	legal, looked, all := family.Count(base, kernel, mostCounted)
+	count := fmt.Sprintf("%d of %d", legal, looked)
+	if !all {
+		count += "+"
+	}
+	row = []string{strconv.Itoa(task.Index), task.Name, count, "", "", ""}
+	s, standard, err := ownDefault(base, kernel, k.numerics.level)
+	if err != nil {
+		row[5] = err.Error()
+		return row, false, nil
+	}
+	found, err := c.Confirm(ctx, s, standard)
+	if err != nil {
+		return nil, false, err
+	}
+	row[5] = s.Own.Point()
+	if found.Seconds == 0 {
+		row[5] += ": " + found.Refused
+		return row, false, nil
+	}
+	row[3], row[4] = show.Seconds(found.Seconds), show.Seconds(found.DefaultSeconds)
+	return row, true, nil
+}
+
+// ownDefault is what a kernel begins with, and the default schedule.
+func ownDefault(base *space.Space, kernel *own.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
+	s, err := family.Add(base, []*own.Kernel{kernel}, numerics)
+	if err != nil {
+		return nil, nil, err
+	}
+	points := s.Defaults()
+	last := points[len(points)-1]
+	if s == base || !s.Own(last) {
+		return nil, nil, errors.New("no choice is legal at this level of numerics")
+	}
+	if first, err = s.Apply(last); err != nil {
+		return nil, nil, err
+	}
+	standard, err = s.Apply(s.Default())
+	return first, standard, err
+}
+
+func newKernelsTasks(a *app) *cobra.Command {
+	var flags modelFlags
+	c := &cobra.Command{
+		Use: "tasks MODEL.onnx...", Short: "Print what the tasks of models compute, as kernels name it",
+		Example: "  tilth kernels tasks mlp.onnx",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	flags.add(c)
+	return a.leaf(c, func(_ context.Context, args []string) error {
+		var models []job.Model
+		err := flags.loadAll(args, array.Storage{}, func(_ string, p *program.Program) error {
+			models = append(models, job.Model{Tasks: p.Tasks, Weight: 1})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, t := range job.Join(models...) {
+			if _, err := fmt.Fprintf(a.stdout, "# task %d: %s\n%s\n", t.Index, t.Name, t.Workload.Text()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

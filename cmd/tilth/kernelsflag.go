@@ -1,0 +1,89 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// kernelsFlag names folders of kernels that somebody wrote.
+type kernelsFlag struct {
+	folders []string
+	list    []*own.Kernel
+}
+
+func (f *kernelsFlag) add(c *cobra.Command, what string) {
+	c.Flags().Var(f, "kernels", what)
+}
+
+// Set implements pflag.Value.
+func (f *kernelsFlag) Set(folder string) error {
+	f.folders = append(f.folders, folder)
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *kernelsFlag) String() string { return strings.Join(f.folders, ",") }
+
+// Type implements pflag.Value.
+func (f *kernelsFlag) Type() string { return "folder" }
+
+// Append implements pflag.SliceValue.
+func (f *kernelsFlag) Append(folder string) error { return f.Set(folder) }
+
+// Replace implements pflag.SliceValue.
+func (f *kernelsFlag) Replace(folders []string) error {
+	f.folders = folders
+	return nil
+}
+
+// GetSlice implements pflag.SliceValue.
+func (f *kernelsFlag) GetSlice() []string { return f.folders }
+
+// read reads the folders.
+func (f *kernelsFlag) read() error {
+	if len(f.folders) > wire.MostKernels {
+		return usagef("--kernels: want at most %d folders", wire.MostKernels)
+	}
+	f.list = nil
+	for i, folder := range f.folders {
+		k, err := own.Read(folder)
+		if err != nil {
+			return err
+		}
+		for j, other := range f.list {
+			if other.Name == k.Name || other.Number() == k.Number() {
+				return usagef("--kernels: %s and %s are both named %s: give one of them another name", f.folders[j], f.folders[i], k.Name)
+			}
+		}
+		f.list = append(f.list, k)
+	}
+	return nil
+}
+
+// allows says which kernels of records are those of the folders.
+func (f *kernelsFlag) allows(k *own.Kernel) bool {
+	for _, known := range f.list {
+		if known.Digest() == k.Digest() {
+			return true
+		}
+	}
+	return false
+}
+
+// ownFlags say which kernels a package may have whose source comes with records.
+type ownFlags struct {
+	kernelsFlag
+	all bool
+}
+
+func (f *ownFlags) add(c *cobra.Command) {
+	f.kernelsFlag.add(c, "`folder` of an own kernel that a record may have; may be given several times")
+	c.Flags().BoolVar(&f.all, "own-kernels", false, "use all own kernels that records have: their source is compiled and runs in your process")
+}
+
+// allows is selection.Sources.Own.
+func (f *ownFlags) allows(k *own.Kernel) bool { return f.all || f.kernelsFlag.allows(k) }

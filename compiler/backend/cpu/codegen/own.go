@@ -1,0 +1,67 @@
+package codegen
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/packing"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// ownKernel adds a kernel that somebody wrote as a translation unit of its own, whose macros and functions no other
+// one sees, and prints the function by which it is run.
+func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info, err error) {
+	c := s.Own
+	if u.target == nil {
+		return info, fmt.Errorf("%s is for processors, not for plain C", c.Kernel.Label())
+	}
+	if err := c.Kernel.Runs(u.target); err != nil {
+		return info, err
+	}
+	threads := u.target.Threads()
+	if err := c.Legal(threads); err != nil {
+		return info, err
+	}
+	if info.WorkspaceBytes, err = c.WorkspaceBytes(threads); err != nil {
+		return info, err
+	}
+	args, inputs := make([]string, len(s.Workload.Args())), len(s.Workload.Inputs)
+	for k := range args {
+		args[k] = fmt.Sprintf("args[%d]", k)
+	}
+	for constant, t := range s.Workload.Constants {
+		if dims := s.Packs[constant]; dims != nil {
+			pack := packing.New(constant, t, nil, dims)
+			pack.Buffer.Index = len(info.Prepared)
+			args[inputs+constant] = fmt.Sprintf("prepared[%d]", pack.Buffer.Index)
+			info.Prepared = append(info.Prepared, pack)
+		}
+	}
+	name := symbol + "_own"
+	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: ownText(name, c.Names(threads), c.Kernel.Source)})
+	fmt.Fprintf(&u.code, "extern void %s(const struct tilth_runtime *rt, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", name)
+	fmt.Fprintf(&u.code, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
+	fmt.Fprintf(&u.code, "  void *const own[] = {%s};\n  %s(rt, own, workspace);\n}\n", strings.Join(args, ", "), name)
+	return info, nil
+}
+
+// ownText is the translation unit of a kernel under a name: what it may use, its numbers as macros, and its source.
+// Functions but the kernel itself must be static, since a module may have the kernel several times.
+func ownText(name string, numbers map[string]int64, source string) string {
+	var b strings.Builder
+	b.WriteString(abi.Header)
+	for _, macro := range slices.Sorted(maps.Keys(numbers)) {
+		fmt.Fprintf(&b, "#define %s %d\n", macro, numbers[macro])
+	}
+	fmt.Fprintf(&b, "#define kernel %s\n", name)
+	b.WriteString("__attribute__((visibility(\"hidden\"))) void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace);\n")
+	b.WriteString("#line 1 \"kernel.c\"\n")
+	b.WriteString(source)
+	b.WriteString("\n")
+	return b.String()
+}

@@ -1,0 +1,46 @@
+package selection
+
+import (
+	"context"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// forbids reports whether a schedule has a kernel that somebody wrote, and that may not be used.
+func (c *chooser) forbids(s *schedule.Schedule) bool {
+	return s.Own != nil && (c.Own == nil || !c.Own(s.Own.Kernel))
+}
+
+// scheduled is the fastest measured schedule of a task whose best record has a kernel that may not be used; nil where
+// none was measured, or for other reasons not to use the record. Such a kernel is thus no loss to those who do not
+// trust it. Schedules that are to be confirmed first are not looked for: their records are not at hand.
+func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (*alternative, error) {
+	best, err := schedule.Replay(task.Workload, r.GetMeasurement().GetCandidate().GetTrace())
+	if err != nil || !c.forbids(best) || c.Learn == nil || c.Confirm != nil {
+		return nil, nil //nolint:nilerr // the caller has said so already
+	}
+	if err := c.learn(ctx); err != nil {
+		return nil, err
+	}
+	s, err := registry.Space(task.Workload, c.target, numerics)
+	if err != nil {
+		return nil, err
+	}
+	for _, trial := range c.history.Trials(task.Workload.Digest()) {
+		p, ok := s.Parse(trial.Origin)
+		if !ok {
+			continue
+		}
+		made, err := s.Apply(p)
+		if err != nil || schedule.Digest(made.Trace()) != trial.Digest {
+			continue // the rules changed since
+		}
+		a := newAlternative(task, made, aot.Choice{Origin: FromRecord, LatencySeconds: trial.LatencySeconds}, trial.LatencySeconds)
+		return &a, nil
+	}
+	return nil, nil
+}
