@@ -19,6 +19,10 @@ func (t *Target) RunsOn(machine *Target) error {
 		return fmt.Errorf("target %s/%s cannot run on this %s machine", c.Arch, c.Model, has.Arch)
 	}
 	if missing := t.Lacks(machine); len(missing) > 0 {
+		if c.Arch == RISCV && missing[0] == "v" {
+			return fmt.Errorf("target %s/%s has vectors (v), which this CPU (%s) or its kernel does not have: --target sifive-u74 has none, and native has what there is",
+				c.Arch, c.Model, has.Model)
+		}
 		return fmt.Errorf("target %s/%s needs %s, which this CPU (%s) does not have", c.Arch, c.Model, missing[0], has.Model)
 	}
 	return nil

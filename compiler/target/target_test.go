@@ -229,3 +229,38 @@ func TestRunsOn(t *testing.T) {
 		t.Errorf("another architecture: %v", err)
 	}
 }
+
+// TestVectorsThatWouldTrapAreNotTried: a kernel that lists them may not keep their registers, or deny them.
+func TestVectorsThatWouldTrapAreNotTried(t *testing.T) {
+	for name, c := range map[string]struct {
+		probed  bool
+		hwcap   uint64
+		control int
+		want    bool
+	}{
+		"the kernel knows none":               {false, 0x112d, vectorsUnsaid, false},
+		"it hands them to programs":           {false, 0x112d | hwcapV, vectorsUnsaid, true},
+		"riscv_hwprobe tells of them":         {true, 0, 2, true},
+		"they are on":                         {true, hwcapV, 2, true},
+		"they are denied to the process":      {true, hwcapV, vectorsOff, false},
+		"on now, and denied to what it execs": {true, hwcapV, 2 | vectorsOff<<2, true},
+	} {
+		if got := vectorsUsable(c.probed, c.hwcap, c.control); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestABoardWithoutVectorsIsToldOfItsTarget(t *testing.T) {
+	vectors, err := Parse("riscv64", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	board, err := Parse("sifive-u74", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vectors.RunsOn(board); err == nil || !strings.Contains(err.Error(), "--target sifive-u74 has none") {
+		t.Errorf("got %v", err)
+	}
+}
