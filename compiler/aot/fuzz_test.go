@@ -48,7 +48,7 @@ func FuzzReadManifest(f *testing.F) {
 		if _, err := json.Marshal(m); err != nil {
 			t.Errorf("a manifest that was read cannot be written: %v", err)
 		}
-		if model, err := (Loader{Machine: machine}).load(path); err == nil { // its object is no shared object
+		if model, err := (Loader{Machine: machine}).load(t.Context(), path); err == nil { // its object is no shared object
 			model.Close()
 			t.Error("a package without code was loaded")
 		}

@@ -11,8 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -30,7 +32,7 @@ type guest struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	said    strings.Builder
+	said    beginning
 	extents []int64
 	names   []string
 	inputs  [][]byte
@@ -38,6 +40,42 @@ type guest struct {
 	shapes  [][]int64
 	calls   int32
 	failure string
+	// ctx is the life of the process.
+	ctx context.Context
+}
+
+// beginning keeps the first bytes of what is written to it.
+type beginning struct{ kept []byte }
+
+// mostSaid bounds what is kept of a process's standard error, which may never end.
+const mostSaid = 4 << 10
+
+// Write takes everything.
+func (b *beginning) Write(p []byte) (int, error) {
+	b.kept = append(b.kept, p[:min(len(p), mostSaid-len(b.kept))]...)
+	return len(p), nil
+}
+
+// guestDelay is how long to wait, once a guest has ended, for what it started and what still holds its pipes.
+const guestDelay = 5 * time.Second
+
+// LoadUnder opens a package that was compiled for other machines, under an emulator: the command that runs their
+// programs. The toolchain makes one. The process ends with ctx, or when the model is closed.
+func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulator []string) (_ *Model, err error) {
+	m, err := ReadManifest(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tilth-under-*")
+	if err != nil {
+		return nil, fmt.Errorf("a folder for a program that loads %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program, err := buildGuest(ctx, Options{Target: m.Target, Toolchain: tc}, dir)
+	if err != nil {
+		return nil, err
+	}
+	return Loader{Guest: append(slices.Clone(emulator), program)}.within(ctx, path)
 }
 
 // buildGuest makes the program for a target in a folder.
@@ -51,10 +89,11 @@ func buildGuest(ctx context.Context, o Options, dir string) (string, error) {
 		Sources: []toolchain.File{{Name: "guest.c", Text: guestSource}}}, path)
 }
 
-// startGuest opens a package's object and weights in a process that command starts.
-func startGuest(command []string, m *Manifest, object, weights string, offset int64) (*guest, error) {
+// startGuest opens a package's object and weights in a process that command starts, and that is killed when ctx ends.
+func startGuest(ctx context.Context, command []string, m *Manifest, object, weights string, offset int64) (*guest, error) {
 	args := append(command[1:len(command):len(command)], object, weights, strconv.FormatInt(offset, 10))
-	g := &guest{cmd: exec.Command(command[0], args...)}
+	g := &guest{cmd: exec.CommandContext(ctx, command[0], args...), ctx: ctx}
+	g.cmd.WaitDelay = guestDelay
 	g.cmd.Stderr = &g.said
 	var err error
 	if g.in, err = g.cmd.StdinPipe(); err != nil {
@@ -145,7 +184,10 @@ func (g *guest) ended(err error) error {
 	if wait := g.cmd.Wait(); wait != nil {
 		err = wait
 	}
-	if said := strings.TrimSpace(g.said.String()); said != "" {
+	if g.ctx.Err() != nil {
+		return context.Cause(g.ctx)
+	}
+	if said := strings.TrimSpace(string(g.said.kept)); said != "" {
 		return fmt.Errorf("%s: %s", err, strings.Join(strings.Fields(said), " "))
 	}
 	return err
@@ -157,7 +199,7 @@ func (g *guest) stop() error {
 	if g.cmd.ProcessState != nil {
 		return nil
 	}
-	if err := g.cmd.Wait(); err != nil {
+	if err := g.cmd.Wait(); err != nil && g.ctx.Err() == nil {
 		return fmt.Errorf("running the model: %w", err)
 	}
 	return nil
@@ -196,7 +238,7 @@ func (g *guest) api() *capi {
 }
 
 // inGuest opens an object of another architecture.
-func (l Loader) inGuest(m *Manifest, object []byte, weights string, offset int64) (*capi, error) {
+func (l Loader) inGuest(ctx context.Context, m *Manifest, object []byte, weights string, offset int64) (*capi, error) {
 	if m.Decoding != nil {
 		return nil, errors.New("a decoder, whose outputs stay in the memory of its inputs, does not run under an emulator")
 	}
@@ -209,7 +251,7 @@ func (l Loader) inGuest(m *Manifest, object []byte, weights string, offset int64
 	if err := os.WriteFile(path, object, 0o600); err != nil {
 		return nil, fmt.Errorf("unpacking %s: %w", objectName, err)
 	}
-	g, err := startGuest(l.Guest, m, path, weights, offset)
+	g, err := startGuest(ctx, l.Guest, m, path, weights, offset)
 	if err != nil {
 		return nil, fmt.Errorf("loading %s: %w", objectName, err)
 	}

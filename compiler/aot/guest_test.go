@@ -1,8 +1,13 @@
 package aot
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -63,5 +68,31 @@ func TestProgramsOf32BitsHaveLittleMemory(t *testing.T) {
 		if err := fits(on, 1<<30); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestAGuestEndsWithItsContext, also one that never answers and never stops complaining.
+func TestAGuestEndsWithItsContext(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "endless")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile :; do echo never >&2; done\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("nobody waits any more")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+	if _, err := startGuest(ctx, []string{"/bin/sh", script}, &Manifest{}, "", "", 0); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatAGuestSaysIsBounded(t *testing.T) {
+	var said beginning
+	for range 3 {
+		if n, err := said.Write(make([]byte, mostSaid)); n != mostSaid || err != nil {
+			t.Fatalf("took %d bytes: %v", n, err)
+		}
+	}
+	if len(said.kept) != mostSaid {
+		t.Errorf("%d bytes are kept", len(said.kept))
 	}
 }

@@ -1,6 +1,7 @@
 package aot
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -38,8 +39,11 @@ type Loader struct {
 }
 
 // Load is the package's Load.
-func (l Loader) Load(path string) (*Model, error) {
-	m, err := l.load(path)
+func (l Loader) Load(path string) (*Model, error) { return l.within(context.Background(), path) }
+
+// within is Load for models whose guest, if they have one, ends with ctx.
+func (l Loader) within(ctx context.Context, path string) (*Model, error) {
+	m, err := l.load(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
@@ -80,7 +84,7 @@ func (l Loader) open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-func (l Loader) load(path string) (*Model, error) {
+func (l Loader) load(ctx context.Context, path string) (*Model, error) {
 	f, err := l.open(path)
 	if err != nil {
 		return nil, err
@@ -114,7 +118,7 @@ func (l Loader) load(path string) (*Model, error) {
 	}
 	var api *capi
 	if len(l.Guest) > 0 {
-		api, err = l.inGuest(manifest, object, path, weights.offset)
+		api, err = l.inGuest(ctx, manifest, object, path, weights.offset)
 	} else {
 		api, err = l.loadObject(object)
 	}

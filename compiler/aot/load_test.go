@@ -140,7 +140,7 @@ func TestLoadRefusesProcessorsThatLackFeatures(t *testing.T) {
 	}
 	older := machine.Clone()
 	older.CPU.Features = slices.DeleteFunc(slices.Clone(machine.CPU.Features), func(f string) bool { return f == machine.CPU.Features[0] })
-	_, err = Loader{Machine: older}.load(path)
+	_, err = Loader{Machine: older}.load(t.Context(), path)
 	if err == nil || !strings.Contains(err.Error(), "it needs "+machine.CPU.Features[0]+", which this processor lacks") {
 		t.Errorf("got %v", err)
 	}

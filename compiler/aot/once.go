@@ -64,7 +64,7 @@ func (o Options) open(ctx context.Context, dir string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Loader{Guest: append(slices.Clone(o.Emulator), program)}.Load(o.Output)
+	return Loader{Guest: append(slices.Clone(o.Emulator), program)}.within(ctx, o.Output)
 }
 
 // joinedValues has the values of all programs by their joined names.
