@@ -140,7 +140,7 @@ func carryOut(b *birth) {
 			c.args[0] = last
 		}
 		result, _, errno := syscall.RawSyscall6(c.number, c.args[0], c.args[1], c.args[2], c.args[3], c.args[4], c.args[5])
-		if errno != 0 && !c.optional {
+		if errno != 0 && !c.optional && (errno != syscall.ENOSYS || !c.replaceable) {
 			*(*uint32)(unsafe.Pointer(&b.failure[0])), *(*uint32)(unsafe.Pointer(&b.failure[4])) = uint32(k), uint32(errno)
 			_, _, _ = syscall.RawSyscall6(unix.SYS_WRITE, b.report, uintptr(unsafe.Pointer(&b.failure)), 8, 0, 0, 0)
 			break

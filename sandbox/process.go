@@ -65,11 +65,7 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 	}
 	script.layer = ""
 	script.add("let signals through", unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, at(script, new(uint64)), 0, unsafe.Sizeof(uint64(0)))
-	path, program := command[0], uintptr(0) // a descriptor is of no account to an absolute path
-	if c.Executable != nil {
-		path, program = "", script.keep(c.Executable.Fd())
-	}
-	script.add("run "+command[0], unix.SYS_EXECVEAT, program, script.text(path), script.texts(command), script.texts(c.Environment), unix.AT_EMPTY_PATH)
+	script.execute(command, c)
 	group, err := s.groups.open(c.Limits)
 	if err != nil {
 		return nil, err
@@ -79,6 +75,19 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 		return nil, errors.Join(fmt.Errorf("sandbox: %w", err), group.close())
 	}
 	return &Process{p, group}, nil
+}
+
+// execute is a script's last step. QEMU's emulation of processes had no execveat before version 9, and a filter lets no
+// other call through: what begins there is the same file, by its name or by that of its descriptor.
+func (s *script) execute(command []string, c Command) {
+	path, named, program := command[0], command[0], uintptr(0) // a descriptor is of no account to an absolute path
+	if c.Executable != nil {
+		program = s.keep(c.Executable.Fd())
+		path, named = "", fmt.Sprintf("/proc/self/fd/%d", program)
+	}
+	args, environment := s.texts(command), s.texts(c.Environment)
+	s.add("run "+command[0], unix.SYS_EXECVEAT, program, s.text(path), args, environment, unix.AT_EMPTY_PATH).replaceable = true
+	s.add("run "+command[0], unix.SYS_EXECVE, s.text(named), args, environment)
 }
 
 // prepare writes all of a script but its last steps, the filter and the program.

@@ -17,8 +17,10 @@ type call struct {
 	chained bool
 	// optional: a failure is passed over.
 	optional bool
-	layer    Layer
-	what     string
+	// replaceable: where the kernel does not have the call, the next one does the same.
+	replaceable bool
+	layer       Layer
+	what        string
 }
 
 // script is what a child does between its birth and its program: a list of system calls, since a child of a process
