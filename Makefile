@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy python check-python test-python race soak mutate conformance conformance-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy python check-python test-python race soak mutate conformance conformance-boards farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -97,6 +97,11 @@ conformance-boards: ## all ONNX backend test cases for boards, under emulators; 
 	@scripts/packages.sh test
 	@$(MAKE) --no-print-directory build
 	@scripts/boards.sh $(BOARDS)
+
+farm-boards: ## a farm tunes a model on emulated boards, and their packages are compared; BOARDS='riscv64 arm32 arm64'
+	@scripts/packages.sh test
+	@$(MAKE) --no-print-directory build
+	@scripts/farm-boards.sh $(BOARDS)
 
 PAIRS ?= 10000
 fuzz-kernels: ## random workloads with random schedules on the simulated GPU; PAIRS=10000 SEED=1

@@ -63,7 +63,11 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	if err != nil {
 		return err
 	}
-	base.spec.Labels = cfg.Labels
+	base.spec.Labels = maps.Clone(cfg.Labels)
+	if len(cfg.Emulator) > 0 {
+		base.label(EmulatorLabel, filepath.Base(cfg.Emulator[0]))
+		cfg.Logger.Warn("this device is an emulator: what it measures says nothing of a board's latencies", "emulator", cfg.Emulator[0])
+	}
 	if device != nil && device.ID != "" {
 		base.take(device)
 	}
@@ -144,14 +148,21 @@ func nameOn(device *backend.Device) string {
 	return word + "-" + device.ID[:min(len(device.ID), enough)]
 }
 
-// take makes the runner one for a card of this machine, with a label and a lock of its own.
-func (b *base) take(device *backend.Device) {
-	b.spec.Labels = maps.Clone(b.spec.Labels)
+// EmulatorLabel is the label that devices have whose candidates run under an emulator, with its program's name.
+const EmulatorLabel = "emulator"
+
+// label gives the device a label, in the place of one that it had.
+func (b *base) label(key, value string) {
 	if b.spec.Labels == nil {
 		b.spec.Labels = map[string]string{}
 	}
+	b.spec.Labels[key] = value
+}
+
+// take makes the runner one for a card of this machine, with a label and a lock of its own.
+func (b *base) take(device *backend.Device) {
 	if _, said := b.spec.Labels[CardLabel]; !said {
-		b.spec.Labels[CardLabel] = device.ID
+		b.label(CardLabel, device.ID)
 	}
 	b.cfg.Lock = b.cfg.Lock.On(device.ID)
 }

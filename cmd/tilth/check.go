@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,7 @@ The exit status is 1 when a case fails; an unsupported case is no failure.`
 type checkCommand struct {
 	*app
 	target, compiler string
-	emulator         string
+	emulator         emulatorFlag
 	threads, jobs    int
 	limit            time.Duration
 	asJSON           bool
@@ -66,7 +65,7 @@ func newCheck(a *app) *cobra.Command {
 
 func (k *checkCommand) targetFlags(c *cobra.Command) {
 	targetFlag(c, &k.target, "what to compile for, which this machine or the emulator must be able to run")
-	c.Flags().StringVar(&k.emulator, "emulator", "", "`command` that runs programs of the target")
+	k.emulator.add(c, "`command` that runs programs of the target")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a package runs on (default the physical cores)")
 	compilerFlag(c, &k.compiler)
 	k.numerics.add(c)
@@ -76,6 +75,9 @@ func (k *checkCommand) targetFlags(c *cobra.Command) {
 func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	if k.threads < 0 || k.jobs < 0 || k.limit <= 0 {
 		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
+	}
+	if err := k.emulator.check(); err != nil {
+		return err
 	}
 	if err := k.numerics.check(); err != nil {
 		return err
@@ -99,7 +101,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 		jobs = runtime.NumCPU()
 	}
 	pool := conformance.Pool{Jobs: jobs, Limit: k.limit, Start: func(ctx context.Context) *exec.Cmd {
-		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text, "--storage", k.storage.text, "--emulator", k.emulator)
+		return exec.CommandContext(ctx, program, checkServerName, "--target", k.target, "--threads", strconv.Itoa(k.threads), "--compiler", k.compiler, "--numerics", k.numerics.text, "--storage", k.storage.text, "--emulator", k.emulator.text)
 	}}
 	var summary conformance.Summary
 	err = pool.Run(ctx, cases, func(r conformance.Result) {
@@ -115,7 +117,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 // possible says why no case can be run, before any is: no compiler, or a target that this machine is not.
 func (k *checkCommand) possible(ctx context.Context) error {
 	wanted, _, err := localTarget(ctx, k.target, k.threads, k.compiler)
-	if err != nil || k.emulator != "" {
+	if err != nil || len(k.emulator.command) > 0 {
 		return err
 	}
 	machine, err := target.Native(0)
@@ -160,6 +162,9 @@ func newCheckServer(a *app) *cobra.Command {
 	k.targetFlags(c)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
+		if err := k.emulator.check(); err != nil {
+			return err
+		}
 		if err := k.numerics.check(); err != nil {
 			return err
 		}
@@ -171,6 +176,6 @@ func newCheckServer(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level, Storage: storage, Emulator: strings.Fields(k.emulator)}, k.stdin, k.stdout)
+		return conformance.Serve(ctx, &conformance.Runner{Target: machine, Toolchain: tc, Numerics: k.numerics.level, Storage: storage, Emulator: k.emulator.command}, k.stdin, k.stdout)
 	})
 }

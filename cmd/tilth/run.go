@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/runner/execute"
 )
@@ -49,6 +50,9 @@ With --tracker or TILTH_TRACKER, the package runs on a device of a farm, of the 
 it was compiled for, under the farm's leases and limits. Package and inputs are
 uploaded unless the tracker has them; outputs and times come back.
 
+With --emulator, a package that was compiled for other machines runs under an emulator,
+by a small program that a cross compiler makes. Its times say nothing, and are not taken.
+
 An interrupt (ctrl-C) stops between two executions, or cancels the run on the
 farm; a second one kills.`
 
@@ -59,6 +63,7 @@ type runCommand struct {
 	repeat, number     int
 	decode             int
 	threads            threadsFlags
+	emulator           emulatorFlag
 	asJSON             bool
 	extents            extentsFlag
 	farm               runFarmFlags
@@ -101,6 +106,7 @@ func newRun(a *app) *cobra.Command {
   tilth run resnet18.tar --profile
   tilth run resnet18.tar --threads 2 --cpus 0,2 --print-time
   tilth run llama.tar --inputs prompt.npz --decode 64
+  tilth run resnet18-riscv64.tar --emulator "qemu-riscv64 -cpu rv64,v=true" --outputs out.npz
   tilth run resnet18.tar --tracker 127.0.0.1:9190 --device rack3/board7 --print-time`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -113,16 +119,24 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.decode, "decode", 0, "go on for `n` tokens, the likeliest each time, and print them and their time (decoders)")
 	tableFlags(a, c, &r.asJSON)
 	r.threads.add(c)
+	r.emulator.add(c, "`command` that runs programs of the machines that the package was compiled for")
 	r.extents.add(c)
 	c.MarkFlagsMutuallyExclusive("shape", "inputs")
 	r.farm.add(c)
 	r.verify.add(c, "the package")
+	r.farm.excludes(c, "emulator")
+	for _, other := range []string{"threads", "cpus", "print-time", "profile", "decode"} {
+		c.MarkFlagsMutuallyExclusive("emulator", other)
+	}
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if r.repeat < 1 || r.number < 1 {
 			return usagef("--repeat %d, --number %d: want at least 1", r.repeat, r.number)
 		}
 		if r.decode < 0 {
 			return usagef("--decode %d: want a number of tokens", r.decode)
+		}
+		if err := r.emulator.check(); err != nil {
+			return err
 		}
 		if err := r.farm.check(); err != nil {
 			return err
@@ -161,7 +175,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	}
 	defer done()
 	began := time.Now()
-	m, err := r.threads.load(file, key)
+	m, err := r.load(ctx, file, key)
 	if err != nil {
 		return err
 	}
@@ -194,6 +208,18 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 		}
 	}
 	return r.print(result)
+}
+
+// load opens a package here or under the emulator.
+func (r *runCommand) load(ctx context.Context, path string, key *signing.PublicKey) (*aot.Model, error) {
+	if len(r.emulator.command) == 0 {
+		return r.threads.load(path, key)
+	}
+	tc, err := toolchain.Find(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return aot.LoadUnder(ctx, path, tc, r.emulator.command, key)
 }
 
 func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResult) error {

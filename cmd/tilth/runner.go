@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +21,8 @@ import (
 func newRunner(a *app) *cobra.Command {
 	var flags agentFlags
 	var threads []int
-	var name, emulator string
+	var name string
+	var emulator emulatorFlag
 	var labels map[string]string
 	var calibrate bool
 	var box sandboxFlag
@@ -43,6 +44,10 @@ without network, privileges, other processes or other files, and with limited
 resources. Layers that this machine lacks are logged and shown by 'tilth devices show';
 with --sandbox required, the runner then refuses to start.
 
+With --emulator, candidates run under the emulator that it names. The device then has
+the label emulator, and what it measures are latencies of the emulator, which say
+nothing of a board's. A static runner may itself run under an emulator.
+
 When it starts, and there is a C compiler, it measures the machine's limits, so that
 latencies can be compared with them.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
@@ -56,11 +61,12 @@ latencies can be compared with them.`,
 	flags.add(c)
 	c.Flags().IntSliceVar(&threads, "threads", nil, "`numbers` of threads to offer (default all, up to the physical cores)")
 	c.Flags().StringVar(&name, "target", "native", "what this device is: native, a preset such as arm64, cuda, cuda:CARD, or a JSON `file`")
-	c.Flags().StringVar(&emulator, "emulator", "", "`command` that runs programs of the target")
+	emulator.add(c, "`command` that runs programs of the target; the device gets the label emulator")
 	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")
 	box.add(c)
-	return a.service(c, flags.check, func(ctx context.Context) error {
+	check := func() error { return cmp.Or(flags.check(), emulator.check()) }
+	return a.service(c, check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
 			return err
@@ -69,7 +75,8 @@ latencies can be compared with them.`,
 		if err != nil {
 			return err
 		}
-		if emulator == "" {
+		emulated := len(emulator.command) > 0
+		if !emulated {
 			if err := runsHere(targets[0]); err != nil {
 				return fmt.Errorf("%w: start the runner on such a machine, or name an --emulator", err)
 			}
@@ -81,20 +88,20 @@ latencies can be compared with them.`,
 			return err
 		}
 		var execute []string
-		if emulator == "" && aot.Loads {
+		if !emulated && aot.Loads {
 			execute = runServer()
 		}
 		return farm.RunRunner(ctx, farm.RunnerConfig{
-			AgentConfig: config, Targets: targets, Emulator: strings.Fields(emulator), Labels: labels, Calibrate: calibrate, Execute: execute,
-			Rates: rates(ctx, config, targets, emulator), Sandbox: box.mode,
+			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Calibrate: calibrate, Execute: execute,
+			Rates: rates(ctx, config, targets, emulated), Sandbox: box.mode,
 		})
 	})
 }
 
 // rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say
 // nothing, there are none, and latencies are shown without them.
-func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Target, emulator string) []roofline.Rates {
-	if emulator != "" {
+func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Target, emulated bool) []roofline.Rates {
+	if emulated {
 		return nil
 	}
 	tc, err := toolchain.Find(ctx, "")

@@ -20,6 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 // guestSource is the program that runs a package where this process cannot load it.
@@ -60,8 +61,8 @@ func (b *beginning) Write(p []byte) (int, error) {
 const guestDelay = 5 * time.Second
 
 // LoadUnder opens a package that was compiled for other machines, under an emulator: the command that runs their
-// programs. The toolchain makes one. The process ends with ctx, or when the model is closed.
-func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulator []string) (_ *Model, err error) {
+// programs. The toolchain makes one. The process ends with ctx, or when the model is closed. key is Loader's.
+func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulator []string, key *signing.PublicKey) (_ *Model, err error) {
 	m, err := ReadManifest(path)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulat
 	if err != nil {
 		return nil, err
 	}
-	return Loader{Guest: append(slices.Clone(emulator), program)}.within(ctx, path)
+	return Loader{Guest: append(slices.Clone(emulator), program), Key: key}.within(ctx, path)
 }
 
 // buildGuest makes the program for a target in a folder.
