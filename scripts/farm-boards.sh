@@ -47,7 +47,7 @@ tune() {
 	GOARCH=$goarch GOARM=7 CGO_ENABLED=0 go build -tags static -o "$work/tilth-$1" ./cmd/tilth
 	start "runner-$1" "${words[@]}" "$work/tilth-$1" runner --tracker "$tracker" --name "$1" --label "board=$1" --target "$1" \
 		--threads 1 --emulator "$emulator" --sandbox off --cache "$work/cache-$1"
-	"$tilth" tune "$work/model.onnx" --tracker "$tracker" --wait 3m --device "board=$1" --threads 1 --trials "${TRIALS:-24}" --json >"$work/$1.json"
+	"$tilth" tune "$work/model.onnx" --tracker "$tracker" --wait=3m --device "board=$1" --threads 1 --trials "${TRIALS:-24}" --json >"$work/$1.json"
 	"$tilth" devices show "$1" --tracker "$tracker" --json >"$work/$1-device.json"
 	"$tilth" compile "$work/model.onnx" --target "$1" --threads 1 --tracker "$tracker" --json -o "$work/$1.tar" >"$work/$1-compiled.json"
 	"$tilth" run "$work/$1.tar" --emulator "$emulator" --outputs "$work/$1.npz"
