@@ -77,8 +77,8 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 	return &Process{p, group}, nil
 }
 
-// execute is a script's last step. QEMU's emulation of processes had no execveat before version 9, and a filter lets no
-// other call through: what begins there is the same file, by its name or by that of its descriptor.
+// execute is a script's last step. QEMU's emulation of processes knows no execveat before version 9. What begins there
+// is the same file, by its name or by that of its descriptor; a filter of calls lets execveat alone through.
 func (s *script) execute(command []string, c Command) {
 	path, named, program := command[0], command[0], uintptr(0) // a descriptor is of no account to an absolute path
 	if c.Executable != nil {

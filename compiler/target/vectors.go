@@ -9,9 +9,9 @@ const (
 	vectorsUnsaid = 0 // kernels before 6.5, which have no such call
 )
 
-// vectorsUsable reports whether a vector instruction is executed rather than trapped: the kernel keeps the registers,
-// which it says by riscv_hwprobe or in the capabilities that it hands a program, and does not deny them to the process.
-// That the processor has them, as /proc/cpuinfo lists, is not enough.
+// vectorsUsable reports whether a vector instruction is executed rather than trapped. The kernel has to keep the
+// registers, which it says by riscv_hwprobe or in the capabilities that it hands a program, and may deny them to the
+// process. That the processor has them, as /proc/cpuinfo lists, is not enough.
 func vectorsUsable(probed bool, hwcap uint64, control int) bool {
 	return (probed || hwcap&hwcapV != 0) && control&vectorsMask != vectorsOff
 }
