@@ -53,6 +53,8 @@ type Config struct {
 	// Calibrate, when set, is called when the tracker asks for a calibration of the device in a session, maybe again
 	// before one is reported. It must not block.
 	Calibrate func(session string)
+	// Joined, when set, is called whenever the agent has joined.
+	Joined func()
 	// Slots is how many leases to hold at a time; 0 = 1.
 	Slots int
 	// Logger hears of what happens; nil = nobody.
@@ -74,6 +76,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Calibrate == nil {
 		c.Calibrate = func(string) {}
+	}
+	if c.Joined == nil {
+		c.Joined = func() {}
 	}
 	if c.LeaseWait == 0 {
 		c.LeaseWait = wire.LongestWait
@@ -107,6 +112,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return refused(&cfg, err)
 		}
 		log.Info("joined the tracker", "slots", cfg.Slots)
+		cfg.Joined()
 		began := time.Now()
 		s.run(ctx)
 		if ctx.Err() != nil {

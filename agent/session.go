@@ -107,6 +107,7 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 	// Agents that joined at once do not beat at once.
 	next := time.NewTimer(rand.N(s.interval))
 	defer next.Stop()
+	var complaints retry.Complaints
 	for {
 		select {
 		case <-life.Done():
@@ -119,6 +120,7 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		cancel()
 		switch {
 		case err == nil:
+			complaints = 0
 			s.drop(response.GetDropped())
 			if every := response.GetHeartbeatInterval().AsDuration(); every > 0 {
 				s.interval = every
@@ -129,8 +131,8 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		case wire.Reason(err) == wire.ReasonVoidSession:
 			end(ErrVoidSession)
 			return
-		case life.Err() == nil:
-			s.log.Warn("heartbeat failed, trying again", "error", wire.Words(err))
+		case life.Err() == nil && complaints.Due():
+			s.log.Warn("heartbeat failed, trying again", "times", int(complaints), "error", wire.Words(err))
 		}
 		next.Reset(max(0, s.interval-time.Since(began))) // however long the tracker took
 	}
@@ -139,12 +141,14 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 // slot asks for work and does it, one lease after another.
 func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc) {
 	backoff := retry.Backoff{Policy: s.cfg.policy()}
+	var complaints retry.Complaints
 	for next := asking; asking.Err() == nil; {
 		work, err := s.ask(next)
 		next = asking
 		switch {
 		case err == nil:
 			backoff.Reset()
+			complaints = 0
 			if work.GetLease() != nil {
 				began := time.Now()
 				s.handle(life, work)
@@ -154,7 +158,9 @@ func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc
 			end(ErrVoidSession)
 			return
 		case asking.Err() == nil:
-			s.log.Warn("request for work failed, trying again", "error", wire.Words(err))
+			if complaints.Due() {
+				s.log.Warn("request for work failed, trying again", "times", int(complaints), "error", wire.Words(err))
+			}
 			_ = backoff.Wait(asking)
 		}
 	}

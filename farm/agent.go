@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -42,6 +43,10 @@ type AgentConfig struct {
 	DrainGrace time.Duration
 	// HTTP is where metrics and health are served; empty = nowhere.
 	HTTP string
+	// Joined, when set, is called whenever the agent has joined the farm.
+	Joined func()
+	// Meanwhile, when set, runs beside the agent, over its connection to the tracker, until ctx ends.
+	Meanwhile func(ctx context.Context, conn grpc.ClientConnInterface)
 	// Version is this program's.
 	Version string
 	Logger  *slog.Logger
@@ -133,9 +138,16 @@ func claimScratch(dir string) (*os.File, error) {
 
 // run is the agent's life; it ends what begin made.
 func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error {
+	beside, stop := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	if b.cfg.Meanwhile != nil {
+		others.Go(func() { b.cfg.Meanwhile(beside, b.conn) })
+	}
 	return b.end(agent.Run(ctx, agent.Config{
 		Conn: b.conn, Spec: b.spec, Handler: b.meter.Handler(handler), Slots: cmp.Or(b.cfg.Slots, slots), Logger: b.cfg.Logger,
-		DrainGrace: b.cfg.DrainGrace, Calibrate: b.calibrate,
+		DrainGrace: b.cfg.DrainGrace, Calibrate: b.calibrate, Joined: b.cfg.Joined,
 	}))
 }
 

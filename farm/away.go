@@ -35,16 +35,3 @@ func comesBack(err error, began, opening bool) bool {
 func passes(err error) bool {
 	return !errors.Is(err, records.ErrShards) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrUnfinished)
 }
-
-// complaints counts those about what stays as it is.
-type complaints int
-
-// rarest is after how many others one is written down again.
-const rarest = 256
-
-// due says whether another one is to be written down: the first, and then ever fewer.
-func (c *complaints) due() bool {
-	*c++
-	n := int(*c)
-	return n&(n-1) == 0 && n <= rarest || n%rarest == 0
-}

@@ -3,7 +3,6 @@ package farm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,19 +14,6 @@ import (
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/artifact/objects"
 )
-
-func TestComplaintsBecomeRare(t *testing.T) {
-	var c complaints
-	var due []int
-	for n := 1; n <= 1000; n++ {
-		if c.due() {
-			due = append(due, n)
-		}
-	}
-	if got := fmt.Sprint(due); got != "[1 2 4 8 16 32 64 128 256 512 768]" {
-		t.Errorf("written down are %s", got)
-	}
-}
 
 // nowhere has an address choose a free port.
 const nowhere = "127.0.0.1:0"

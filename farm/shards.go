@@ -152,7 +152,7 @@ func (s *shardsServed) giveOneUp() {
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	log := s.cfg.Logger.With("shard", shard)
 	pause := reopenAfter // the next one
-	var away complaints
+	var away retry.Complaints
 	for ctx.Err() == nil {
 		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
@@ -190,7 +190,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			pause = min(2*pause, longestReopen)
 		default:
 			s.host.Say(awayOf(err))
-			if away.due() {
+			if away.Due() {
 				log.Warn("the shard cannot be opened, trying again", "error", err)
 			}
 			_ = retry.Sleep(ctx, reopenAfter)

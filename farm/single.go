@@ -22,7 +22,7 @@ type single struct {
 	// began says that it has served or stood by, so that what is wrong with the database passes. At the start its
 	// address may be wrong.
 	began    bool
-	away     complaints
+	away     retry.Complaints
 	versions versions
 }
 
@@ -43,7 +43,7 @@ func (s *single) run(ctx context.Context) (err error) {
 		case errors.Is(err, records.ErrTakenOver):
 			s.cfg.Logger.Warn("another tracker has the database now", "error", err)
 		case comesBack(err, s.began, store == nil):
-			if s.away.due() {
+			if s.away.Due() {
 				s.cfg.Logger.Warn("the database cannot be opened, trying again", "error", err)
 			}
 			if err := s.answer(awayOf(err)); err != nil {

@@ -30,6 +30,8 @@ type TrackerConfig struct {
 	Shards int
 	// Records is the records file, where the store keeps one; ArtifactsDir the folder of the artifacts.
 	Records, ArtifactsDir string
+	// ReleasesDir has a release that is offered to agents; empty = none.
+	ReleasesDir string
 	// ObjectStore is the address of one for the artifacts; see objects.ParseAddress. Empty = they are in ArtifactsDir.
 	ObjectStore string
 	// Listen is where gRPC is served: host:port or unix:PATH.
@@ -115,7 +117,7 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 func (cfg *TrackerConfig) tracker() tracker.Config {
 	p := cfg.Patience
 	return tracker.Config{
-		ArtifactsDir: cfg.ArtifactsDir, Logger: cfg.Logger, Now: cfg.Now, Clock: cfg.Clock,
+		ArtifactsDir: cfg.ArtifactsDir, ReleasesDir: cfg.ReleasesDir, Logger: cfg.Logger, Now: cfg.Now, Clock: cfg.Clock,
 		Shares: cfg.Shares, Keep: cfg.Keep, HeartbeatInterval: p.HeartbeatInterval, LeaseTimeout: p.LeaseTimeout, Grace: p.Grace,
 		OutageWait: p.OutageWait, MaxAttempts: p.MaxAttempts, SearchTurn: p.SearchTurn,
 		FirstRetry: p.FirstRetry, MaxRetry: p.MaxRetry, FirstRest: p.FirstRest, MaxRest: p.MaxRest,

@@ -227,7 +227,7 @@ func (h *Host) newServer() *grpc.Server {
 		&tilthv1.JobService_ServiceDesc, &tilthv1.AgentService_ServiceDesc, &tilthv1.SearchService_ServiceDesc,
 		&tilthv1.BuildService_ServiceDesc, &tilthv1.MeasureService_ServiceDesc, &tilthv1.RecordService_ServiceDesc,
 		&tilthv1.DeviceService_ServiceDesc, &tilthv1.RunService_ServiceDesc, &tilthv1.AdminService_ServiceDesc,
-		&tilthv1.ArtifactService_ServiceDesc,
+		&tilthv1.ArtifactService_ServiceDesc, &tilthv1.ReleaseService_ServiceDesc,
 	} {
 		guarded.RegisterService(dispatching(desc), nil)
 	}

@@ -40,6 +40,8 @@ type Config struct {
 	Store records.Store
 	// ArtifactsDir holds the artifacts.
 	ArtifactsDir string
+	// ReleasesDir has a release that is offered to agents; empty = none.
+	ReleasesDir string
 	// Artifacts bound them; Dir, Damaged, Logger and Now are set here.
 	Artifacts artifact.Options
 	// Logger hears of what happens to jobs, agents and leases; nil = nobody.
@@ -179,7 +181,7 @@ func New(cfg Config) (*Tracker, error) {
 		File: file, Policy: cfg.Backups, ScrubBytes: cfg.Artifacts.ScrubBytes, Logger: cfg.Logger,
 		Now: cfg.Now, Clock: cfg.Clock, Observer: t.metrics,
 	})
-	t.Services = services.New(t.engine, cfg.Shard, t.upkeep, t.metrics, cfg.Logger)
+	t.Services = services.New(t.engine, cfg.Shard, t.upkeep, t.metrics, &services.Releases{Dir: cfg.ReleasesDir}, cfg.Logger)
 	if err := t.engine.Recover(); err != nil {
 		return nil, fmt.Errorf("recover the tracker's state: %w", err)
 	}

@@ -114,6 +114,10 @@ var rules = map[string]rule{
 	tilthv1.ArtifactService_UploadArtifact_FullMethodName:   {roles: carriers},
 	tilthv1.ArtifactService_DownloadArtifact_FullMethodName: {roles: carriers},
 
+	// What is in a release is no secret, but who has no business with it makes no load.
+	tilthv1.ReleaseService_GetRelease_FullMethodName:      {roles: agents},
+	tilthv1.ReleaseService_DownloadRelease_FullMethodName: {roles: agents},
+
 	// A probe has no token; what it learns is that there is a tracker.
 	healthv1.Health_Check_FullMethodName: {public: true},
 	healthv1.Health_List_FullMethodName:  {roles: all},

@@ -26,6 +26,7 @@ func newRunner(a *app) *cobra.Command {
 	var labels map[string]string
 	var calibrate bool
 	var box sandboxFlag
+	var updates updateFlags
 	c := &cobra.Command{
 		Use: "runner", Short: "Run a runner: it measures candidates on this machine",
 		Long: `Run a runner: it verifies and times candidates on this machine.
@@ -48,6 +49,10 @@ With --emulator, candidates run under the emulator that it names. The device the
 the label emulator, and what it measures are latencies of the emulator, which say
 nothing of a board's. A static runner may itself run under an emulator.
 
+With --update-key, the runner replaces its program by newer releases that its tracker
+offers (tilth tracker --releases) and the key's owner has signed. It drains, runs the
+new program on trial, and goes on as before if that does not join the farm.
+
 When it starts, and there is a C compiler, it measures the machine's limits, so that
 latencies can be compared with them.`,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
@@ -55,6 +60,7 @@ latencies can be compared with them.`,
   tilth runner --target cuda:1
   tilth runner --target cuda:GPU-8f6c1a52-9b6e-4d0e-a2a5-1c9f0e7d3b41
   tilth runner --sandbox required
+  tilth runner --tracker tracker.example.com:9190 --update-key tilth.pub
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
 		Args: cobra.NoArgs,
 	}
@@ -65,7 +71,8 @@ latencies can be compared with them.`,
 	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")
 	box.add(c)
-	check := func() error { return cmp.Or(flags.check(), emulator.check()) }
+	updates.add(c)
+	check := func() error { return cmp.Or(flags.check(), emulator.check(), updates.check()) }
 	return a.service(c, check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
@@ -91,7 +98,7 @@ latencies can be compared with them.`,
 		if !emulated && aot.Loads {
 			execute = runServer()
 		}
-		return farm.RunRunner(ctx, farm.RunnerConfig{
+		return updates.run(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Calibrate: calibrate, Execute: execute,
 			Rates: rates(ctx, config, targets, emulated), Sandbox: box.mode,
 		})

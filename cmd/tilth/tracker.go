@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/disk"
+	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/records/registry"
 )
@@ -27,6 +29,7 @@ type serveFlags struct {
 	store             string
 	shards            int
 	advertise         string
+	releases          string
 	security          securityFlags
 	share             shareFlags
 	artifacts         artifactFlags
@@ -78,6 +81,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` or address of the store for jobs and records: "+registry.Help())
 	c.Flags().IntVar(&f.shards, "shards", 1, "how many `shards` the database of --store has, for trackers that serve side by side; see docs/shards.md")
 	c.Flags().StringVar(&f.advertise, "advertise", "", "`address` at which trackers of other shards reach this one (default: --listen, with the host by which it reaches the database)")
+	c.Flags().StringVar(&f.releases, "releases", "", "`folder` of a release, as 'make dist' makes it, that agents with --update-key may take")
 	f.drift.add(c)
 	f.patience.add(c)
 	f.share.add(c)
@@ -108,6 +112,11 @@ func (f *serveFlags) check() error {
 		}
 		if f.shards == 1 {
 			return usagef("--advertise %s: it is for trackers that serve side by side: give --shards too", f.advertise)
+		}
+	}
+	for _, name := range []string{"SHA256SUMS", "SHA256SUMS" + signing.Suffix} {
+		if _, err := os.Stat(filepath.Join(f.releases, name)); f.releases != "" && err != nil {
+			return usagef("--releases: %v: want a folder that 'make dist KEY=...' made", err)
 		}
 	}
 	if _, err := f.share.shares(); err != nil {
@@ -147,7 +156,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	}
 	logger := f.log.logger(a.stderr)
 	return farm.RunTracker(ctx, farm.TrackerConfig{
-		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"),
+		Store: f.store, Shards: f.shards, Records: filepath.Join(dir, recordsName), ArtifactsDir: filepath.Join(dir, "artifacts"), ReleasesDir: f.releases,
 		ObjectStore: f.artifacts.address, Listen: f.listen, Advertise: f.advertise, HTTP: f.web, Patience: f.patience.patience(),
 		Shares: shares, Keep: keep, Logger: logger, Security: security, Drift: f.drift.policy, Artifacts: f.artifacts.options(), Backups: f.backups.policy,
 		Ready: func(rpc, web net.Addr) {

@@ -88,6 +88,7 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 		limit = 30 * time.Second
 	}
 	backoff := Backoff{Policy: p}
+	var complaints Complaints
 	for {
 		try, cancel := context.WithTimeout(ctx, limit)
 		err := call(try)
@@ -98,7 +99,9 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		log.Warn("call failed, trying again", "call", what, "error", wire.Words(err))
+		if complaints.Due() {
+			log.Warn("call failed, trying again", "call", what, "times", int(complaints), "error", wire.Words(err))
+		}
 		if err := Sleep(ctx, max(backoff.Next(), after(err))); err != nil {
 			return err
 		}

@@ -31,6 +31,8 @@ type Services struct {
 	counts  Counts
 	log     *slog.Logger
 	shard   Shard
+	// releases are what is offered to agents.
+	releases *Releases
 }
 
 // Counts hear of what services did.
@@ -48,8 +50,8 @@ type Backups interface {
 }
 
 // New returns services of an engine, which has a shard.
-func New(e *engine.Engine, shard Shard, backups Backups, counts Counts, log *slog.Logger) *Services {
-	return &Services{engine: e, shard: shard, backups: backups, counts: counts, log: log}
+func New(e *engine.Engine, shard Shard, backups Backups, counts Counts, releases *Releases, log *slog.Logger) *Services {
+	return &Services{engine: e, shard: shard, backups: backups, counts: counts, releases: releases, log: log}
 }
 
 // Register adds the services to a server.
@@ -63,6 +65,7 @@ func (s *Services) Register(r grpc.ServiceRegistrar) {
 	tilthv1.RegisterDeviceServiceServer(r, s)
 	tilthv1.RegisterRunServiceServer(r, s)
 	tilthv1.RegisterAdminServiceServer(r, s)
+	tilthv1.RegisterReleaseServiceServer(r, s.releases)
 	tilthv1.RegisterArtifactServiceServer(r, artifact.NewService(s.engine.Artifacts(), callerName))
 }
 

@@ -29,7 +29,7 @@ func TestARefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
 		refusal.OverQuota: codes.ResourceExhausted, refusal.Stopping: codes.Unavailable, refusal.Unreadable: codes.Internal,
 	} {
 		c := &counted{}
-		s := New(nil, Shard{}, nil, c, slog.New(slog.DiscardHandler))
+		s := New(nil, Shard{}, nil, c, &Releases{}, slog.New(slog.DiscardHandler))
 		err := s.status(fmt.Errorf("do it: %w", refusal.Of(kind, "field", "is %d", 100)))
 		if status.Code(err) != want {
 			t.Errorf("kind %d is %v, want %v", kind, err, want)
@@ -42,7 +42,7 @@ func TestARefusalIsAStatusOfItsKindAndIsCounted(t *testing.T) {
 
 func TestWhatIsNoRefusalIsNotCounted(t *testing.T) {
 	c := &counted{}
-	s := New(nil, Shard{}, nil, c, slog.New(slog.DiscardHandler))
+	s := New(nil, Shard{}, nil, c, &Releases{}, slog.New(slog.DiscardHandler))
 	for err, want := range map[error]codes.Code{
 		nil: codes.OK, context.Canceled: codes.Canceled, context.DeadlineExceeded: codes.DeadlineExceeded,
 		status.Error(codes.DataLoss, "lost"): codes.DataLoss, errors.New("else"): codes.Unknown,

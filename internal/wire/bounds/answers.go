@@ -11,13 +11,14 @@ import (
 
 // What making an answer may take, in bytes.
 const (
-	smallAnswer  = 0 // not worth counting, or counted with the request; what is longer counts when it is made
-	jobAnswer    = jobBytes
-	listAnswer   = 4 << 20 // a page of a listing, or a few devices
-	keysAnswer   = wire.MostRecordKeys * wire.RecordKeyBytes
-	recordAnswer = 8 << 20             // a look-up's worth of records, which are sent one by one
-	fileAnswer   = 3 * wire.PieceBytes // a piece of a file that is read, and two that are sent
-	watchAnswer  = 48 << 10            // a message of events, and small ones that are not read
+	smallAnswer   = 0 // not worth counting, or counted with the request; what is longer counts when it is made
+	jobAnswer     = jobBytes
+	listAnswer    = 4 << 20 // a page of a listing, or a few devices
+	keysAnswer    = wire.MostRecordKeys * wire.RecordKeyBytes
+	recordAnswer  = 8 << 20             // a look-up's worth of records, which are sent one by one
+	fileAnswer    = 3 * wire.PieceBytes // a piece of a file that is read, and two that are sent
+	releaseAnswer = 256 << 10           // digests of a release, read and sent, and their signature
+	watchAnswer   = 48 << 10            // a message of events, and small ones that are not read
 )
 
 // answerBytes is what making the answer to a method may take at once.
@@ -72,6 +73,9 @@ var answerBytes = map[string]int{
 	tilthv1.ArtifactService_StatArtifact_FullMethodName:     smallAnswer,
 	tilthv1.ArtifactService_UploadArtifact_FullMethodName:   smallAnswer,
 	tilthv1.ArtifactService_DownloadArtifact_FullMethodName: fileAnswer,
+
+	tilthv1.ReleaseService_GetRelease_FullMethodName:      releaseAnswer,
+	tilthv1.ReleaseService_DownloadRelease_FullMethodName: fileAnswer,
 
 	healthv1.Health_Check_FullMethodName: smallAnswer,
 	healthv1.Health_List_FullMethodName:  smallAnswer,

@@ -82,6 +82,9 @@ var requestBytes = map[string]int{
 	tilthv1.ArtifactService_UploadArtifact_FullMethodName:   2 << 20,
 	tilthv1.ArtifactService_DownloadArtifact_FullMethodName: 4 << 10,
 
+	tilthv1.ReleaseService_GetRelease_FullMethodName:      4 << 10,
+	tilthv1.ReleaseService_DownloadRelease_FullMethodName: 4 << 10,
+
 	healthv1.Health_Check_FullMethodName: 4 << 10,
 	healthv1.Health_List_FullMethodName:  4 << 10,
 	healthv1.Health_Watch_FullMethodName: 4 << 10,
@@ -256,6 +259,7 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.UploadArtifactRequest.digest":   {bytes: idBytes},
 	"tilth.v1.UploadArtifactRequest.data":     {bytes: 1 << 20},
 	"tilth.v1.DownloadArtifactRequest.digest": {bytes: idBytes},
+	"tilth.v1.DownloadReleaseRequest.name":    {bytes: nameBytes},
 
 	"grpc.health.v1.HealthCheckRequest.service": {bytes: nameBytes},
 

@@ -1,0 +1,49 @@
+package update
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/signing"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// release is what was signed: a version, and the digests of files by their names.
+type release struct {
+	version string
+	digests map[string]string
+}
+
+// sumsFile is the name of the digests, with which the trusted comment of their signature ends.
+const sumsFile = "SHA256SUMS"
+
+// sumLine is a line of it. No name leads out of a folder.
+var sumLine = regexp.MustCompile(`^([0-9a-f]{64}) [ *]([0-9A-Za-z][0-9A-Za-z.+~_-]{0,255})$`)
+
+// verified reads a release that a key has signed. Nothing of it counts before.
+func verified(offer *tilthv1.GetReleaseResponse, key signing.PublicKey) (release, error) {
+	signature, err := signing.ParseSignature(offer.GetSignature())
+	if err != nil {
+		return release{}, err
+	}
+	comment, err := signature.Verify(bytes.NewReader(offer.GetSums()), key)
+	if err != nil {
+		return release{}, err
+	}
+	words := strings.Fields(comment)
+	if len(words) != 3 || words[0] != "tilth" || words[2] != sumsFile {
+		return release{}, fmt.Errorf("what was signed is no release: its comment is %q", comment)
+	}
+	r := release{version: words[1], digests: map[string]string{}}
+	for line := range strings.Lines(string(offer.GetSums())) {
+		m := sumLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			return release{}, errors.New("the digests of the release are not readable")
+		}
+		r.digests[m[2]] = m[1]
+	}
+	return r, nil
+}
