@@ -78,17 +78,21 @@ choose() {
 	echo "$names"
 }
 
-# place installs the program whole or not at all, also where one runs already.
+# place installs the program whole or not at all, also where one runs already. It is run where it is to stay: nothing in
+# a folder of temporary files may be executed on some systems.
 place() {
 	[ ! -d "$to/tilth" ] || fail "$to/tilth is a folder: choose another one with --to"
 	mkdir -p "$to" || fail "cannot make the folder $to: choose another one with --to"
-	cp "$1" "$to/.tilth.$$" 2>/dev/null || fail "cannot write to $to: choose another folder with --to, or run this as root"
-	chmod 0755 "$to/.tilth.$$"
-	mv -f "$to/.tilth.$$" "$to/tilth"
+	staged=$to/.tilth.$$
+	cp "$1" "$staged" 2>/dev/null || fail "cannot write to $to: choose another folder with --to, or run this as root"
+	chmod 0755 "$staged"
+	version=$("$staged" --version) || fail "the program of $archive does not run on this machine, or not in $to"
+	mv -f "$staged" "$to/tilth"
+	staged=''
 }
 
 main() {
-	from='' to='' key='' kind=''
+	from='' to='' key='' kind='' staged=''
 	while [ $# -gt 0 ]; do
 		case "$1" in
 		--from | --to | --key)
@@ -118,7 +122,7 @@ main() {
 		kind=-static
 	fi
 	work=$(mktemp -d)
-	trap 'rm -rf "$work"' EXIT
+	trap 'rm -rf "$work" ${staged:+"$staged"}' EXIT
 	trap 'exit 130' INT TERM
 
 	fetch SHA256SUMS
@@ -128,9 +132,7 @@ main() {
 	(cd "$work" && grep -F "  $archive" SHA256SUMS | sha256sum -c >/dev/null 2>&1) ||
 		fail "$archive is damaged or was changed: its digest is not the one in SHA256SUMS. Fetch the release again"
 	tar -xzf "$work/$archive" -C "$work" || fail "cannot unpack $archive"
-	program=$work/${archive%.tar.gz}/tilth
-	version=$("$program" --version) || fail "the program of $archive does not run on this machine"
-	place "$program"
+	place "$work/${archive%.tar.gz}/tilth"
 
 	echo "installed $version as $to/tilth"
 	case ":$PATH:" in

@@ -69,8 +69,13 @@ func (s *source) archive(p program, data []byte, modules []licences.Module, comm
 	if err != nil {
 		return nil, err
 	}
+	scripts, err := s.read("deploy/install-runner.sh")
+	if err != nil {
+		return nil, err
+	}
 	files := slices.Concat(
 		[]payload.File{{Name: "tilth", Mode: 0o755, Data: data}},
+		scripts,
 		common.documents,
 		payload.Under("completions", common.completions),
 		payload.Under("man/man1", common.manual),

@@ -243,3 +243,32 @@ func TestTheScriptIsPortable(t *testing.T) {
 		}
 	}
 }
+
+// TestTheProgramRunsOnlyWhereItIsToStay: on some systems nothing may be executed in the folder of temporary files.
+func TestTheProgramRunsOnlyWhereItIsToStay(t *testing.T) {
+	dir, archive := example(t)
+	to := filepath.Join(t.TempDir(), "bin")
+	packed, err := payload.TarGz("", []payload.File{{Name: strings.TrimSuffix(archive, ".tar.gz") + "/tilth", Mode: 0o755,
+		Data: []byte("#!/bin/sh\ncase \"$0\" in " + to + "/*) echo tilth version v1.2.0 ;; *) exit 126 ;; esac\n")}}, time.Unix(1_800_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, archive, packed)
+	put(t, dir, sumsFile, fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(packed), archive))
+	if _, said, err := install(t, filepath.Join(dir, "install.sh"), "", "--to", to); err != nil || installed(t, to+"/tilth") == "" {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestACopyThatFailsLeavesNothing, as where a disk is full.
+func TestACopyThatFailsLeavesNothing(t *testing.T) {
+	dir, _ := example(t)
+	to, path := t.TempDir(), t.TempDir()
+	put(t, path, "cp", []byte("#!/bin/sh\ncase \"$2\" in */.tilth.*) echo part >\"$2\"; exit 1 ;; esac\nexec /bin/cp \"$@\"\n"))
+	if _, said, err := install(t, filepath.Join(dir, "install.sh"), path+":", "--to", to); err == nil || !strings.Contains(said, "cannot write to "+to) {
+		t.Errorf("%v\n%s", err, said)
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) != 0 {
+		t.Errorf("left are %v: %v", left, err)
+	}
+}

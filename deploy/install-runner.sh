@@ -1,0 +1,176 @@
+#!/bin/sh
+# Makes this machine a device of a farm: installs a runner as a systemd service. As root, in a release's archive or in
+# deploy/ of the repository; again with other options to change it.
+#   sh install-runner.sh --tracker tracker.example.com:9190 --ca ca.crt --token board7.token --label rack=3
+#   sh install-runner.sh --uninstall
+# Options:
+#   --tracker ADDRESS   where the tracker is
+#   --name NAME         what the device is called (default: HOST/runner)
+#   --label KEY=VALUE   a label by which it can be chosen; may be repeated
+#   --target NAME       what it is (default: native)
+#   --threads LIST      numbers of threads to offer, such as 1,4
+#   --ca FILE           who may sign the tracker's certificate
+#   --token FILE        what proves who this runner is
+#   --update-key FILE   public key of releases by which the runner may replace its program
+#   --program FILE      the program (default: beside this script, else the tilth of PATH)
+#   --root FOLDER       install below this folder, for an image: no user is made, and nothing is started
+set -eu
+
+fail() {
+	echo "install-runner.sh: $*" >&2
+	exit 1
+}
+
+# plain WHAT VALUE: refuses what would end a text in quotes.
+plain() {
+	case "$2" in
+	'' | *[\"\\]* | *"
+"*) fail "$1 \"$2\": want a text without quotes, backslashes and line breaks" ;;
+	esac
+}
+
+# manage COMMAND...: tells systemd, unless this is an image.
+manage() {
+	[ -n "$root" ] || systemctl "$@"
+}
+
+# put MODE FILE: writes standard input to a file as a whole, for the service to read.
+put() {
+	mkdir -p "$(dirname "$2")"
+	staged=$2.new
+	(umask 077 && cat >"$staged") || fail "cannot write $staged"
+	[ -n "$root" ] || chown root:tilth "$staged"
+	chmod "$1" "$staged"
+	mv -f "$staged" "$2"
+	staged=''
+}
+
+# keep MODE FILE NAME: copies a file to the settings, and says nothing where none is given.
+keep() {
+	[ -n "$2" ] || return 0
+	[ -f "$2" ] || fail "there is no file $2"
+	put "$1" "$root$settings/$3" <"$2"
+}
+
+# settings_text prints the runner's settings.
+settings_text() {
+	echo "# Written by install-runner.sh."
+	echo "tracker: \"$tracker\""
+	[ -z "$name" ] || echo "name: \"$name\""
+	[ -z "$target" ] || echo "target: \"$target\""
+	[ -z "$threads" ] || echo "threads: \"$threads\""
+	[ -z "$ca" ] || echo "tls-ca: $settings/runner-ca.crt"
+	[ -z "$token" ] || echo "token-file: $settings/runner.token"
+	[ -z "$key" ] || echo "update-key: $settings/runner-update.pub"
+	[ -z "$labels" ] || printf 'label:\n%s' "$labels"
+}
+
+# dropin_text prints what differs from the unit. Only a runner that replaces its program may write where that is.
+dropin_text() {
+	echo "# Written by install-runner.sh."
+	echo "[Unit]"
+	echo "# A token that has expired is replaced some day."
+	echo "StartLimitIntervalSec=0"
+	echo "[Service]"
+	echo "EnvironmentFile="
+	echo "ExecStart="
+	echo "ExecStart=$home/tilth runner --config $settings/runner.yaml --cache /var/cache/tilth/runner --http 127.0.0.1:9194"
+	[ -z "$key" ] || echo "StateDirectory=$(basename "$home")"
+}
+
+# find_program prints where the program is that is to be installed.
+find_program() {
+	if [ -n "$program" ]; then
+		echo "$program"
+	elif [ -f "$here/tilth" ]; then
+		echo "$here/tilth"
+	else
+		command -v tilth || fail "there is no program: name it with --program"
+	fi
+}
+
+# place installs the program whole or not at all. One that has replaced itself by a newer release is replaced, too.
+place() {
+	mkdir -p "$root$home"
+	staged=$root$home/.tilth.new
+	cp "$1" "$staged" || fail "cannot write to $root$home"
+	chmod 0755 "$staged"
+	[ -n "$root" ] || "$staged" --version >/dev/null || fail "$1 does not run on this machine"
+	mv -f "$staged" "$root$home/tilth"
+	staged=''
+	rm -f "$root$home/tilth.refused"
+	[ -n "$root" ] || [ -z "$key" ] || chown -R tilth:tilth "$home"
+	[ -n "$root" ] || [ -n "$key" ] || chown -R root:root "$home"
+}
+
+install_all() {
+	[ -n "$tracker" ] || fail "where is the tracker? Give --tracker ADDRESS"
+	[ -f "$here/systemd/tilth-runner.service" ] || fail "$here has no systemd/tilth-runner.service: run the script where it was unpacked"
+	from=$(find_program)
+	if [ -z "$root" ] && ! id tilth >/dev/null 2>&1; then
+		useradd --system --home-dir /var/lib/tilth --shell /usr/sbin/nologin tilth
+	fi
+	place "$from"
+	keep 0644 "$ca" runner-ca.crt
+	keep 0640 "$token" runner.token
+	keep 0644 "$key" runner-update.pub
+	settings_text | put 0644 "$root$settings/runner.yaml"
+	put 0644 "$root$units/tilth-runner.service" <"$here/systemd/tilth-runner.service"
+	dropin_text | put 0644 "$root$units/tilth-runner.service.d/board.conf"
+	manage daemon-reload
+	manage enable tilth-runner
+	manage restart tilth-runner
+	echo "installed the runner; its log: journalctl -u tilth-runner"
+}
+
+uninstall() {
+	[ ! -f "$root$units/tilth-runner.service" ] || manage disable --now tilth-runner
+	rm -rf "$root$units/tilth-runner.service" "$root$units/tilth-runner.service.d" "$root$home" "$root/var/cache/tilth/runner"
+	for file in runner.yaml runner-ca.crt runner.token runner-update.pub; do
+		rm -f "$root$settings/$file"
+	done
+	manage daemon-reload
+	echo "removed the runner; the user tilth and what other services of the farm have are left"
+}
+
+main() {
+	here=$(cd "$(dirname "$0")" && pwd)
+	settings=/etc/tilth units=/etc/systemd/system home=/var/lib/tilth-runner
+	tracker='' name='' target='' threads='' ca='' token='' key='' program='' root='' labels='' action=install_all staged=''
+	while [ $# -gt 0 ]; do
+		case "$1" in
+		--uninstall) action=uninstall && shift && continue ;;
+		--tracker | --name | --label | --target | --threads | --ca | --token | --update-key | --program | --root) ;;
+		*) fail "unknown option $1: the beginning of $0 lists them" ;;
+		esac
+		[ $# -ge 2 ] || fail "$1 wants a value"
+		plain "$1" "$2"
+		case "$1" in
+		--tracker) tracker=$2 ;;
+		--name) name=$2 ;;
+		--target) target=$2 ;;
+		--threads) threads=$2 ;;
+		--ca) ca=$2 ;;
+		--token) token=$2 ;;
+		--update-key) key=$2 ;;
+		--program) program=$2 ;;
+		--root) root=${2%/} ;;
+		--label)
+			case "$2" in
+			?*=*) labels="$labels  \"${2%%=*}\": \"${2#*=}\"
+" ;;
+			*) fail "--label $2: want KEY=VALUE" ;;
+			esac
+			;;
+		esac
+		shift 2
+	done
+	[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run this as root"
+	umask 022
+	trap 'rm -f ${staged:+"$staged"}' EXIT
+	trap 'exit 130' INT TERM
+	$action
+}
+
+# At the end, so that a script that was cut short does nothing.
+main "$@"
