@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy python check-python test-python race soak mutate conformance conformance-boards farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime python check-python test-python race soak mutate conformance conformance-boards farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -69,6 +69,15 @@ test-python: ## the same, its style and types, and models of PyTorch, tuned and 
 	@scripts/python.sh
 	@scripts/python.sh style
 	@scripts/python.sh torch
+
+onnxruntime: ## build the execution provider for ONNX Runtime, bin/libtilth_onnxruntime.so; ORT_INCLUDE=FOLDER of its headers
+	@scripts/packages.sh peers
+	@scripts/onnxruntime.sh
+
+test-onnxruntime: ## test it in ONNX Runtime, and time a run with and without it; RUNS=30
+	@scripts/packages.sh test bench peers python
+	@$(MAKE) --no-print-directory build
+	@scripts/onnxruntime.sh test
 
 race: ## the same under the race detector, where anything runs side by side
 	@scripts/packages.sh test

@@ -14,17 +14,14 @@ libraries=$root/usr/lib/x86_64-linux-gnu
 	exit 0
 }
 
-# unpack takes the packages of Debian's unstable distribution, with a state of apt's of their own.
+. scripts/sid.bash
+
+# unpack takes the packages of Debian's unstable distribution.
 unpack() {
-	local apt=$to/apt mirror
-	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' | awk '!/security/ && !seen++')
-	rm -rf "$apt" "$root"
-	mkdir -p "$apt"/{lists/partial,cache/archives/partial,packages} "$root"
-	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:?no archive of Debian is configured} sid main" >"$apt/sources.list"
-	touch "$apt/status"
-	local options=(-qq -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State=$apt"
-		-o "Dir::State::status=$apt/status" -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=root)
-	apt-get "${options[@]}" update
+	local apt=$to/apt options
+	rm -rf "$root"
+	mkdir -p "$root"
+	sid_options "$apt"
 	local headers=(libdnnl-dev libggml-dev libonnxruntime-dev) needed
 	needed=$(
 		apt-cache "${options[@]}" depends "${headers[@]}" | sed -n 's/.*Depends: \(lib\(dnnl\|ggml\|onnxruntime\)[0-9.]*\)$/\1/p'

@@ -19,6 +19,8 @@ import (
 // modelFlags say how to read a model.
 type modelFlags struct {
 	shapes map[string]string
+	// from and to are the values between which a part of the model lies; neither, the whole model.
+	from, to []string
 	// stdin is where a model named - is read from.
 	stdin func() io.Reader
 	// piped is what was read from there.
@@ -34,6 +36,8 @@ type modelFlags struct {
 func (f *modelFlags) add(c *cobra.Command) {
 	f.stdin = c.InOrStdin
 	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "dimensions that the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`; a symbol that runs choose has bounds, sequence=1..512")
+	c.Flags().StringSliceVar(&f.from, "from", nil, "only the part of the model that lies behind these `values`, by their names in the model, which become inputs")
+	c.Flags().StringSliceVar(&f.to, "to", nil, "only the part of the model that computes these `values`, by their names in the model")
 }
 
 // load reads an ONNX file and compiles it to a program, whose factors are stored in a type.
@@ -51,8 +55,20 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	return importModel(path, m, o)
 }
 
-// read reads an ONNX file, or standard input, once.
-func (f *modelFlags) read(path string) (_ *onnx.Model, err error) {
+// read reads a model, or the part of it that the flags choose.
+func (f *modelFlags) read(path string) (*onnx.Model, error) {
+	m, err := f.whole(path)
+	if err != nil || f.from == nil && f.to == nil {
+		return m, err
+	}
+	if m, err = m.Part(f.from, f.to); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// whole reads an ONNX file, or standard input, once.
+func (f *modelFlags) whole(path string) (_ *onnx.Model, err error) {
 	if path != stdio {
 		return onnx.ReadFile(path)
 	}

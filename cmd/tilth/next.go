@@ -18,7 +18,7 @@ import (
 // compileFlags are the flags of tune that compile takes in the same sense: with them it finds what was tuned. --shape
 // is, too, but each model has its own.
 var compileFlags = []string{
-	"kernels", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
+	"from", "to", "kernels", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
 	"tracker", "tls-ca", "tls-cert", "tls-key", "token-file",
 }
 

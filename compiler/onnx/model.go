@@ -33,6 +33,8 @@ type Graph struct {
 	Initializers []*Tensor
 	// Inputs may repeat the names of initializers, which are then defaults.
 	Inputs, Outputs []*ValueInfo
+	// values are ValueInfoProtos of others, of which only Part wants to know.
+	values [][]byte
 }
 
 // Function is a FunctionProto: an operator that the model defines by others.

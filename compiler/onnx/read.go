@@ -222,7 +222,7 @@ func (r *reader) graph(data []byte, depth int) (*Graph, error) {
 		switch f.number {
 		case 2:
 			return f.text(&g.Name)
-		case 1, 5, 11, 12, 15:
+		case 1, 5, 11, 12, 13, 15:
 			b, err := f.message()
 			if err != nil {
 				return err
@@ -251,6 +251,8 @@ func (r *reader) graphPart(g *Graph, number protowire.Number, b []byte, depth in
 			return err
 		}
 		g.Initializers = append(g.Initializers, t)
+	case 13:
+		g.values = append(g.values, b)
 	case 15:
 		return unsupportedf("sparse initializers are not supported: store them dense")
 	default:

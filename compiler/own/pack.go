@@ -48,10 +48,10 @@ func (k *Kernel) parsePacks() error {
 }
 
 func (k *Kernel) parseDim(text string) (d packDim, err error) {
-	number, factor := text, ""
+	number := text
 	if at := strings.IndexAny(text, "/%"); at >= 0 {
-		number, factor, d.inner = text[:at], text[at+1:], text[at] == '%'
-		if d.factor, err = parseExpression(factor, k.known); err != nil {
+		number, d.inner = text[:at], text[at] == '%'
+		if d.factor, err = parseExpression(text[at+1:], k.known); err != nil {
 			return d, err
 		}
 	}

@@ -1,0 +1,176 @@
+#include "package.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "sha256.h"
+
+namespace tilth {
+namespace {
+
+// What a package's parts may take at most: more is a damaged file.
+constexpr std::int64_t most_code = std::int64_t{1} << 30, most_manifest = std::int64_t{64} << 20;
+constexpr int most_parts = 64;
+
+[[noreturn]] void fail(const std::string &what, const std::string &why) { throw std::runtime_error(what + ": " + why); }
+
+// File is a descriptor that is closed in the end.
+class File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+  explicit operator bool() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+  // Reads so many bytes from an offset; fewer are an error.
+  void read(void *to, std::int64_t bytes, std::int64_t offset, const std::string &name) const {
+    for (auto *at = static_cast<char *>(to); bytes > 0;) {
+      const ssize_t n = pread(fd_, at, static_cast<std::size_t>(bytes), offset);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail(name, std::strerror(errno));
+      if (n == 0) fail(name, "it is cut short");
+      at += n, bytes -= n, offset += n;
+    }
+  }
+
+ private:
+  int fd_;
+};
+
+struct Part {
+  std::int64_t offset = 0, size = 0;
+};
+
+// octal reads a number of a tar header; sizes of 8 GiB and more are binary.
+std::int64_t octal(const unsigned char *field, int length) {
+  std::int64_t n = 0;
+  if (field[0] & 0x80) {
+    for (int i = length - 8; i < length; i++) n = n << 8 | field[i];
+    return n < 0 ? -1 : n;
+  }
+  for (int i = 0; i < length && field[i] != 0 && field[i] != ' '; i++) {
+    if (field[i] < '0' || field[i] > '7') return -1;
+    n = n * 8 + (field[i] - '0');
+  }
+  return n;
+}
+
+// The parts of a package, which is a tar archive of few files.
+std::map<std::string, Part> contents(const File &file, const std::string &path) {
+  struct stat info {};
+  if (fstat(file.fd(), &info) != 0) fail(path, std::strerror(errno));
+  std::map<std::string, Part> parts;
+  for (std::int64_t at = 0; at + 512 <= info.st_size;) {
+    unsigned char header[512];
+    file.read(header, sizeof header, at, path);
+    if (header[0] == 0) break;
+    const std::int64_t size = octal(header + 124, 12);
+    if (std::memcmp(header + 257, "ustar", 5) != 0 || size < 0 || size > info.st_size - at - 512 || parts.size() >= most_parts)
+      fail(path, "it is not a package of Tilth, or it is damaged");
+    parts[std::string(reinterpret_cast<char *>(header), strnlen(reinterpret_cast<char *>(header), 100))] = {at + 512, size};
+    at += 512 + (size + 511) / 512 * 512;
+  }
+  return parts;
+}
+
+const Part &part(const std::map<std::string, Part> &parts, const char *name, std::int64_t most, const std::string &path) {
+  const auto found = parts.find(name);
+  if (found == parts.end()) fail(path, std::string("it has no ") + name + ": it is not a package of Tilth");
+  if (found->second.size > most) fail(path, std::string("its ") + name + " is too large");
+  return found->second;
+}
+
+// text reads the text of a key of one of the manifest's objects, whose members are indented by two spaces.
+std::string text(const std::string &manifest, const std::string &key) {
+  const std::string start = "\n  \"" + key + "\": \"";
+  const auto at = manifest.find(start);
+  if (at == std::string::npos) return "";
+  const auto from = at + start.size();
+  return manifest.substr(from, manifest.find('"', from) - from);
+}
+
+// load loads a shared object from memory, whose descriptor it returns. It stays open as long as the object is loaded: the
+// loader knows objects by their paths, and would take another one behind the same number for this one.
+std::pair<void *, int> load(const std::string &code, const std::string &path) {
+  File memory(memfd_create("model.so", MFD_CLOEXEC));
+  if (!memory) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
+  for (std::size_t done = 0; done < code.size();) {
+    const ssize_t n = write(memory.fd(), code.data() + done, code.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
+    done += static_cast<std::size_t>(n);
+  }
+  void *object = dlopen(("/proc/self/fd/" + std::to_string(memory.fd())).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!object) fail(path, dlerror());
+  return {object, memory.release()};
+}
+
+}  // namespace
+
+Package::Package(std::string path) : path_(std::move(path)) {
+  const File file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) fail(path_, std::strerror(errno));
+  const auto parts = contents(file, path_);
+  const Part &code = part(parts, "model.so", most_code, path_), &described = part(parts, "manifest.json", most_manifest, path_);
+  weights_ = part(parts, "weights.bin", INT64_MAX, path_).offset;
+
+  std::string manifest(static_cast<std::size_t>(described.size), 0), object(static_cast<std::size_t>(code.size), 0);
+  file.read(manifest.data(), described.size, described.offset, path_);
+  file.read(object.data(), code.size, code.offset, path_);
+  model_digest_ = text(manifest, "model_sha256");
+  if (model_digest_.empty()) fail(path_, "it does not say from which model it was compiled: compile it with this version of Tilth");
+
+  std::tie(object_, memory_) = load(object, path_);
+  const auto table = reinterpret_cast<const Api *(*)()>(dlsym(object_, "tilth_api"));
+  if (!table) fail(path_, "it was compiled by too old a version of Tilth: compile it again");
+  api_ = table();
+  for (int i = 0; i < api_->input_count(); i++) inputs_.push_back(api_->input_tensor(i));
+  for (int i = 0; i < api_->output_count(); i++) outputs_.push_back(api_->output_tensor(i));
+}
+
+Package::~Package() {
+  if (!object_) return;
+  dlclose(object_);
+  const std::string name = "/proc/self/fd/" + std::to_string(memory_);
+  if (!dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) close(memory_);
+}
+
+std::shared_ptr<tilth_model> Package::open(int threads) const {
+  tilth_options options{};
+  options.size = sizeof options;
+  options.threads = threads;
+  tilth_model *model = api_->open_with(path_.c_str(), weights_, &options);
+  if (!model) fail(path_, api_->last_error());
+  return {model, api_->close};
+}
+
+std::string sha256_of(const std::string &path) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) fail(path, std::strerror(errno));
+  Sha256 sum;
+  std::string buffer(1 << 20, 0);
+  for (;;) {
+    const ssize_t n = ::read(file.fd(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path, std::strerror(errno));
+    if (n == 0) return sum.hex();
+    sum.add(buffer.data(), static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace tilth

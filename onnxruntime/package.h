@@ -1,0 +1,49 @@
+// Packages of Tilth, as files.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilth.h"
+
+namespace tilth {
+
+// The functions of a package. C has a function of this name, too.
+using Api = struct tilth_api;
+
+// A package whose code is loaded. Its code and its models stay valid as long as it does.
+class Package {
+ public:
+  // Opens the package at a path: reads its table of contents, and loads its model.so from memory. Throws
+  // std::runtime_error, with the path in its message.
+  explicit Package(std::string path);
+  ~Package();
+  Package(const Package &) = delete;
+  Package &operator=(const Package &) = delete;
+
+  const std::string &path() const { return path_; }
+  const Api &api() const { return *api_; }
+
+  // The sha256 of the model's file from which the package was compiled, in hex.
+  const std::string &model_digest() const { return model_digest_; }
+
+  const std::vector<const tilth_tensor *> &inputs() const { return inputs_; }
+  const std::vector<const tilth_tensor *> &outputs() const { return outputs_; }
+
+  // Opens the model with so many threads; 0 are those for which it was compiled. Throws std::runtime_error.
+  std::shared_ptr<tilth_model> open(int threads) const;
+
+ private:
+  std::string path_, model_digest_;
+  std::int64_t weights_ = 0;  // where weights.bin begins in the package
+  void *object_ = nullptr;
+  int memory_ = -1;  // of object_
+  const Api *api_ = nullptr;
+  std::vector<const tilth_tensor *> inputs_, outputs_;
+};
+
+// The sha256 of a file, in hex. Throws std::runtime_error.
+std::string sha256_of(const std::string &path);
+
+}  // namespace tilth

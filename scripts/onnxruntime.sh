@@ -1,0 +1,90 @@
+#!/bin/bash
+# Builds the execution provider for ONNX Runtime as bin/libtilth_onnxruntime.so, and tests it with the runtime.
+# usage: scripts/onnxruntime.sh [test]
+#
+# ORT_INCLUDE names the folder of ONNX Runtime's headers; without it, those of Debian's unstable distribution are used.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+to=$PWD/.tools/onnxruntime
+. scripts/sid.bash
+
+headers() {
+	local apt=$to/apt options
+	mkdir -p "$to"
+	sid_options "$apt"
+	(cd "$apt/packages" && apt-get "${options[@]}" download libonnxruntime-dev)
+	for package in "$apt"/packages/*.deb; do dpkg -x "$package" "$to/root"; done
+	rm -rf "$apt"
+}
+
+include=${ORT_INCLUDE:-$to/root/usr/include/onnxruntime}
+[ -e "$include/onnxruntime_ep_c_api.h" ] || [ -n "${ORT_INCLUDE:-}" ] || headers
+[ -e "$include/onnxruntime_ep_c_api.h" ] || {
+	echo "onnxruntime.sh: $include has no onnxruntime_ep_c_api.h: ORT_INCLUDE is the folder with the headers of ONNX Runtime 1.23 or newer" >&2
+	exit 1
+}
+flags=(-std=c++17 -O2 -Wall -Wextra -Wconversion -Werror -isystem "$include")
+
+# ONNX Runtime takes semantic versions only.
+version=$(scripts/version.sh)
+version=${version#v}
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+ ]] || version=0.0.0+${version//[^0-9A-Za-z]/-}
+
+mkdir -p bin
+${CXX:-g++} "${flags[@]}" -fPIC -shared -fvisibility=hidden -Icompiler/backend/cpu/runtime/src "-DTILTH_VERSION=\"$version\"" \
+	-o bin/libtilth_onnxruntime.so onnxruntime/*.cc -ldl
+[ "${1:-}" = test ] || exit 0
+
+scripts/ort.sh
+runtime=$(dirname "$(find .tools/ort -path '*linux/x64/libonnxruntime.so.1' -print -quit)")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+${CXX:-g++} "${flags[@]}" onnxruntime/test/session.cc -o "$work/session" "$runtime/libonnxruntime.so.1" -Wl,-rpath,"$PWD/$runtime" -Wl,--allow-shlib-undefined
+tilth=$PWD/bin/tilth provider=$PWD/bin/libtilth_onnxruntime.so
+cd "$work"
+
+# session MODEL PACKAGES RUNS [EXTENT...]: outputs equal those of the runtime's own kernels.
+session() {
+	local model=$1 packages=$2 runs=$3
+	shift 3
+	echo "== $model, $packages $*"
+	./session "$provider" "$model" "$packages" "$runs" 1 "$@" >said 2>warnings || { cat warnings >&2; exit 1; }
+	cat said
+	awk '{ exit !($NF < 1e-5) }' said || { echo "the outputs differ" >&2; exit 1; }
+}
+used() { ! grep -q 'is not used' warnings || { cat warnings >&2; exit 1; }; }
+unused() { grep -q "is not used: $1" warnings || { echo "want a warning with '$1':" >&2; cat warnings >&2; exit 1; }; }
+shaped() { /usr/bin/python3 -c 'import onnx, sys; onnx.save(onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1])), sys.argv[2])' "$1" "$2"; }
+
+# A whole model is one node: nothing is left for the runtime's own kernels.
+for model in mlp mobilenet-v2 lstm; do
+	"$tilth" model "$model" -o "$model.onnx" >/dev/null
+	"$tilth" compile "$model.onnx" --untuned --threads 1 -o "$model.tar" >/dev/null
+	ALONE=1 session "$model.onnx" "$model.tar" "${RUNS:-3}"
+	used
+done
+
+# Two parts of a model, with a part of the runtime between them.
+shaped mlp.onnx shaped.onnx
+mapfile -t values < <(/usr/bin/python3 -c 'import onnx; print(*(n.output[0] for n in onnx.load("shaped.onnx").graph.node if n.op_type == "Relu"), sep="\n")')
+"$tilth" compile shaped.onnx --to "${values[0]}" --untuned --threads 1 -o first.tar >/dev/null
+"$tilth" compile shaped.onnx --from "${values[1]}" --untuned --threads 1 -o last.tar >/dev/null
+session shaped.onnx "first.tar;last.tar" 3
+used
+session shaped.onnx "first.tar;first.tar" 3
+unused 'another package computes some of its nodes'
+
+# A package of another model is not used, and says so.
+session mobilenet-v2.onnx mlp.tar 1
+unused 'it was compiled from a model with the digest'
+
+# What is no package ends the session with one message.
+head -c 20000 mlp.tar >short.tar
+for bad in short.tar missing.tar "" mlp.onnx; do
+	if ./session "$provider" mlp.onnx "$bad" 1 1 2>warnings; then
+		echo "a session with the package '$bad' is made" >&2
+		exit 1
+	fi
+	grep -F -- "$bad" warnings | tail -1 || { cat warnings >&2; exit 1; }
+done
