@@ -18,21 +18,21 @@ std::int64_t elements(const Shape &shape) {
   return n;
 }
 
-// copy copies the elements of a tensor that has its extents in memory as in a larger one: to and from are what the
-// larger and the smaller are, in one direction or the other.
-void copy(char *to, const Shape &in, const char *from, const Shape &out, const Shape &shape, std::size_t axis, std::int64_t bytes) {
-  const auto rest = [&](const Shape &s) { return elements({s.begin() + static_cast<std::ptrdiff_t>(axis) + 1, s.end()}) * bytes; };
+// copy copies the elements of a tensor of some shape, from an axis on, between memories in which they lie as in tensors
+// of other shapes, which are as large or larger.
+void copy(char *to, const Shape &to_shape, const char *from, const Shape &from_shape, const Shape &shape, std::size_t axis, std::int64_t bytes) {
   if (axis == shape.size()) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
     return;
   }
-  const bool whole = std::equal(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end(), in.begin() + static_cast<std::ptrdiff_t>(axis) + 1) &&
-                     std::equal(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end(), out.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
-  if (whole) {
-    std::memcpy(to, from, static_cast<std::size_t>(shape[axis] * rest(shape)));
+  const auto behind = [axis](const Shape &s) { return Shape(s.begin() + static_cast<std::ptrdiff_t>(axis) + 1, s.end()); };
+  const Shape rest = behind(shape), to_rest = behind(to_shape), from_rest = behind(from_shape);
+  if (rest == to_rest && rest == from_rest) {
+    std::memcpy(to, from, static_cast<std::size_t>(shape[axis] * elements(rest) * bytes));
     return;
   }
-  for (std::int64_t i = 0; i < shape[axis]; i++) copy(to + i * rest(in), in, from + i * rest(out), out, shape, axis + 1, bytes);
+  for (std::int64_t i = 0; i < shape[axis]; i++)
+    copy(to + i * elements(to_rest) * bytes, to_shape, from + i * elements(from_rest) * bytes, from_shape, shape, axis + 1, bytes);
 }
 
 // places are where a list has what a package wants, by name.

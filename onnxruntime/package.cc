@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "processor.h"
 #include "sha256.h"
 
 namespace tilth {
@@ -104,6 +105,22 @@ std::string text(const std::string &manifest, const std::string &key) {
   return manifest.substr(from, manifest.find('"', from) - from);
 }
 
+// features are those that the manifest's target lists, each a plain word.
+std::vector<std::string> features(const std::string &manifest) {
+  const std::string start = "\n  \"features\": [";
+  const auto at = manifest.find(start);
+  if (at == std::string::npos) return {};
+  const auto end = manifest.find(']', at);
+  std::vector<std::string> list;
+  for (auto from = manifest.find('"', at + start.size()); from < end;) {
+    const auto to = manifest.find('"', from + 1);
+    if (to == std::string::npos) break;
+    list.push_back(manifest.substr(from + 1, to - from - 1));
+    from = manifest.find('"', to + 1);
+  }
+  return list;
+}
+
 // load loads a shared object from memory, whose descriptor it returns. It stays open as long as the object is loaded: the
 // loader knows objects by their paths, and would take another one behind the same number for this one.
 std::pair<void *, int> load(const std::string &code, const std::string &path) {
@@ -134,6 +151,10 @@ Package::Package(std::string path) : path_(std::move(path)) {
   file.read(object.data(), code.size, code.offset, path_);
   model_digest_ = text(manifest, "model_sha256");
   if (model_digest_.empty()) fail(path_, "it does not say from which model it was compiled: compile it with this version of Tilth");
+
+  std::string missing;
+  for (const auto &feature : lacking(features(manifest))) missing += (missing.empty() ? "" : ", ") + feature;
+  if (!missing.empty()) fail(path_, "it needs " + missing + ", which this processor lacks; compile the model for this machine");
 
   std::tie(object_, memory_) = load(object, path_);
   const auto table = reinterpret_cast<const Api *(*)()>(dlsym(object_, "tilth_api"));

@@ -123,6 +123,7 @@ class Provider : public OrtEp {
         fusion.ort_version_supported = ORT_API_VERSION;
         fusion.drop_constant_initializers = true;  // they are in the package
         Ort::ThrowOnError(Ort::GetEpApi().EpGraphSupportInfo_AddNodesToFuse(support, list.data(), list.size(), &fusion));
+        used_.push_back(package);
       } catch (const Mismatch &why) {
         warn(package->path() + " is not used: " + why.what());
       }
@@ -137,7 +138,7 @@ class Provider : public OrtEp {
       return list;
     };
     const auto inputs = names(node.GetInputs()), outputs = names(node.GetOutputs());
-    for (const auto &package : packages_) {
+    for (const auto &package : used_) {
       const auto has = [](const std::vector<std::string> &list, const tilth_tensor *tensor) noexcept {
         return std::find(list.begin(), list.end(), tensor->name) != list.end();
       };
@@ -155,7 +156,7 @@ class Provider : public OrtEp {
 
   const OrtLogger *logger_;
   int threads_ = 0;
-  std::vector<std::shared_ptr<const Package>> packages_;
+  std::vector<std::shared_ptr<const Package>> packages_, used_;
 };
 
 // Factory makes a provider for each session.

@@ -79,6 +79,34 @@ unused 'another package computes some of its nodes'
 session mobilenet-v2.onnx mlp.tar 1
 unused 'it was compiled from a model with the digest'
 
+# Nor where it has the same names, and the package of this model follows.
+"$tilth" model mlp --seed 2 -o other.onnx >/dev/null
+"$tilth" compile other.onnx --untuned --threads 1 -o other.tar >/dev/null
+ALONE=1 session mlp.onnx "other.tar;mlp.tar" 1
+unused 'it was compiled from a model with the digest'
+
+# Nor one for another processor.
+"$tilth" compile mlp.onnx --target x86-64-v3 --untuned --threads 1 -o v3.tar >/dev/null
+sed 's/"fma"/"fmx"/' v3.tar >lacking.tar
+if ./session "$provider" mlp.onnx lacking.tar 1 1 2>warnings; then
+	echo "a package for another processor is loaded" >&2
+	exit 1
+fi
+grep 'it needs fmx, which this processor lacks' warnings | tail -1
+
+# A length that each run chooses.
+"$tilth" model bert-tiny --open -o open.onnx >/dev/null
+"$tilth" compile open.onnx --shape batch=1,sequence=1..64 --untuned --threads 1 -o open.tar >/dev/null
+for n in 7 64; do
+	session open.onnx open.tar 3 batch=1 sequence=$n
+	used
+done
+if ./session "$provider" open.onnx open.tar 1 1 batch=1 sequence=65 2>warnings; then
+	echo "a package for 64 tokens takes 65" >&2
+	exit 1
+fi
+grep 'was compiled for 1 to 64' warnings | tail -1
+
 # What is no package ends the session with one message.
 head -c 20000 mlp.tar >short.tar
 for bad in short.tar missing.tar "" mlp.onnx; do
