@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime python check-python test-python race soak mutate conformance conformance-boards farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -78,6 +78,11 @@ test-onnxruntime: ## test it in ONNX Runtime, and time a run with and without it
 	@scripts/packages.sh test bench peers python
 	@$(MAKE) --no-print-directory build
 	@scripts/onnxruntime.sh test
+
+test-java: ## run a package from Java, and compare its outputs; JAVA=COMMAND of a JDK 22 or newer
+	@scripts/packages.sh test
+	@$(MAKE) --no-print-directory build
+	@scripts/java.sh
 
 race: ## the same under the race detector, where anything runs side by side
 	@scripts/packages.sh test
