@@ -24,8 +24,12 @@ func (t bert) build(b *builder, s size) {
 		x = t.layer(b, x, penalty)
 	}
 	pooled := t.pooled(b, x, s)
-	b.output(x, "last_hidden_state")
-	b.output(pooled, "pooler_output")
+	var symbols []string
+	if b.open {
+		symbols = []string{"batch", "sequence"}
+	}
+	b.typedOutput(x, "last_hidden_state", array.Float32, symbols...)
+	b.typedOutput(pooled, "pooler_output", array.Float32, symbols[:min(1, len(symbols))]...)
 }
 
 // positions is the part of the learned positions that the sequence reaches.

@@ -2,6 +2,8 @@ package model
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -276,6 +278,23 @@ func TestBuildRefuses(t *testing.T) {
 	} {
 		if _, err := Build(c.name, c.options); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: got %v, want %q", c.name, c.options, err, c.want)
+		}
+	}
+}
+
+// Outputs of a model whose batch and number of tokens are open said the extents of an example.
+func TestOutputsOfAnOpenModelAreOpen(t *testing.T) {
+	m, err := Build("bert-tiny", Options{Open: true, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []string{"batch sequence 128", "batch 128"} {
+		var got []string
+		for _, d := range m.Graph.Outputs[k].Shape {
+			got = append(got, cmp.Or(d.Param, fmt.Sprint(d.Value)))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("output %s has the shape %q, want %q", m.Graph.Outputs[k].Name, got, want)
 		}
 	}
 }
