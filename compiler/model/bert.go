@@ -24,12 +24,8 @@ func (t bert) build(b *builder, s size) {
 		x = t.layer(b, x, penalty)
 	}
 	pooled := t.pooled(b, x, s)
-	var symbols []string
-	if b.open {
-		symbols = []string{"batch", "sequence"}
-	}
-	b.typedOutput(x, "last_hidden_state", array.Float32, symbols...)
-	b.typedOutput(pooled, "pooler_output", array.Float32, symbols[:min(1, len(symbols))]...)
+	b.output(x, "last_hidden_state", "batch", "sequence")
+	b.output(pooled, "pooler_output", "batch")
 }
 
 // positions is the part of the learned positions that the sequence reaches.

@@ -41,7 +41,12 @@ func (b *builder) input(name string, dtype array.DType, shape ...int64) string {
 }
 
 // output gives the value x, float32, the name of a model output.
-func (b *builder) output(x, name string) { b.typedOutput(x, name, array.Float32) }
+func (b *builder) output(x, name string, symbols ...string) {
+	if !b.open {
+		symbols = nil
+	}
+	b.typedOutput(x, name, array.Float32, symbols...)
+}
 
 // typedOutput gives a value of a type the name of a model output. Extents named by a symbol depend on data, or are
 // open.

@@ -87,12 +87,9 @@ func (b *builder) last(x string, s size) string {
 
 // logits is the output of scores (batch, tokens, words).
 func (b *builder) logits(x string, s size) {
-	symbols := []string{}
-	if b.open {
-		symbols = append(symbols, "batch", "sequence")
-	}
-	if b.open && s.last {
+	symbols := []string{"batch", "sequence"}
+	if s.last {
 		symbols = symbols[:1]
 	}
-	b.typedOutput(x, "logits", array.Float32, symbols...)
+	b.output(x, "logits", symbols...)
 }

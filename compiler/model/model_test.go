@@ -284,17 +284,19 @@ func TestBuildRefuses(t *testing.T) {
 
 // Outputs of a model whose batch and number of tokens are open said the extents of an example.
 func TestOutputsOfAnOpenModelAreOpen(t *testing.T) {
-	m, err := Build("bert-tiny", Options{Open: true, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, want := range []string{"batch sequence 128", "batch 128"} {
-		var got []string
-		for _, d := range m.Graph.Outputs[k].Shape {
-			got = append(got, cmp.Or(d.Param, fmt.Sprint(d.Value)))
+	for name, shapes := range map[string][]string{"bert-tiny": {"batch sequence 128", "batch 128"}, "mlp": {"batch 10"}} {
+		m, err := Build(name, Options{Open: true, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("output %s has the shape %q, want %q", m.Graph.Outputs[k].Name, got, want)
+		for k, want := range shapes {
+			var got []string
+			for _, d := range m.Graph.Outputs[k].Shape {
+				got = append(got, cmp.Or(d.Param, fmt.Sprint(d.Value)))
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("output %s of %s has the shape %q, want %q", m.Graph.Outputs[k].Name, name, got, want)
+			}
 		}
 	}
 }

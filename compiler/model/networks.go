@@ -75,7 +75,7 @@ var networks = []network{
 // classifier builds on an input "data" of the shape after the batch; its output is "out".
 func classifier(build func(b *builder, x string) string, shape ...int64) func(b *builder, s size) {
 	return func(b *builder, s size) {
-		b.output(build(b, b.input("data", array.Float32, append([]int64{s.batch}, shape...)...)), "out")
+		b.output(build(b, b.input("data", array.Float32, append([]int64{s.batch}, shape...)...)), "out", "batch")
 	}
 }
 
