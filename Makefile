@@ -27,7 +27,7 @@ docs: ## the documentation as a site in site/, with the reference made from the 
 	cd tools/docs && $(GO) run ./links ../../site ../..
 
 TUTORIALS ?= docs/tutorials/*.md
-tutorials: ## follow the tutorials to the letter, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
+tutorials: ## run the commands of the tutorials, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
 	@scripts/packages.sh tutorials
 	@$(MAKE) --no-print-directory build
 	cd tools/docs && $(GO) run ./tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))

@@ -14,7 +14,7 @@ import (
 //	tilth bench record all --sample 64 --every 6 --most-gflop 2 -o survey2 --target avx2.json
 //	tilth bench model survey again survey2 -o compiler/backend/cpu/describe/x86.txt
 //
-// The features were those of set 3, whose columns have the same meaning; docs/search.md tells how it does with set 4.
+// The features were those of set 3, whose columns have the same meaning today.
 //
 //go:embed x86.txt
 var x86 string
