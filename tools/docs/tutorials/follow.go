@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -69,10 +70,11 @@ func compare(dir string, steps []step) error {
 // printedBy is the file of what a step prints.
 func printedBy(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("printed-%03d", n)) }
 
-// write makes the script that takes all steps, and the files that it needs. The first command that fails ends it.
+// write makes the script that takes all steps, and the files that it needs. The first command that fails ends it, and
+// its end is the end of all that it has started.
 func write(dir string, steps []step) (string, error) {
 	var script strings.Builder
-	script.WriteString("set -eo pipefail\ncd work\n")
+	script.WriteString("trap 'exec >/dev/null 2>&1; trap \"\" TERM; kill 0' EXIT\nset -eo pipefail\ncd work\n")
 	for n, s := range steps {
 		switch s.kind {
 		case "file":
@@ -97,16 +99,26 @@ func write(dir string, steps []step) (string, error) {
 func shell(ctx context.Context, source, dir, script string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it takes longer than %v", limit))
 	defer cancel()
+	settings, err := goSettings(ctx)
+	if err != nil {
+		return err
+	}
 	c := exec.CommandContext(ctx, "bash", "-c", script)
 	c.Dir = dir
-	c.Env = []string{
-		"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "tmp"), "LC_ALL=C.UTF-8", "NO_COLOR=1", "USER=tutorial",
-		"SOURCE=" + source, "PATH=" + filepath.Join(source, "bin") + ":" + os.Getenv("PATH"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
-		"GOCACHE=" + cached("GOCACHE"), "GOMODCACHE=" + cached("GOMODCACHE"),
+	c.Env = append(settings,
+		"HOME="+filepath.Join(dir, "home"), "TMPDIR="+filepath.Join(dir, "tmp"), "LC_ALL=C.UTF-8", "NO_COLOR=1", "USER=tutorial",
+		"SOURCE="+source, "PATH="+filepath.Join(source, "bin")+":"+os.Getenv("PATH"),
+	)
+	for _, name := range passed {
+		if value, is := os.LookupEnv(name); is {
+			c.Env = append(c.Env, name+"="+value)
+		}
 	}
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	runtime.LockOSThread() // the end of the thread that starts a process ends it, too
+	defer runtime.UnlockOSThread()
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
-	err := c.Run()
+	err = c.Run()
 	if c.Process != nil {
 		end(c.Process.Pid)
 	}
@@ -128,13 +140,26 @@ func end(group int) {
 	_ = syscall.Kill(-group, syscall.SIGKILL)
 }
 
-// cached is a folder in which Go keeps what it has built or fetched.
-func cached(variable string) string {
-	out, err := exec.Command("go", "env", variable).Output()
+// passed are variables of the environment by which programs reach a network.
+var passed = []string{
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+}
+
+// goSettings are variables that Go has from files in the user's home as well, which a tutorial's home lacks.
+func goSettings(ctx context.Context) (variables []string, err error) {
+	names := []string{"GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOPROXY", "GOTOOLCHAIN"}
+	out, err := exec.CommandContext(ctx, "go", append([]string{"env"}, names...)...).Output()
 	if err != nil {
-		return ""
+		return nil, fmt.Errorf("go env: %w", err)
 	}
-	return strings.TrimSpace(string(out))
+	values := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(values) != len(names) {
+		return nil, fmt.Errorf("go env: %d values of %d variables", len(values), len(names))
+	}
+	for n, name := range names {
+		variables = append(variables, name+"="+values[n])
+	}
+	return variables, nil
 }
 
 // tail is the last lines of a text.

@@ -1,11 +1,15 @@
-// Command tutorials follows tutorials to the letter: it writes the files that they show, runs their commands in an
-// empty folder, one shell for each tutorial, and compares what is printed with what they say is printed.
+// Command tutorials follows tutorials: it writes the files that they show, runs their commands in an empty folder, one
+// shell for each tutorial, and compares what is printed with what they say is printed.
 //
 //   - A block of the kind sh is run.
 //   - A block of the kind text is what the commands before it print. Its lines must come in this order; others may come
-//     between. Words that have digits match any others that have, and units of time match each other. Three dots match
-//     any word, or at a line's end all others; a line of three dots means nothing.
+//     between. Words that have digits match any others that have, and units of time match each other. Counts must be
+//     equal: whole numbers of up to three digits, outside of tables, with no unit behind them. Three dots match any
+//     word, or at a line's end all others; a line of three dots means nothing.
+//   - A block of the kind console is neither run nor compared.
 //   - A block of another kind is a file, if the text before it ends with the file's name in backticks and a colon.
+//
+// Ports of this machine that its commands and files name must be free. What a tutorial has started ends with it.
 //
 // usage: tutorials [-v] -root REPOSITORY TUTORIAL.md ...
 package main
@@ -18,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -25,7 +30,7 @@ import (
 const limit = 20 * time.Minute
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "tutorials: %v\n", err)
@@ -50,15 +55,27 @@ func run(ctx context.Context, args []string) error {
 	var failures []error
 	for _, file := range flags.Args() {
 		began := time.Now()
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = follow(ctx, source, stepsOf(string(text)), *loud)
-		}
-		if err != nil {
+		if err := take(ctx, source, file, *loud); err != nil {
 			failures = append(failures, fmt.Errorf("%s:%w", file, err))
 			continue
 		}
 		fmt.Printf("followed %s in %.0f s\n", filepath.Base(file), time.Since(began).Seconds())
 	}
 	return errors.Join(failures...)
+}
+
+// take follows one tutorial.
+func take(ctx context.Context, source, file string, loud bool) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	steps, err := stepsOf(string(text))
+	if err != nil {
+		return err
+	}
+	if err := free(ctx, steps); err != nil {
+		return err
+	}
+	return follow(ctx, source, steps, loud)
 }

@@ -1,12 +1,21 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// units are words that another machine may print instead of each other.
-var units = []string{"ns", "us", "µs", "ms", "s", "min"}
+var (
+	// units are words that another machine may print instead of each other.
+	units = []string{"ns", "us", "µs", "ms", "s", "min"}
+	// measures are words before which a number depends on the machine.
+	measures = append([]string{"%", "KiB", "MiB", "GiB", "GFLOP/s"}, units...)
+	// count is a number that is the same on every machine, unless a measure follows it.
+	count = regexp.MustCompile(`^\d{1,3}$`)
+	// column is what parts two columns of a table.
+	column = regexp.MustCompile(`\S {2,}\S`)
+)
 
 // lacking is the first line of what should be printed that is not, in this order; nothing when all are.
 func lacking(want, printed string) string {
@@ -25,14 +34,28 @@ func lacking(want, printed string) string {
 	return ""
 }
 
-// alike says whether a line is as one of a tutorial, whatever numbers and whatever stands for its dots.
+// alike says whether a line is as one of a tutorial, whatever was measured and whatever stands for its dots.
 func alike(shown, printed string) bool {
 	want, got := strings.Fields(shown), strings.Fields(printed)
 	if n := len(want) - 1; n >= 0 && want[n] == "..." && len(got) > n {
 		want, got = want[:n], got[:n]
 	}
-	return slices.EqualFunc(want, got, func(v, w string) bool {
-		return v == w || v == "..." || strings.ContainsAny(v, "0123456789") && strings.ContainsAny(w, "0123456789") ||
-			slices.Contains(units, v) && slices.Contains(units, w)
-	})
+	if len(want) != len(got) {
+		return false
+	}
+	table := column.MatchString(strings.TrimSpace(shown))
+	for n := range want {
+		exact := !table && count.MatchString(want[n]) && (n+1 == len(want) || !slices.Contains(measures, want[n+1]))
+		if want[n] != got[n] && (exact || !sameKind(want[n], got[n])) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameKind says whether a word may stand for another: any for dots, numbers for numbers, units for units.
+func sameKind(want, got string) bool {
+	const digits = "0123456789"
+	return want == "..." || strings.ContainsAny(want, digits) && strings.ContainsAny(got, digits) ||
+		slices.Contains(units, want) && slices.Contains(units, got)
 }
