@@ -1,5 +1,6 @@
 // Command links follows every link of the site that `make docs` builds: to its pages, to their sections, to its files,
-// and to files of the repository. It asks nothing of a network.
+// and to files of the repository. The site must have all pages that its navigation lists. It asks nothing of a
+// network.
 //
 // usage: links SITE ROOT
 package main
@@ -19,7 +20,12 @@ func main() {
 		fmt.Fprintf(os.Stderr, "links: %v\n", err)
 		os.Exit(1)
 	}
-	broken := s.broken(os.Args[2])
+	broken, err := s.lost(os.Args[2])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "links: %v\n", err)
+		os.Exit(1)
+	}
+	broken = append(broken, s.broken(os.Args[2])...)
 	for _, b := range broken {
 		fmt.Fprintf(os.Stderr, "links: %s\n", b)
 	}

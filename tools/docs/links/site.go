@@ -96,18 +96,20 @@ func (s *site) follow(from, to, repositoryRoot string) string {
 	case target.Scheme == "data":
 		return ""
 	case strings.HasPrefix(to, repository):
-		_, file, _ := strings.Cut(strings.TrimPrefix(target.Path, "/tilth-dev/tilth/"), "/main/")
-		return missing(filepath.Join(repositoryRoot, file))
+		return followSource(strings.TrimPrefix(target.Path, "/tilth-dev/tilth/"), repositoryRoot)
 	case target.IsAbs() || target.Host != "":
 		return ""
 	}
 	name := path.Join(path.Dir(from), target.Path)
+	if strings.HasPrefix(target.Path, "/") || strings.HasPrefix(name, "..") {
+		return "it leads out of the site"
+	}
 	if target.Path == "" {
 		name = from
 	}
 	p, isPage := s.pages[name]
 	if !isPage {
-		return missing(filepath.Join(s.root, name))
+		return missing(filepath.Join(s.root, name), false)
 	}
 	if target.Fragment != "" && !p.ids[target.Fragment] {
 		return "the page has no such section"
@@ -115,9 +117,24 @@ func (s *site) follow(from, to, repositoryRoot string) string {
 	return ""
 }
 
-func missing(file string) string {
-	if _, err := os.Stat(file); err != nil {
-		return "there is no such file"
+// followSource says why a link to a file or a folder of the repository leads nowhere.
+func followSource(to, root string) string {
+	if file, is := strings.CutPrefix(to, "blob/main/"); is && filepath.IsLocal(file) {
+		return missing(filepath.Join(root, file), false)
 	}
-	return ""
+	if folder, is := strings.CutPrefix(to, "tree/main/"); is && filepath.IsLocal(folder) {
+		return missing(filepath.Join(root, folder), true)
+	}
+	return "it leads to no file of the branch main"
+}
+
+func missing(file string, folder bool) string {
+	info, err := os.Stat(file)
+	switch {
+	case err == nil && folder && info.IsDir(), err == nil && !folder && info.Mode().IsRegular():
+		return ""
+	case folder:
+		return "there is no such folder"
+	}
+	return "there is no such file"
 }

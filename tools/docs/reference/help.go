@@ -10,7 +10,7 @@ var (
 	// flagLine begins the explanation of a flag: its names, perhaps the kind of its value, and what it means.
 	flagLine = regexp.MustCompile(`^ {2,6}((?:-\w, )?--[\w-]+)(?: (\S+))?(?: {2,}(.*))?$`)
 	// commandLine names a command below another.
-	commandLine = regexp.MustCompile(`^  ([a-z]+) +(\S.*)$`)
+	commandLine = regexp.MustCompile(`^  ([a-z][a-z0-9-]*) +(\S.*)$`)
 	// inText is what stands out in running text: flags, variables of the environment, and commands in quotes.
 	inText = regexp.MustCompile(`'tilth [^']*'|--[a-z][a-z-]*|\$?[A-Z]+_[A-Z_]+`)
 )
@@ -64,7 +64,7 @@ func (s section) markdown(c command) string {
 	if s.title == "Examples" {
 		return "```console\n" + unindented(body) + "\n```\n"
 	}
-	if flagLine.MatchString(s.lines[0]) {
+	if len(s.lines) > 0 && flagLine.MatchString(s.lines[0]) {
 		return flagTable(s.lines)
 	}
 	var out strings.Builder

@@ -6,8 +6,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -31,7 +33,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("reference", flag.ContinueOnError)
 	program := flags.String("tilth", "bin/tilth", "the program")
 	root := flags.String("root", ".", "folder of the repository")
-	out := flags.String("out", ".tools/docs", "folder for the pages; what is in it is removed")
+	out := flags.String("out", ".tools/docs", "folder for the pages; those in it are removed")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -48,8 +50,17 @@ func run(ctx context.Context, args []string) error {
 	return write(*out, pages)
 }
 
-// write replaces a folder by pages, by their names.
+// write replaces a folder of pages by others, by their names. A folder that has anything else it leaves alone.
 func write(out string, pages map[string]string) error {
+	err := filepath.WalkDir(out, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(file) != ".md" {
+			return fmt.Errorf("%s is no page: name a folder with -out that has nothing but pages", file)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := os.RemoveAll(out); err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,6 +23,9 @@ Examples:
 
 Commands:
   stop        End it
+  to-f32      Make it wide
+
+Nothing:
 
 Flags:
       --all                end at a | b, and
@@ -39,7 +44,8 @@ func TestHelpBecomesMarkdown(t *testing.T) {
 		"```console\nindented\n```\n\n" +
 		"```console\ntilth tune MODEL [flags]\ntilth tune COMMAND\n```\n" +
 		"\n**Examples**\n\n```console\ntilth tune a.onnx \\\n  --time 5m\n```\n" +
-		"\n**Commands**\n\n- [tilth tune stop](#tilth-tune-stop): End it\n" +
+		"\n**Commands**\n\n- [tilth tune stop](#tilth-tune-stop): End it\n- [tilth tune to-f32](#tilth-tune-to-f32): Make it wide\n" +
+		"\n**Nothing**\n\n" +
 		"\n**Flags**\n\n| flag | meaning |\n|---|---|\n| `--all` | end at a \\| b, and go on |\n| `-o, --output` *package* | package to write |\n" +
 		"\n**Output and help**\n\n| flag | meaning |\n|---|---|\n| `-h, --help` | help for tune |\n\n"
 	if got := markdownOf(command{name: "tilth tune", help: help}); got != want {
@@ -85,5 +91,25 @@ func TestDocumentsThatTextRefersToAreLinks(t *testing.T) {
 	const want = "see [docs/a-b.md](../../a-b.md); (see [docs/c.md](../../c.md))"
 	if got := linked("commands/tune.md", "see docs/a-b.md; (see docs/c.md)"); got != want {
 		t.Errorf("%s; want %s", got, want)
+	}
+}
+
+func TestAFolderWithOtherFilesIsLeftAlone(t *testing.T) {
+	out := t.TempDir()
+	pages := map[string]string{"a/b.md": "b"}
+	for range 2 {
+		if err := write(out, pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := filepath.Join(out, "a", "c.txt")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(out, pages); err == nil || !strings.Contains(err.Error(), other+" is no page") {
+		t.Errorf("%v; want the name of the file", err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
 	}
 }
