@@ -78,7 +78,10 @@ func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) err
 	if err != nil {
 		return err
 	}
-	j, err := newJob(search, known, h.Ear)
+	j, err := newJob(ctx, search, known, h.Ear)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return h.finish(ctx, work.GetLease(), tilthv1.JobState_JOB_STATE_FAILED, err.Error())
 	}

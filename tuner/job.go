@@ -1,6 +1,7 @@
 package tuner
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -48,8 +49,8 @@ type job struct {
 type race struct{ remeasures bool }
 
 // newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job,
-// not the agent.
-func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job, err error) {
+// not the agent. It ends early with the error of ctx.
+func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job, err error) {
 	defer trap.AsError(&err)
 	j := work.GetJob()
 	spec := j.GetSpec()
@@ -69,6 +70,10 @@ func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job
 	if err != nil {
 		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 	}
+	adder, err := family.New(kernels, numerics)
+	if err != nil {
+		return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
+	}
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())
 	limited := err == nil // without rates, tasks have no limits
 	for k, ts := range spec.GetTasks() {
@@ -80,7 +85,7 @@ func newJob(work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job
 		if err != nil {
 			return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 		}
-		if s, err = family.Add(s, kernels, numerics); err != nil {
+		if s, err = adder.Add(ctx, s); err != nil {
 			return nil, fmt.Errorf("tuner: job %s: %w", j.GetId(), err)
 		}
 		search, err := NewSearch(s, state.knowledge, Options{

@@ -152,7 +152,7 @@ func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.
 		count += "+"
 	}
 	row = []string{strconv.Itoa(task.Index), task.Name, count, "", "", ""}
-	s, standard, err := ownDefault(base, kernel, k.numerics.level)
+	s, standard, err := ownDefault(ctx, base, kernel, k.numerics.level)
 	if err != nil {
 		row[5] = err.Error()
 		return row, false, nil
@@ -171,8 +171,12 @@ func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.
 }
 
 // ownDefault is what a kernel begins with, and the default schedule.
-func ownDefault(base *space.Space, kernel *own.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
-	s, err := family.Add(base, []*own.Kernel{kernel}, numerics)
+func ownDefault(ctx context.Context, base *space.Space, kernel *own.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
+	adder, err := family.New([]*own.Kernel{kernel}, numerics)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := adder.Add(ctx, base)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,13 +18,36 @@ type Candidate struct {
 	Extents map[string]int64
 }
 
+// Fit is a kernel for a workload that has one of its forms.
+type Fit struct {
+	Kernel *Kernel
+	// Extents are the values of the names in the workload's form.
+	Extents map[string]int64
+}
+
+// Fit matches a workload's text with the kernel's forms; ok is false when it has none of them.
+func (k *Kernel) Fit(text string) (f *Fit, ok bool) {
+	for _, form := range k.Workloads {
+		if extents, ok := form.match(text); ok {
+			return &Fit{k, extents}, true
+		}
+	}
+	return nil, false
+}
+
 // At is the candidate with some values of knobs. The error says why the kernel does not compute the workload, or why
 // the values are not legal as far as that can be told without a target.
 func (k *Kernel) At(w *expr.Workload, values []int64) (*Candidate, error) {
-	extents, ok := k.Match(w)
+	f, ok := k.Fit(w.Text())
 	if !ok {
 		return nil, fmt.Errorf("own kernel %s does not compute the workload", k.Name)
 	}
+	return f.At(values)
+}
+
+// At is the candidate with some values of knobs.
+func (f *Fit) At(values []int64) (*Candidate, error) {
+	k := f.Kernel
 	if len(values) != len(k.Knobs) {
 		return nil, fmt.Errorf("own kernel %s has %d knobs, not %d", k.Name, len(k.Knobs), len(values))
 	}
@@ -33,7 +56,20 @@ func (k *Kernel) At(w *expr.Workload, values []int64) (*Candidate, error) {
 			return nil, fmt.Errorf("own kernel %s: knob %s has no value %d", k.Name, k.Knobs[i].Name, v)
 		}
 	}
-	return &Candidate{k, slices.Clone(values), extents}, nil
+	return &Candidate{k, slices.Clone(values), f.Extents}, nil
+}
+
+// Legal says why values of knobs are not legal on so many threads, their workspace included; nil when they are.
+func (f *Fit) Legal(values []int64, threads int) error {
+	c, err := f.At(values)
+	if err != nil {
+		return err
+	}
+	if err := c.Legal(threads); err != nil {
+		return err
+	}
+	_, err = c.WorkspaceBytes(threads)
+	return err
 }
 
 // Names are all names of the candidate's expressions with their values, on so many threads.

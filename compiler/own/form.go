@@ -76,11 +76,9 @@ func (f Form) match(text string) (values map[string]int64, ok bool) {
 
 // Match gives the names of the kernel's forms their values for a workload; ok is false when it has none of the forms.
 func (k *Kernel) Match(w *expr.Workload) (values map[string]int64, ok bool) {
-	text := w.Text()
-	for _, f := range k.Workloads {
-		if values, ok := f.match(text); ok {
-			return values, true
-		}
+	f, ok := k.Fit(w.Text())
+	if !ok {
+		return nil, false
 	}
-	return nil, false
+	return f.Extents, true
 }

@@ -1,6 +1,7 @@
 package family
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -13,10 +14,24 @@ import (
 // tried early, and the search of schedules goes on beside it.
 const cautious = 2
 
-// Add is a space with the kernels that compute its workload on its target by at most some level of numerics.
-func Add(s *space.Space, kernels []*own.Kernel, numerics schedule.Numerics) (*space.Space, error) {
-	cost := sync.OnceValue(func() float64 { return cautious * s.Cost(s.Default()) })
-	var families []space.Family
+// Adder adds the kernels of a job to the spaces of its tasks.
+type Adder struct {
+	kernels  []*own.Kernel
+	levels   []schedule.Numerics
+	numerics schedule.Numerics
+	// looks is how many more choices may be looked at for legal ones, in all spaces together.
+	looks int
+	// legal is own.Fit.Legal.
+	legal func(f *own.Fit, values []int64, threads int) error
+}
+
+// maxLooks is how many choices a job may look at for the first legal ones of kernels without a default that is legal.
+// A condition that nothing meets thus costs seconds, however many kernels and tasks there are.
+const maxLooks = 1 << 16
+
+// New is an Adder of kernels to spaces of some level of numerics.
+func New(kernels []*own.Kernel, numerics schedule.Numerics) (*Adder, error) {
+	a := &Adder{kernels: kernels, numerics: numerics, looks: maxLooks, legal: (*own.Fit).Legal}
 	numbers := map[int64]*own.Kernel{}
 	for _, k := range kernels {
 		if other := numbers[k.Number()]; other != nil {
@@ -27,59 +42,86 @@ func Add(s *space.Space, kernels []*own.Kernel, numerics schedule.Numerics) (*sp
 		if err != nil {
 			return nil, fmt.Errorf("own kernel %s: %w", k.Name, err)
 		}
-		if _, ok := k.Match(s.Workload); !ok || level > numerics || k.Runs(s.Target) != nil {
+		a.levels = append(a.levels, level)
+	}
+	return a, nil
+}
+
+// Add is a space with the kernels that compute its workload on its target by at most the level of numerics, and that
+// have a legal choice. The error is that of ctx.
+func (a *Adder) Add(ctx context.Context, s *space.Space) (*space.Space, error) {
+	if len(a.kernels) == 0 {
+		return s, ctx.Err()
+	}
+	cost := sync.OnceValue(func() float64 { return cautious * s.Cost(s.Default()) })
+	text := s.Workload.Text()
+	var families []space.Family
+	for i, k := range a.kernels {
+		if a.levels[i] > a.numerics || k.Runs(s.Target) != nil {
 			continue
 		}
-		f := &family{kernel: k, space: s, cost: cost}
-		if f.seed = f.first(); f.seed != nil {
+		fit, ok := k.Fit(text)
+		if !ok {
+			continue
+		}
+		f := &family{fit: fit, threads: s.Target.Threads(), cost: cost}
+		if f.seed = a.first(ctx, f); f.seed != nil {
 			families = append(families, f)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 	}
 	return s.With(families...), nil
 }
 
-// family is a kernel for a workload. It implements space.Family.
-type family struct {
-	kernel *own.Kernel
-	space  *space.Space
-	cost   func() float64
-	// seed is the first candidate to measure; nil where none is legal.
-	seed []int64
-}
-
-// maxLooks is how many choices are looked at for a legal one, where the kernel has no default that is.
-const maxLooks = 1 << 14
-
 // first is the kernel's default where it is legal, else the first legal choice, counting with the last knob fastest;
-// nil when there is none.
-func (f *family) first() []int64 {
-	if f.kernel.Default != nil {
-		values := make([]int64, len(f.kernel.Knobs))
-		for i, knob := range f.kernel.Knobs {
-			values[i] = f.kernel.Default[knob.Name]
+// nil when none was found.
+func (a *Adder) first(ctx context.Context, f *family) []int64 {
+	k := f.fit.Kernel
+	if k.Default != nil {
+		values := make([]int64, len(k.Knobs))
+		for i, knob := range k.Knobs {
+			values[i] = k.Default[knob.Name]
 		}
-		if f.legal(values) == nil {
+		if a.legal(f.fit, values, f.threads) == nil {
 			return values
 		}
 	}
-	for values := range f.choices(maxLooks) {
-		if f.legal(values) == nil {
+	for values := range choices(k.Knobs, mostLooks) {
+		if ctx.Err() != nil || a.looks == 0 {
+			return nil
+		}
+		a.looks--
+		if a.legal(f.fit, values, f.threads) == nil {
 			return values
 		}
 	}
 	return nil
 }
 
+// mostLooks is how many choices of one kernel are looked at for one workload.
+const mostLooks = 1 << 14
+
+// family is a kernel for a workload. It implements space.Family.
+type family struct {
+	fit     *own.Fit
+	threads int
+	cost    func() float64
+	// seed is the first candidate to measure.
+	seed []int64
+}
+
 // choices are values for all knobs, at most so many.
-func (f *family) choices(most int) func(yield func([]int64) bool) {
+func choices(knobs []own.Knob, most int) func(yield func([]int64) bool) {
 	return func(yield func([]int64) bool) {
-		at := make([]int, len(f.kernel.Knobs))
+		at := make([]int, len(knobs))
 		for range most {
 			values := make([]int64, len(at))
 			for i, k := range at {
-				values[i] = f.kernel.Knobs[i].Values[k]
+				values[i] = knobs[i].Values[k]
 			}
-			if !yield(values) || !next(at, f.kernel.Knobs) {
+			if !yield(values) || !next(at, knobs) {
 				return
 			}
 		}
@@ -97,20 +139,8 @@ func next(at []int, knobs []own.Knob) bool {
 	return false
 }
 
-func (f *family) legal(values []int64) error {
-	c, err := f.kernel.At(f.space.Workload, values)
-	if err != nil {
-		return err
-	}
-	if err := c.Legal(f.space.Target.Threads()); err != nil {
-		return err
-	}
-	_, err = c.WorkspaceBytes(f.space.Target.Threads())
-	return err
-}
-
 func (f *family) algorithm() space.Algorithm {
-	return space.Algorithm{Name: "own kernel " + f.kernel.Name, Number: f.kernel.Number()}
+	return space.Algorithm{Name: "own kernel " + f.fit.Kernel.Name, Number: f.fit.Kernel.Number()}
 }
 
 // Algorithms implements space.Family.
@@ -118,21 +148,23 @@ func (f *family) Algorithms() []space.Algorithm { return []space.Algorithm{f.alg
 
 // Knobs implements space.Family.
 func (f *family) Knobs() (list []space.Knob) {
-	for _, k := range f.kernel.Knobs {
+	for _, k := range f.fit.Kernel.Knobs {
 		list = append(list, space.Knob{Name: k.Name, Values: k.Values})
 	}
 	return list
 }
 
 // Legal implements space.Family.
-func (f *family) Legal(_ space.Algorithm, values []int64) error { return f.legal(values) }
+func (f *family) Legal(_ space.Algorithm, values []int64) error {
+	return f.fit.Legal(values, f.threads)
+}
 
 // Cost implements space.Family. Nothing is known of the kernel before it is measured.
 func (f *family) Cost(space.Algorithm, []int64) float64 { return f.cost() }
 
 // Apply implements space.Family.
 func (f *family) Apply(s *schedule.Schedule, _ space.Algorithm, values []int64) error {
-	c, err := f.kernel.At(s.Workload, values)
+	c, err := f.fit.At(values)
 	if err != nil {
 		return err
 	}
@@ -148,14 +180,17 @@ func (f *family) Seeds() []space.Seed { return []space.Seed{{By: f.algorithm(), 
 // Count is how many choices of a kernel's values are legal for the workload of a space, of at most so many that are
 // looked at; all tells that these were all of them.
 func Count(s *space.Space, k *own.Kernel, most int) (legal, looked int, all bool) {
-	f := &family{kernel: k, space: s}
+	fit, ok := k.Fit(s.Workload.Text())
+	if !ok {
+		return 0, 0, true
+	}
 	size := 1
 	for _, knob := range k.Knobs {
 		size = min(size*len(knob.Values), most+1)
 	}
-	for values := range f.choices(most) {
+	for values := range choices(k.Knobs, most) {
 		looked++
-		if f.legal(values) == nil {
+		if fit.Legal(values, s.Target.Threads()) == nil {
 			legal++
 		}
 	}

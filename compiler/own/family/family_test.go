@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/own/family"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
@@ -36,12 +37,21 @@ func machine(t *testing.T, threads int) *target.Target {
 	return m
 }
 
+func add(t *testing.T, base *space.Space, numerics schedule.Numerics, kernels ...*own.Kernel) (*space.Space, error) {
+	t.Helper()
+	a, err := family.New(kernels, numerics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Add(t.Context(), base)
+}
+
 // TestAKernelJoinsTheSpaceBesideItsSchedules: the default stays, the kernel's first legal choice is the last of the
 // defaults, and its points are read back from their texts, here alone.
 func TestAKernelJoinsTheSpaceBesideItsSchedules(t *testing.T) {
 	w, on := exprtest.Product(t, 16, 32, 64), machine(t, 1)
 	base := backendtest.Space(t, w, on, schedule.Default)
-	s, err := family.Add(base, []*own.Kernel{kernel(t, w, "mine", `"numerics":"strict",`)}, schedule.Default)
+	s, err := add(t, base, schedule.Default, kernel(t, w, "mine", `"numerics":"strict",`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,13 +99,13 @@ func TestAKernelStaysOutsideWhereItIsNotFor(t *testing.T) {
 	} {
 		on := on.WithThreads(c.threads)
 		base := backendtest.Space(t, w, on, c.numerics)
-		s, err := family.Add(base, []*own.Kernel{c.kernel}, c.numerics)
+		s, err := add(t, base, c.numerics, c.kernel)
 		if err != nil || s.Owns() > 0 {
 			t.Errorf("%s: %d kernels, %v", name, s.Owns(), err)
 		}
 	}
 	mine := kernel(t, w, "mine", `"numerics":"strict",`)
-	if _, err := family.Add(backendtest.Space(t, w, on, schedule.Default), []*own.Kernel{mine, mine}, schedule.Default); err == nil {
+	if _, err := family.New([]*own.Kernel{mine, mine}, schedule.Default); err == nil {
 		t.Error("two kernels of one name are accepted")
 	}
 }
