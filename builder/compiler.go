@@ -21,7 +21,7 @@ type Compiler struct {
 	Parallel int
 	// CandidateTime is how long compiling a single candidate may take; 5 s by default.
 	CandidateTime time.Duration
-	// OwnKernels has kernels built that somebody wrote: their C may include any file that the compiler can read.
+	// OwnKernels has kernels built that somebody wrote: their assembly may embed any file that the compiler can read.
 	OwnKernels bool
 	// MemoryBytes bounds each compiler's memory; 0 means the toolchain's default.
 	MemoryBytes uint64

@@ -238,7 +238,7 @@ func (k *Kernel) checkWords() error {
 	case len(k.Features) > maxValues:
 		return fmt.Errorf("features: more than %d", maxValues)
 	}
-	return nil
+	return checkSource(k.Source)
 }
 
 func (k *Kernel) checkKnobs() error {
