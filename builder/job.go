@@ -59,7 +59,7 @@ func (j *job) run(ctx context.Context, kernels []printed) error {
 	}
 	start(j.reference)
 	start(j.harness)
-	for _, group := range split(kernels, max(j.compiler.Parallel, 1)) {
+	for _, group := range modules(kernels, max(j.compiler.Parallel, 1)) {
 		start(func(ctx context.Context) error { return j.object(ctx, group) })
 	}
 	wait.Wait()

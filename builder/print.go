@@ -22,6 +22,8 @@ type replayed struct {
 type printed struct {
 	index int
 	id    string
+	// own is the digest of the kernel that somebody wrote; empty for a schedule.
+	own string
 	backend.Printed
 }
 
@@ -74,13 +76,20 @@ func (j *job) print(kernels []replayed) []printed {
 	all := make([]printed, len(kernels))
 	right := j.each(len(kernels), func(k int) int { return kernels[k].index }, func(k int) error {
 		p, err := j.printed(kernels[k])
-		all[k] = printed{kernels[k].index, kernels[k].ID, p}
+		all[k] = printed{kernels[k].index, kernels[k].ID, ownDigest(kernels[k].Schedule), p}
 		return err
 	})
 	for i, k := range right {
 		all[i] = all[k]
 	}
 	return all[:len(right)]
+}
+
+func ownDigest(s *schedule.Schedule) string {
+	if s.Own == nil {
+		return ""
+	}
+	return s.Own.Kernel.Digest()
 }
 
 // printed is the code of a candidate. The compiler's own bugs must not take the agent down with them.
@@ -114,6 +123,23 @@ func (j *job) schedule(candidate Candidate) (s *schedule.Schedule, err error) {
 		return nil, fmt.Errorf("%s: this builder compiles none: start it with --own-kernels", s.Own.Kernel.Label())
 	}
 	return s, err
+}
+
+// modules are groups of candidates that are compiled together: up to n of schedules, and up to n of each kernel that
+// somebody wrote, whose constructors, say, would run beside other candidates otherwise.
+func modules(list []printed, n int) (groups [][]printed) {
+	var order []string
+	kinds := map[string][]printed{}
+	for _, p := range list {
+		if kinds[p.own] == nil {
+			order = append(order, p.own)
+		}
+		kinds[p.own] = append(kinds[p.own], p)
+	}
+	for _, own := range order {
+		groups = append(groups, split(kinds[own], n)...)
+	}
+	return groups
 }
 
 // split cuts a list into at most n parts, none of them empty, that take a compiler about as long each.

@@ -43,7 +43,7 @@ func printedSizes(t testing.TB) []printed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, printed{k, fmt.Sprint(k), p})
+		list = append(list, printed{index: k, id: fmt.Sprint(k), Printed: p})
 	}
 	return list
 }
