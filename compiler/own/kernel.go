@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 )
@@ -235,8 +237,17 @@ func (k *Kernel) checkWords() error {
 		return fmt.Errorf("the source is empty")
 	case strings.ContainsRune(k.Source, 0):
 		return fmt.Errorf("the source holds a zero byte")
-	case len(k.Features) > maxValues:
-		return fmt.Errorf("features: more than %d", maxValues)
+	case !utf8.ValidString(k.Source):
+		return fmt.Errorf("the source is not UTF-8")
+	}
+	known := target.FeatureNames(k.Arch)
+	for i, f := range k.Features {
+		if !slices.Contains(known, f) {
+			return fmt.Errorf("features: %.40q is none of %s: %s", f, k.Arch, strings.Join(known, ", "))
+		}
+		if i > 0 && k.Features[i-1] == f {
+			return fmt.Errorf("features: %s comes twice", f)
+		}
 	}
 	return checkSource(k.Source)
 }
@@ -282,12 +293,13 @@ func (k *Kernel) checkForm(f Form) error {
 		return fmt.Errorf("text is missing")
 	}
 	bound := f.bound()
-	for name, v := range f.Define {
+	for _, name := range slices.Sorted(maps.Keys(f.Define)) {
+		v := f.Define[name]
 		if slices.Contains(bound, name) {
 			return fmt.Errorf("%s is defined, and stands in the text", name)
 		}
 		if v < -maxMagnitude || v > maxMagnitude {
-			return fmt.Errorf("%s is beyond %d", name, int64(maxMagnitude))
+			return fmt.Errorf("%.40q is beyond %d", name, int64(maxMagnitude))
 		}
 	}
 	for _, name := range f.names() {

@@ -146,6 +146,10 @@ func TestExpressions(t *testing.T) {
 func TestBadDescriptionsGetOneClearError(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"an unknown field":             {`"name":`, `"nam":`, `unknown field "nam"`},
+		"a feature in capitals":        {`"avx2"`, `"AVX2"`, `features: "AVX2" is none of x86-64: sse3, `},
+		"a feature of another machine": {`"avx2"`, `"neon"`, `features: "neon" is none of x86-64`},
+		"a feature on two lines":       {`"avx2"`, `"avx2\nfma"`, `features: "avx2\nfma" is none of x86-64`},
+		"a feature twice":              {`"avx2"`, `"fma"`, `features: fma comes twice`},
 		"a bad name":                   {`"product"`, `"A b"`, `name "A b": want`},
 		"an unknown architecture":      {`"x86-64"`, `"z80"`, `arch "z80": want`},
 		"values that descend":          {`[8, 16]`, `[16, 8]`, `knob NR: want ascending values`},
@@ -191,7 +195,7 @@ func TestFoldersAreBounded(t *testing.T) {
 	if _, err := Read(dir); err != nil {
 		t.Error(err)
 	}
-	for _, source := range []string{" \n", "a\x00b", strings.Repeat("x", MaxBytes+1), strings.Repeat("x", MaxBytes)} {
+	for _, source := range []string{" \n", "a\x00b", "// caf\xe9\n", strings.Repeat("x", MaxBytes+1), strings.Repeat("x", MaxBytes)} {
 		write(SourceFile, source)
 		if _, err := Read(dir); err == nil {
 			t.Errorf("a source of %d bytes is read", len(source))

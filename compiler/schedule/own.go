@@ -2,6 +2,8 @@ package schedule
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/own"
@@ -17,7 +19,8 @@ func (s *Schedule) UseOwn(c *own.Candidate) error {
 	if err != nil {
 		return err
 	}
-	for constant, layout := range layouts {
+	for _, constant := range slices.Sorted(maps.Keys(layouts)) {
+		layout := layouts[constant]
 		dims := make([]PackDim, len(layout))
 		for k, d := range layout {
 			dims[k] = PackDim{Dim: d.Dim, Factor: d.Factor, Inner: d.Inner}

@@ -42,6 +42,9 @@ var arches = map[string]arch{
 	}},
 }
 
+// FeatureNames are the instruction set extensions of an architecture that targets tell, by the compiler's names.
+func FeatureNames(of string) []string { return arches[of].featureNames() }
+
 func archNames() []string { return slices.Sorted(maps.Keys(arches)) }
 
 func (a arch) featureNames() []string {
