@@ -129,6 +129,7 @@ func TestRunsThatCannotBeAreRefused(t *testing.T) {
 	for name, change := range map[string]func(s *tilthv1.JobSpec){
 		"device_class": func(s *tilthv1.JobSpec) { s.Target = nil },
 		"tasks":        func(s *tilthv1.JobSpec) { s.Tasks = spec("conv").GetTasks() },
+		"kernels":      func(s *tilthv1.JobSpec) { s.Kernels = [][]byte{[]byte("{}")} },
 		"packages":     func(s *tilthv1.JobSpec) { s.Run.Packages = nil },
 		"digest":       func(s *tilthv1.JobSpec) { s.Run.Packages[0].Artifact.Digest = "x" },
 		"several": func(s *tilthv1.JobSpec) {

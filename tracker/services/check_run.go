@@ -28,6 +28,9 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	if len(spec.GetTasks()) > 0 || spec.GetTuner() != "" {
 		return invalid("spec.tasks", "are there, or a tuner is, in a job that runs packages")
 	}
+	if len(spec.GetKernels()) > 0 {
+		return invalid("spec.kernels", "are there, in a job that runs packages")
+	}
 	if p := spec.GetPriority(); p > wire.MostPriority {
 		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
 	}
