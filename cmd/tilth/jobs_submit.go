@@ -74,6 +74,7 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 	if err != nil {
 		return err
 	}
+	s.tune.kernels.warn(ctx, s.stderr, j.GetSpec())
 	if w := j.GetWait(); w.GetNothingCanRun() {
 		fmt.Fprintf(s.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
 	}

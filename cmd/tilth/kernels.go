@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/own/family"
 	"github.com/tilth-dev/tilth/compiler/program"
@@ -183,7 +184,10 @@ func ownDefault(ctx context.Context, base *space.Space, kernel *own.Kernel, nume
 	points := s.Defaults()
 	last := points[len(points)-1]
 	if s == base || !s.Own(last) {
-		return nil, nil, errors.New("no choice is legal at this level of numerics")
+		if reasons := adder.Unused(ctx, base.Target, []*expr.Workload{base.Workload}); len(reasons) > 0 {
+			return nil, nil, reasons[0]
+		}
+		return nil, nil, errors.New("no legal choice was found")
 	}
 	if first, err = s.Apply(last); err != nil {
 		return nil, nil, err

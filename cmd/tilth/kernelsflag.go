@@ -1,12 +1,20 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/own/family"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // kernelsFlag names folders of kernels that somebody wrote.
@@ -55,13 +63,44 @@ func (f *kernelsFlag) read() error {
 			return err
 		}
 		for j, other := range f.list {
-			if other.Name == k.Name || other.Number() == k.Number() {
+			if other.Name != k.Name && other.Number() == k.Number() {
+				return usagef("--kernels: the names %s and %s are taken for the same in records: change one of them", other.Name, k.Name)
+			}
+			if other.Name == k.Name {
 				return usagef("--kernels: %s and %s are both named %s: give one of them another name", f.folders[j], f.folders[i], k.Name)
 			}
 		}
 		f.list = append(f.list, k)
 	}
 	return nil
+}
+
+// warn says which of the kernels a job has no use for.
+func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSpec) {
+	if len(f.list) == 0 {
+		return
+	}
+	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
+	if err != nil {
+		return // the tuner says so
+	}
+	numerics, err := schedule.ParseNumerics(spec.GetNumerics())
+	if err != nil {
+		return
+	}
+	var workloads []*expr.Workload
+	for _, task := range spec.GetTasks() {
+		if workload, err := expr.Parse(string(task.GetWorkload())); err == nil {
+			workloads = append(workloads, workload)
+		}
+	}
+	adder, err := family.New(f.list, numerics)
+	if err != nil {
+		return
+	}
+	for _, reason := range adder.Unused(ctx, t, workloads) {
+		fmt.Fprintf(w, "warning: %v: it is not tried\n", reason)
+	}
 }
 
 // allows says which kernels of records are those of the folders.

@@ -155,6 +155,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
+	t.kernels.warn(ctx, t.stderr, j.GetSpec())
 	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
 		return err
 	}
@@ -205,6 +206,7 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	if err != nil {
 		return t.wait.hint(err)
 	}
+	t.kernels.warn(ctx, t.stderr, j.GetSpec())
 	if err := t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr}); err != nil {
 		return err
 	}

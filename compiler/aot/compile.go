@@ -172,7 +172,7 @@ func (c *compilation) lower() (err error) {
 			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
 		}
 		if s.Own != nil && (c.options.Own == nil || !c.options.Own(s.Own.Kernel)) {
-			return fmt.Errorf("task %d (%s): %s is not allowed: name its folder by --kernels", k, task.Name, s.Own.Kernel.Label())
+			return fmt.Errorf("task %d (%s): %s is not allowed: name its folder by --kernels, or allow all by --own-kernels", k, task.Name, s.Own.Kernel.Label())
 		}
 		info, err := units[k%n].Add(kernelSymbol(k), kernelSymbol(k), s)
 		if err != nil {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // cautious is how many times the cost of the default schedule a kernel is thought to cost that was not measured: it is
@@ -102,6 +104,44 @@ func (a *Adder) first(ctx context.Context, f *family) []int64 {
 
 // mostLooks is how many choices of one kernel are looked at for one workload.
 const mostLooks = 1 << 14
+
+// Unused says of each kernel that is tried for none of some workloads on a target why that is so.
+func (a *Adder) Unused(ctx context.Context, t *target.Target, workloads []*expr.Workload) (reasons []error) {
+	texts := make([]string, len(workloads))
+	for i, w := range workloads {
+		texts[i] = w.Text()
+	}
+	for i, k := range a.kernels {
+		err := k.Runs(t)
+		if err == nil && a.levels[i] > a.numerics {
+			err = fmt.Errorf("own kernel %s needs numerics %s", k.Name, a.levels[i])
+		}
+		if err == nil {
+			err = a.computes(ctx, k, t, texts)
+		}
+		if err != nil {
+			reasons = append(reasons, err)
+		}
+	}
+	return reasons
+}
+
+// computes says why a kernel has no legal choice for any of some workloads.
+func (a *Adder) computes(ctx context.Context, k *own.Kernel, t *target.Target, texts []string) error {
+	matched := false
+	for _, text := range texts {
+		if fit, ok := k.Fit(text); ok {
+			matched = true
+			if a.first(ctx, &family{fit: fit, threads: t.Threads()}) != nil {
+				return nil
+			}
+		}
+	}
+	if !matched {
+		return fmt.Errorf("own kernel %s computes none of the tasks: 'tilth kernels tasks' prints what they compute", k.Name)
+	}
+	return fmt.Errorf("own kernel %s has no legal choice for the tasks that it computes", k.Name)
+}
 
 // family is a kernel for a workload. It implements space.Family.
 type family struct {

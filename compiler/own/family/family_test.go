@@ -91,17 +91,25 @@ func TestAKernelStaysOutsideWhereItIsNotFor(t *testing.T) {
 		threads  int
 		kernel   *own.Kernel
 		numerics schedule.Numerics
+		why      string
 	}{
-		"another workload":             {1, kernel(t, other, "mine", `"numerics":"strict",`), schedule.Fast},
-		"an extension that it lacks":   {1, kernel(t, w, "mine", `"features":["avx512f"],"numerics":"strict",`), schedule.Fast},
-		"a level that does not permit": {1, kernel(t, w, "mine", `"numerics":"fast",`), schedule.Default},
-		"no legal choice":              {2, kernel(t, w, "mine", `"numerics":"strict",`), schedule.Default},
+		"another workload":             {1, kernel(t, other, "mine", `"numerics":"strict",`), schedule.Fast, "own kernel mine computes none of the tasks"},
+		"an extension that it lacks":   {1, kernel(t, w, "mine", `"features":["avx512f"],"numerics":"strict",`), schedule.Fast, "own kernel mine needs avx512f"},
+		"a level that does not permit": {1, kernel(t, w, "mine", `"numerics":"fast",`), schedule.Default, "own kernel mine needs numerics fast"},
+		"no legal choice":              {2, kernel(t, w, "mine", `"numerics":"strict",`), schedule.Default, "own kernel mine has no legal choice"},
 	} {
 		on := on.WithThreads(c.threads)
 		base := backendtest.Space(t, w, on, c.numerics)
 		s, err := add(t, base, c.numerics, c.kernel)
 		if err != nil || s.Owns() > 0 {
 			t.Errorf("%s: %d kernels, %v", name, s.Owns(), err)
+		}
+		a, err := family.New([]*own.Kernel{c.kernel}, c.numerics)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Unused(t.Context(), on, []*expr.Workload{w}); len(got) != 1 || !strings.HasPrefix(got[0].Error(), c.why) {
+			t.Errorf("%s: the reasons are %v, not %s", name, got, c.why)
 		}
 	}
 	mine := kernel(t, w, "mine", `"numerics":"strict",`)
