@@ -67,10 +67,13 @@ func (s *sums) sha256() string { return hex.EncodeToString(s.sha.Sum(nil)) }
 // extent is where a member lies in the archive.
 type extent struct{ offset, size int64 }
 
-// index lists the members of a package without reading them.
+// index lists the members of a package without reading them. It leaves the file anywhere.
 func index(f *os.File) (map[string]extent, error) {
 	info, err := f.Stat()
 	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
 	members := map[string]extent{}

@@ -63,20 +63,32 @@ const guestDelay = 5 * time.Second
 // LoadUnder opens a package that was compiled for other machines, under an emulator: the command that runs their
 // programs. The toolchain makes one. The process ends with ctx, or when the model is closed. key is Loader's.
 func LoadUnder(ctx context.Context, path string, tc *toolchain.Toolchain, emulator []string, key *signing.PublicKey) (_ *Model, err error) {
-	m, err := ReadManifest(path)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("loading package %s: %w", path, err)
+		}
+	}()
+	l := Loader{Key: key}
+	f, err := l.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, _, err := readManifest(f) // of what was verified
 	if err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "tilth-under-*")
 	if err != nil {
-		return nil, fmt.Errorf("a folder for a program that loads %s: %w", path, err)
+		return nil, fmt.Errorf("a folder for a program that loads it: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	program, err := buildGuest(ctx, Options{Target: m.Target, Toolchain: tc}, dir)
 	if err != nil {
 		return nil, err
 	}
-	return Loader{Guest: append(slices.Clone(emulator), program), Key: key}.within(ctx, path)
+	l.Guest = append(slices.Clone(emulator), program)
+	return l.loadFrom(ctx, f, path)
 }
 
 // buildGuest makes the program for a target in a folder.

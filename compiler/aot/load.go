@@ -90,6 +90,11 @@ func (l Loader) load(ctx context.Context, path string) (*Model, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return l.loadFrom(ctx, f, path)
+}
+
+// loadFrom is load from the file that open has opened.
+func (l Loader) loadFrom(ctx context.Context, f *os.File, path string) (*Model, error) {
 	if l.Key != nil { // the weights are mapped from the copy, too
 		path = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), f.Fd())
 	}
