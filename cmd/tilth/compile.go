@@ -18,7 +18,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -279,7 +278,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 		return nil, err
 	}
 	where := recordsFlags{file: k.records, tracker: k.tracker, allowHTTP: k.allowHTTP, log: k.log}
-	if where.verify, err = k.signer(); err != nil {
+	if where.verify, err = k.verify.key(); err != nil {
 		return nil, err
 	}
 	source, err := where.open(ctx, k.app, false)
@@ -309,21 +308,6 @@ func (k *compileCommand) provenance(t *target.Target) *aot.Provenance {
 		ModelSHA256: k.model.digest, Tilth: build.Version, Commit: build.Commit, Numerics: k.numerics.level.String(),
 		DeviceClass: t.DeviceClass(), Target: t.Fingerprint(),
 	}
-}
-
-// signer is the key that must have signed the records; nil for none. One's own records file, which is not named, needs
-// no signature.
-func (k *compileCommand) signer() (*signing.PublicKey, error) {
-	key, err := k.verify.key()
-	switch {
-	case key == nil || err != nil:
-		return nil, err
-	case k.tracker.addr != "":
-		return nil, unsignable(syncTracker + k.tracker.addr)
-	case k.records != "" && !recordsource.IsStatic(k.records):
-		return nil, unsignable(k.records)
-	}
-	return key, nil
 }
 
 // learnFrom are the workloads from whose records is learnt, empty = all: of an export that is served, only those of

@@ -153,9 +153,6 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	if err != nil {
 		return syncSource{}, err
 	}
-	if key != nil && !recordsource.IsStatic(where) && !recordsource.IsLines(where) {
-		return syncSource{}, unsignable(where)
-	}
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		return syncSource{
 			close: func() error { return nil },
@@ -178,10 +175,14 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	}}, nil
 }
 
-// openPeer opens a side that is no export as JSON lines.
+// openPeer opens a side that is no export as JSON lines. With a key it has to be one that can be signed, whatever it was
+// when it was looked at before.
 func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFlags, key *signing.PublicKey, writable bool) (recordsource.Peer, error) {
 	log := s.log.logger(s.stderr)
 	if addr, is := strings.CutPrefix(where, syncTracker); is {
+		if key != nil {
+			return nil, unsignable(where)
+		}
 		options, err := proof.proof.DialOptions(addr, log)
 		if err != nil {
 			return nil, err
@@ -193,6 +194,9 @@ func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFl
 			return nil, usagef("%s: records are not sent there: 'tilth records export --static' writes such a folder", where)
 		}
 		return openStatic(ctx, where, proof.proof.TLS, s.any, key)
+	}
+	if key != nil {
+		return nil, unsignable(where)
 	}
 	return recordsource.OpenFile(where, writable, log)
 }

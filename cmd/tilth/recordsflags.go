@@ -25,7 +25,8 @@ type recordsFlags struct {
 	tracker   trackerFlags
 	allowHTTP bool
 	log       logFlag
-	// verify is the key that must have signed an export that is served; nil for none.
+	// verify is the key that must have signed the records, unless they are one's own, whose file is not named; nil for
+	// none.
 	verify *signing.PublicKey
 	// Filters.
 	target, workload string
@@ -140,6 +141,9 @@ func (f *recordsFlags) wanted() string {
 func (f *recordsFlags) open(ctx context.Context, a *app, writable bool) (recordsource.Source, error) {
 	logger := f.log.logger(a.stderr)
 	if f.tracker.addr != "" {
+		if f.verify != nil {
+			return nil, unsignable(syncTracker + f.tracker.addr)
+		}
 		options, err := f.tracker.options(logger)
 		if err != nil {
 			return nil, err
@@ -148,6 +152,9 @@ func (f *recordsFlags) open(ctx context.Context, a *app, writable bool) (records
 	}
 	if !writable && recordsource.IsStatic(f.file) {
 		return openStatic(ctx, f.file, f.tracker.proof.TLS, f.allowHTTP, f.verify)
+	}
+	if f.verify != nil && f.file != "" {
+		return nil, unsignable(f.file)
 	}
 	path, err := recordsPath(f.file)
 	if err != nil {
