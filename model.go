@@ -33,7 +33,8 @@ type Options struct {
 	// use.
 	CPUs []int
 	// VerifyKey is a public key of minisign, as text: the package must be signed with it (tilth sign), and have its
-	// signature beside it. What is loaded is a copy in memory of what was verified. Empty = none is needed.
+	// signature beside it. What is loaded is a copy in memory of what was verified. Empty = no signature
+	// is needed: a program whose key comes from elsewhere has to refuse an empty one itself.
 	VerifyKey string
 }
 

@@ -41,7 +41,10 @@ var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
 // fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER stands for --tracker, but
 // yields to a flag that keeps the work here.
 func fromEnvironment(c *cobra.Command) error {
-	if c.Flags().Lookup(verifyKeyFlag) != nil {
+	if key := c.Flags().Lookup(verifyKeyFlag); key != nil {
+		if key.Changed && key.Value.String() == "" {
+			return usagef("--%s is empty: name the file of a key, or leave the flag out", verifyKeyFlag)
+		}
 		if err := config.Environment(c.Flags(), os.LookupEnv, verifyKeyFlag); err != nil {
 			return usagef("%w", err)
 		}
