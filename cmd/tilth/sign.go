@@ -63,7 +63,7 @@ func newSign(a *app) *cobra.Command {
 
 // signFile writes the signature that a row describes.
 func signFile(row signedRow, key signing.PrivateKey) error {
-	f, err := openRegular(row.File)
+	f, err := signing.OpenRegular(row.File)
 	if err != nil {
 		return err
 	}
@@ -96,18 +96,6 @@ func (a *app) eachFile(files []string, asJSON bool, done string, do func(file st
 		return errors.Join(failed, writeJSON(a.stdout, rows))
 	}
 	return failed
-}
-
-// openRegular opens a file whose signature lies beside it.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if stat, err := f.Stat(); err != nil || !stat.Mode().IsRegular() {
-		return nil, errors.Join(f.Close(), cmp.Or(err, fmt.Errorf("%s is no file: a signature is of one file", path)))
-	}
-	return f, nil
 }
 
 // maxPassword is the longest password, in bytes, that minisign takes.

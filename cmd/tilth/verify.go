@@ -65,7 +65,7 @@ func publicKey(file, text string) (signing.PublicKey, error) {
 
 // verifyFile returns the comment that was signed along.
 func verifyFile(row signedRow, key signing.PublicKey) (comment string, err error) {
-	f, err := openRegular(row.File)
+	f, err := signing.OpenRegular(row.File)
 	if err != nil {
 		return "", err
 	}

@@ -84,12 +84,17 @@ func readSmall(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f)
+}
+
+// readAll reads an open file of a bounded size.
+func readAll(f *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
 	if err == nil && len(text) > maxKeyBytes {
 		err = errors.New("it is too large for a key or a signature")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return text, nil
 }

@@ -44,7 +44,12 @@ type Signature struct {
 
 // ReadSignature reads the file of a signature.
 func ReadSignature(path string) (Signature, error) {
-	text, err := readSmall(path)
+	f, err := OpenRegular(path)
+	if err != nil {
+		return Signature{}, fmt.Errorf("read the signature: %w", err)
+	}
+	defer f.Close()
+	text, err := readAll(f)
 	if err != nil {
 		return Signature{}, fmt.Errorf("read the signature: %w", err)
 	}

@@ -27,42 +27,72 @@ func OpenVerified(path string, key PublicKey) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.Open(path)
+	if s.keyID != key.key.ID() { // which is known before the file is read
+		return nil, fmt.Errorf("%s is not verified: %w: %s, not %s", path, ErrOtherKey, s.KeyID(), key.ID())
+	}
+	file, err := OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
+	sealed, err := s.sealed(file, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not verified: %w", path, err)
+	}
+	return sealed, nil
+}
+
+// sealed is a copy of a file that was verified. It takes memory only once the file is known to be signed, and then
+// verifies the copy, since the file may have been changed meanwhile.
+func (s Signature) sealed(file *os.File, key PublicKey) (*os.File, error) {
+	if _, err := s.Verify(file, key); err != nil {
+		return nil, err
+	}
+	size, err := file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	if s.keyID != key.key.ID() { // which is known before the file is read
-		return nil, fmt.Errorf("%s is not verified: %w: %s, not %s", path, ErrOtherKey, s.KeyID(), key.ID())
-	}
-	sealed, err := Sealed(file)
+	sealed, err := Sealed(file, size)
 	if err != nil {
-		return nil, fmt.Errorf("verify %s: %w", path, err)
+		return nil, err
 	}
 	if _, err = s.Verify(sealed, key); err == nil {
 		_, err = sealed.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is not verified: %w", path, err), sealed.Close())
+		return nil, errors.Join(err, sealed.Close())
 	}
 	return sealed, nil
 }
 
-// Sealed is a copy in memory of what in has, at its beginning, which nobody can change.
-func Sealed(in io.Reader) (*os.File, error) {
+// OpenRegular opens a file that can have a signature. It does not wait for whoever writes to a pipe.
+func OpenRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file: a signature is of one file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Sealed is a copy in memory of what in has, but for what is beyond its first most bytes. The copy is at its beginning,
+// and nobody can change it.
+func Sealed(in io.Reader, most int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("tilth-verified", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("memory for a copy: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "tilth-verified")
-	_, err = io.Copy(f, in)
+	_, err = io.Copy(f, io.LimitReader(in, most))
 	if err == nil {
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}

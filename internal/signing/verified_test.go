@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestWhatIsOpenedIsWhatWasVerified: also when the file is changed afterwards, in place.
@@ -55,5 +58,42 @@ func TestWhatIsNotSignedWithTheKeyIsNotOpened(t *testing.T) {
 	}
 	if _, err := OpenVerified(path+"x", key.Public()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestWhatIsNoRegularFileIsNotWaitedFor: a pipe that nobody writes to, and a file without an end.
+func TestWhatIsNoRegularFileIsNotWaitedFor(t *testing.T) {
+	key, _ := keys(t)
+	dir := t.TempDir()
+	pipe, endless := filepath.Join(dir, "pipe"), filepath.Join(dir, "endless")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), os.Symlink("/dev/zero", endless)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, endless} {
+		if err := os.WriteFile(path+Suffix, sign(t, key, "a package", "of Monday"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), path+" is no file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	path := write(t, "package.tar", "a package")
+	if err := unix.Mkfifo(path+Suffix, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), path+Suffix+" is no file") {
+		t.Errorf("a pipe as the signature: %v", err)
+	}
+}
+
+// TestACopyHasNoMoreThanWasVerified: not what is added to the file meanwhile.
+func TestACopyHasNoMoreThanWasVerified(t *testing.T) {
+	f, err := Sealed(strings.NewReader("a package and more"), 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if text, err := io.ReadAll(f); err != nil || string(text) != "a package" {
+		t.Errorf("read %q, %v", text, err)
 	}
 }

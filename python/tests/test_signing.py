@@ -50,20 +50,40 @@ class Signatures(unittest.TestCase):
             f.write(b"x")
         self.refuse(path, key, "changed after signing")
 
+    def test_what_is_no_regular_file_is_not_waited_for(self) -> None:
+        (self.dir / "file").write_bytes(b"a package")
+        self.minisign("-S", "-s", "own.key", "-t", "of Monday", "-m", "file")
+        os.mkfifo(self.dir / "pipe")
+        os.symlink("/dev/zero", self.dir / "endless")
+        for name in ("pipe", "endless"):
+            shutil.copyfile(self.dir / "file.minisig", self.dir / f"{name}.minisig")
+            self.refuse(self.dir / name, self.dir / "own.pub", f"{name} is no file")
+        (self.dir / "file.minisig").unlink()
+        os.mkfifo(self.dir / "file.minisig")
+        self.refuse(self.dir / "file", self.dir / "own.pub", "file.minisig is no file")
+
+    def test_a_copy_is_what_was_verified_and_cannot_be_changed(self) -> None:
+        with signing.sealed(io.BytesIO(b"a package and more"), 9) as copy:
+            self.assertEqual(copy.read(), b"a package")
+            with self.assertRaises(OSError):
+                os.pwrite(copy.fileno(), b"x", 0)
+            with self.assertRaises(OSError):
+                os.ftruncate(copy.fileno(), 0)
+
     def test_no_bit_of_a_signature_may_change(self) -> None:
         (self.dir / "file").write_bytes(b"a package")
         self.minisign("-S", "-s", "own.key", "-t", "of Monday", "-m", "file")
         key = signing.parse_key(self.dir / "own.pub")
         path = self.dir / "file.minisig"
         lines = path.read_text().splitlines()
-        signing.verify(io.BytesIO(b"a package"), str(path), key)
+        signing.verify(io.BytesIO(b"a package"), signing.read_signature(str(path), key), key)
         for line, at in ((1, 20), (1, 70), (2, 20), (3, 5), (3, 60)):
             changed = list(lines)
             letter = "A" if changed[line][at] != "A" else "B"
             changed[line] = changed[line][:at] + letter + changed[line][at + 1 :]
             path.write_text("\n".join(changed) + "\n")
             with self.subTest(line=line, at=at), self.assertRaises(tilth.Error):
-                signing.verify(io.BytesIO(b"a package"), str(path), key)
+                signing.verify(io.BytesIO(b"a package"), signing.read_signature(str(path), key), key)
 
     def test_what_is_no_key_is_refused(self) -> None:
         for key in ("RWhello", str(self.dir / "own.key"), str(self.dir / "nothing")):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, BinaryIO, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union, cast
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,31 +73,16 @@ def load(path: PathLike, *, verify: bool = True, key: Optional[PathLike] = None)
     ...     model.run(data=np.zeros((1, 784), np.float32))["out"].shape
     (1, 10)
     """
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     try:
         if key is None:
             return _load(name, name, verify)
-        with _verified(name, signing.parse_key(key)) as copy:
+        with signing.verified(name, signing.parse_key(key)) as copy:
             return _load(name, f"/proc/self/fd/{copy.fileno()}", verify)
     except OSError as e:
         raise Error(f"loading package {name}: {e.strerror or e}") from e
     except Error as e:
         raise Error(f"loading package {name}: {e}") from e
-
-
-def _verified(path: str, key: signing.Key) -> BinaryIO:
-    """A copy of a file in memory, at its beginning, that the key has signed."""
-    copy = os.fdopen(os.memfd_create("tilth-verified"), "w+b")
-    try:
-        with open(path, "rb") as f:
-            shutil.copyfileobj(f, copy, 1 << 20)
-        copy.seek(0)
-        signing.verify(copy, path + signing.SUFFIX, key)
-        copy.seek(0)
-    except BaseException:
-        copy.close()
-        raise
-    return copy
 
 
 def _load(name: str, path: str, verify: bool) -> Model:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import hashlib
 import os
+import stat
 from typing import BinaryIO, NamedTuple, Optional, Tuple, Union
 
 from .errors import Error
@@ -16,6 +18,7 @@ SUFFIX = ".minisig"
 # Keys and signatures have a few hundred bytes.
 _MAX_BYTES = 16 << 10
 _BLOCK = 1 << 20
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 _P = 2**255 - 19
 _ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -31,6 +34,15 @@ class Key(NamedTuple):
 
     number: bytes
     point: bytes
+
+
+class Signature(NamedTuple):
+    """A signature that was read, and not yet verified."""
+
+    of_file: bytes
+    comment: bytes
+    #: That of of_file and the comment.
+    of_said: bytes
 
 
 def parse_key(key: Union[str, "os.PathLike[str]"]) -> Key:
@@ -49,27 +61,80 @@ def parse_key(key: Union[str, "os.PathLike[str]"]) -> Key:
     return Key(data[2:10], data[10:])
 
 
-def verify(f: BinaryIO, signature: str, key: Key) -> None:
-    """Reads a file to its end. Raises Error unless the key has signed it; signature is the path of its signature."""
+def open_regular(path: str) -> BinaryIO:
+    """Opens a file that can have a signature. It does not wait for whoever writes to a pipe."""
+    f = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
+        f.close()
+        raise Error(f"{path} is no file: a signature is of one file")
+    return f
+
+
+def read_signature(path: str, key: Key) -> Signature:
+    """Reads the file of a signature. Raises Error unless it says that it is the key's."""
     try:
-        with open(signature, "rb") as s:
+        with open_regular(path) as s:
             lines = s.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
     except FileNotFoundError as e:
-        raise Error(f"it is not signed: there is no {signature}") from e
+        raise Error(f"it is not signed: there is no {path}") from e
     comment = "trusted comment: "
     if len(lines) < 4 or not lines[2].startswith(comment):
-        raise Error(f"{signature} is no signature of minisign")
+        raise Error(f"{path} is no signature of minisign")
     first, second = _decoded(lines[1], 74), _decoded(lines[3], 64)
     if first is None or second is None or first[:2] != b"ED":
-        raise Error(f"{signature} is no signature of minisign, or one of its old kind")
+        raise Error(f"{path} is no signature of minisign, or one of its old kind")
     if first[2:10] != key.number:
         raise Error("it is signed with another key")
+    return Signature(first[10:], lines[2][len(comment) :].encode(), second)
+
+
+def verify(f: BinaryIO, signature: Signature, key: Key) -> None:
+    """Reads a file to its end. Raises Error unless the key has signed it."""
     digest = hashlib.blake2b()
     for block in iter(lambda: f.read(_BLOCK), b""):
         digest.update(block)
-    said = lines[2][len(comment) :].encode()
-    if not _holds(key.point, digest.digest(), first[10:]) or not _holds(key.point, first[10:] + said, second):
+    said = signature.of_file + signature.comment
+    if not _holds(key.point, digest.digest(), signature.of_file) or not _holds(key.point, said, signature.of_said):
         raise Error("the file or its signature was changed after signing")
+
+
+def verified(path: str, key: Key) -> BinaryIO:
+    """A copy of a file in memory, at its beginning, that the key has signed and that nobody can change.
+
+    It takes memory only once the file is known to be signed, and then verifies the copy, since the file may have been
+    changed meanwhile.
+    """
+    signature = read_signature(path + SUFFIX, key)
+    with open_regular(path) as f:
+        verify(f, signature, key)
+        size = f.tell()
+        f.seek(0)
+        copy = sealed(f, size)
+    try:
+        verify(copy, signature, key)
+        copy.seek(0)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def sealed(f: BinaryIO, most: int) -> BinaryIO:
+    """A copy in memory of at most that many bytes, at its beginning, which nobody can change."""
+    copy = os.fdopen(os.memfd_create("tilth-verified", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "w+b")
+    try:
+        while most > 0:
+            block = f.read(min(most, _BLOCK))
+            if not block:
+                break
+            copy.write(block)
+            most -= len(block)
+        copy.seek(0)
+        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _SEALS)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def _decoded(text: str, size: int) -> Optional[bytes]:

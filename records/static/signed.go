@@ -51,7 +51,7 @@ func (s Signed) Chunk(ctx context.Context, c Chunk) (*os.File, error) {
 		return nil, err
 	}
 	defer file.Close()
-	sealed, err := signing.Sealed(file)
+	sealed, err := signing.Sealed(file, c.SizeBytes)
 	if err != nil {
 		return nil, err
 	}
