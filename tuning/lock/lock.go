@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// version is that of the format.
-	version = 1
+	// version is that of the format. Version 1, which is read too, has no records.
+	version = 2
 	// mostBytes bounds a file that is read; a schedule takes about a kilobyte.
 	mostBytes = 64 << 20
 )
@@ -76,9 +76,10 @@ func parse(text []byte) (*File, error) {
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it is damaged: something follows its end")
 	}
-	if l.Version != version {
-		return nil, fmt.Errorf("it has version %d, and this tilth knows version %d", l.Version, version)
+	if l.Version < 1 || l.Version > version {
+		return nil, fmt.Errorf("it has version %d, and this tilth knows versions 1 to %d", l.Version, version)
 	}
+	l.Version = version // as which it is written
 	if l.Targets == nil {
 		l.Targets = map[string]map[string]Entry{}
 	}

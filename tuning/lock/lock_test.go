@@ -114,7 +114,8 @@ func TestADamagedLockIsRefused(t *testing.T) {
 		"cut short":     {`{"version": 1, "targ`, "damaged"},
 		"two":           {`{"version": 1} {"version": 1}`, "follows its end"},
 		"unknown field": {`{"version": 1, "tasks": []}`, "damaged"},
-		"newer":         {`{"version": 2}`, "version 2"},
+		"newer":         {`{"version": 3}`, "version 3"},
+		"of no version": {`{"targets": {}}`, "version 0"},
 	} {
 		path := filepath.Join(t.TempDir(), "tilth.lock")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
@@ -123,6 +124,31 @@ func TestADamagedLockIsRefused(t *testing.T) {
 		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestALockOfVersion1IsReadAndWrittenAsVersion2.
+func TestALockOfVersion1IsReadAndWrittenAsVersion2(t *testing.T) {
+	list, choices := tasks(t)
+	path := filepath.Join(t.TempDir(), "tilth.lock")
+	text := `{"version": 1, "targets": {"` + machine + `": {"` + list[0].Workload.Digest() +
+		`": {"task": "first", "origin": "tuned", "latency_s": 0.5, "trace": "tilth-trace 1\n"}}}}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, err := l.Obey(machine, list, schedule.Strict, choices)
+	if err != nil || added != 1 || choices[0].Origin != "tuned" || choices[0].LatencySeconds != 0.5 {
+		t.Fatalf("%d added, %+v, %v", added, choices[0], err)
+	}
+	if err := l.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if written, err := os.ReadFile(path); err != nil || !strings.Contains(string(written), `"version": 2`) {
+		t.Errorf("written %s, %v", written, err)
 	}
 }
 
