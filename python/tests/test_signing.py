@@ -10,6 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 import tilth
 from tilth import signing
 
@@ -39,10 +41,13 @@ class Signatures(unittest.TestCase):
         self.refuse(path, key, "it is not signed: there is no ")
         self.minisign("-S", "-s", "own.key", "-t", "of Monday", "-m", "mlp.tar")
         text = key.read_text().splitlines()[1]
+        with tilth.load(support.mlp_package()) as model:
+            want = model.run(data=np.zeros((1, 784), np.float32))["out"]
         for proof in (key, text):
             with tilth.load(path, key=proof) as model:
                 os.truncate(path, 0)  # what is loaded is the copy that was verified
-                self.assertTrue(model.inputs)
+                outputs = model.run(data=np.zeros((1, 784), np.float32))
+                self.assertTrue(np.array_equal(outputs["out"], want))
             shutil.copyfile(support.mlp_package(), path)
         self.refuse(path, self.dir / "other.pub", "it is signed with another key")
         with open(path, "r+b") as f:
@@ -84,6 +89,15 @@ class Signatures(unittest.TestCase):
             path.write_text("\n".join(changed) + "\n")
             with self.subTest(line=line, at=at), self.assertRaises(tilth.Error):
                 signing.verify(io.BytesIO(b"a package"), signing.read_signature(str(path), key), key)
+
+    def test_a_path_is_a_file_whatever_its_name(self) -> None:
+        os.rename(self.dir / "own.pub", self.dir / "RW.pub")
+        here = os.getcwd()
+        os.chdir(self.dir)
+        self.addCleanup(os.chdir, here)
+        key = signing.parse_key(Path("RW.pub"))
+        self.assertEqual(key, signing.parse_key(os.fsencode(self.dir / "RW.pub")))
+        self.assertEqual(key, signing.parse_key(Path("RW.pub").read_bytes()))
 
     def test_what_is_no_key_is_refused(self) -> None:
         for key in ("RWhello", str(self.dir / "own.key"), str(self.dir / "nothing")):

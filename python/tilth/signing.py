@@ -45,10 +45,10 @@ class Signature(NamedTuple):
     of_said: bytes
 
 
-def parse_key(key: Union[str, "os.PathLike[str]"]) -> Key:
-    """A key's text (RW...), or the file of a key."""
-    text = os.fspath(key)
-    if not text.lstrip().startswith(("RW", "untrusted comment:")):
+def parse_key(key: Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]) -> Key:
+    """A key's text (RW...), or the file of a key. A file whose path begins with RW is to be given as a Path."""
+    text = os.fsdecode(key)
+    if isinstance(key, os.PathLike) or not text.lstrip().startswith(("RW", "untrusted comment:")):
         try:
             with open(text, "rb") as f:
                 text = f.read(_MAX_BYTES).decode("utf-8", "replace")
