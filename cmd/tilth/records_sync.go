@@ -175,8 +175,8 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	}}, nil
 }
 
-// openPeer opens a side that is no export as JSON lines. With a key it has to be one that can be signed, whatever it was
-// when it was looked at before.
+// openPeer opens a side that is no export as JSON lines. With a key it has to be one that can be signed, whatever it
+// was when it was looked at before.
 func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFlags, key *signing.PublicKey, writable bool) (recordsource.Peer, error) {
 	log := s.log.logger(s.stderr)
 	if addr, is := strings.CutPrefix(where, syncTracker); is {

@@ -84,8 +84,8 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Sealed is a copy in memory of what in has, but for what is beyond its first most bytes. The copy is at its beginning,
-// and nobody can change it.
+// Sealed is a copy in memory of what in has, but for what is beyond its first most bytes. The copy is at its
+// beginning, and nobody can change it.
 func Sealed(in io.Reader, most int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("tilth-verified", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
