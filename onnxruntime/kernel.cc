@@ -169,6 +169,9 @@ void Kernel::run(const Ort::KernelContext &context) const {
     const Shape largest = shape_of(tensor);
     Shape shape = largest;
     api.output_shape(model_.get(), static_cast<int>(i), shape.data());
+    for (std::size_t axis = 0; axis < shape.size(); axis++)
+      if (shape[axis] < 0 || shape[axis] > largest[axis])
+        throw std::runtime_error(package_->path() + ": it is damaged: " + tensor.name + " has the shape " + to_text(shape));
     auto value = context.GetOutput(outputs_[i], shape);
     if (elements(shape) > 0)
       copy(static_cast<char *>(value.GetTensorMutableRawData()), shape,

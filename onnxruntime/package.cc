@@ -10,7 +10,6 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 
 #include "processor.h"
@@ -59,11 +58,12 @@ struct Part {
 
 // octal reads a number of a tar header; sizes of 8 GiB and more are binary.
 std::int64_t octal(const unsigned char *field, int length) {
-  std::int64_t n = 0;
   if (field[0] & 0x80) {
+    std::uint64_t n = 0;
     for (int i = length - 8; i < length; i++) n = n << 8 | field[i];
-    return n < 0 ? -1 : n;
+    return n > INT64_MAX ? -1 : static_cast<std::int64_t>(n);
   }
+  std::int64_t n = 0;
   for (int i = 0; i < length && field[i] != 0 && field[i] != ' '; i++) {
     if (field[i] < '0' || field[i] > '7') return -1;
     n = n * 8 + (field[i] - '0');
@@ -75,6 +75,7 @@ std::int64_t octal(const unsigned char *field, int length) {
 std::map<std::string, Part> contents(const File &file, const std::string &path) {
   struct stat info {};
   if (fstat(file.fd(), &info) != 0) fail(path, std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) fail(path, "it is no file");
   std::map<std::string, Part> parts;
   for (std::int64_t at = 0; at + 512 <= info.st_size;) {
     unsigned char header[512];
@@ -121,9 +122,9 @@ std::vector<std::string> features(const std::string &manifest) {
   return list;
 }
 
-// load loads a shared object from memory, whose descriptor it returns. It stays open as long as the object is loaded: the
-// loader knows objects by their paths, and would take another one behind the same number for this one.
-std::pair<void *, int> load(const std::string &code, const std::string &path) {
+// load loads a shared object from memory. Its descriptor stays open as long as the object is loaded: the loader knows
+// objects by their paths, and would take another one behind the same number for this one.
+std::shared_ptr<void> load(const std::string &code, const std::string &path) {
   File memory(memfd_create("model.so", MFD_CLOEXEC));
   if (!memory) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
   for (std::size_t done = 0; done < code.size();) {
@@ -132,16 +133,22 @@ std::pair<void *, int> load(const std::string &code, const std::string &path) {
     if (n <= 0) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
     done += static_cast<std::size_t>(n);
   }
-  void *object = dlopen(("/proc/self/fd/" + std::to_string(memory.fd())).c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string name = "/proc/self/fd/" + std::to_string(memory.fd());
+  void *object = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object) fail(path, dlerror());
-  return {object, memory.release()};
+  return {object, [name, fd = memory.release()](void *loaded) {
+            dlclose(loaded);
+            if (!dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) close(fd);
+          }};
 }
 
 }  // namespace
 
 Package::Package(std::string path) : path_(std::move(path)) {
-  const File file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto opened = std::make_shared<File>(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const File &file = *opened;
   if (!file) fail(path_, std::strerror(errno));
+  file_ = opened, fd_ = file.fd();
   const auto parts = contents(file, path_);
   const Part &code = part(parts, "model.so", most_code, path_), &described = part(parts, "manifest.json", most_manifest, path_);
   weights_ = part(parts, "weights.bin", INT64_MAX, path_).offset;
@@ -156,26 +163,20 @@ Package::Package(std::string path) : path_(std::move(path)) {
   for (const auto &feature : lacking(features(manifest))) missing += (missing.empty() ? "" : ", ") + feature;
   if (!missing.empty()) fail(path_, "it needs " + missing + ", which this processor lacks; compile the model for this machine");
 
-  std::tie(object_, memory_) = load(object, path_);
-  const auto table = reinterpret_cast<const Api *(*)()>(dlsym(object_, "tilth_api"));
+  object_ = load(object, path_);
+  const auto table = reinterpret_cast<const Api *(*)()>(dlsym(object_.get(), "tilth_api"));
   if (!table) fail(path_, "it was compiled by too old a version of Tilth: compile it again");
   api_ = table();
   for (int i = 0; i < api_->input_count(); i++) inputs_.push_back(api_->input_tensor(i));
   for (int i = 0; i < api_->output_count(); i++) outputs_.push_back(api_->output_tensor(i));
 }
 
-Package::~Package() {
-  if (!object_) return;
-  dlclose(object_);
-  const std::string name = "/proc/self/fd/" + std::to_string(memory_);
-  if (!dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD)) close(memory_);
-}
-
 std::shared_ptr<tilth_model> Package::open(int threads) const {
   tilth_options options{};
   options.size = sizeof options;
   options.threads = threads;
-  tilth_model *model = api_->open_with(path_.c_str(), weights_, &options);
+  // By its descriptor: whatever has the path by now, it is the file that was looked at.
+  tilth_model *model = api_->open_with(("/proc/self/fd/" + std::to_string(fd_)).c_str(), weights_, &options);
   if (!model) fail(path_, api_->last_error());
   return {model, api_->close};
 }

@@ -18,7 +18,6 @@ class Package {
   // Opens the package at a path: reads its table of contents, and loads its model.so from memory. Throws
   // std::runtime_error, with the path in its message.
   explicit Package(std::string path);
-  ~Package();
   Package(const Package &) = delete;
   Package &operator=(const Package &) = delete;
 
@@ -37,8 +36,8 @@ class Package {
  private:
   std::string path_, model_digest_;
   std::int64_t weights_ = 0;  // where weights.bin begins in the package
-  void *object_ = nullptr;
-  int memory_ = -1;  // of object_
+  std::shared_ptr<void> file_, object_;  // the package, open, and its code, loaded
+  int fd_ = -1;                          // of file_
   const Api *api_ = nullptr;
   std::vector<const tilth_tensor *> inputs_, outputs_;
 };

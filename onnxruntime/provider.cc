@@ -84,7 +84,9 @@ class Provider : public OrtEp {
     };
     Compile = [](OrtEp *self, const OrtGraph **, const OrtNode **nodes, std::size_t count, OrtNodeComputeInfo **infos, OrtNode **) noexcept -> OrtStatus * {
       return attempt([&] {
-        for (std::size_t i = 0; i < count; i++) infos[i] = static_cast<Provider *>(self)->compile(Ort::ConstNode(nodes[i])).release();
+        std::vector<std::unique_ptr<Computing>> made;
+        for (std::size_t i = 0; i < count; i++) made.push_back(static_cast<Provider *>(self)->compile(Ort::ConstNode(nodes[i])));
+        for (std::size_t i = 0; i < count; i++) infos[i] = made[i].release();
       });
     };
     ReleaseNodeComputeInfos = [](OrtEp *, OrtNodeComputeInfo **infos, std::size_t count) noexcept {
@@ -132,14 +134,14 @@ class Provider : public OrtEp {
 
   // compile opens the package whose inputs and outputs are a node's.
   std::unique_ptr<Computing> compile(const Ort::ConstNode &node) const {
-    const auto names = [](const std::vector<Ort::ConstValueInfo> &values) noexcept {
+    const auto names = [](const std::vector<Ort::ConstValueInfo> &values) {
       std::vector<std::string> list;
       for (const auto &value : values) list.push_back(value ? value.GetName() : "");
       return list;
     };
     const auto inputs = names(node.GetInputs()), outputs = names(node.GetOutputs());
     for (const auto &package : used_) {
-      const auto has = [](const std::vector<std::string> &list, const tilth_tensor *tensor) noexcept {
+      const auto has = [](const std::vector<std::string> &list, const tilth_tensor *tensor) {
         return std::find(list.begin(), list.end(), tensor->name) != list.end();
       };
       const auto &in = package->inputs(), &out = package->outputs();
@@ -172,7 +174,10 @@ struct Factory : OrtEpFactory {
       *n = 0;
       for (std::size_t i = 0; i < count && *n < most; i++) {
         if (Ort::GetApi().HardwareDevice_Type(devices[i]) != OrtHardwareDeviceType_CPU) continue;
-        if (OrtStatus *status = Ort::GetEpApi().CreateEpDevice(self, devices[i], nullptr, nullptr, &found[*n])) return status;
+        if (OrtStatus *status = Ort::GetEpApi().CreateEpDevice(self, devices[i], nullptr, nullptr, &found[*n])) {
+          while (*n > 0) Ort::GetEpApi().ReleaseEpDevice(found[--*n]);
+          return status;
+        }
         ++*n;
       }
       return nullptr;
@@ -203,6 +208,7 @@ struct Factory : OrtEpFactory {
 
 EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base, const OrtLogger *, OrtEpFactory **factories, std::size_t most,
                                     std::size_t *count) {
+  *count = 0;
   const OrtApi *api = base->GetApi(ORT_API_VERSION);
   if (!api) return nullptr;  // too old a runtime, which finds no factory: nothing of it can be called
   Ort::InitApi(api);
