@@ -48,7 +48,6 @@ put() {
 # keep MODE FILE NAME: copies a file to the settings, and says nothing where none is given.
 keep() {
 	[ -n "$2" ] || return 0
-	[ -f "$2" ] || fail "there is no file $2"
 	put "$1" "$root$settings/$3" <"$2"
 }
 
@@ -69,7 +68,7 @@ settings_text() {
 dropin_text() {
 	echo "# Written by install-runner.sh."
 	echo "[Unit]"
-	echo "# A token that has expired is replaced some day."
+	echo "# Keep restarting: an expired token may be replaced later."
 	echo "StartLimitIntervalSec=0"
 	echo "[Service]"
 	echo "EnvironmentFile="
@@ -81,6 +80,7 @@ dropin_text() {
 # find_program prints where the program is that is to be installed.
 find_program() {
 	if [ -n "$program" ]; then
+		[ -f "$program" ] || fail "there is no program $program"
 		echo "$program"
 	elif [ -f "$here/tilth" ]; then
 		echo "$here/tilth"
@@ -89,18 +89,22 @@ find_program() {
 	fi
 }
 
-# place installs the program whole or not at all. One that has replaced itself by a newer release is replaced, too.
+# place installs the program whole or not at all, also in the place of one that has replaced itself. The folder that is
+# there may be the runner's: nothing of it is read, written or run, and another takes its place. That one is made in a
+# folder of root's, and is handed over last.
 place() {
-	mkdir -p "$root$home"
-	staged=$root$home/.tilth.new
-	cp "$1" "$staged" || fail "cannot write to $root$home"
-	chmod 0755 "$staged"
-	[ -n "$root" ] || "$staged" --version >/dev/null || fail "$1 does not run on this machine"
-	mv -f "$staged" "$root$home/tilth"
+	mkdir -p "$(dirname "$root$home")"
+	staged=$root$home.new
+	rm -rf "$staged"
+	mkdir "$staged" || fail "cannot write to $(dirname "$root$home")"
+	cp "$1" "$staged/tilth" || fail "cannot write to $staged"
+	chmod 0755 "$staged" "$staged/tilth"
+	[ -n "$root" ] || "$staged/tilth" --version >/dev/null || fail "$1 does not run on this machine"
+	[ ! -f "$root$units/tilth-runner.service" ] || manage stop tilth-runner
+	rm -rf "$root$home"
+	mv -T "$staged" "$root$home"
 	staged=''
-	rm -f "$root$home/tilth.refused"
-	[ -n "$root" ] || [ -z "$key" ] || chown -R tilth:tilth "$home"
-	[ -n "$root" ] || [ -n "$key" ] || chown -R root:root "$home"
+	[ -n "$root" ] || [ -z "$key" ] || chown tilth:tilth "$home/tilth" "$home"
 }
 
 install_all() {
@@ -114,9 +118,13 @@ install_all() {
 	keep 0644 "$ca" runner-ca.crt
 	keep 0640 "$token" runner.token
 	keep 0644 "$key" runner-update.pub
-	settings_text | put 0644 "$root$settings/runner.yaml"
+	put 0644 "$root$settings/runner.yaml" <<EOF
+$(settings_text)
+EOF
 	put 0644 "$root$units/tilth-runner.service" <"$here/systemd/tilth-runner.service"
-	dropin_text | put 0644 "$root$units/tilth-runner.service.d/board.conf"
+	put 0644 "$root$units/tilth-runner.service.d/board.conf" <<EOF
+$(dropin_text)
+EOF
 	manage daemon-reload
 	manage enable tilth-runner
 	manage restart tilth-runner
@@ -146,6 +154,9 @@ main() {
 		[ $# -ge 2 ] || fail "$1 wants a value"
 		plain "$1" "$2"
 		case "$1" in
+		--ca | --token | --update-key) [ -f "$2" ] || fail "there is no file $2" ;;
+		esac
+		case "$1" in
 		--tracker) tracker=$2 ;;
 		--name) name=$2 ;;
 		--target) target=$2 ;;
@@ -167,7 +178,7 @@ main() {
 	done
 	[ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run this as root"
 	umask 022
-	trap 'rm -f ${staged:+"$staged"}' EXIT
+	trap 'rm -rf ${staged:+"$staged"}' EXIT
 	trap 'exit 130' INT TERM
 	$action
 }

@@ -103,7 +103,7 @@ func TestABadRunnerIsNotInstalled(t *testing.T) {
 		"unknown option --lable":          {"--lable", "rack=3"},
 		"--tracker wants a value":         {"--tracker"},
 		"there is no file /nowhere/token": {"--tracker", "t:9190", "--program", "/bin/true", "--token", "/nowhere/token"},
-		"cannot write to ":                {"--tracker", "t:9190", "--program", "/nowhere/tilth"},
+		"no program /nowhere/tilth":       {"--tracker", "t:9190", "--program", "/nowhere/tilth"},
 	} {
 		if said, err := installRunner(t, t.TempDir(), args...); err == nil || !strings.Contains(said, want) {
 			t.Errorf("%v: %v\n%s", args, err, said)
