@@ -10,31 +10,67 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostArchive and mostProgram bound what is downloaded and what is in it, in bytes.
+// mostArchive and mostProgram bound what is downloaded and what is in it, in bytes; mostDownload bounds the time, as
+// nothing is timed on this host meanwhile.
 const (
-	mostArchive = 256 << 20
-	mostProgram = 512 << 20
+	mostArchive  = 256 << 20
+	mostProgram  = 512 << 20
+	mostDownload = 15 * time.Minute
 )
 
-// fetch downloads an archive to a file. What does not have the digest is an error, and is not unpacked.
-func fetch(ctx context.Context, client tilthv1.ReleaseServiceClient, name, digest, path string) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+// get downloads an archive and unpacks its program, and returns the program's digest. Both disturb what is timed here.
+func (u *Updater) get(ctx context.Context, client tilthv1.ReleaseServiceClient, name, digest string) (program string, err error) {
+	if u.cfg.Lock != nil {
+		release, err := u.cfg.Lock.Compute(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer release()
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, mostDownload)
+	defer cancel()
+	f, err := create(u.archive(), 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(u.archive())) }()
+	if err := fetch(ctx, client, name+".tar.gz", digest, f); err != nil {
+		return "", err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	program, err = unpack(f, name+"/tilth", u.next())
+	if err != nil {
+		return "", fmt.Errorf("unpacking %s.tar.gz: %w", name, err)
+	}
+	return program, nil
+}
+
+// create makes a new file, in the place of whatever had its name.
+func create(path string, mode os.FileMode) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, mode)
+}
+
+// fetch downloads an archive. What does not have the digest is an error, and is not unpacked.
+func fetch(ctx context.Context, client tilthv1.ReleaseServiceClient, name, digest string, to io.Writer) error {
 	stream, err := client.DownloadRelease(ctx, &tilthv1.DownloadReleaseRequest{Name: name})
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	if err := receive(stream, io.MultiWriter(f, sum)); err != nil {
+	if err := receive(stream, io.MultiWriter(to, sum)); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != digest {
@@ -60,41 +96,53 @@ func receive(stream grpc.ServerStreamingClient[tilthv1.DownloadReleaseResponse],
 	}
 }
 
-// unpack writes the file member of an archive to a path, as a program. All of it is on the disk afterwards.
-func unpack(archive, member, path string) (err error) {
-	f, err := os.Open(archive)
+// unpack writes the file member of an archive to a path, as a program, and returns its digest. All of it is on the
+// disk afterwards.
+func unpack(archive io.Reader, member, path string) (digest string, err error) {
+	packed, err := gzip.NewReader(archive)
 	if err != nil {
-		return err
-	}
-	defer f.Close()
-	packed, err := gzip.NewReader(f)
-	if err != nil {
-		return err
+		return "", err
 	}
 	for files := tar.NewReader(packed); ; {
 		header, err := files.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("it has no %s", member)
+			return "", fmt.Errorf("it has no %s", member)
 		} else if err != nil {
-			return err
+			return "", err
 		}
-		if header.Name == member && header.Typeflag == tar.TypeReg {
-			return writeProgram(io.LimitReader(files, mostProgram), path)
+		if header.Name != member || header.Typeflag != tar.TypeReg {
+			continue
 		}
+		if header.Size > mostProgram {
+			return "", fmt.Errorf("%s has more than %d bytes", member, mostProgram)
+		}
+		return writeProgram(files, path)
 	}
 }
 
-func writeProgram(from io.Reader, path string) (err error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+func writeProgram(from io.Reader, path string) (digest string, err error) {
+	f, err := create(path, 0o755)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := io.Copy(f, from); err != nil {
-		return err
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(f, sum), from); err != nil {
+		return "", err
 	}
-	return f.Sync()
+	return hex.EncodeToString(sum.Sum(nil)), f.Sync()
+}
+
+// digestOf is the digest of a file.
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -2,14 +2,12 @@ package update
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +15,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/signing"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Config is what an Updater needs. All but Downgrade are required.
+// Config is what an Updater needs. All but Downgrade and Lock are required.
 type Config struct {
 	// Key is whose releases are taken.
 	Key signing.PublicKey
@@ -31,13 +30,16 @@ type Config struct {
 	// Version is the program's, Static says whether it is one for systems without a dynamic linker.
 	Version string
 	Static  bool
-	// Every is how often the tracker is asked.
+	// Every is how long the tracker is not asked at least; it is asked after twice that at most. It is also the least
+	// time between two trials.
 	Every time.Duration
 	// Trial is how long a new program may take to join the farm.
 	Trial time.Duration
 	// Downgrade takes older versions, too.
 	Downgrade bool
-	Logger    *slog.Logger
+	// Lock, when set, is this host's: a program is downloaded and unpacked only while nothing is timed.
+	Lock   *hostlock.Lock
+	Logger *slog.Logger
 }
 
 // Updater looks for releases while an agent runs.
@@ -45,17 +47,48 @@ type Updater struct {
 	cfg Config
 	// said is the last complaint, which is not repeated.
 	said string
+	// locked is the open lock while a program is brought, tried and put into place.
+	locked *os.File
+	// digest is that of the program that was brought.
+	digest string
+	// damaged leaves archives alone by their digests, tried versions.
+	damaged, tried pause
+	// reason is why the archive is damaged.
+	reason error
+	// lastTrial is when a program was on trial last.
+	lastTrial time.Time
+	// last is what failed last; unwritten are versions that failed and could not be noted in the file.
+	last      failure
+	unwritten []failure
 }
 
 // New returns an updater. The error says why the program cannot be replaced.
 func New(cfg Config) (*Updater, error) {
-	if err := unix.Access(filepath.Dir(cfg.Program), unix.W_OK); err != nil {
+	if err := ownFolder(filepath.Dir(cfg.Program)); err != nil {
 		return nil, fmt.Errorf("update: this user cannot replace %s: %w: install the program in a folder of the user's", cfg.Program, err)
 	}
 	if _, err := parseVersion(cfg.Version); err != nil && !cfg.Downgrade {
 		return nil, fmt.Errorf("update: %w, so nothing is newer: allow any version, or install a release first", err)
 	}
 	return &Updater{cfg: cfg}, nil
+}
+
+// ownFolder checks that this user may write to a folder, and nobody else.
+func ownFolder(path string) error {
+	if err := unix.Access(path, unix.W_OK); err != nil {
+		return err
+	}
+	var info unix.Stat_t
+	if err := unix.Stat(path, &info); err != nil {
+		return err
+	}
+	if int(info.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", path)
+	}
+	if info.Mode&0o022 != 0 {
+		return fmt.Errorf("others may write to %s", path)
+	}
+	return nil
 }
 
 // next, archive, old and refused are files beside the program.
@@ -124,14 +157,35 @@ func (u *Updater) bring(ctx context.Context, client tilthv1.ReleaseServiceClient
 	if !ok {
 		return "", fmt.Errorf("release %s has no %s.tar.gz for this machine", r.version, name)
 	}
-	defer os.Remove(u.archive())
-	if err := fetch(ctx, client, name+".tar.gz", digest, u.archive()); err != nil {
-		return "", fmt.Errorf("release %s: %w", r.version, err)
+	if u.tried.holds(r.version) || time.Since(u.lastTrial) < u.cfg.Every {
+		return "", nil
 	}
-	if err := unpack(u.archive(), name+"/tilth", u.next()); err != nil {
-		return "", fmt.Errorf("release %s: unpacking %s.tar.gz: %w", r.version, name, err)
+	if u.damaged.holds(digest) {
+		return "", u.reason
+	}
+	if locked, err := u.lock(); !locked {
+		return "", err
+	}
+	if u.digest, err = u.get(ctx, client, name, digest); err != nil {
+		return "", u.damage(ctx, digest, fmt.Errorf("release %s: %w", r.version, err))
 	}
 	return r.version, nil
+}
+
+// damage gives up a release whose archive could not be brought, and the archive for a while, unless the way to it was
+// the reason.
+func (u *Updater) damage(ctx context.Context, digest string, why error) error {
+	_ = os.Remove(u.next()) // mostly it is not there
+	u.unlock()
+	switch status.Code(why) {
+	case codes.Canceled, codes.Unavailable, codes.DeadlineExceeded:
+		return why
+	}
+	if ctx.Err() == nil {
+		u.damaged.failed(digest, u.cfg.Every)
+		u.reason = why
+	}
+	return why
 }
 
 // wanted reports whether a version is to replace this one. The error says why not, where somebody may be surprised.
@@ -139,8 +193,10 @@ func (u *Updater) wanted(offered string) (bool, error) {
 	if offered == u.cfg.Version {
 		return false, nil
 	}
-	if version, why := u.Refused(); version == offered {
-		return false, fmt.Errorf("release %s failed here before: %s: remove %s to try it again", offered, why, u.refused())
+	for _, f := range u.failures() {
+		if f.version == offered {
+			return false, fmt.Errorf("release %s failed here before: %s: remove %s to try it again", offered, f.why, u.refused())
+		}
 	}
 	if u.cfg.Downgrade {
 		return true, nil
@@ -160,23 +216,4 @@ func (u *Updater) wanted(offered string) (bool, error) {
 		return false, fmt.Errorf("release %s is older than this program, %s", offered, u.cfg.Version)
 	}
 	return false, nil
-}
-
-// mostRefused bounds what is read of the note about a release that failed.
-const mostRefused = 1 << 10
-
-// Refused is the last version that failed on trial, and why; empty where none did.
-func (u *Updater) Refused() (version, why string) {
-	data, err := os.ReadFile(u.refused())
-	if err != nil {
-		return "", ""
-	}
-	version, why, _ = strings.Cut(strings.TrimSpace(string(data[:min(len(data), mostRefused)])), "\n")
-	return version, why
-}
-
-// Refuse notes that a version failed, so that it is not tried again.
-func (u *Updater) Refuse(version string, why error) error {
-	line := strings.Join(strings.Fields(why.Error()), " ")
-	return errors.Join(os.Remove(u.next()), os.WriteFile(u.refused(), []byte(version+"\n"+line[:min(len(line), mostRefused/2)]+"\n"), 0o644))
 }

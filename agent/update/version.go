@@ -29,6 +29,9 @@ func parseVersion(text string) (v version, err error) {
 	for k := range v.numbers {
 		v.numbers[k], _ = strconv.Atoi(m[k+1]) // at most nine digits
 	}
+	if m[4] == "dirty" {
+		return v, fmt.Errorf("%q is no version of a release: it has changes that are not committed", text)
+	}
 	v.before = m[4]
 	v.after, _ = strconv.Atoi(m[5])
 	return v, nil

@@ -19,7 +19,7 @@ func TestVersionsAreOrdered(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "devel", "314b064e", "v1.2", "v1.2.0/../x", "v1.2.0-", "v99999999999.0.0"} {
+	for _, text := range []string{"", "devel", "314b064e", "v1.2", "v1.2.0/../x", "v1.2.0-", "v1.2.0-dirty", "v99999999999.0.0"} {
 		if _, err := parseVersion(text); err == nil {
 			t.Errorf("%q is a version", text)
 		}

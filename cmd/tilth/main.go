@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/tilth-dev/tilth/agent/update"
 )
 
 // version and commit are set by the linker.
@@ -46,6 +48,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		var usage *usageError
 		if errors.As(err, &usage) {
 			return exitUsage
+		}
+		var later *laterError
+		if errors.As(err, &later) {
+			return update.ExitLater
 		}
 		return exitFailed
 	}

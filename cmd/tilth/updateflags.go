@@ -7,11 +7,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/tilth-dev/tilth/agent/hostlock"
 	"github.com/tilth-dev/tilth/agent/update"
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/farm"
@@ -27,23 +31,23 @@ type updateFlags struct {
 
 func (f *updateFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.key, "update-key", "", "replace this program by newer releases that the tracker offers and the public key in this `file` signed")
-	c.Flags().DurationVar(&f.every, "update-every", 10*time.Minute, "how often to ask for a newer release")
+	c.Flags().DurationVar(&f.every, "update-every", 10*time.Minute, "ask for a newer release after this time to twice as much")
 	c.Flags().DurationVar(&f.trial, "update-trial", 2*time.Minute, "how long a new program may take to join the farm")
 	c.Flags().BoolVar(&f.downgrade, "update-downgrade", false, "take older releases, too")
 }
 
+// mostUpdateTime bounds the times.
+const mostUpdateTime = 30 * 24 * time.Hour
+
 func (f *updateFlags) check() error {
-	if f.every <= 0 || f.trial <= 0 {
-		return usagef("--update-every %s, --update-trial %s: want positive times", f.every, f.trial)
+	if f.every <= 0 || f.trial <= 0 || f.every > mostUpdateTime || f.trial > mostUpdateTime {
+		return usagef("--update-every %s, --update-trial %s: want positive times of at most %s", f.every, f.trial, mostUpdateTime)
 	}
 	return nil
 }
 
-// updater returns the updater of this process; nil where there is none.
-func (f *updateFlags) updater(log *slog.Logger) (*update.Updater, error) {
-	if f.key == "" {
-		return nil, nil
-	}
+// updater returns the updater of this process.
+func (f *updateFlags) updater(log *slog.Logger, lock *hostlock.Lock) (*update.Updater, error) {
 	key, err := signing.ReadPublicKey(f.key)
 	if err != nil {
 		return nil, fmt.Errorf("--update-key: %w", err)
@@ -56,32 +60,41 @@ func (f *updateFlags) updater(log *slog.Logger) (*update.Updater, error) {
 		return nil, fmt.Errorf("finding this program to replace it: %w", err)
 	}
 	return update.New(update.Config{
-		Key: key, Program: program, Version: version, Static: !aot.Loads, Every: f.every, Trial: f.trial, Downgrade: f.downgrade, Logger: log,
+		Key: key, Program: program, Version: version, Static: !aot.Loads, Every: f.every, Trial: f.trial, Downgrade: f.downgrade,
+		Lock: lock, Logger: log,
 	})
 }
 
 // updateLabel is the label of devices whose program could not be replaced, with the reason.
 const updateLabel = "update"
 
-// mostLabel bounds what a label says.
-const mostLabel = 200
+// mostLabel bounds what the label says, in bytes. A device has 64 labels at most; runners add two of their own.
+const (
+	mostLabel  = 200
+	mostLabels = 62
+)
 
 // run is a runner's life, with its updates. It does not return when the program was replaced.
 func (f *updateFlags) run(ctx context.Context, cfg farm.RunnerConfig) error {
 	if update.OnTrial() {
 		return onTrial(ctx, cfg)
 	}
-	u, err := f.updater(cfg.Logger)
+	if f.key == "" {
+		return farm.RunRunner(ctx, cfg)
+	}
+	if cfg.Lock == nil {
+		var err error
+		if cfg.Lock, err = hostlock.Announced(cfg.Logger); err != nil {
+			return err
+		}
+	}
+	u, err := f.updater(cfg.Logger, cfg.Lock)
 	if err != nil {
 		return err
 	}
-	if u == nil {
-		return farm.RunRunner(ctx, cfg)
-	}
 	for {
 		if version, why := u.Refused(); version != "" {
-			label := version + " failed: " + why
-			cfg.Labels = withLabel(cfg.Labels, updateLabel, label[:min(len(label), mostLabel)])
+			cfg.Labels = withLabel(cfg.Labels, updateLabel, version+" failed: "+why)
 		}
 		found, err := untilRelease(ctx, cfg, u)
 		if err != nil || found == "" {
@@ -92,18 +105,23 @@ func (f *updateFlags) run(ctx context.Context, cfg farm.RunnerConfig) error {
 			return nil
 		}
 		if failed == nil {
-			cfg.Logger.Info("the new release joined the farm: going on as that", "version", found)
-			return u.Replace(os.Args[1:])
+			failed = u.Replace()
 		}
-		cfg.Logger.Error("the new release failed: going on as before", "version", found, "error", failed)
-		if err := u.Refuse(found, failed); err != nil {
-			return err
+		if failed == nil {
+			cfg.Logger.Info("the new release joined the farm: continuing as the new program", "version", found)
+			return u.Exec(os.Args[1:])
 		}
+		cfg.Logger.Error("the new release failed: continuing as before", "version", found, "error", failed)
+		u.Refuse(found, failed)
 	}
 }
 
+// withLabel adds a label, cut where it is too long. Where there is no room for it, it is left out.
 func withLabel(labels map[string]string, key, value string) map[string]string {
-	all := map[string]string{key: value}
+	if _, has := labels[key]; !has && len(labels) >= mostLabels {
+		return labels
+	}
+	all := map[string]string{key: strings.ToValidUTF8(value[:min(len(value), mostLabel)], "")}
 	for k, v := range labels {
 		if k != key {
 			all[k] = v
@@ -131,11 +149,18 @@ func onTrial(ctx context.Context, cfg farm.RunnerConfig) error {
 	defer end()
 	joined := false
 	cfg.Joined = func() { joined = true; end() }
-	if err := farm.RunRunner(life, cfg); err != nil {
-		return err
+	err := farm.RunRunner(life, cfg)
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled:
+		return &laterError{err} // the old program would fare no better
 	}
-	if !joined {
-		return errors.New("on trial: ended before it joined the farm")
+	if err == nil && !joined {
+		return &laterError{errors.New("on trial: ended before it joined the farm")}
 	}
-	return nil
+	return err
 }
+
+// laterError is a failure of a program on trial that is not its own.
+type laterError struct{ error }
+
+func (e *laterError) Unwrap() error { return e.error }
