@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // groups makes control groups (version 2), one for each process, below one that this process may divide.
@@ -24,6 +26,7 @@ func openGroups() (*groups, error) {
 	if err != nil {
 		return nil, err
 	}
+	own = divided(own)
 	for _, controller := range []string{"memory", "pids"} {
 		if !lists(filepath.Join(own, "cgroup.controllers"), controller) {
 			return nil, fmt.Errorf("the control group %s has no %s controller: delegate it (systemd: Delegate=yes)", own, controller)
@@ -80,6 +83,20 @@ func lists(file, word string) bool {
 	return false
 }
 
+// leafName is the group to which this process goes when it divides the one where it was.
+const leafName = "runner"
+
+// divided is the group that a process divided before it went to this one: it executed this program anew, or started
+// it. Any other group stays.
+func divided(own string) string {
+	parent := filepath.Dir(own)
+	control := filepath.Join(parent, "cgroup.subtree_control")
+	if filepath.Base(own) == leafName && lists(control, "memory") && lists(control, "pids") && unix.Access(parent, unix.W_OK) == nil {
+		return parent
+	}
+	return own
+}
+
 // divide lets groups below one have limits. In all groups but the first, this process must first leave it.
 func divide(dir string) error {
 	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0)
@@ -89,7 +106,7 @@ func divide(dir string) error {
 	if procs, readErr := os.ReadFile(filepath.Join(dir, "cgroup.procs")); readErr != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
 		return fmt.Errorf("control groups: %w: start the runner in a group of its own (systemd-run --scope -p Delegate=yes)", err)
 	}
-	leaf := filepath.Join(dir, "runner")
+	leaf := filepath.Join(dir, leafName)
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("control groups: %w", err)
 	}

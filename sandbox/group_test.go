@@ -54,6 +54,28 @@ func TestControlGroupsBoundMemory(t *testing.T) {
 	}
 }
 
+// TestAGroupIsDividedOnce: a program that is executed anew, or on trial, starts in the group that was made for the
+// process.
+func TestAGroupIsDividedOnce(t *testing.T) {
+	for _, c := range []struct {
+		name, control string
+		again         bool
+	}{{leafName, "cpu memory pids\n", true}, {leafName, "memory\n", false}, {leafName, "", false}, {"tilth", "memory pids\n", false}} {
+		parent := t.TempDir()
+		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(c.control), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		own := filepath.Join(parent, c.name)
+		want := own
+		if c.again {
+			want = parent
+		}
+		if got := divided(own); got != want {
+			t.Errorf("%s below %q: %s", c.name, c.control, got)
+		}
+	}
+}
+
 func TestWhatAControlGroupTellsOfItsEnd(t *testing.T) {
 	for text, want := range map[string]bool{
 		"low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\noom_group_kill 0\n": true,
