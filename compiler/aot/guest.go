@@ -117,7 +117,9 @@ func startGuest(ctx context.Context, command []string, m *Manifest, object, weig
 		return nil, err
 	}
 	g.out = bufio.NewReader(out)
-	if err := g.cmd.Start(); err != nil {
+	if err := g.cmd.Start(); ctx.Err() != nil && g.cmd.Process == nil {
+		return nil, context.Cause(ctx)
+	} else if err != nil {
 		return nil, fmt.Errorf("running %s: %w", command[0], err)
 	}
 	if err := g.introduced(m); err != nil {
