@@ -27,7 +27,7 @@ func (r *received) Send(m *tilthv1.DownloadReleaseResponse) error {
 func TestFilesOfAReleaseAreSentAndNoOthers(t *testing.T) {
 	dir := t.TempDir()
 	archive := bytes.Repeat([]byte("tilth"), 300<<10)
-	sums := "00  a.tar.gz\n00  gone.tar.gz\n00  ../secret\n00  link.tar.gz\n"
+	sums := "00 *a.tar.gz\n00  gone.tar.gz\n00  ../secret\n00  link.tar.gz\n"
 	for name, data := range map[string][]byte{sumsFile: []byte(sums), signatureFile: []byte("signed"), "a.tar.gz": archive, "../secret": []byte("secret"), "unlisted": nil} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestFilesOfAReleaseAreSentAndNoOthers(t *testing.T) {
 	}
 	for name, want := range map[string]codes.Code{
 		"a.tar.gz": codes.OK, "gone.tar.gz": codes.NotFound, "unlisted": codes.NotFound, "": codes.NotFound, "../secret": codes.NotFound,
-		"link.tar.gz": codes.Internal, "00  a.tar.gz\n": codes.NotFound,
+		"link.tar.gz": codes.Internal, "00 *a.tar.gz\n": codes.NotFound,
 	} {
 		var to received
 		if err := r.DownloadRelease(&tilthv1.DownloadReleaseRequest{Name: name}, &to); status.Code(err) != want {
