@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -76,7 +77,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	if k.threads < 0 || k.jobs < 0 || k.limit <= 0 {
 		return usagef("--threads %d, --jobs %d, --limit %v: want positive numbers", k.threads, k.jobs, k.limit)
 	}
-	if err := k.emulator.check(); err != nil {
+	if err := cmp.Or(k.emulator.check(), k.emulator.find()); err != nil {
 		return err
 	}
 	if err := k.numerics.check(); err != nil {
@@ -162,7 +163,7 @@ func newCheckServer(a *app) *cobra.Command {
 	k.targetFlags(c)
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		a.serves = true
-		if err := k.emulator.check(); err != nil {
+		if err := cmp.Or(k.emulator.check(), k.emulator.find()); err != nil {
 			return err
 		}
 		if err := k.numerics.check(); err != nil {

@@ -18,7 +18,7 @@ func (f *emulatorFlag) add(c *cobra.Command, use string) {
 	c.Flags().StringVar(&f.text, "emulator", "", use)
 }
 
-// check splits the command and looks for its program.
+// check splits the command.
 func (f *emulatorFlag) check() error {
 	if f.text == "" {
 		return nil
@@ -26,6 +26,14 @@ func (f *emulatorFlag) check() error {
 	f.command = strings.Fields(f.text)
 	if len(f.command) == 0 {
 		return usagef("--emulator %q: want a command, such as \"qemu-riscv64 -cpu rv64,v=true\"", f.text)
+	}
+	return nil
+}
+
+// find looks for the emulator's program, after check.
+func (f *emulatorFlag) find() error {
+	if len(f.command) == 0 {
+		return nil
 	}
 	if _, err := exec.LookPath(f.command[0]); err != nil {
 		return usagef("--emulator: %w: install it, or give its path", err)

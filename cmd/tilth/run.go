@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func newRun(a *app) *cobra.Command {
 		if r.decode < 0 {
 			return usagef("--decode %d: want a number of tokens", r.decode)
 		}
-		if err := r.emulator.check(); err != nil {
+		if err := cmp.Or(r.emulator.check(), r.emulator.find()); err != nil {
 			return err
 		}
 		if err := r.farm.check(); err != nil {

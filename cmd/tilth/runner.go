@@ -74,6 +74,9 @@ latencies can be compared with them.`,
 	updates.add(c)
 	check := func() error { return cmp.Or(flags.check(), emulator.check(), updates.check()) }
 	return a.service(c, check, func(ctx context.Context) error {
+		if err := emulator.find(); err != nil {
+			return err
+		}
 		config, err := flags.config(a)
 		if err != nil {
 			return err

@@ -82,12 +82,6 @@ func (f *updateFlags) run(ctx context.Context, cfg farm.RunnerConfig) error {
 	if f.key == "" {
 		return farm.RunRunner(ctx, cfg)
 	}
-	if cfg.Lock == nil {
-		var err error
-		if cfg.Lock, err = hostlock.Announced(cfg.Logger); err != nil {
-			return err
-		}
-	}
 	u, err := f.updater(cfg.Logger, cfg.Lock)
 	if err != nil {
 		return err
