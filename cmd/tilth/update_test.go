@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"aead.dev/minisign"
 
@@ -172,5 +173,24 @@ func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 	left, err := filepath.Glob(f.board + ".*")
 	if err != nil || !slices.Equal(left, []string{f.board + ".lock", f.board + ".old"}) {
 		t.Errorf("beside the program are %v: %v", left, err)
+	}
+}
+
+func TestALabelOfAnUpdateFits(t *testing.T) {
+	long := withLabel(nil, updateLabel, strings.Repeat("x", mostLabel-1)+"é")[updateLabel]
+	if !utf8.ValidString(long) || len(long) != mostLabel-1 {
+		t.Errorf("%q", long)
+	}
+	full := map[string]string{}
+	for k := range mostLabels {
+		full[fmt.Sprint(k)] = "x"
+	}
+	if got := withLabel(full, updateLabel, "failed"); len(got) != mostLabels {
+		t.Errorf("a device has %d labels", len(got))
+	}
+	delete(full, "0")
+	full[updateLabel] = "mine"
+	if got := withLabel(full, updateLabel, "failed"); len(got) != mostLabels || got[updateLabel] != "failed" {
+		t.Errorf("labels are %v", got)
 	}
 }
