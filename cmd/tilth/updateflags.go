@@ -20,6 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/farm"
 	"github.com/tilth-dev/tilth/internal/signing"
+	"github.com/tilth-dev/tilth/internal/wire"
 )
 
 // updateFlags say whether and how a runner replaces its program by releases that its tracker offers.
@@ -147,6 +148,9 @@ func onTrial(ctx context.Context, cfg farm.RunnerConfig) error {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled:
 		return &laterError{err} // the old program would fare no better
+	}
+	if errors.Is(err, wire.ErrUnreachable) {
+		return &laterError{err}
 	}
 	if err == nil && !joined {
 		return &laterError{errors.New("on trial: ended before it joined the farm")}
