@@ -51,7 +51,7 @@ type kernelsCheck struct {
 func newKernelsCheck(a *app) *cobra.Command {
 	k := &kernelsCheck{app: a}
 	c := &cobra.Command{
-		Use: "check FOLDER", Short: "Check the folder of a kernel that you wrote", Long: kernelsCheckLong,
+		Use: "check DIR", Short: "Check the folder of a kernel that you wrote", Long: kernelsCheckLong,
 		Example: `  tilth kernels check examples/own-kernel
   tilth kernels check examples/own-kernel --model mlp.onnx --threads 1`,
 		Args: cobra.ExactArgs(1),
