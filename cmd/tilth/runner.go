@@ -18,18 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/farm"
 )
 
-func newRunner(a *app) *cobra.Command {
-	var flags agentFlags
-	var threads []int
-	var name string
-	var emulator emulatorFlag
-	var labels map[string]string
-	var calibrate bool
-	var box sandboxFlag
-	var updates updateFlags
-	c := &cobra.Command{
-		Use: "runner", Short: "Run a runner: it measures candidates on this machine",
-		Long: `Run a runner: it verifies and times candidates on this machine.
+const runnerLong = `Run a runner: it verifies and times candidates on this machine.
 
 Each number of threads is a device class of its own: latencies on one thread say
 nothing about two. By default a runner offers every number up to that of its physical
@@ -54,7 +43,20 @@ offers (tilth tracker --releases) and the key's owner has signed. It drains, run
 new program on trial, and goes on as before if that does not join the farm.
 
 When it starts, and there is a C compiler, it measures the machine's limits, so that
-latencies can be compared with them.`,
+latencies can be compared with them.`
+
+func newRunner(a *app) *cobra.Command {
+	var flags agentFlags
+	var threads []int
+	var name string
+	var emulator emulatorFlag
+	var labels map[string]string
+	var calibrate bool
+	var box sandboxFlag
+	var updates updateFlags
+	c := &cobra.Command{
+		Use: "runner", Short: "Run a runner: it measures candidates on this machine",
+		Long: runnerLong,
 		Example: `  tilth runner --tracker 127.0.0.1:9190 --name rack3/board7
   tilth runner --threads 1,4 --label rack=3
   tilth runner --target cuda:1
