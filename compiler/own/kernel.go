@@ -193,10 +193,8 @@ func (k *Kernel) Runs(t *target.Target) error {
 	if t.GPU != nil || t.Arch() != k.Arch {
 		return fmt.Errorf("own kernel %s is for processors with %s", k.Name, k.Arch)
 	}
-	for _, f := range k.Features {
-		if !t.CPU.Has(f) {
-			return fmt.Errorf("own kernel %s needs %s, which the target lacks", k.Name, f)
-		}
+	if missing := t.Missing(k.Features); len(missing) > 0 {
+		return fmt.Errorf("own kernel %s needs %s, which the target lacks", k.Name, strings.Join(missing, ", "))
 	}
 	return nil
 }

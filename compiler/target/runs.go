@@ -3,9 +3,12 @@ package target
 import "fmt"
 
 // Lacks are the features that code for the target needs and a machine does not have.
-func (t *Target) Lacks(machine *Target) (missing []string) {
-	for _, f := range t.CPU.Features {
-		if !machine.CPU.Has(f) {
+func (t *Target) Lacks(machine *Target) (missing []string) { return machine.Missing(t.CPU.Features) }
+
+// Missing are those of the features, by their compiler names, that the target's processor does not have.
+func (t *Target) Missing(features []string) (missing []string) {
+	for _, f := range features {
+		if !t.CPU.Has(f) {
 			missing = append(missing, f)
 		}
 	}
