@@ -8,7 +8,6 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
@@ -30,7 +29,7 @@ type Options struct {
 	// each of CPUs if those are fewer. Outputs do not depend on it. Packages for GPUs pass over it.
 	Threads int
 	// CPUs are the processors that these threads may run on, by the system's numbers; none = all that the program may
-	// use.
+	// use, or, where Threads is 0 and cores are of several classes, those of the class that the package is for.
 	CPUs []int
 	// VerifyKey is a public key of minisign, as text: the package must be signed with it (tilth sign), and have its
 	// signature beside it. What is loaded is a copy in memory of what was verified. Empty = no signature
@@ -68,11 +67,11 @@ func Load(path string) (*Model, error) { return LoadWith(path, Options{}) }
 
 // LoadWith is Load with options.
 func LoadWith(path string, o Options) (*Model, error) {
-	machine, err := target.Native(0)
+	loader, err := aot.Here()
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
-	loader := aot.Loader{Machine: machine, Threads: aot.Threads{Count: o.Threads, CPUs: o.CPUs}}
+	loader.Threads = aot.Threads{Count: o.Threads, CPUs: o.CPUs}
 	if o.VerifyKey != "" {
 		key, err := signing.ParsePublicKey(o.VerifyKey)
 		if err != nil {

@@ -193,7 +193,7 @@ func (c *Confirmer) time(ctx context.Context, built *builder.Built, kernels []st
 	outcomes := map[string]runner.Outcome{}
 	err = runner.Measure(ctx, runner.Plan{
 		Device: device, Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Kernels: kernels,
-		Finalists: true, Threads: c.Target.Threads(), Seed: c.seed, Sandbox: c.box,
+		Finalists: true, Threads: c.Target.Threads(), CPUs: c.Target.Affinity(), Seed: c.seed, Sandbox: c.box,
 	}, func(o runner.Outcome) { outcomes[o.Kernel] = o })
 	return outcomes, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/hostlock"
@@ -15,13 +16,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// MeasureRates measures what this machine does at most on each of the targets, which differ in their threads and are
-// sorted by them: on the fewest and the most, between which the others are guessed. It takes half a second or so for
-// each of the two, in which lock keeps this host's agents from computing and timing. The most that was found on a day
-// is kept in cacheDir, for all who have that folder in common, and holds for ten minutes before it is measured again:
-// figures that are seen against the limits can then be compared, and a machine that was busy when it was first
-// measured is not held to that.
+// MeasureRates measures what this machine does at most on each of the targets: those of a class of cores follow one
+// another, sorted by their threads, and are measured on the fewest and the most, between which the others are guessed.
+// It takes half a second or so for each of the two, in which lock keeps this host's agents from computing and timing.
+// The most that was found on a day is kept in cacheDir, for all who have that folder in common, and holds for ten
+// minutes before it is measured again: figures that are seen against the limits can then be compared, and a machine
+// that was busy when it was first measured is not held to that.
 func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lock *hostlock.Lock, cacheDir string) ([]roofline.Rates, error) {
+	if n := slices.IndexFunc(targets, func(t *target.Target) bool { return t.Model() != targets[0].Model() }); n > 0 { // another class of cores
+		few, err := MeasureRates(ctx, tc, targets[:n], lock, cacheDir)
+		if err != nil {
+			return nil, err
+		}
+		more, err := MeasureRates(ctx, tc, targets[n:], lock, cacheDir)
+		return slices.Concat(few, more), err
+	}
 	first, last := targets[0], targets[len(targets)-1]
 	by, err := registry.Of(first)
 	if err != nil {

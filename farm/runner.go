@@ -244,10 +244,11 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Devi
 // surround reads surroundings.
 type surround = func(context.Context) *tilthv1.Surroundings
 
-// processors are calibrations of the machine's processors.
+// processors are calibrations of the machine's processors, of several classes of cores those of the first.
 func processors(targets []*target.Target) (runner.Kernels, surround) {
-	largest := slices.MaxFunc(targets, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
-	return calibration.New(largest.Threads(), largest.CacheBytes()), surroundings.Machine().Read
+	classmates := slices.DeleteFunc(slices.Clone(targets), func(t *target.Target) bool { return t.Model() != targets[0].Model() })
+	largest := slices.MaxFunc(classmates, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
+	return calibration.New(largest.Threads(), largest.CacheBytes(), largest.Affinity()), surroundings.Machine().Read
 }
 
 // monitored are calibrations of a device that is none of them. Those of other devices of the machine are not its

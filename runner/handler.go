@@ -127,8 +127,8 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		}
 		defer release()
 	}
-	plan := Plan{Device: h.Reach, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(), Seed: h.Seed,
-		Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
+	plan := Plan{Device: h.Reach, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(),
+		CPUs: h.affinity(machine), Seed: h.Seed, Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
 		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits,
 		Pool: &h.pool, BuiltBy: batch.GetBuiltBy()}
@@ -139,6 +139,14 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		return h.race(ctx, plan, limit, s)
 	}
 	return s.measure(ctx, plan)
+}
+
+// affinity is the processors that candidates run on: those of the target's class of cores.
+func (h *Handler) affinity(t *target.Target) []int {
+	if h.Reach != nil || len(h.Emulator) > 0 {
+		return nil
+	}
+	return t.Affinity()
 }
 
 // target reads the description and refuses what this device is not.

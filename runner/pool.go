@@ -87,7 +87,7 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 	if err != nil {
 		return nil, nil, errors.Join(err, memory.Close())
 	}
-	proc, err := startProcess(ctx, p.Sandbox, command, memory.File)
+	proc, err := p.start(ctx, command, memory.File)
 	if err != nil {
 		return nil, nil, errors.Join(err, memory.Close())
 	}

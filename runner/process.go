@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/affinity"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -43,14 +44,17 @@ func secretWord() string {
 	return text[:wordBytes]
 }
 
-// startProcess runs the harness in a sandbox, without an environment. It dies with ctx.
-func startProcess(ctx context.Context, box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (*process, error) {
-	p, err := start(box, command, answers)
+// start runs the harness in a sandbox, without an environment. It dies with ctx.
+func (p Plan) start(ctx context.Context, command sandbox.Command, answers *os.File) (proc *process, err error) {
+	err = affinity.Do(p.CPUs, func() error {
+		proc, err = start(p.Sandbox, command, answers)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the harness: %w", err)
 	}
-	p.watch(ctx)
-	return p, nil
+	proc.watch(ctx)
+	return proc, nil
 }
 
 // watch has what is under way with the process end with ctx.

@@ -182,7 +182,7 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 	if p.Device != nil {
 		p.Threads = runtime.NumCPU() // nothing else of this batch runs on the processor meanwhile
 	}
-	proc, err := startProcess(ctx, p.Sandbox, p.sandboxed(append(p.common(), "--compute", "1", p.Reference)), memory.File)
+	proc, err := p.start(ctx, p.sandboxed(append(p.common(), "--compute", "1", p.Reference)), memory.File)
 	if err != nil {
 		return nil, errors.Join(err, memory.Close())
 	}

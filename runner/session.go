@@ -28,6 +28,8 @@ type Plan struct {
 	// /usr/aarch64-linux-gnu.
 	Emulator []string
 	Threads  int
+	// CPUs are the logical processors that the harness runs on; nil = any.
+	CPUs []int
 	// Device is the device that candidates run on, where that is not the processor.
 	Device *backend.Device
 	// scratch is a folder for the driver of a device; empty = it needs none.

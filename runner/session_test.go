@@ -259,6 +259,17 @@ func TestKernelsOfSeveralObjectsAreChosenById(t *testing.T) {
 	check(t, measureAll(t, p), []wanted{{"wrong", wrong, "y[7] is"}, {"null_pointer", crash, "Segmentation fault"}, {"incomplete", wrong, "y[999] is"}})
 }
 
+// TestCandidatesRunOnTheProcessorsOfTheirClass, under all walls that there are.
+func TestCandidatesRunOnTheProcessorsOfTheirClass(t *testing.T) {
+	p := newBench(t, native(t)).plan(t, "right_on_one")
+	p.Threads, p.CPUs = 1, []int{0}
+	check(t, measureAll(t, p), []wanted{{"right_on_one", none, ""}})
+	p.CPUs = []int{1023}
+	if err := Measure(t.Context(), p, func(Outcome) {}); err == nil || !strings.Contains(err.Error(), "running on the processors 1023") {
+		t.Errorf("on a processor that is not there: %v", err)
+	}
+}
+
 func TestFinalistsTakeTurns(t *testing.T) {
 	p := newBench(t, native(t)).plan(t, "good", "wrong", "slow", "null_pointer", "accumulates")
 	p.Limits.Budget = 10 * time.Second

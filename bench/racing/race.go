@@ -88,7 +88,7 @@ func groups(order []string) [][]string {
 // run measures candidates and returns their outcomes and the seconds it took.
 func (b *bench) run(ctx context.Context, t *task, ids []string, finalists bool, limits runner.Limits) (map[string]runner.Outcome, float64, error) {
 	plan := runner.Plan{Device: b.backend.Device(b.target), Harness: t.Harness, Reference: t.Reference, Candidates: t.Objects, Kernels: ids, Finalists: finalists,
-		Threads: b.target.Threads(), Seed: 1, ReferenceCache: filepath.Join(t.Dir, "results"), Calibration: b.calibration, Limits: limits}
+		Threads: b.target.Threads(), CPUs: b.target.Affinity(), Seed: 1, ReferenceCache: filepath.Join(t.Dir, "results"), Calibration: b.calibration, Limits: limits}
 	outcomes, begin := map[string]runner.Outcome{}, time.Now()
 	err := runner.Measure(ctx, plan, func(o runner.Outcome) { outcomes[o.Kernel] = o })
 	return outcomes, time.Since(begin).Seconds(), err

@@ -85,7 +85,7 @@ func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, d
 		words = append(words, "--threads="+strconv.Itoa(t.Threads()))
 	}
 	switch name, found := targetName(t); {
-	case found && name == native:
+	case found && name == target.Here:
 		return words, "", nil
 	case found:
 		return append(words, shellWord("--target="+name)), "", nil
@@ -98,13 +98,20 @@ func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, d
 	return append(words, shellWord("--target="+file)), describe, nil
 }
 
-// native names the target that this machine is.
-const native = "native"
+// hereNames are what --target calls this machine, and each class of its cores but the first.
+func hereNames() []string {
+	names := []string{target.Here}
+	classes, _ := target.Classes() // a machine that is not supported has none
+	for k := 1; k < len(classes); k++ {
+		names = append(names, fmt.Sprintf("%s:%d", target.Here, k))
+	}
+	return names
+}
 
 // targetName is what --target calls a target; found is false where only a file describes it.
 func targetName(t *target.Target) (name string, found bool) {
 	wanted := t.WithToolchain("").Fingerprint()
-	for _, name := range append([]string{native}, registry.Targets()...) {
+	for _, name := range append(hereNames(), registry.Targets()...) {
 		named, err := registry.Target(name, t.Threads())
 		if err == nil && named.WithToolchain("").Fingerprint() == wanted {
 			return name, true

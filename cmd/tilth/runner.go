@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,8 @@ const runnerLong = `Run a runner: it verifies and times candidates on this machi
 
 Each number of threads is a device class of its own: latencies on one thread say
 nothing about two. By default a runner offers every number up to that of its physical
-cores.
+cores. Where cores are of several classes, as those of big.LITTLE are, each class is
+offered, and its kernels run on its cores alone; --target native:1 offers the second.
 
 A runner for an NVIDIA card (--target cuda) measures on one of the machine's cards: the
 first that CUDA_VISIBLE_DEVICES shows, or the one that --target names by its number
@@ -129,34 +129,57 @@ func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Targe
 	return measured
 }
 
-// offered are the targets by numbers of threads.
+// offered are the targets by numbers of threads, of this machine for each class of its cores.
 func offered(name string, threads []int) ([]*target.Target, error) {
-	if len(threads) == 0 {
-		all, err := registry.Target(name, 0)
-		if err != nil {
-			return nil, err
-		}
-		if by, err := registry.Of(all); err != nil || by.Device(all) != nil {
-			return []*target.Target{all}, err // a device's kernels run on no threads of the host
-		}
-		for n := range all.Threads() {
-			threads = append(threads, n+1)
-		}
-	}
-	byThreads := map[int]*target.Target{}
 	for _, n := range threads {
 		if n < 1 {
 			return nil, usagef("--threads %d: want at least 1", n)
 		}
+	}
+	all, err := registry.Target(name, 0)
+	if err != nil {
+		return nil, err
+	}
+	by, err := registry.Of(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(threads) == 0 && by.Device(all) != nil {
+		return []*target.Target{all}, nil // a device's kernels run on no threads of the host
+	}
+	if name != target.Here {
+		return byThreads(name, all, threads)
+	}
+	classes, err := target.Classes()
+	if err != nil {
+		return nil, err
+	}
+	list, err := byThreads(name, all, threads)
+	for k := 1; k < len(classes) && err == nil; k++ {
+		few := slices.DeleteFunc(slices.Clone(threads), func(n int) bool { return n > len(classes[k].CPUs) })
+		if len(few) == 0 && len(threads) > 0 {
+			continue
+		}
+		var slower []*target.Target
+		slower, err = byThreads(fmt.Sprintf("%s:%d", target.Here, k), classes[k].Target, few)
+		list = append(list, slower...)
+	}
+	return list, err
+}
+
+// byThreads are a target with each of the numbers of threads, or with every number up to its own.
+func byThreads(name string, all *target.Target, threads []int) (list []*target.Target, err error) {
+	if len(threads) == 0 {
+		for n := range all.Threads() {
+			threads = append(threads, n+1)
+		}
+	}
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(threads))) {
 		t, err := registry.Target(name, n)
 		if err != nil {
 			return nil, err
 		}
-		byThreads[n] = t
-	}
-	var list []*target.Target
-	for _, n := range slices.Sorted(maps.Keys(byThreads)) {
-		list = append(list, byThreads[n])
+		list = append(list, t)
 	}
 	return list, nil
 }

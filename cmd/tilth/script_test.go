@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,8 +51,13 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EARLIER", earlier)
 			return errors.Join(err, shareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
 		},
-		// A condition is a feature that this machine's processor has, e.g. avx2.
+		// A condition is a feature that this machine's processor has, e.g. avx2, or "mounts": it is of x86-64, has two
+		// processors, and lets mounts of one's own be made.
 		Condition: func(feature string) (bool, error) {
+			if feature == "mounts" {
+				private := exec.CommandContext(t.Context(), "unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys/devices")
+				return runtime.GOARCH == "amd64" && target.Processors() > 1 && private.Run() == nil, nil
+			}
 			machine, err := target.Native(0)
 			return err == nil && slices.Contains(machine.CPU.Features, feature), err
 		},

@@ -2,18 +2,13 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
-	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/cpulist"
 	"github.com/tilth-dev/tilth/internal/signing"
 )
-
-// mostCPU bounds the numbers of processors.
-const mostCPU = 1 << 16
 
 // threadsFlags say which threads run a package.
 type threadsFlags struct {
@@ -35,7 +30,7 @@ func (f *threadsFlags) check(onFarm bool) (err error) {
 	if onFarm && (f.count > 0 || f.cpus != "") {
 		return usagef("--threads and --cpus are for packages that run here, not on a farm")
 	}
-	if f.list, err = parseCPUs(f.cpus); err != nil {
+	if f.list, err = cpulist.Parse(f.cpus); err != nil {
 		return usagef("--cpus %s: %w", f.cpus, err)
 	}
 	return nil
@@ -43,31 +38,10 @@ func (f *threadsFlags) check(onFarm bool) (err error) {
 
 // load opens a package on the threads, signed by the key if there is one.
 func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, error) {
-	machine, err := target.Native(0)
+	loader, err := aot.Here()
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
-	return aot.Loader{Machine: machine, Threads: aot.Threads{Count: f.count, CPUs: f.list}, Key: key}.Load(path)
-}
-
-// parseCPUs reads numbers and ranges.
-func parseCPUs(text string) (list []int, err error) {
-	if text == "" {
-		return nil, nil
-	}
-	for _, part := range strings.Split(text, ",") {
-		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		low, err := strconv.Atoi(from)
-		high := low
-		if err == nil && isRange {
-			high, err = strconv.Atoi(to)
-		}
-		if err != nil || low < 0 || high < low || high > mostCPU {
-			return nil, fmt.Errorf("want numbers and ranges, such as 0,2-5")
-		}
-		for cpu := low; cpu <= high; cpu++ {
-			list = append(list, cpu)
-		}
-	}
-	return list, nil
+	loader.Threads, loader.Key = aot.Threads{Count: f.count, CPUs: f.list}, key
+	return loader.Load(path)
 }

@@ -14,17 +14,29 @@ import (
 // Load opens a package and makes it ready to run on this machine. The weights are used where they lie in the file,
 // which must not change while the model is open. Errors are one line and name the package and the remedy.
 func Load(path string) (*Model, error) {
-	machine, err := target.Native(0)
+	l, err := Here()
 	if err != nil {
 		return nil, fmt.Errorf("loading package %s: %w", path, err)
 	}
-	return Loader{Machine: machine}.Load(path)
+	return l.Load(path)
+}
+
+// Here is a loader of packages for this machine.
+func Here() (Loader, error) {
+	classes, err := target.Classes()
+	if err != nil {
+		return Loader{}, err
+	}
+	return Loader{Machine: classes[0].Target, Classes: classes}, nil
 }
 
 // Loader opens packages in a process that sees little of its machine.
 type Loader struct {
 	// Machine is what packages must fit.
 	Machine *target.Target
+	// Classes are the machine's classes of cores. Unless Threads says otherwise, a package runs on those of its own;
+	// nil = wherever the program may run.
+	Classes []target.Class
 	// Object, when set, is an empty file, open for writing and seen by its name, that a package's code is unpacked to.
 	// It is for one package. nil = a file in memory.
 	Object *os.File
@@ -129,6 +141,9 @@ func (l Loader) loadFrom(ctx context.Context, f *os.File, path string) (*Model, 
 	}
 	if err != nil {
 		return nil, err
+	}
+	if threads := l.Threads; threads.Count == 0 && len(threads.CPUs) == 0 && api.threads != nil {
+		l.Threads.CPUs = target.Affinity(l.Classes, manifest.Target)
 	}
 	return openModel(path, manifest, api, weights.offset, l.Threads)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,32 @@ func TestFewerThreadsComputeTheSame(t *testing.T) {
 					t.Errorf("%+v: output %q differs", c.threads, name)
 				}
 			}
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAPackageRunsOnTheCoresOfItsClass, unless it is told where to.
+func TestAPackageRunsOnTheCoresOfItsClass(t *testing.T) {
+	o, _ := compiledFor(t, 2)
+	all := cpus(t, 1)
+	other := o.Target.Clone()
+	other.CPU.Model = "another"
+	classes := []target.Class{{Target: other, CPUs: []int{1022}}, {Target: o.Target, CPUs: append(slices.Clone(all), 1023)}}
+	_, err := Loader{Machine: o.Target, Classes: classes}.Load(o.Output)
+	if err == nil || !strings.Contains(err.Error(), "processor 1023: this thread may not run there") {
+		t.Errorf("on cores of its class, of which one is not there: %v", err)
+	}
+	for _, l := range []Loader{{Classes: classes, Threads: Threads{Count: 2}}, {Classes: classes, Threads: Threads{CPUs: all}}, {Classes: classes[:1]}, {}} {
+		l.Machine = o.Target
+		if len(l.Classes) == 1 { // a machine of equal cores
+			l.Classes = []target.Class{{Target: other}}
+		}
+		m, err := l.Load(o.Output)
+		if err != nil {
+			t.Fatalf("%+v: %v", l.Threads, err)
 		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)

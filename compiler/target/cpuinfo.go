@@ -3,13 +3,15 @@ package target
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
-// cpuinfo is what /proc/cpuinfo says of the first processor.
+// cpuinfo is what /proc/cpuinfo says of a processor.
 type cpuinfo map[string]string
 
-func readCPUInfo(root fs.FS) (cpuinfo, error) {
+// readCPUInfo reads what is said of each processor, at least one.
+func readCPUInfo(root fs.FS) (list []cpuinfo, err error) {
 	data, err := fs.ReadFile(root, "proc/cpuinfo")
 	if err != nil {
 		return nil, fmt.Errorf("target: reading the processor's description: %w", err)
@@ -17,12 +19,19 @@ func readCPUInfo(root fs.FS) (cpuinfo, error) {
 	info := cpuinfo{}
 	for line := range strings.Lines(string(data)) {
 		key, value, ok := strings.Cut(line, ":")
-		if !ok {
-			break // an empty line ends the first processor
+		if ok {
+			info[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		} else if len(info) > 0 { // an empty line ends a processor
+			list, info = append(list, info), cpuinfo{}
 		}
-		info[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
-	return info, nil
+	list = append(list, info)
+	// Boards say more at the end, of no processor.
+	processors := slices.DeleteFunc(slices.Clone(list), func(c cpuinfo) bool { return c["processor"] == "" })
+	if len(processors) == 0 {
+		processors = list[:1]
+	}
+	return processors, nil
 }
 
 // model names the processor. Virtual machines hide marketing names, so the numbers that tell models apart are kept.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,11 +9,43 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// Native describes this machine. Zero threads means one a physical core.
-func Native(threads int) (*Target, error) {
-	return native(os.DirFS("/"), runtime.GOARCH, Processors(), threads, unlisted()...)
+// Native describes this machine; of cores of several classes, the fastest. Zero threads means one a physical core.
+// More threads than the class has processors run on those of others, too.
+func Native(threads int) (*Target, error) { return here().native(threads) }
+
+// machine is where a process runs.
+type machine struct {
+	// root has /proc and /sys.
+	root   fs.FS
+	goarch string
+	// logical is how many processors the process may keep busy, allowed which; nil = all of them.
+	logical int
+	allowed []int
+	// unlisted is what processors have beyond what the kernel lists.
+	unlisted []string
+}
+
+// here is this process's machine.
+func here() *machine {
+	return &machine{root: os.DirFS("/"), goarch: runtime.GOARCH, logical: Processors(), allowed: allowed(), unlisted: unlisted()}
+}
+
+// allowed are the processors that this process may run on; nil when that is not known.
+func allowed() (list []int) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	for number := range len(set) * 64 {
+		if set.IsSet(number) {
+			list = append(list, number)
+		}
+	}
+	return list
 }
 
 // Processors is how many logical processors this process may keep busy: those it may run on, less what a container's
@@ -25,48 +58,41 @@ func (t *Target) IsHost() bool { return goArches[runtime.GOARCH] == t.CPU.Arch }
 // goArches are the names of the architectures in Go.
 var goArches = map[string]string{"amd64": X86, "arm64": ARM, "arm": ARM32, "riscv64": RISCV}
 
-// native describes the machine whose /proc and /sys are under root, on which a process may use that many logical
-// processors, and whose processor has more than the kernel lists.
-func native(root fs.FS, goarch string, logical, threads int, more ...string) (*Target, error) {
-	name, ok := goArches[goarch]
-	if !ok {
-		return nil, fmt.Errorf("target: this machine's architecture %s is not supported; name another target", goarch)
+func (m *machine) native(threads int) (*Target, error) {
+	if err := m.check(); err != nil {
+		return nil, err
 	}
-	info, err := readCPUInfo(root)
+	if threads > m.logical {
+		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors; ask for at most that many", threads, m.logical)
+	}
+	kinds, err := m.kinds()
 	if err != nil {
 		return nil, err
 	}
-	c := &CPU{Arch: name, Features: arches[name].fromFlags(append(info.flags(name), more...)), Model: info.model(name)}
-	c.Cores = min(physicalCores(root, logical), logical)
-	if threads > logical {
-		return nil, fmt.Errorf("target: %d threads asked for, but this machine has %d processors; ask for at most that many", threads, logical)
+	return m.target(&kinds[0], threads)
+}
+
+// check says that nothing is known of the machine's architecture.
+func (m *machine) check() error {
+	if _, ok := goArches[m.goarch]; !ok {
+		return fmt.Errorf("target: this machine's architecture %s is not supported; name another target", m.goarch)
 	}
-	c.Threads = threads
-	if threads == 0 {
-		c.Threads = c.Cores
-	}
+	return nil
+}
+
+// target describes cores of a kind.
+func (m *machine) target(k *kind, threads int) (*Target, error) {
+	arch := goArches[m.goarch]
+	c := &CPU{Arch: arch, Features: arches[arch].fromFlags(append(k.first.flags(arch), m.unlisted...)), Model: k.model}
+	c.Cores = k.physicalCores(m.root, m.most(k))
+	c.Threads = cmp.Or(threads, c.Cores)
 	c.setVectors()
-	c.setCaches(root)
+	c.setCaches(m.root, k.lead)
 	t := &Target{Backend: Default, CPU: c}
 	return t, t.Check()
 }
 
 const cpuDir = "sys/devices/system/cpu"
-
-// physicalCores counts processors that are the first of their core's siblings; all of them when that is not told.
-func physicalCores(root fs.FS, logical int) int {
-	files, _ := fs.Glob(root, cpuDir+"/cpu[0-9]*/topology/thread_siblings_list")
-	cores := map[string]bool{}
-	for _, file := range files {
-		if siblings := readString(root, file); siblings != "" {
-			cores[siblings] = true
-		}
-	}
-	if len(cores) == 0 {
-		return logical
-	}
-	return len(cores)
-}
 
 // Sizes assumed where the kernel does not tell.
 const (
@@ -75,9 +101,10 @@ const (
 	defaultLine = 64
 )
 
-func (c *CPU) setCaches(root fs.FS) {
+// setCaches reads those of a processor.
+func (c *CPU) setCaches(root fs.FS, number int) {
 	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = defaultL1, defaultL2, defaultLine
-	dirs, _ := fs.Glob(root, cpuDir+"/cpu0/cache/index*")
+	dirs, _ := fs.Glob(root, fmt.Sprintf("%s/cpu%d/cache/index*", cpuDir, number))
 	for _, dir := range dirs {
 		size := parseSize(readString(root, path.Join(dir, "size")))
 		if size == 0 || readString(root, path.Join(dir, "type")) == "Instruction" {

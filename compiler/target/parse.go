@@ -47,9 +47,12 @@ func levelFeatures(levels ...[]string) []string {
 	return slices.Sorted(slices.Values(slices.Concat(levels...)))
 }
 
+// Here is the name of this machine as a target.
+const Here = "native"
+
 // Names are the targets that Parse knows by name.
 func Names() []string {
-	return append([]string{"native"}, slices.Sorted(maps.Keys(presets))...)
+	return append([]string{Here}, slices.Sorted(maps.Keys(presets))...)
 }
 
 // Parse finds a target of processors by name: "native" for this machine, or a preset such as "x86-64-v3" or "arm64".
@@ -58,7 +61,7 @@ func Parse(name string, threads int) (*Target, error) {
 	if err := checkThreads(threads); err != nil {
 		return nil, err
 	}
-	if name == "native" {
+	if name == Here {
 		return Native(threads)
 	}
 	if p, ok := presets[name]; ok {

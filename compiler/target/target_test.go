@@ -48,7 +48,7 @@ func TestNativeReadsTheMachine(t *testing.T) {
 		cache + "index2/size": "2048K\n", cache + "index2/type": "Unified\n", cache + "index2/level": "2\n",
 		cache + "index3/size": "105M\n", cache + "index3/type": "Unified\n", cache + "index3/level": "3\n",
 	})
-	got, err := native(root, "amd64", 4, 0)
+	got, err := (&machine{root: root, goarch: "amd64", logical: 4}).native(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func TestNativeReadsTheMachine(t *testing.T) {
 	if string(got.Encode()) != string(want.Encode()) {
 		t.Errorf("got %s\nwant %s", got.Encode(), want.Encode())
 	}
-	if _, err := native(root, "amd64", 4, 5); err == nil || !strings.Contains(err.Error(), "at most") {
+	if _, err := (&machine{root: root, goarch: "amd64", logical: 4}).native(5); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("5 threads on 4 processors: %v", err)
 	}
 }
 
 func TestNativeOnArm(t *testing.T) {
-	got, err := native(files(map[string]string{"proc/cpuinfo": cortex}), "arm64", 4, 3)
+	got, err := (&machine{root: files(map[string]string{"proc/cpuinfo": cortex}), goarch: "arm64", logical: 4}).native(3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestVectorsOfRISCV(t *testing.T) {
 		registerBytes, vectorBytes int
 		march                      string
 	}{{0, 16, "-march=rv64gc_zba_zbb"}, {16, 16, "-march=rv64gcv_zba_zbb"}, {32, 32, "-march=rv64gcv_zba_zbb_zvl256b"}} {
-		got, err := native(root, "riscv64", 8, 1, vectorFlags(c.registerBytes)...)
+		got, err := (&machine{root: root, goarch: "riscv64", logical: 8, unlisted: vectorFlags(c.registerBytes)}).native(1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestVectorsOfRISCV(t *testing.T) {
 
 func TestNativeOnArm32(t *testing.T) {
 	root := files(map[string]string{"proc/cpuinfo": "processor\t: 0\nFeatures\t: half thumb vfp neon vfpv3 vfpv4 idiva\nCPU implementer\t: 0x41\nCPU part\t: 0xc07\n"})
-	got, err := native(root, "arm", 4, 1)
+	got, err := (&machine{root: root, goarch: "arm", logical: 4}).native(1)
 	if err != nil {
 		t.Fatal(err)
 	}

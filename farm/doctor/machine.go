@@ -67,14 +67,21 @@ func (m Machine) compiler(ctx context.Context) Finding {
 
 func (m Machine) processor() Finding {
 	const check = "processor"
-	t, err := target.Native(0)
+	classes, err := target.Classes()
 	if err != nil {
 		return Finding{
 			Check: check, State: Prevents, Found: err.Error(), Cost: "no kernel can be made for it",
 			Remedy: "tune on another machine, or on a farm with --tracker",
 		}
 	}
-	return Finding{Check: check, State: Well, Found: fmt.Sprintf("%s, %d cores", t.Fingerprint(), t.Threads())}
+	found := make([]string, len(classes))
+	for k, c := range classes {
+		found[k] = fmt.Sprintf("%s, %d cores", c.Target.Fingerprint(), c.Target.Threads())
+		if k > 0 {
+			found[k] = fmt.Sprintf("%s:%d %s", target.Here, k, found[k])
+		}
+	}
+	return Finding{Check: check, State: Well, Found: strings.Join(found, "; ")}
 }
 
 // sandbox has a finding for each layer that is missing, or one for all of them.
@@ -133,7 +140,7 @@ func (m Machine) noise(ctx context.Context) Finding {
 	}
 	var times calibration.Times
 	if err == nil {
-		times, err = calibration.New(t.Threads(), t.CacheBytes()).Run(ctx)
+		times, err = calibration.New(t.Threads(), t.CacheBytes(), t.Affinity()).Run(ctx)
 		release()
 	}
 	if err != nil {

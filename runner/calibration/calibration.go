@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/internal/cpulist"
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
@@ -28,6 +29,8 @@ type Kernels struct {
 	threads int
 	// bufferBytes is read by all threads together.
 	bufferBytes int
+	// cpus are the processors that the threads run on; nil = any.
+	cpus []int
 }
 
 // Times are those of one calibration, in seconds a sample, in the order taken.
@@ -47,16 +50,20 @@ func change(from, to []float64) float64 {
 	return math.Abs(after/before - 1)
 }
 
-// New returns the kernels for a machine: as many threads as it measures on, and the size of its last cache (0 = not
-// known).
-func New(threads int, cacheBytes int64) *Kernels {
+// New returns the kernels for a machine: as many threads as it measures on, the size of its last cache (0 = not
+// known), and the logical processors that they run on (nil = any).
+func New(threads int, cacheBytes int64, cpus []int) *Kernels {
 	threads = max(1, min(threads, runtime.GOMAXPROCS(0)))
-	return &Kernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, leastBuffer), mostBuffer))}
+	return &Kernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, leastBuffer), mostBuffer)), cpus: cpus}
 }
 
 // Name identifies the kernels: only times of the same name can be compared. The compiler is part of it.
 func (k *Kernels) Name() string {
-	return fmt.Sprintf("calibration-%d %s/%s threads=%d bytes=%d", version, runtime.Version(), runtime.GOARCH, k.threads, k.bufferBytes)
+	name := fmt.Sprintf("calibration-%d %s/%s threads=%d bytes=%d", version, runtime.Version(), runtime.GOARCH, k.threads, k.bufferBytes)
+	if len(k.cpus) > 0 {
+		name += " cpus=" + cpulist.Format(k.cpus)
+	}
+	return name
 }
 
 // Run times the kernels in turns; it takes some 100 ms. When ctx ends it returns the cause.
@@ -71,7 +78,10 @@ func (k *Kernels) Run(ctx context.Context) (times Times, err error) {
 			err = fmt.Errorf("calibration: %w", unmap)
 		}
 	}()
-	team := newTeam(k.threads, buffer)
+	team, err := newTeam(k.threads, buffer, k.cpus)
+	if err != nil {
+		return times, fmt.Errorf("calibration: %w", err)
+	}
 	defer team.stop()
 	team.run(fill)
 	for n := range samples + 1 {

@@ -3,11 +3,12 @@ package calibration
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
 func TestRunTimesBothKernels(t *testing.T) {
-	k := New(2, 1<<20)
+	k := New(2, 1<<20, nil)
 	times, err := k.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -31,16 +32,27 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	cancel(gone)
-	if _, err := New(1, 0).Run(ctx); !errors.Is(err, gone) {
+	if _, err := New(1, 0, nil).Run(ctx); !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestNamesTellWhatCanBeCompared(t *testing.T) {
-	if New(1, 0).Name() == New(1, 1<<30).Name() {
+	if New(1, 0, nil).Name() == New(1, 1<<30, nil).Name() {
 		t.Error("buffers of different sizes have one name")
 	}
-	if New(1, 1<<40).bufferBytes != mostBuffer || New(0, 0).threads != 1 {
-		t.Errorf("kernels are not bounded: %s", New(0, 1<<40).Name())
+	if New(1, 1<<40, nil).bufferBytes != mostBuffer || New(0, 0, nil).threads != 1 {
+		t.Errorf("kernels are not bounded: %s", New(0, 1<<40, nil).Name())
+	}
+}
+
+// TestKernelsRunWhereTheyMay: kernels for a class of cores run on those, and say so by their name.
+func TestKernelsRunWhereTheyMay(t *testing.T) {
+	if name := New(1, 0, []int{4, 5, 6, 7}).Name(); !strings.HasSuffix(name, " cpus=4-7") {
+		t.Errorf("the kernels' name is %s", name)
+	}
+	_, err := New(2, 0, []int{1022, 1023}).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "processors 1022-1023") {
+		t.Errorf("on processors that are not there: %v", err)
 	}
 }

@@ -1,10 +1,13 @@
 package calibration
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/tilth-dev/tilth/internal/affinity"
 )
 
 // work is what a thread does with its part of the buffer; the result keeps the compiler from leaving it out.
@@ -28,17 +31,34 @@ type team struct {
 	ended   sync.WaitGroup
 }
 
-// newTeam starts threads, each with its part of the buffer.
-func newTeam(threads int, buffer []byte) *team {
-	t := &team{}
+// newTeam starts threads on some processors (nil = any), each with its part of the buffer.
+func newTeam(threads int, buffer []byte, cpus []int) (*team, error) {
+	t, begun := &team{}, make(chan error)
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(&buffer[0])), len(buffer)/8)
 	part := len(words) / threads
 	for n := range threads {
 		orders := make(chan work)
 		t.members = append(t.members, orders)
-		t.ended.Go(func() { t.follow(orders, words[n*part:(n+1)*part]) })
+		t.ended.Go(func() {
+			err := affinity.Do(cpus, func() error {
+				begun <- nil
+				t.follow(orders, words[n*part:(n+1)*part])
+				return nil
+			})
+			if err != nil { // the thread may not run there
+				begun <- err
+			}
+		})
 	}
-	return t
+	var failed error
+	for range threads {
+		failed = errors.Join(failed, <-begun)
+	}
+	if failed != nil {
+		t.stop()
+		return nil, failed
+	}
+	return t, nil
 }
 
 // follow is one thread's life.

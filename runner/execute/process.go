@@ -131,11 +131,11 @@ func (p *process) close() {
 
 // prepare opens what the process finds open: it opens no file for writing itself.
 func (p *process) prepare(scratch string) error {
-	machine, err := target.Native(0)
+	classes, err := target.Classes()
 	if err != nil {
 		return err
 	}
-	p.order.Machine = machine.Encode()
+	p.order.Classes = classes
 	p.executable = p.own(os.Open("/proc/self/exe"))
 	input := p.ownTemporary(scratch, "order-*.json")
 	outputs := p.own(os.OpenFile(cmp.Or(p.order.Outputs, os.DevNull), os.O_WRONLY, 0))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Request says what to run and what is wanted of it.
@@ -28,8 +29,8 @@ type Request struct {
 // order is a request with what the process cannot see for itself.
 type order struct {
 	Request
-	// Machine is a target.Target: what packages must fit.
-	Machine []byte `json:"machine"`
+	// Classes are the machine's, of cores: packages must fit the first.
+	Classes []target.Class `json:"classes"`
 	// Objects are files to unpack packages' code to, which the process finds open for writing.
 	Objects []string `json:"objects"`
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/npz"
-	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -52,9 +51,8 @@ func (r Request) named(message string) string {
 
 // run runs packages in this very process.
 func (o order) run(ctx context.Context) (result *Result, err error) {
-	machine, err := target.Decode(o.Machine)
-	if err != nil {
-		return nil, err
+	if len(o.Classes) == 0 {
+		return nil, errors.New("the order names no machine")
 	}
 	models := make([]*aot.Model, 0, len(o.Packages))
 	defer func() {
@@ -63,7 +61,7 @@ func (o order) run(ctx context.Context) (result *Result, err error) {
 		}
 	}()
 	for i, p := range o.Packages {
-		m, err := aot.Loader{Machine: machine, Object: os.NewFile(uintptr(firstObject+i), o.Objects[i])}.Load(p.Path)
+		m, err := aot.Loader{Machine: o.Classes[0].Target, Classes: o.Classes, Object: os.NewFile(uintptr(firstObject+i), o.Objects[i])}.Load(p.Path)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tilth-dev/tilth/internal/cpulist"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
@@ -124,29 +125,13 @@ func (r *Reader) number(name string) (float64, bool) {
 
 // ranges shortens a list of processors: "0 1 2 3 8" is "0-3,8".
 func ranges(list string) string {
-	var parts []string
-	first, last := -1, -1
-	flush := func() {
-		switch {
-		case first < 0:
-		case first == last:
-			parts = append(parts, strconv.Itoa(first))
-		default:
-			parts = append(parts, strconv.Itoa(first)+"-"+strconv.Itoa(last))
-		}
-	}
-	for _, field := range strings.Fields(list) {
+	var cpus []int
+	for field := range strings.FieldsSeq(list) {
 		n, err := strconv.Atoi(field)
 		if err != nil {
 			return list
 		}
-		if first >= 0 && n == last+1 {
-			last = n
-			continue
-		}
-		flush()
-		first, last = n, n
+		cpus = append(cpus, n)
 	}
-	flush()
-	return strings.Join(parts, ",")
+	return cpulist.Format(cpus)
 }

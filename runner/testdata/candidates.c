@@ -3,6 +3,7 @@
 #include "workload.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,13 @@ KERNEL(wrong) {
 }
 
 /* Wrong when the kernel before it, with the same packed constant, did not leave it. */
+/* Is right on one processor. */
+KERNEL(right_on_one) {
+  cpu_set_t allowed;
+  good(rt, args, prepared, workspace);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) != 1) Y[7] = 0;
+}
+
 KERNEL(shares_packed) {
   good(rt, args, prepared, workspace);
   if (packings != 1) Y[0] = 1e9;

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -31,6 +32,14 @@ func (Backend) Targets() []string { return target.Names() }
 // Target implements backend.Devices.
 func (Backend) Target(name string, threads int) (*target.Target, error) {
 	return target.Parse(name, threads)
+}
+
+// Choose implements backend.Chooser: a class of this machine's cores.
+func (Backend) Choose(named, class string, threads int) (*target.Target, error) {
+	if named != target.Here {
+		return nil, fmt.Errorf("target: %s has no classes of cores to choose from: only %s has", named, target.Here)
+	}
+	return target.Choose(class, threads)
 }
 
 // Present implements backend.Devices.

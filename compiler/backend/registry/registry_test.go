@@ -193,7 +193,10 @@ func TestTargetsOfABackendThatIsNotThereAreRefused(t *testing.T) {
 	if _, err := registry.Target("nonsense", 0); err == nil || !strings.Contains(err.Error(), "native, arm32, arm64") {
 		t.Errorf("a name that is not known: %v", err)
 	}
-	if _, err := registry.Target("native:1", 0); err == nil || !strings.Contains(err.Error(), `"native:1" is not known`) {
-		t.Errorf("one of several processors: %v", err)
+	if _, err := registry.Target("native:99", 0); err == nil || !strings.Contains(err.Error(), `no class of cores "99"`) {
+		t.Errorf("a class of cores that is not there: %v", err)
+	}
+	if _, err := registry.Target("arm64:1", 0); err == nil || !strings.Contains(err.Error(), "only native has") {
+		t.Errorf("a class of cores of another machine: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/affinity"
 )
 
 //go:embed src/machine.c
@@ -31,7 +32,15 @@ func Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir
 	for _, s := range m.Stores {
 		command = append(command, strconv.FormatInt(s.Bytes/2, 10)) // what fits well
 	}
-	text, err := exec.CommandContext(ctx, command[0], command[1:]...).Output()
+	var cpus []int
+	if len(launcher) == 0 {
+		cpus = t.Affinity()
+	}
+	var text []byte
+	err := affinity.Do(cpus, func() (err error) {
+		text, err = exec.CommandContext(ctx, command[0], command[1:]...).Output()
+		return err
+	})
 	if err != nil {
 		return roofline.Rates{}, fmt.Errorf("measuring the machine: %w", err)
 	}
