@@ -23,8 +23,8 @@ type Device struct {
 
 // FindTarget chooses what to tune for among the devices and builders of the farm. key names a device, a device class
 // or a label (rack=3); it may be empty when all devices are of one kind. Zero threads means as many as the device
-// offers.
-func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*Device, error) {
+// offers. The objective is target.Energy, for which a device needs a meter, or empty for latency.
+func (c *Client) FindTarget(ctx context.Context, key string, threads int, objective string) (*Device, error) {
 	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (c *Client) FindTarget(ctx context.Context, key string, threads int) (*Devi
 	if err != nil {
 		return nil, err
 	}
-	machine, err := chooseDevice(present(runners), key, threads)
+	machine, err := chooseDevice(present(runners), wish{key, threads, objective})
 	if err != nil {
 		return nil, c.at(err)
 	}
@@ -51,15 +51,15 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 
 // chooseDevice returns the one device class that the fitting devices have in common. A device that describes itself in
 // a way that nobody understands keeps nobody from the others.
-func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, error) {
+func chooseDevice(runners []*tilthv1.Agent, w wish) (*Device, error) {
 	if len(runners) == 0 {
 		return nil, lacking("no device is there: start one with 'tilth runner'")
 	}
 	classes := map[string]*Device{}
 	known := false
 	for _, runner := range runners {
-		offered, fit, err := bestClass(runner.GetSpec(), key, threads)
-		if err != nil && key == runner.GetSpec().GetName() {
+		offered, fit, err := w.bestClass(runner.GetSpec())
+		if err != nil && w.key == runner.GetSpec().GetName() {
 			return nil, err
 		}
 		known = known || fit
@@ -74,17 +74,26 @@ func chooseDevice(runners []*tilthv1.Agent, key string, threads int) (*Device, e
 		}
 	case len(classes) > 1:
 		return nil, errors.New("there are several kinds of devices: choose one with --device (see 'tilth devices list')")
+	case known && w.objective == target.Energy:
+		return nil, lacking("no such device has an energy meter: see 'tilth devices show', and 'tilth doctor' on its machine")
 	case known:
-		return nil, lacking("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", threads, threads)
+		return nil, lacking("no such device offers %d threads: see 'tilth devices show', or start its runner with --threads %d", w.threads, w.threads)
 	}
-	return nil, lacking("no device is %q: see 'tilth devices list'", key)
+	return nil, lacking("no device is %q: see 'tilth devices list'", w.key)
+}
+
+// wish is what a device is wanted for; see FindTarget.
+type wish struct {
+	key       string
+	threads   int
+	objective string
 }
 
 // bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit
 // says whether the device fits the key at all, and an error which of its classes is no description of a device.
-func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *Device, fit bool, err error) {
+func (w wish) bestClass(spec *tilthv1.AgentSpec) (best *Device, fit bool, err error) {
 	for _, class := range spec.GetDeviceClasses() {
-		if !fits(spec, class.GetName(), key) {
+		if !fits(spec, class.GetName(), w.key) {
 			continue
 		}
 		fit = true
@@ -93,7 +102,7 @@ func bestClass(spec *tilthv1.AgentSpec, key string, threads int) (best *Device, 
 			err = fmt.Errorf("device %s: class %s: %w", spec.GetName(), class.GetName(), bad)
 			continue
 		}
-		if (threads == 0 || t.Threads() == threads) && (best == nil || t.Threads() > best.Threads()) {
+		if t.Objective == w.objective && (w.threads == 0 || t.Threads() == w.threads) && (best == nil || t.Threads() > best.Threads()) {
 			best = &Device{Target: t, Machine: class.GetMachine()}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
@@ -48,6 +49,8 @@ type LocalConfig struct {
 	OwnKernels bool
 	// Lock is this host's; nil as in AgentConfig.
 	Lock *hostlock.Lock
+	// Meter is needed where the target's objective is energy; nil = the machine's own choice.
+	Meter *energy.Meter
 	// Sandbox as in RunnerConfig.
 	Sandbox sandbox.Mode
 	Version string
@@ -75,6 +78,12 @@ type Local struct {
 // StartLocal starts the services. Jobs that a killed process left open in the records file are cancelled; when another
 // farm's jobs are open there, the error says so.
 func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
+	if cfg.Target.Objective == target.Energy && cfg.Meter == nil {
+		var err error
+		if cfg.Meter, err = energy.Machine(""); err != nil {
+			return nil, fmt.Errorf("local farm: %w", err)
+		}
+	}
 	own, err := newPassing(socketParent(), "tilth-farm-")
 	if err != nil {
 		return nil, fmt.Errorf("local farm: %w", err)
@@ -184,7 +193,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		})
 	})
 	l.startAgent(func() error {
-		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}, Sandbox: cfg.Sandbox})
+		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}, Meter: cfg.Meter, Sandbox: cfg.Sandbox})
 	})
 	return nil
 }

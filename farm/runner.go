@@ -25,6 +25,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
 	"github.com/tilth-dev/tilth/runner/calibration"
+	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/runner/execute"
 	"github.com/tilth-dev/tilth/runner/surroundings"
 	"github.com/tilth-dev/tilth/sandbox"
@@ -47,6 +48,8 @@ type RunnerConfig struct {
 	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with
 	// which one calls execute.Serve.
 	Execute []string
+	// Meter, when set, has the device offered for energy, too, as device classes of their own.
+	Meter *energy.Meter
 	// Calibrate has the tracker watch the device by calibrations.
 	Calibrate bool
 	// Sandbox says what to do about walls that this machine lacks; empty = sandbox.BestEffort.
@@ -83,6 +86,11 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 			class.Machine = cfg.Rates[i].Encode()
 		}
 		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
+		if cfg.Meter != nil && t.Objective == "" {
+			metered := t.WithObjective(target.Energy)
+			base.spec.DeviceClasses = append(base.spec.DeviceClasses,
+				&tilthv1.DeviceClass{Name: metered.DeviceClass(), Descriptor_: metered.Encode(), Machine: class.GetMachine()})
+		}
 	}
 	metrics, err := telemetry.NewRunner(base.registry)
 	if err != nil {
@@ -113,6 +121,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 				return err
 			})
 		}),
+		Meter:    cfg.Meter,
 		Lock:     base.meter.Lock(base.cfg.Lock.Time),
 		Watch:    watch,
 		Packages: base.packages(ctx, cfg, device, artifacts, box),

@@ -68,5 +68,6 @@ func Gist(m *tilthv1.Measurement) *tilthv1.Measurement {
 		Error:          m.GetError(),
 		LatencySeconds: m.GetLatencySeconds(), SamplesSeconds: m.GetSamplesSeconds(), CalibrationRatio: m.GetCalibrationRatio(),
 		Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(), Suspected: m.GetSuspected(),
+		EnergyJoules: m.GetEnergyJoules(),
 	}
 }

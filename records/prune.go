@@ -11,7 +11,7 @@ import (
 // PruneOptions say which records stay. The best of each workload and target at each level of numerics, and all records
 // of jobs that have not ended, stay whatever they say.
 type PruneOptions struct {
-	// KeepBest is how many of the fastest verified records of each workload and target stay, KeepRecent how many of
+	// KeepBest is how many of the best verified records of each workload and target stay, KeepRecent how many of
 	// the newest.
 	KeepBest, KeepRecent int
 	// Target and Workload bound what is looked at; empty = all.
@@ -27,14 +27,14 @@ type Outline struct {
 	Needed    bool
 	refutes   bool
 	candidate uint64  // the beginning of its digest
-	latency   float64 // 0 = not verified
+	cost      float64 // 0 = not verified
 }
 
 // OutlineOf is that of a record which nothing is known to need.
 func OutlineOf(key Key, m *tilthv1.Measurement) Outline {
 	o := Outline{Key: key, candidate: beginning(m.GetCandidate().GetDigest()), refutes: Refutes(m)}
 	if Verified(m) {
-		o.latency = m.GetLatencySeconds()
+		o.cost = Cost(m)
 	}
 	return o
 }
@@ -56,18 +56,18 @@ func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
 	var verified []int
 	for i, o := range all {
 		stays[i] = o.Needed || i >= len(all)-opts.KeepRecent
-		if o.latency > 0 && !refuted[o.candidate] {
+		if o.cost > 0 && !refuted[o.candidate] {
 			verified = append(verified, i)
 		}
 	}
-	slices.SortStableFunc(verified, func(a, b int) int { return cmp.Compare(all[a].latency, all[b].latency) })
+	slices.SortStableFunc(verified, func(a, b int) int { return cmp.Compare(all[a].cost, all[b].cost) })
 	for _, i := range verified[:min(opts.KeepBest, len(verified))] {
 		stays[i] = true
 	}
 	// What refutes a candidate stays as long as a record says that it is good.
 	good := map[uint64]bool{}
 	for i, o := range all {
-		good[o.candidate] = good[o.candidate] || stays[i] && o.latency > 0
+		good[o.candidate] = good[o.candidate] || stays[i] && o.cost > 0
 	}
 	for i, o := range all {
 		if !stays[i] && !(o.refutes && good[o.candidate]) {

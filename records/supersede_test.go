@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -42,5 +43,36 @@ func TestSupersedes(t *testing.T) {
 		if got := records.Supersedes(c.m, c.best); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// TestTheBestTakesLittleEnergy, where that is the objective, even if it takes longer.
+func TestTheBestTakesLittleEnergy(t *testing.T) {
+	made := func(digest string, seconds, joules float64) *tilthv1.Measurement {
+		return &tilthv1.Measurement{Candidate: &tilthv1.Candidate{Digest: digest}, Error: tilthv1.ErrorClass_ERROR_CLASS_NONE,
+			LatencySeconds: seconds, SamplesSeconds: []float64{seconds}, EnergyJoules: joules}
+	}
+	fast, frugal := made("a", 1, 10), made("b", 2, 8)
+	if !records.Supersedes(frugal, fast) || records.Supersedes(fast, frugal) {
+		t.Error("what takes less energy is not better")
+	}
+	if !records.Supersedes(fast, records.Gist(made("b", 2, 11))) {
+		t.Error("a gist does not have the energy")
+	}
+	for _, c := range []struct {
+		target string
+		joules float64
+		right  bool
+	}{
+		{"energy-cpu", 1, true}, {"energy-cpu", 0, false}, {"cpu", 1, false}, {"cpu", 0, true},
+		{"energy-cpu", -1, false}, {"energy-cpu", math.Inf(1), false}, {"energy-cpu", math.NaN(), false},
+	} {
+		if err := records.ValidateEnergy(c.target, made("a", 1, c.joules)); (err == nil) != c.right {
+			t.Errorf("%v J on %s: %v", c.joules, c.target, err)
+		}
+	}
+	failed := &tilthv1.Measurement{Error: tilthv1.ErrorClass_ERROR_CLASS_CRASH}
+	if err := records.ValidateEnergy("energy-cpu", failed); err != nil {
+		t.Errorf("a failure: %v", err)
 	}
 }

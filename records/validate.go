@@ -64,7 +64,25 @@ func Validate(r *tilthv1.Record) error {
 	case r.GetMeasurement() == nil:
 		return invalid("measurement", "is missing")
 	}
-	return validateMeasurement(r.GetMeasurement())
+	if err := validateMeasurement(r.GetMeasurement()); err != nil {
+		return err
+	}
+	return ValidateEnergy(r.GetTarget(), r.GetMeasurement())
+}
+
+// ValidateEnergy says whether a verified measurement has energy exactly where a target's objective is that: what has
+// none cannot be compared with what has.
+func ValidateEnergy(target string, m *tilthv1.Measurement) error {
+	joules, wanted := m.GetEnergyJoules(), MeasuresEnergy(target) && Verified(m)
+	switch {
+	case !(joules >= 0) || math.IsInf(joules, 1):
+		return invalid("measurement.energy_joules", "is %v", joules)
+	case wanted && joules == 0:
+		return invalid("measurement.energy_joules", "is missing, and the objective of target %s is energy", target)
+	case !wanted && joules > 0:
+		return invalid("measurement.energy_joules", "is %v on target %s, of which none is measured", joules, target)
+	}
+	return nil
 }
 
 // validateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.

@@ -29,19 +29,22 @@ const (
 	leeway = 0.5
 )
 
-// examineBest examines the fastest of the candidates that wait to be reported, while that would become the best.
+// examineBest examines the cheapest of the candidates that wait to be reported, while that would become the best.
 func (m *measurement) examineBest(ctx context.Context) error {
 	if m.plan.Alike {
 		return nil // nobody asks which is the best
 	}
 	best := cmp.Or(m.best, m.plan.BestSeconds)
-	if m.plan.Finalists {
+	switch {
+	case m.plan.Finalists:
 		best = 0 // the best so far races with the others
+	case m.plan.Meter != nil:
+		best = m.best // seconds are no joules
 	}
 	examined := map[int]bool{}
 	for {
-		k := m.fastest()
-		if k < 0 || examined[k] || best > 0 && median(m.outcomes[k]) >= best {
+		k := m.cheapest()
+		if k < 0 || examined[k] || best > 0 && cost(m.outcomes[k]) >= best {
 			return nil
 		}
 		examined[k] = true
@@ -49,21 +52,24 @@ func (m *measurement) examineBest(ctx context.Context) error {
 			return err
 		}
 		if o := m.outcomes[k]; o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
-			m.best = median(o)
+			m.best = cost(o)
 		}
 	}
 }
 
+// cost is what is to be low of a candidate: joules where a meter is read, else seconds.
+func cost(o *Outcome) float64 { return cmp.Or(o.EnergyJoules, median(o)) }
+
 func median(o *Outcome) float64 { return stat.Of(o.Samples).Median }
 
-// fastest is the candidate with the least latency of those that wait to be reported; -1 when there is none.
-func (m *measurement) fastest() int {
+// cheapest is the candidate with the least cost of those that wait to be reported; -1 when there is none.
+func (m *measurement) cheapest() int {
 	best := -1
 	for k, o := range m.outcomes {
 		if o == nil || m.reported[k] || o.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 			continue
 		}
-		if best < 0 || median(o) < median(m.outcomes[best]) {
+		if best < 0 || cost(o) < cost(m.outcomes[best]) {
 			best = k
 		}
 	}
@@ -97,6 +103,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 		}
 	}
 	o.Samples = []float64{seconds}
+	o.EnergyJoules *= seconds / claimed
 	o.Remeasured = fmt.Sprintf("its own process's clock says %.3g µs, the runner's %.3g µs", 1e6*claimed, 1e6*seconds)
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/energy"
 )
 
 // measurement follows the harness processes that measure a plan's kernels, each those that the ones before left.
@@ -27,7 +29,7 @@ type measurement struct {
 	modules []int
 	// judge tells right from wrong; of the process that runs.
 	judge *judge
-	// best is the least latency that was examined, in seconds; 0 = none.
+	// best is the least cost that was examined, in seconds, or joules where a meter is read; 0 = none.
 	best float64
 	// current is the kernel that was started last and has no outcome since then; -1 when there is none.
 	current int
@@ -44,6 +46,9 @@ type measurement struct {
 	// patience is what the process has left of it, in seconds.
 	patience float64
 	report   func(Outcome)
+	// reading is under way while a kernel runs back to back; powers are the watts that were found, by kernel.
+	reading *energy.Reading
+	powers  map[int]float64
 }
 
 // run measures until every kernel has an outcome.
@@ -66,6 +71,10 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 	}
 	m.loading, m.judge, m.clean, m.failed = -1, judge, 0, false
 	err = m.follow(ctx, w.process)
+	if m.reading != nil { // the process ended in it
+		_, _ = m.reading.End()
+		m.reading = nil
+	}
 	ending := w.release(ctx, errors.Is(err, errDone) && !m.failed)
 	if !m.plan.Finalists {
 		m.plan.Calibration.account(time.Since(begin).Seconds(), patience-m.patience)
@@ -165,6 +174,10 @@ func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 	case e.Event == "ran" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
 		m.current = e.Index
 		return m.judge.hear(proc, e)
+	case e.Event == "sustain" && m.running() && e.Index == m.current && m.plan.Meter != nil && m.reading == nil:
+		return m.sustain()
+	case e.Event == "sustained" && m.running() && e.Index == m.current && m.reading != nil:
+		return m.sustained()
 	case e.Event == "outcome" && m.running() && e.Index == m.current && e.Kernel == m.kernels[m.current]:
 		return m.outcome(e)
 	case e.Event == "fault" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
@@ -234,8 +247,37 @@ func (m *measurement) outcome(e event) error {
 		return errGarbled
 	}
 	m.failed = m.failed || !none
-	m.finish(Outcome{Error: class, Message: cmp.Or(verdict.wrong, e.Message), Samples: e.Samples, RelativeError: verdict.relative,
-		RunSeconds: e.RunSeconds})
+	o := Outcome{Error: class, Message: cmp.Or(verdict.wrong, e.Message), Samples: e.Samples, RelativeError: verdict.relative, RunSeconds: e.RunSeconds}
+	if none && m.plan.Meter != nil {
+		watts, measured := m.powers[m.current]
+		if !measured {
+			return errGarbled
+		}
+		o.EnergyJoules = watts * stat.Of(e.Samples).Median
+	}
+	m.finish(o)
+	return nil
+}
+
+// sustain begins to read the meter: the kernel runs back to back from now on.
+func (m *measurement) sustain() (err error) {
+	if m.reading, err = m.plan.Meter.Begin(); err != nil {
+		return &infraError{err.Error()}
+	}
+	return nil
+}
+
+// sustained ends the reading.
+func (m *measurement) sustained() error {
+	watts, err := m.reading.End()
+	m.reading = nil
+	if err != nil {
+		return &infraError{err.Error()}
+	}
+	if m.powers == nil {
+		m.powers = map[int]float64{}
+	}
+	m.powers[m.current] = watts
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	Artifacts Artifacts
 	// Report hands in measurements; it retries what is worth retrying.
 	Report func(context.Context, *tilthv1.ReportMeasurementsRequest) error
+	// Meter tells the energy of candidates whose target's objective that is; nil = none is offered.
+	Meter *energy.Meter
 	// Lock, when set, is held while timing, so that nothing else runs on this machine meanwhile.
 	Lock func(context.Context) (release func(), err error)
 	// Scratch is a folder of this handler's own for temporary files and reference results.
@@ -134,6 +137,11 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		Pool: &h.pool, BuiltBy: batch.GetBuiltBy()}
 	for _, c := range batch.GetCandidates() {
 		plan.Kernels = append(plan.Kernels, c.GetDigest())
+	}
+	if machine.Objective == target.Energy {
+		if plan.Meter = h.Meter; h.Meter == nil {
+			return errors.New("runner: the job's objective is energy, and this device has no meter")
+		}
 	}
 	if limit := batch.GetDriftLimit(); plan.Finalists && h.Watch != nil && limit > 0 {
 		return h.race(ctx, plan, limit, s)

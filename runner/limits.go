@@ -95,6 +95,9 @@ func machineMemory() int64 {
 func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
 	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget + p.compileLimit()
+	if p.Meter != nil {
+		own += 2 * p.Meter.Window()
+	}
 	if p.Finalists {
 		own *= wire.MostFinalists
 	}

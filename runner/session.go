@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -39,6 +40,8 @@ type Plan struct {
 	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see
 	// it.
 	ReferenceCache string
+	// Meter, when set, tells the energy of each candidate. None races the best then, which may be slower than another.
+	Meter *energy.Meter
 	// BestSeconds is the latency of the best candidate known; 0 = none. BestSamples are its samples where they are
 	// known.
 	BestSeconds float64
@@ -65,6 +68,8 @@ type Outcome struct {
 	Samples       []float64
 	RelativeError float64
 	RunSeconds    float64
+	// EnergyJoules is that of one execution; 0 without a meter.
+	EnergyJoules float64
 	// CalibrationRatio says how calm the device was: time of the calibration kernel over the best known; 0 = not
 	// known.
 	CalibrationRatio float64
@@ -131,8 +136,11 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 		"--sample-seconds", float(p.Limits.Sample.Seconds()),
 		"--budget-seconds", float(p.Limits.Budget.Seconds()), "--samples", strconv.Itoa(p.Limits.Samples),
 		"--least-samples", strconv.Itoa(p.Limits.LeastSamples))
-	if p.Alike {
+	if p.Alike || p.Meter != nil {
 		args = append(args, "--alike", "1")
+	}
+	if p.Meter != nil {
+		args = append(args, "--sustain-seconds", float(p.Meter.Window().Seconds()))
 	}
 	for _, id := range p.Kernels {
 		args = append(args, "--kernel", id)

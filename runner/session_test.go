@@ -3,19 +3,23 @@ package runner
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/sandbox"
 )
 
@@ -267,6 +271,31 @@ func TestCandidatesRunOnTheProcessorsOfTheirClass(t *testing.T) {
 	p.CPUs = []int{1023}
 	if err := Measure(t.Context(), p, func(Outcome) {}); err == nil || !strings.Contains(err.Error(), "running on the processors 1023") {
 		t.Errorf("on a processor that is not there: %v", err)
+	}
+}
+
+// TestEnergyIsPowerTimesLatency, in a search and of finalists; what is wrong has none.
+func TestEnergyIsPowerTimesLatency(t *testing.T) {
+	const watts = 2.5
+	sys := fstest.MapFS{"class/hwmon/hwmon0/name": {Data: []byte("ina226\n")}, "class/hwmon/hwmon0/power1_input": {Data: []byte("2500000\n")}}
+	meter, err := energy.Open(sys, "") // of a board that is not at hand
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newBench(t, native(t)).plan(t, "good", "wrong")
+	p.Meter = meter
+	p.BestSeconds = 1e-9 // nothing races the best
+	outcomes := measureAll(t, p)
+	check(t, outcomes, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}})
+	if o := outcomes[0]; len(o.Samples) < 2 || math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules {
+		t.Errorf("%v J for samples of %v s", o.EnergyJoules, o.Samples)
+	}
+	if outcomes[1].EnergyJoules != 0 {
+		t.Errorf("what is wrong takes %v J", outcomes[1].EnergyJoules)
+	}
+	p.Finalists, p.Kernels = true, []string{"good"}
+	if o := measureAll(t, p)[0]; math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules || o.EnergyJoules == 0 {
+		t.Errorf("a finalist: %v J for samples of %v s", o.EnergyJoules, o.Samples)
 	}
 }
 

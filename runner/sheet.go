@@ -65,7 +65,7 @@ func (s *sheet) add(o Outcome) {
 	}
 	delete(s.open, o.Kernel)
 	m := &tilthv1.Measurement{Candidate: candidate, Error: o.Error, Message: failure.Message(o.Message), SamplesSeconds: o.Samples,
-		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds,
+		LatencySeconds: stat.Of(o.Samples).Median, Interval: interval(o.Samples), RelativeError: o.RelativeError, RunSeconds: o.RunSeconds, EnergyJoules: o.EnergyJoules,
 		CalibrationRatio: o.CalibrationRatio, Remeasured: o.Remeasured, Device: s.handler.Device, At: timestamppb.Now()}
 	s.pending.Measurements = append(s.pending.Measurements, m)
 }

@@ -248,16 +248,14 @@ func (j *job) apply(e *tilthv1.JobEvent) {
 }
 
 func (j *job) recorded(e *tilthv1.TrialRecorded) {
-	m := e.GetMeasurement()
 	t := j.tasks[e.GetTaskIndex()]
+	m := t.costed(e.GetMeasurement())
 	if race, ok := j.races[e.GetBatchId()]; ok {
 		t.recorded++
 		if race.remeasures {
 			t.rivals.replace(m)
 		}
-		if best := e.GetBestSeconds(); best > 0 { // the tracker knows which measurement of a candidate counts
-			t.best = best
-		}
+		t.confirm(m, e.GetBestSeconds())
 	} else {
 		j.learn(t, m)
 	}

@@ -24,6 +24,8 @@ type task struct {
 	// proposed and recorded count trials, best is the lowest latency in seconds so far, 0 for none.
 	proposed, recorded int
 	best               float64
+	// watts is the power of the first candidate whose energy was measured; 0 = none was.
+	watts float64
 	// seconds is what building and measuring the recorded ones took.
 	seconds float64
 	// curve has the best after each trial that was recorded; 0 before the first that was right.

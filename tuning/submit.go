@@ -17,6 +17,8 @@ type Wish struct {
 	Device string
 	// Threads is how many threads kernels run on; 0 is as many as the device offers.
 	Threads int
+	// Objective is target.Energy, for which the device needs a meter, or empty for latency.
+	Objective string
 }
 
 // Submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
@@ -27,7 +29,7 @@ func Submit(ctx context.Context, c *client.Client, load Load, o job.Options, wis
 	}
 	var spec *tilthv1.JobSpec
 	find := func(ctx context.Context) error {
-		device, err := c.FindTarget(ctx, wish.Device, wish.Threads)
+		device, err := c.FindTarget(ctx, wish.Device, wish.Threads, wish.Objective)
 		if err != nil {
 			return err
 		}

@@ -69,6 +69,7 @@ type compileCommand struct {
 	tracker                  trackerFlags
 	allowHTTP                bool
 	untuned, asJSON, noCache bool
+	low                      lowFlag
 	numerics                 numericsFlag
 	storage                  storageFlag
 	accuracy                 accuracyFlags
@@ -128,6 +129,7 @@ func newCompile(a *app) *cobra.Command {
 	k.model.add(c)
 	targetFlag(c, &k.target, "what to compile for")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads the package runs on (default the physical cores)")
+	k.low.add(c)
 	recordsFlag(c, &k.records)
 	k.tracker.add(c, "")
 	readRecordsFlags(c, &k.allowHTTP)
@@ -174,11 +176,17 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.lock.check(); err != nil {
 		return err
 	}
+	if err := k.low.check(); err != nil {
+		return err
+	}
 	if err := k.own.read(); err != nil {
 		return err
 	}
 	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)
 	if err != nil {
+		return err
+	}
+	if machine, err = k.low.of(machine); err != nil {
 		return err
 	}
 	if err := k.confirm.check(machine); err != nil {

@@ -33,6 +33,9 @@ func (f *confirmFlag) check(t *target.Target) error {
 	if !f.wanted {
 		return nil
 	}
+	if t.Objective != "" {
+		return usagef("--confirm measures latency, and the objective is %s: leave one of them out", t.Objective)
+	}
 	machine, err := target.Native(0)
 	if err != nil {
 		return err

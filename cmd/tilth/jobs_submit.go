@@ -91,12 +91,15 @@ func (s *jobsSubmit) printHere(ctx context.Context, paths []string) error {
 	if err != nil {
 		return err
 	}
+	if machine, err = s.tune.low.of(machine); err != nil {
+		return err
+	}
 	return s.print(paths, &client.Device{Target: machine})
 }
 
 // printFor prints the request for a device of a farm.
 func (s *jobsSubmit) printFor(ctx context.Context, tracker *client.Client, paths []string) error {
-	device, err := tracker.FindTarget(ctx, s.tune.device, s.tune.threads)
+	device, err := tracker.FindTarget(ctx, s.tune.device, s.tune.threads, s.tune.low.objective())
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 // compileFlags are the flags of tune that compile takes in the same sense: with them it finds what was tuned. --shape
 // is, too, but each model has its own.
 var compileFlags = []string{
-	"from", "to", "kernels", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
+	"from", "to", "kernels", "objective", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
 	"tracker", "tls-ca", "tls-cert", "tls-key", "token-file",
 }
 
@@ -84,7 +84,10 @@ func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, d
 	if !flags.Changed("threads") {
 		words = append(words, "--threads="+strconv.Itoa(t.Threads()))
 	}
-	switch name, found := targetName(t); {
+	if t.Objective != "" && !flags.Changed("objective") {
+		words = append(words, "--objective="+t.Objective)
+	}
+	switch name, found := targetName(t.WithObjective("")); {
 	case found && name == target.Here:
 		return words, "", nil
 	case found:

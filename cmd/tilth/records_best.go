@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,8 @@ type bestRow struct {
 	Workload       string  `json:"workload"`
 	Target         string  `json:"target"`
 	LatencySeconds float64 `json:"latency_s"`
+	// EnergyJoules is there where the target's objective is energy.
+	EnergyJoules float64 `json:"energy_j,omitempty"`
 	// Interval is where its median lies.
 	Interval      *trials.Interval `json:"interval"`
 	Flop          float64          `json:"flop"`
@@ -38,7 +41,7 @@ func newRecordsBest(a *app) *cobra.Command {
 	var flags recordsFlags
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "best", Short: "List the fastest verified record of each workload and target",
+		Use: "best", Short: "List the best verified record of each workload and target",
 		Example: "  tilth records best\n  tilth records best --tracker 127.0.0.1:9190 --json",
 		Args:    cobra.NoArgs,
 	}
@@ -68,12 +71,20 @@ func newRecordsBest(a *app) *cobra.Command {
 				rows = append(rows, newBestRow(r))
 			}
 		}
-		table := show.NewTable("WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE").Times("MEASURED")
-		return list(a.stdout, asJSON, rows, table, func(r bestRow) []string {
-			return []string{
+		headings := []string{"WORKLOAD", ">LATENCY", "INTERVAL", ">GFLOP/s", "MEASURED", "DEVICE", "TARGET", "SCHEDULE"}
+		metered := slices.ContainsFunc(rows, func(r bestRow) bool { return r.EnergyJoules > 0 })
+		if metered {
+			headings = slices.Insert(headings, 2, ">ENERGY")
+		}
+		return list(a.stdout, asJSON, rows, show.NewTable(headings...).Times("MEASURED"), func(r bestRow) []string {
+			row := []string{
 				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), r.uncertainty(), show.GFLOPS(r.Flop, r.LatencySeconds), show.Instant(r.At), r.Device,
 				r.Target, r.Origin,
 			}
+			if metered {
+				row = slices.Insert(row, 2, show.Joules(r.EnergyJoules))
+			}
+			return row
 		})
 	})
 }
@@ -93,7 +104,7 @@ func (r bestRow) uncertainty() string {
 func newBestRow(r *tilthv1.Record) bestRow {
 	m := r.GetMeasurement()
 	row := bestRow{
-		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(),
+		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(), EnergyJoules: m.GetEnergyJoules(),
 		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
 		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
 		Suspected: m.GetSuspected(), Remeasured: m.GetRemeasured(),

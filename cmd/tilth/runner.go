@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/runner/energy"
 )
 
 const runnerLong = `Run a runner: it verifies and times candidates on this machine.
@@ -52,6 +55,7 @@ func newRunner(a *app) *cobra.Command {
 	var emulator emulatorFlag
 	var labels map[string]string
 	var calibrate bool
+	var meter string
 	var box sandboxFlag
 	var updates updateFlags
 	c := &cobra.Command{
@@ -72,6 +76,7 @@ func newRunner(a *app) *cobra.Command {
 	emulator.add(c, "`command` that runs programs of the target; the device gets the label emulator")
 	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")
+	c.Flags().StringVar(&meter, "meter", "", "energy meter of this machine, by `name`: its kernels are then tuned for energy, too (default its only one)")
 	box.add(c)
 	updates.add(c)
 	check := func() error { return cmp.Or(flags.check(), emulator.check(), updates.check()) }
@@ -99,15 +104,39 @@ func newRunner(a *app) *cobra.Command {
 		if config.Lock, err = hostlock.Announced(config.Logger); err != nil {
 			return err
 		}
+		gauge, err := openMeter(meter, targets[0], emulated, config.Logger)
+		if err != nil {
+			return err
+		}
 		var execute []string
 		if !emulated && aot.Loads {
 			execute = runServer()
 		}
 		return updates.run(ctx, farm.RunnerConfig{
-			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Calibrate: calibrate, Execute: execute,
+			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Meter: gauge, Calibrate: calibrate, Execute: execute,
 			Rates: rates(ctx, config, targets, emulated), Sandbox: box.mode,
 		})
 	})
+}
+
+// openMeter opens the meter that tells of a target's energy; nil where none is named and none is found.
+func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*energy.Meter, error) {
+	if emulated || t.GPU != nil {
+		if name != "" {
+			return nil, usagef("--meter %s: it would not tell the energy of a GPU or of an emulated device", name)
+		}
+		return nil, nil
+	}
+	meter, err := energy.Machine(name)
+	switch {
+	case err == nil:
+		log.Info("this device is offered for energy, too", "meter", meter.Name())
+	case name != "":
+		return nil, err
+	case !errors.Is(err, energy.ErrNone):
+		log.Warn("this device is not offered for energy", "error", err)
+	}
+	return meter, nil
 }
 
 // rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say

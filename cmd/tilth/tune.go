@@ -106,6 +106,9 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if machine, err = t.low.of(machine); err != nil {
+		return err
+	}
 	o, err := load(machine)
 	if err != nil {
 		return err

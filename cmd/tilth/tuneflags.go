@@ -40,6 +40,7 @@ type tuneFlags struct {
 	priority   int
 	private    bool
 	kernels    kernelsFlag
+	low        lowFlag
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -51,6 +52,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" also learns from earlier records")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
 	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records, and measure again what they have")
+	f.low.add(c)
 	f.numerics.add(c)
 	f.storage.add(c)
 	f.storage.addWeights(c)
@@ -80,6 +82,9 @@ func (f *tuneFlags) check(models int) error {
 	}
 	if f.trials == 0 && f.time == 0 {
 		f.time = defaultTime
+	}
+	if err := f.low.check(); err != nil {
+		return err
 	}
 	if err := f.objective.check(models); err != nil {
 		return err
@@ -127,6 +132,6 @@ func (f *tuneFlags) loader(paths []string) tuning.Load {
 
 // submit hands a job in to a farm that has a device and a builder for it, as tuning.Submit does.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
-	wish := tuning.Wish{Device: f.device, Threads: f.threads}
+	wish := tuning.Wish{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
 	return tuning.Submit(ctx, c, f.loader(paths), f.options(owner()), wish, patience)
 }

@@ -18,8 +18,8 @@ func (t *Target) Fingerprint() string {
 	return strings.Join(append(parts, t.hash()), "-")
 }
 
-// DeviceClass names the hardware and the threads used on it, whatever makes code for it: two devices of one class
-// measure the same. A GPU that is only simulated is no hardware.
+// DeviceClass names the hardware, the threads used on it and what is measured of it, whatever makes code for it: two
+// devices of one class measure the same. A GPU that is only simulated is no hardware.
 func (t *Target) DeviceClass() string {
 	hardware := t.WithToolchain("").WithBackend(Default)
 	if t.GPU != nil && t.GPU.Simulated {
@@ -38,6 +38,9 @@ func (t *Target) readable() string {
 	}
 	if t.Backend != Default {
 		name = t.Backend + "-" + name
+	}
+	if t.Objective != "" {
+		name = t.Objective + "-" + name // which records.MeasuresEnergy reads
 	}
 	return name
 }

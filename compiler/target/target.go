@@ -19,7 +19,13 @@ type Target struct {
 	GPU *GPU
 	// Toolchain names the compiler and its version, e.g. "clang-19.1.7"; empty until one is chosen.
 	Toolchain string
+	// Objective is what schedules for the target are to be low in: Energy, or empty for latency. Records of one say
+	// nothing of the other.
+	Objective string
 }
+
+// Energy is the objective of targets whose kernels are to take little energy, as a meter of the device says.
+const Energy = "energy"
 
 // Default is the backend of targets that name none.
 const Default = "cpu"
@@ -34,6 +40,14 @@ type form struct {
 	*CPU
 	GPU       *GPU   `json:"gpu,omitempty"`
 	Toolchain string `json:"toolchain,omitempty"`
+	Objective string `json:"objective,omitempty"`
+}
+
+// WithObjective is a copy of the target for an objective: Energy, or empty for latency.
+func (t *Target) WithObjective(objective string) *Target {
+	c := *t
+	c.Objective = objective
+	return &c
 }
 
 // WithToolchain is a copy of the target for a given compiler.
@@ -76,6 +90,12 @@ func (t *Target) Check() error {
 	if t.CPU == nil {
 		return errors.New("target: the description has no device")
 	}
+	if t.Objective != "" && t.Objective != Energy {
+		return fmt.Errorf("target: objective %q is not known; use %q, or none for latency", t.Objective, Energy)
+	}
+	if t.Objective != "" && t.GPU != nil {
+		return errors.New("target: the energy of GPUs is not measured; tune them for latency")
+	}
 	if t.GPU != nil {
 		if err := t.GPU.check(); err != nil {
 			return err
@@ -86,7 +106,7 @@ func (t *Target) Check() error {
 
 // MarshalJSON implements json.Marshaler.
 func (t *Target) MarshalJSON() ([]byte, error) {
-	f := form{CPU: t.CPU, GPU: t.GPU, Toolchain: t.Toolchain}
+	f := form{CPU: t.CPU, GPU: t.GPU, Toolchain: t.Toolchain, Objective: t.Objective}
 	if t.Backend != Default {
 		f.Backend = t.Backend
 	}
@@ -101,7 +121,7 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	if err := dec.Decode(&f); err != nil {
 		return err
 	}
-	*t = Target{Backend: f.Backend, CPU: f.CPU, GPU: f.GPU, Toolchain: f.Toolchain}
+	*t = Target{Backend: f.Backend, CPU: f.CPU, GPU: f.GPU, Toolchain: f.Toolchain, Objective: f.Objective}
 	return nil
 }
 

@@ -12,18 +12,24 @@ import (
 const Missing = "-"
 
 // Seconds shows a duration with three significant digits and the unit that suits it; zero and less is Missing.
-func Seconds(s float64) string {
+func Seconds(s float64) string { return small(s, "s") }
+
+// Joules shows an amount of energy from nJ to J; Missing when there is none.
+func Joules(j float64) string { return small(j, "J") }
+
+// small shows a quantity with three digits and a unit that is made smaller.
+func small(v float64, unit string) string {
 	switch {
-	case !(s > 0) || math.IsInf(s, 0):
+	case !(v > 0) || math.IsInf(v, 0):
 		return Missing
-	case s < 1e-6:
-		return digits(s*1e9) + " ns"
-	case s < 1e-3:
-		return digits(s*1e6) + " µs"
-	case s < 1:
-		return digits(s*1e3) + " ms"
+	case v < 1e-6:
+		return digits(v*1e9) + " n" + unit
+	case v < 1e-3:
+		return digits(v*1e6) + " µ" + unit
+	case v < 1:
+		return digits(v*1e3) + " m" + unit
 	}
-	return digits(s) + " s"
+	return digits(v) + " " + unit
 }
 
 // GFLOPS shows a rate in GFLOP/s; Missing when there is none.

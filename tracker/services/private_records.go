@@ -27,7 +27,7 @@ func (s *Services) best(owner, target, workload, numerics string) (*tilthv1.Reco
 		return shared, err
 	case otherwise != nil:
 		return nil, otherwise
-	case err == nil && shared.GetMeasurement().GetLatencySeconds() <= own.GetMeasurement().GetLatencySeconds():
+	case err == nil && records.Cost(shared.GetMeasurement()) <= records.Cost(own.GetMeasurement()):
 		return shared, nil
 	}
 	own.Target = target
@@ -47,7 +47,7 @@ func (s *Services) known(owner string) lookUp {
 		}
 		shared, err := store.Known(target, workload, numerics, candidate, max(most-own.Trials, 1))
 		shared.Trials += own.Trials
-		if own.Best != nil && (shared.Best == nil || own.Best.GetLatencySeconds() < shared.Best.GetLatencySeconds()) {
+		if own.Best != nil && (shared.Best == nil || records.Cost(own.Best) < records.Cost(shared.Best)) {
 			shared.Best = own.Best
 		}
 		if own.CandidateSeconds > 0 {

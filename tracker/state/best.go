@@ -48,5 +48,6 @@ func Bare(m *tilthv1.Measurement) *tilthv1.Measurement {
 		},
 		Error: m.GetError(), SamplesSeconds: m.GetSamplesSeconds(), LatencySeconds: m.GetLatencySeconds(), Interval: m.GetInterval(),
 		CalibrationRatio: m.GetCalibrationRatio(), Device: m.GetDevice(), At: m.GetAt(), Remeasured: m.GetRemeasured(),
+		EnergyJoules: m.GetEnergyJoules(),
 	}
 }

@@ -14,7 +14,9 @@ type Collector struct {
 	own     *target.Target
 	targets map[string]*target.Target
 	groups  map[string]*group
-	order   []*group
+	// watts are those of the first record of each target whose energy was measured.
+	watts map[string]float64
+	order []*group
 }
 
 // group is the records of one workload on one target.
@@ -30,7 +32,7 @@ type group struct {
 // NewCollector collects what was measured on a target and on its siblings: the same machine with other numbers of
 // threads, and whatever others are named that resemble it.
 func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
-	c := &Collector{own: own, targets: map[string]*target.Target{}, groups: map[string]*group{}}
+	c := &Collector{own: own, targets: map[string]*target.Target{}, watts: map[string]float64{}, groups: map[string]*group{}}
 	for _, t := range siblings {
 		if own.Resembles(t) {
 			c.targets[t.Fingerprint()] = t
@@ -58,8 +60,21 @@ func (c *Collector) Add(r *tilthv1.Record) {
 		c.groups[key], c.order = g, append(c.order, g)
 	}
 	g.add(m.GetCandidate().GetDigest(), Trial{
-		Origin: string(m.GetCandidate().GetOrigin()), Digest: m.GetCandidate().GetDigest(), LatencySeconds: m.GetLatencySeconds(),
+		Origin: string(m.GetCandidate().GetOrigin()), Digest: m.GetCandidate().GetDigest(), LatencySeconds: c.seconds(r.GetTarget(), m),
 	})
+}
+
+// seconds is what a search is told of a measurement: where the objective is energy, the time that its energy lasts at
+// the power of the target's first.
+func (c *Collector) seconds(target string, m *tilthv1.Measurement) float64 {
+	joules, seconds := m.GetEnergyJoules(), m.GetLatencySeconds()
+	if joules == 0 || seconds == 0 {
+		return seconds
+	}
+	if c.watts[target] == 0 {
+		c.watts[target] = joules / seconds
+	}
+	return joules / c.watts[target]
 }
 
 // add takes the last word on each candidate.

@@ -12,21 +12,42 @@ import (
 
 // WriteTable writes what tuning achieved: a row a task, and a row for the model, which is the sum of its tasks.
 func (t *Tally) WriteTable(w io.Writer) error {
-	table := show.NewTable("TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS").Errors("ERRORS")
+	headings := []string{"TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS"}
+	joules := t.BestJoules()
+	if joules > 0 {
+		headings = append(headings, ">ENERGY")
+	}
+	table := show.NewTable(headings...).Errors("ERRORS")
 	for i := range t.Tasks {
 		task := &t.Tasks[i]
-		table.Row(task.Name, fmt.Sprintf("%gx", task.Weight), show.Seconds(task.UntunedSeconds), show.Seconds(task.BestSeconds), task.Uncertainty(),
+		row := []string{task.Name, fmt.Sprintf("%gx", task.Weight), show.Seconds(task.UntunedSeconds), show.Seconds(task.BestSeconds), task.Uncertainty(),
 			show.Ratio(task.UntunedSeconds, task.BestSeconds), show.GFLOPS(task.Flop, task.BestSeconds), task.OfLimit(),
-			strconv.Itoa(task.Trials), show.Counts(task.Errors))
+			strconv.Itoa(task.Trials), show.Counts(task.Errors)}
+		if joules > 0 {
+			row = append(row, show.Joules(task.Best.GetEnergyJoules()))
+		}
+		table.Row(row...)
 	}
 	var flop float64
 	for _, task := range t.Tasks {
 		flop += task.Flop * task.Weight
 	}
 	untuned, best := t.UntunedSeconds(), t.BestSeconds()
-	table.Row("all tasks", "", show.Seconds(untuned), show.Seconds(best), "", show.Ratio(untuned, best),
-		show.GFLOPS(flop, best), show.Share(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), show.Counts(t.Errors()))
+	all := []string{"all tasks", "", show.Seconds(untuned), show.Seconds(best), "", show.Ratio(untuned, best),
+		show.GFLOPS(flop, best), show.Share(t.LimitSeconds(), best), strconv.Itoa(t.Trials()), show.Counts(t.Errors())}
+	if joules > 0 {
+		all = append(all, show.Joules(joules))
+	}
+	table.Row(all...)
 	return table.Write(w)
+}
+
+// BestJoules is the energy of an execution of the model with the best schedules; 0 where none was measured.
+func (t *Tally) BestJoules() (joules float64) {
+	for i := range t.Tasks {
+		joules += t.Tasks[i].Weight * t.Tasks[i].Best.GetEnergyJoules()
+	}
+	return joules
 }
 
 // OfLimit is how much of what its machine could do a task reaches: a share of the peak of arithmetic, or, for what

@@ -111,7 +111,8 @@ func (t *Task) measuredAgain(m *tilthv1.Measurement) {
 // again.
 func (t *Task) setBest(seconds float64) {
 	t.BestSeconds = seconds
-	if seconds == 0 || t.knownBestSeconds > 0 && t.knownBestSeconds < seconds {
+	metered := t.knownBest.GetEnergyJoules() > 0 // so that seconds do not say which is better
+	if seconds == 0 || !metered && t.knownBestSeconds > 0 && t.knownBestSeconds < seconds {
 		t.BestSeconds = t.knownBestSeconds
 	}
 }

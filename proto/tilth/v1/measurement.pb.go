@@ -347,7 +347,10 @@ type Measurement struct {
 	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
 	// Why the measurement is in doubt, such as that the device changed meanwhile: it stands until the candidate is measured again. Set by
 	// the tracker; empty for others.
-	Suspected     string `protobuf:"bytes,31,opt,name=suspected,proto3" json:"suspected,omitempty"`
+	Suspected string `protobuf:"bytes,31,opt,name=suspected,proto3" json:"suspected,omitempty"`
+	// Joules of one execution: the mean power that the device's meter says while the kernel runs back to back, times latency_seconds. Of
+	// targets whose objective is energy, where it decides which measurement is best; 0 for others, and on failure.
+	EnergyJoules  float64 `protobuf:"fixed64,160,opt,name=energy_joules,json=energyJoules,proto3" json:"energy_joules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -480,6 +483,13 @@ func (x *Measurement) GetSuspected() string {
 	return ""
 }
 
+func (x *Measurement) GetEnergyJoules() float64 {
+	if x != nil {
+		return x.EnergyJoules
+	}
+	return 0
+}
+
 // Record is a measurement together with what it belongs to: the unit of the records store, of export and of import.
 type Record struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -576,7 +586,7 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\vlow_seconds\x18\x01 \x01(\x01R\n" +
 	"lowSeconds\x12!\n" +
 	"\fhigh_seconds\x18\x02 \x01(\x01R\vhighSeconds\x12\x14\n" +
-	"\x05level\x18\x03 \x01(\x01R\x05level\"\xa4\x04\n" +
+	"\x05level\x18\x03 \x01(\x01R\x05level\"\xca\x04\n" +
 	"\vMeasurement\x121\n" +
 	"\tcandidate\x18\x01 \x01(\v2\x13.tilth.v1.CandidateR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
@@ -595,7 +605,8 @@ const file_tilth_v1_measurement_proto_rawDesc = "" +
 	"\n" +
 	"remeasured\x18\x1e \x01(\tR\n" +
 	"remeasured\x12\x1c\n" +
-	"\tsuspected\x18\x1f \x01(\tR\tsuspected\"\xb5\x01\n" +
+	"\tsuspected\x18\x1f \x01(\tR\tsuspected\x12$\n" +
+	"\renergy_joules\x18\xa0\x01 \x01(\x01R\fenergyJoules\"\xb5\x01\n" +
 	"\x06Record\x12'\n" +
 	"\x0fworkload_digest\x18\x01 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
 	"\bworkload\x18\x02 \x01(\fR\bworkload\x12\x16\n" +

@@ -65,6 +65,7 @@ static void leave(struct bench *b, struct field *field) {
     struct finalist *f = &field->all[k];
     turn(f);
     if (right(f)) {
+      measure_sustained(b, &f->loaded, f->index);
       bench_disturb(b);
       bench_run(b, &f->loaded); /* the outputs are those of the one before */
       measure_last(b, &f->loaded, f->index, &f->sheet);

@@ -44,6 +44,14 @@ double measure_sample(struct bench *b, const struct loaded *l, double estimate) 
   return total / (double)repeats;
 }
 
+void measure_sustained(struct bench *b, const struct loaded *l, int32_t index) {
+  double seconds = b->options->sustain_seconds;
+  if (seconds <= 0) return;
+  report_sustain(index);
+  for (double begin = seconds_now(); seconds_now() - begin < seconds;) bench_run(b, l);
+  report_sustained(index);
+}
+
 /* The best candidate so far: its median, and the upper end of its interval, which others must not be slower than. 0 while there is none. */
 struct incumbent {
   double median, seconds, spread;
@@ -90,6 +98,7 @@ static void measure(struct bench *b, struct loaded *l, int32_t index, struct inc
     hopeless = s->samples[0] > HOPELESS * best->seconds;
   }
   if (!hopeless) s->outcome.n_samples = take_samples(b, l, best, first, s->samples);
+  measure_sustained(b, l, index);
   measure_last(b, l, index, s);
   if (!b->options->alike) challenge(best, &s->outcome);
 }

@@ -20,6 +20,9 @@ void measure_last(struct bench *b, struct loaded *l, int32_t index, struct sheet
 /* One timed sample: seconds of an execution, averaged over as many as `estimate` says are needed, each with cold constants. */
 double measure_sample(struct bench *b, const struct loaded *l, double estimate);
 
+/* Runs a kernel that is right back to back for as long as the options say, while the judge reads a meter. */
+void measure_sustained(struct bench *b, const struct loaded *l, int32_t index);
+
 /* Measures the kernels from options.first on and reports each. Those timed between a calm and a disturbed calibration are measured
  * again once the device is calm, as long as the patience lasts. Returns 0 on success. */
 int measure_all(struct bench *b, struct calm *c, const struct tilth_kernel *const *kernels, int32_t n);

@@ -32,6 +32,7 @@ static int set(struct options *o, const char *name, const char *value) {
   else if (!strcmp(name, "--patience-seconds")) o->patience_seconds = number;
   else if (!strcmp(name, "--sample-seconds")) o->sample_seconds = number;
   else if (!strcmp(name, "--budget-seconds")) o->budget_seconds = number;
+  else if (!strcmp(name, "--sustain-seconds")) o->sustain_seconds = number;
   else if (!strcmp(name, "--samples")) o->samples = (int32_t)number;
   else if (!strcmp(name, "--least-samples")) o->least_samples = (int32_t)number;
   else return -1;

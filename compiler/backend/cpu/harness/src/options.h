@@ -34,6 +34,7 @@ struct options {
   double budget_seconds;        /* time for the samples of one kernel */
   double calibration_seconds;   /* least time of a calibration known of this device; 0 = none */
   double patience_seconds;      /* time that may be spent on waiting for a calm device */
+  double sustain_seconds;       /* a kernel runs back to back for so long, while a meter is read; 0 = not */
   int32_t samples;              /* at most so many */
   int32_t least_samples;        /* of a finalist, and of another candidate that is hardly slower than the best */
 };

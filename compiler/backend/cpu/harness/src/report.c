@@ -88,10 +88,16 @@ void report_ran(int32_t index, double growth) {
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"ran\",\"index\":%d,\"growth\":%.9g}\n", report_word, index, isfinite(growth) ? growth : 0));
 }
 
-void report_start(int32_t index) {
+static void report_turn(const char *event, int32_t index) {
   char line[LINE_BYTES];
-  put(line, snprintf(line, sizeof line, "%s{\"event\":\"start\",\"index\":%d}\n", report_word, index));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"%s\",\"index\":%d}\n", report_word, event, index));
 }
+
+void report_start(int32_t index) { report_turn("start", index); }
+
+void report_sustain(int32_t index) { report_turn("sustain", index); }
+
+void report_sustained(int32_t index) { report_turn("sustained", index); }
 
 void report_outcome(int32_t index, const char *id, const struct outcome *o) {
   char line[LINE_BYTES], text[TEXT_BYTES], name[TEXT_BYTES];

@@ -25,6 +25,10 @@ void report_ran(int32_t index, double growth);
 /* Kernel `index` is about to be loaded with data and run; -1 stands for the reference. */
 void report_start(int32_t index);
 
+/* Kernel `index` runs back to back from now on, and does so no longer. */
+void report_sustain(int32_t index);
+void report_sustained(int32_t index);
+
 struct outcome {
   const char *status; /* "ok", "wrong" or "overrun" */
   const char *message; /* empty when ok */

@@ -1,0 +1,118 @@
+package energy
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/stat"
+)
+
+// Reading is a look at a meter from Begin to End.
+type Reading struct {
+	meter  *Meter
+	begin  time.Time
+	before []float64
+	// watts are the looks at a sensor, up to failed.
+	watts  []float64
+	failed error
+	stop   chan struct{}
+	ended  sync.WaitGroup
+}
+
+// Begin begins to read the meter.
+func (m *Meter) Begin() (*Reading, error) {
+	r := &Reading{meter: m, begin: time.Now(), stop: make(chan struct{})}
+	var err error
+	if m.sensor == "" {
+		r.before, err = m.read()
+		return r, err
+	}
+	if _, err = m.look(); err != nil {
+		return nil, err
+	}
+	r.ended.Go(r.watch)
+	return r, nil
+}
+
+// End returns the power in watts since Begin.
+func (r *Reading) End() (watts float64, err error) {
+	if r.meter.sensor != "" {
+		close(r.stop)
+		r.ended.Wait()
+		if r.failed != nil {
+			return 0, r.failed
+		}
+		// The first looks are of what was before: a chip tells the mean of a while.
+		return positive(stat.Of(r.watts[len(r.watts)/3:]).Median, r.meter)
+	}
+	after, err := r.meter.read()
+	if err != nil {
+		return 0, err
+	}
+	seconds, joules := time.Since(r.begin).Seconds(), 0.0
+	for k, c := range r.meter.counters {
+		spent := after[k] - r.before[k]
+		if spent < 0 {
+			spent += c.microjoules
+		}
+		joules += spent / 1e6
+	}
+	return positive(joules/seconds, r.meter)
+}
+
+// positive refuses what no machine takes.
+func positive(watts float64, m *Meter) (float64, error) {
+	if watts > 0 {
+		return watts, nil
+	}
+	return 0, fmt.Errorf("energy meter %s says %v W for a machine at work: choose another by --meter", m.name, watts)
+}
+
+// watch looks at the sensor until the reading ends, at least once.
+func (r *Reading) watch() {
+	tick := time.NewTicker(between)
+	defer tick.Stop()
+	for {
+		watts, err := r.meter.look()
+		if err != nil {
+			r.failed = err
+			return
+		}
+		r.watts = append(r.watts, watts)
+		select {
+		case <-r.stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// probe says why the meter cannot be read, if so.
+func (m *Meter) probe() error {
+	_, err := m.read()
+	if m.sensor != "" {
+		_, err = m.look()
+	}
+	return err
+}
+
+// read are the counters' values in microjoules.
+func (m *Meter) read() (values []float64, err error) {
+	values = make([]float64, len(m.counters))
+	for k, c := range m.counters {
+		if values[k], err = number(m.sys, c.file); err != nil {
+			return nil, fmt.Errorf("energy meter %s: %w", m.name, err)
+		}
+	}
+	return values, nil
+}
+
+// look is the sensor's value in watts.
+func (m *Meter) look() (float64, error) {
+	microwatts, err := number(m.sys, m.sensor)
+	if err != nil {
+		return 0, fmt.Errorf("energy meter %s: %w", m.name, err)
+	}
+	return microwatts / 1e6, nil
+}
