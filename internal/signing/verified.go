@@ -68,7 +68,8 @@ func (s Signature) sealed(file *os.File, key PublicKey) (*os.File, error) {
 	return sealed, nil
 }
 
-// OpenRegular opens a file that can have a signature. It does not wait for whoever writes to a pipe.
+// OpenRegular opens a file that can have a signature, or be an export's. It does not wait for whoever writes to a
+// pipe.
 func OpenRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -76,7 +77,7 @@ func OpenRegular(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file: a signature is of one file", path)
+		err = fmt.Errorf("%s is not a regular file", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

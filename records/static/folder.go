@@ -17,7 +17,7 @@ func (f Folder) Name() string { return string(f) }
 
 // Index implements Files.
 func (f Folder) Index(context.Context) ([]byte, error) {
-	file, err := os.Open(filepath.Join(string(f), IndexName))
+	file, err := signing.OpenRegular(filepath.Join(string(f), IndexName))
 	if err != nil {
 		if isMissing(err) {
 			err = errors.New("it is not there: 'tilth records export --static' makes it")
@@ -30,7 +30,7 @@ func (f Folder) Index(context.Context) ([]byte, error) {
 
 // Signature implements Files.
 func (f Folder) Signature(context.Context) ([]byte, error) {
-	file, err := os.Open(filepath.Join(string(f), IndexName+signing.Suffix))
+	file, err := signing.OpenRegular(filepath.Join(string(f), IndexName+signing.Suffix))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (f Folder) Chunk(_ context.Context, c Chunk) (*os.File, error) {
 
 // openVerified opens a file that is the chunk.
 func openVerified(path string, c Chunk) (*os.File, error) {
-	file, err := os.Open(path)
+	file, err := signing.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

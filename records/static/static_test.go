@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -565,4 +566,15 @@ func TestOneExportAtATimeIsWrittenToAFolder(t *testing.T) {
 	listed(first)
 	write(t, second, dir)
 	listed(second)
+}
+
+// TestAPipeInAnExportIsRefused: nobody waits for its writer.
+func TestAPipeInAnExportIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, static.IndexName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := static.Folder(dir).Index(t.Context()); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("the error is %v", err)
+	}
 }
