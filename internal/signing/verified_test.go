@@ -73,7 +73,7 @@ func TestWhatIsNoRegularFileIsNotWaitedFor(t *testing.T) {
 		if err := os.WriteFile(path+Suffix, sign(t, key, "a package", "of Monday"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), path+" is no file") {
+		if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestWhatIsNoRegularFileIsNotWaitedFor(t *testing.T) {
 	if err := unix.Mkfifo(path+Suffix, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), path+Suffix+" is no file") {
+	if _, err := OpenVerified(path, key.Public()); err == nil || !strings.Contains(err.Error(), path+Suffix+" is not a regular file") {
 		t.Errorf("a pipe as the signature: %v", err)
 	}
 }
