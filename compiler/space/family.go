@@ -22,6 +22,9 @@ type Family interface {
 	// Seeds are candidates that are known to be good, and may be none of the space: again the nearest choices are
 	// taken.
 	Seeds() []Seed
+	// Tiled are the values that knobs should have for tiles that another compiler chose; none where the family has no
+	// such tiles.
+	Tiled(t Tiling) []Wish
 }
 
 // Seed is a candidate of a family by its values.

@@ -12,6 +12,8 @@ type Sketch[P any] struct {
 	Variants []Variant[P]
 	// Good are the seeds.
 	Good []Candidate[P]
+	// Tiles says what a tiling is in the family's knobs; nil where it has no such tiles.
+	Tiles func(t Tiling) []Wish
 }
 
 // Parameter is a knob and the field that has its value.
@@ -102,6 +104,14 @@ func (k *Sketch[P]) Seeds() (seeds []Seed) {
 		seeds = append(seeds, Seed{c.By, k.values(c.Parameters)})
 	}
 	return seeds
+}
+
+// Tiled implements Family.
+func (k *Sketch[P]) Tiled(t Tiling) []Wish {
+	if k.Tiles == nil {
+		return nil
+	}
+	return k.Tiles(t)
 }
 
 func (k *Sketch[P]) structure(by Algorithm) Structure[P] {

@@ -217,6 +217,9 @@ func (f *family) Reconcile(space.Algorithm, []int64) {}
 // Seeds implements space.Family.
 func (f *family) Seeds() []space.Seed { return []space.Seed{{By: f.algorithm(), Values: f.seed}} }
 
+// Tiled implements space.Family: what the knobs of a kernel mean is known to its writer alone.
+func (f *family) Tiled(space.Tiling) []space.Wish { return nil }
+
 // Count is how many choices of a kernel's values are legal for the workload of a space, of at most so many that are
 // looked at; all tells that these were all of them.
 func Count(s *space.Space, k *own.Kernel, most int) (legal, looked int, all bool) {

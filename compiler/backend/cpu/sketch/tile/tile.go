@@ -401,7 +401,7 @@ func (x *Tile) open() []space.Parameter[Parameters] {
 func (x *Tile) Family() space.Family { return x.family(space.Direct) }
 
 func (x *Tile) family(by space.Algorithm) space.Family {
-	return &space.Sketch[Parameters]{Open: x.open(), Variants: []space.Variant[Parameters]{{By: by, Structure: x}}, Good: x.seeds(by)}
+	return &space.Sketch[Parameters]{Open: x.open(), Variants: []space.Variant[Parameters]{{By: by, Structure: x}}, Good: x.seeds(by), Tiles: x.tiled}
 }
 
 func (x *Tile) extent(axis int) int64 {

@@ -1,0 +1,221 @@
+package space
+
+import (
+	"cmp"
+	"container/heap"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Tiling is the tiles of a reduction, in words that other compilers have as well. Zero is what is not known.
+type Tiling struct {
+	// Channels x Columns x Rows are the results that are computed at a time: along the vectorized axis, and along the
+	// last two of the others.
+	Channels int64 `json:"channels"`
+	Columns  int64 `json:"columns,omitempty"`
+	Rows     int64 `json:"rows,omitempty"`
+	// ChannelTiles x ColumnTiles x RowTiles are the tiles that one task of the parallel loop computes.
+	ChannelTiles int64 `json:"channel_tiles,omitempty"`
+	ColumnTiles  int64 `json:"column_tiles,omitempty"`
+	RowTiles     int64 `json:"row_tiles,omitempty"`
+	// Reduce is the size of the blocks of the reduction's channels, and Unroll how many of its steps are written out.
+	Reduce int64 `json:"reduce,omitempty"`
+	Unroll int64 `json:"unroll,omitempty"`
+	// Outside says along what the tasks of the parallel loop advance last.
+	Outside Outside `json:"outside,omitempty"`
+}
+
+// Outside is an order of the parallel loop.
+type Outside string
+
+// The orders.
+const (
+	UnknownOutside   Outside = ""
+	ChannelsOutside  Outside = "channels"
+	PositionsOutside Outside = "positions"
+)
+
+// mostTile bounds the numbers of a tiling.
+const mostTile = 1 << 20
+
+// Valid says why a tiling means nothing, if so.
+func (t Tiling) Valid() error {
+	if t.Channels < 1 {
+		return errors.New("a tiling has no channels")
+	}
+	for _, n := range []int64{t.Channels, t.Columns, t.Rows, t.ChannelTiles, t.ColumnTiles, t.RowTiles, t.Reduce, t.Unroll} {
+		if n < 0 || n > mostTile {
+			return fmt.Errorf("%d of a tiling is not from 0 to %d", n, mostTile)
+		}
+	}
+	if !slices.Contains([]Outside{UnknownOutside, ChannelsOutside, PositionsOutside}, t.Outside) {
+		return fmt.Errorf("%q is no order of a tiling", t.Outside)
+	}
+	return nil
+}
+
+// Wish is a value that a knob should be near to. Those with more weight give way last.
+type Wish struct {
+	Knob   string
+	Value  int64
+	Weight float64
+}
+
+// Tiled is the legal point nearest to a tiling. Knobs that the tiling says nothing of have the choices of least
+// analytic cost. ok is false where no family has such tiles, or none near them is legal.
+func (s *Space) Tiled(t Tiling) (p Point, ok bool) {
+	for i := range s.families {
+		f := &s.families[i]
+		start := make(Point, len(s.Knobs))
+		if s.chooses() {
+			if start[0] = slices.Index(s.Knobs[0].Values, f.algorithms[0].Number); start[0] < 0 {
+				continue
+			}
+		}
+		if wishes := f.Tiled(t); len(wishes) > 0 {
+			if p, ok = s.near(f, start, wishes); ok {
+				return p, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// mostFar bounds the combinations of wanted knobs that near looks at.
+const mostFar = 2048
+
+// near goes from the wished values to combinations ever farther from them, by the sum of the weighted logarithms of
+// the ratios, until one is legal.
+func (s *Space) near(f *member, start Point, wishes []Wish) (Point, bool) {
+	n := newNearness(s, f, wishes)
+	for range mostFar {
+		c, ok := n.next()
+		if !ok {
+			break
+		}
+		if p, ok := s.completed(n.point(start, c), n.free); ok {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// completed is p with the choices of least analytic cost for knobs that are free.
+func (s *Space) completed(p Point, free []int) (Point, bool) {
+	best, cost := p, s.Cost(p)
+	for {
+		next, lower := best, cost
+		for _, k := range free {
+			for v := range s.Knobs[k].Values {
+				q := slices.Clone(best)
+				q[k] = v
+				if c := s.Cost(q); c < lower {
+					next, lower = q, c
+				}
+			}
+		}
+		if lower >= cost {
+			return best, !math.IsInf(cost, 1)
+		}
+		best, cost = next, lower
+	}
+}
+
+// nearness lists combinations of wanted knobs, the nearest first.
+type nearness struct {
+	knobs []int
+	// orders has the choices of each knob, nearest first, and distances how far they are.
+	orders    [][]int
+	distances [][]float64
+	free      []int
+	queue     combinations
+	seen      map[string]bool
+}
+
+func newNearness(s *Space, f *member, wishes []Wish) *nearness {
+	n := &nearness{seen: map[string]bool{}}
+	for k := f.first; k < f.end; k++ {
+		knob := s.Knobs[k]
+		at := slices.IndexFunc(wishes, func(w Wish) bool { return w.Knob == knob.Name })
+		if at < 0 {
+			n.free = append(n.free, k)
+			continue
+		}
+		order, distances := make([]int, len(knob.Values)), make([]float64, len(knob.Values))
+		for v := range order {
+			order[v] = v
+		}
+		far := func(v int) float64 { return wishes[at].distance(knob.Values[v]) }
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(far(a), far(b)) })
+		for rank, v := range order {
+			distances[rank] = far(v)
+		}
+		n.knobs, n.orders, n.distances = append(n.knobs, k), append(n.orders, order), append(n.distances, distances)
+	}
+	n.push(make(Point, len(n.knobs)))
+	return n
+}
+
+func (w Wish) distance(v int64) float64 {
+	return w.Weight * math.Abs(math.Log2(float64(v+1)/float64(w.Value+1)))
+}
+
+func (n *nearness) push(ranks Point) {
+	if key := ranks.Key(); !n.seen[key] {
+		n.seen[key] = true
+		sum := 0.0
+		for i, r := range ranks {
+			sum += n.distances[i][r]
+		}
+		heap.Push(&n.queue, combination{ranks, sum})
+	}
+}
+
+// next is the nearest combination that it has not given yet.
+func (n *nearness) next() (Point, bool) {
+	if len(n.queue) == 0 {
+		return nil, false
+	}
+	ranks := heap.Pop(&n.queue).(combination).ranks
+	for i := range ranks {
+		if ranks[i]+1 < len(n.orders[i]) {
+			farther := slices.Clone(ranks)
+			farther[i]++
+			n.push(farther)
+		}
+	}
+	return ranks, true
+}
+
+// point is a point with a combination of the wanted knobs.
+func (n *nearness) point(start, ranks Point) Point {
+	p := slices.Clone(start)
+	for i, k := range n.knobs {
+		p[k] = n.orders[i][ranks[i]]
+	}
+	return p
+}
+
+// combination is a rank of each wanted knob, and how far that is from what is wanted.
+type combination struct {
+	ranks    Point
+	distance float64
+}
+
+type combinations []combination
+
+func (c combinations) Len() int           { return len(c) }
+func (c combinations) Less(i, j int) bool { return c[i].distance < c[j].distance }
+func (c combinations) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+
+// Push implements heap.Interface.
+func (c *combinations) Push(x any) { *c = append(*c, x.(combination)) }
+
+// Pop implements heap.Interface.
+func (c *combinations) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}
