@@ -52,6 +52,7 @@ func (g *learner) Propose(n int) []Candidate {
 	g.reseed()
 	g.begin()
 	list := g.fill(g.start(n), n, g.confirming)
+	list = g.tryImported(list, n)
 	if len(list) < n {
 		list = g.pick(list, n)
 	}
@@ -63,6 +64,26 @@ func (g *learner) Propose(n int) []Candidate {
 		list = g.fill(list, len(list)+1, []space.Point{p})
 	}
 	return list
+}
+
+// tryImported adds the imported point that is predicted to be the fastest, once. What chose these points was another
+// compiler, so the others have to prove themselves in the population.
+func (g *learner) tryImported(list []Candidate, n int) []Candidate {
+	var fresh []*prospect
+	for _, p := range g.options.Imported {
+		m := g.prospect(p)
+		if m == nil {
+			continue
+		}
+		if d := m.candidate.Digest; g.seen[d] || g.skipped[d] {
+			return list
+		}
+		fresh = append(fresh, m)
+	}
+	if len(fresh) == 0 || len(list) >= n {
+		return list
+	}
+	return g.cheapest(list, len(list)+1, fresh, g.times(fresh))
 }
 
 // begin reads what was measured before the search, and drafts the first points.

@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/own/family"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -90,7 +91,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History,
 		}
 		search, err := NewSearch(s, state.knowledge, Options{
 			Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()), NoTransfer: spec.GetNoTransfer(),
-			Ranked: ear.Ranked,
+			Imported: imported(s, ts), Ranked: ear.Ranked,
 		})
 		if err != nil {
 			return nil, err
@@ -105,6 +106,16 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History,
 		state.behind += int(p.GetProposed() + p.GetTrials())
 	}
 	return state, nil
+}
+
+// imported are a task's seeds, as far as its space has points for them.
+func imported(s *space.Space, ts *tilthv1.TaskSpec) (points []space.Point) {
+	for _, text := range ts.GetSeeds() {
+		if p, ok := s.Parse(string(text)); ok {
+			points = append(points, p)
+		}
+	}
+	return points
 }
 
 // ownKernels are the kernels that a job's owner wrote.

@@ -60,6 +60,7 @@ func (g *learner) population() []*prospect {
 		c.add(g.recalled)
 		c.add(g.view.Near())
 	}
+	c.add(g.options.Imported)
 	if !g.options.NoSeeds {
 		c.add(g.space.Seeds())
 	}

@@ -16,6 +16,12 @@ const (
 	KernelBytes = 48 << 10
 )
 
+// What a task may have of seeds: how many, and how long each of them is.
+const (
+	MostSeeds = 8
+	SeedBytes = 4 << 10
+)
+
 // What a batch may have.
 const (
 	// BatchCandidates is how many candidates tuners propose together, unless they are told otherwise.

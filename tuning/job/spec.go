@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
 // Options say how to tune.
@@ -34,8 +35,21 @@ type Options struct {
 	Private bool
 	// Kernels are those that the owner wrote, which the search tries, too.
 	Kernels []*own.Kernel
+	// Seeds has points that searches try first, for tasks that it knows; nil has none. NoTransfer passes over them.
+	Seeds *seeds.File
 	// Machine is what the target does at most, as roofline.Rates.Encode has it; nil when that is not known.
 	Machine []byte
+}
+
+// seedsOf are the points that the search of a task tries first.
+func (o *Options) seedsOf(t Task) (list [][]byte) {
+	if o.NoTransfer {
+		return nil
+	}
+	for _, p := range o.Seeds.Points(t.Workload, o.Target, o.Numerics) {
+		list = append(list, []byte(p))
+	}
+	return list
 }
 
 // Spec is the job that tunes tasks.
@@ -60,6 +74,7 @@ func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 			Name: t.Name, WorkloadDigest: t.Workload.Digest(), Workload: []byte(t.Workload.Text()),
 			Weight: t.Weight, Flop: t.Flop,
 			DefaultDigest: defaultDigest(t.Workload, o.Target, o.Numerics),
+			Seeds:         o.seedsOf(t),
 		})
 	}
 	for i, r := range References(spec) {

@@ -171,6 +171,7 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.TaskSpec.workload":                 {bytes: 1 << 20},
 	"tilth.v1.TaskSpec.workload_digest":          {bytes: idBytes},
 	"tilth.v1.TaskSpec.default_digest":           {bytes: idBytes},
+	"tilth.v1.TaskSpec.seeds":                    {wire.MostSeeds, wire.SeedBytes},
 	"tilth.v1.TargetSpec.fingerprint":            {bytes: keyBytes},
 	"tilth.v1.TargetSpec.descriptor":             {bytes: descBytes},
 	"tilth.v1.TargetSpec.toolchain":              {bytes: nameBytes},

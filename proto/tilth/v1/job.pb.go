@@ -112,8 +112,11 @@ type TaskSpec struct {
 	DefaultDigest string `protobuf:"bytes,6,opt,name=default_digest,json=defaultDigest,proto3" json:"default_digest,omitempty"`
 	// The least time of the workload's arithmetic on the target, each sum computed directly, and of reading and writing its arguments once,
 	// in seconds, as far as the client knows what the machine does; 0 = not known.
-	PeakSeconds   float64 `protobuf:"fixed64,140,opt,name=peak_seconds,json=peakSeconds,proto3" json:"peak_seconds,omitempty"`
-	ByteSeconds   float64 `protobuf:"fixed64,141,opt,name=byte_seconds,json=byteSeconds,proto3" json:"byte_seconds,omitempty"`
+	PeakSeconds float64 `protobuf:"fixed64,140,opt,name=peak_seconds,json=peakSeconds,proto3" json:"peak_seconds,omitempty"`
+	ByteSeconds float64 `protobuf:"fixed64,141,opt,name=byte_seconds,json=byteSeconds,proto3" json:"byte_seconds,omitempty"`
+	// Points of the task's space that the search tries first, as text; opaque to the tracker. They come from schedules of other
+	// compilers. A tuner leaves out those that it cannot read.
+	Seeds         [][]byte `protobuf:"bytes,142,rep,name=seeds,proto3" json:"seeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -202,6 +205,13 @@ func (x *TaskSpec) GetByteSeconds() float64 {
 		return x.ByteSeconds
 	}
 	return 0
+}
+
+func (x *TaskSpec) GetSeeds() [][]byte {
+	if x != nil {
+		return x.Seeds
+	}
+	return nil
 }
 
 // TargetSpec says for what the job is tuned; every field is opaque to the tracker and compared for equality only.
@@ -2534,7 +2544,7 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\xfe\x01\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\x95\x02\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
@@ -2543,7 +2553,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x04flop\x18\x05 \x01(\x01R\x04flop\x12%\n" +
 	"\x0edefault_digest\x18\x06 \x01(\tR\rdefaultDigest\x12\"\n" +
 	"\fpeak_seconds\x18\x8c\x01 \x01(\x01R\vpeakSeconds\x12\"\n" +
-	"\fbyte_seconds\x18\x8d\x01 \x01(\x01R\vbyteSeconds\"\xa9\x01\n" +
+	"\fbyte_seconds\x18\x8d\x01 \x01(\x01R\vbyteSeconds\x12\x15\n" +
+	"\x05seeds\x18\x8e\x01 \x03(\fR\x05seeds\"\xa9\x01\n" +
 	"\n" +
 	"TargetSpec\x12 \n" +
 	"\vfingerprint\x18\x01 \x01(\tR\vfingerprint\x12\x1e\n" +
