@@ -75,6 +75,7 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 		return err
 	}
 	s.tune.kernels.warn(ctx, s.stderr, j.GetSpec())
+	s.tune.saySeeds(s.app, j.GetSpec())
 	if w := j.GetWait(); w.GetNothingCanRun() {
 		fmt.Fprintf(s.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
 	}
@@ -107,6 +108,9 @@ func (s *jobsSubmit) printFor(ctx context.Context, tracker *client.Client, paths
 }
 
 func (s *jobsSubmit) print(paths []string, device *client.Device) error {
+	if err := s.tune.readSeeds(""); err != nil {
+		return err
+	}
 	objective, err := s.tune.loader(paths)(device.Target)
 	if err != nil {
 		return err

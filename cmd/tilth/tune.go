@@ -120,6 +120,9 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := t.readSeeds(file); err != nil {
+		return err
+	}
 	cache, err := cacheDir()
 	if err != nil {
 		return err
@@ -159,6 +162,9 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	t.kernels.warn(ctx, t.stderr, j.GetSpec())
+	if !t.quiet {
+		t.saySeeds(t.app, j.GetSpec())
+	}
 	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
 		return err
 	}
@@ -210,6 +216,9 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 		return t.wait.hint(err)
 	}
 	t.kernels.warn(ctx, t.stderr, j.GetSpec())
+	if !t.quiet {
+		t.saySeeds(t.app, j.GetSpec())
+	}
 	if err := t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr}); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner"
 	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
 // Budget when neither --trials nor --time is given.
@@ -41,6 +42,8 @@ type tuneFlags struct {
 	private    bool
 	kernels    kernelsFlag
 	low        lowFlag
+	// seeds are those that were imported; nil until readSeeds.
+	seeds *seeds.File
 }
 
 func (f *tuneFlags) add(c *cobra.Command) {
@@ -51,7 +54,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "end after this many trials in a row without improvement (0 = never)")
 	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" also learns from earlier records")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
-	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records, and measure again what they have")
+	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records and imported seeds, and measure again what the records have")
 	f.low.add(c)
 	f.numerics.add(c)
 	f.storage.add(c)
@@ -100,11 +103,22 @@ func (f *tuneFlags) check(models int) error {
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
 
+// readSeeds reads the seeds beside a records file, which is the user's own where none was asked for.
+func (f *tuneFlags) readSeeds(records string) error {
+	path, err := recordsPath(records)
+	if err != nil || f.noTransfer {
+		return err
+	}
+	f.seeds, err = seeds.Read(seeds.Path(path))
+	return err
+}
+
 // options are the job's, for an owner.
 func (f *tuneFlags) options(owner string) job.Options {
 	return job.Options{
 		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
 		Tuner: f.tuner, Seed: f.seed, Numerics: f.numerics.level, NoTransfer: f.noTransfer, Kernels: f.kernels.list,
+		Seeds: f.seeds,
 	}
 }
 
@@ -132,6 +146,9 @@ func (f *tuneFlags) loader(paths []string) tuning.Load {
 
 // submit hands a job in to a farm that has a device and a builder for it, as tuning.Submit does.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
+	if err := f.readSeeds(""); err != nil {
+		return nil, err
+	}
 	wish := tuning.Wish{Device: f.device, Threads: f.threads, Objective: f.low.objective()}
 	return tuning.Submit(ctx, c, f.loader(paths), f.options(owner()), wish, patience)
 }

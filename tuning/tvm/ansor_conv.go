@@ -1,0 +1,180 @@
+package tvm
+
+import (
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/tuning/seeds"
+)
+
+// convolutionOf is a convolution of [n,h,w,c] by [kh,kw,c,o].
+func convolutionOf(n nest, shapes []int64) (*measured, error) {
+	r, k := n.extents(n.results), n.extents(n.sum)
+	if len(r) != 4 || len(k) != 3 || len(shapes) < 12 {
+		return nil, nil
+	}
+	for _, first := range []int{0, 1} { // where the kernel's rows are: the channels come last or first
+		rows, columns, channels := k[first], k[first+1], k[(first+2)%3]
+		if shapes[0] != r[0] || shapes[3] != channels || !equal(shapes[4:8], []int64{rows, columns, channels, r[3]}) || !ends(shapes, r...) {
+			continue
+		}
+		if first == 1 {
+			n.sum[0], n.sum[1], n.sum[2] = n.sum[1], n.sum[2], n.sum[0]
+		}
+		return guessed(shapes, r, rows, columns, []int64{r[3], channels}, 1)
+	}
+	return nil, nil
+}
+
+// depthwiseOf is a depthwise convolution of [n,h,w,c] by [kh,kw,c,1].
+func depthwiseOf(n nest, shapes []int64) (*measured, error) {
+	r, k := n.extents(n.results), n.extents(n.sum)
+	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 {
+		return nil, nil
+	}
+	if shapes[0] != r[0] || shapes[3] != r[3] || !equal(shapes[4:8], []int64{k[0], k[1], r[3], 1}) || !ends(shapes, r...) {
+		return nil, nil
+	}
+	return guessed(shapes, r, k[0], k[1], []int64{r[3], 1}, r[3])
+}
+
+// nchwOf reports whether a nest is a convolution of [n,c,h,w] by [o,c,kh,kw].
+func nchwOf(n nest, shapes []int64) (is bool, err error) {
+	r, k := n.extents(n.results), n.extents(n.sum)
+	return len(r) == 4 && len(k) == 3 && len(shapes) >= 12 && begins(shapes, r[0], k[0]) &&
+		equal(shapes[4:8], []int64{r[1], k[0], k[1], k[2]}) && ends(shapes, r...), nil
+}
+
+// guessed is a convolution with whatever strides and padding make results of data. The log tells neither: where more
+// than one stride fits, it is ambiguous; paddings that fit are all meant, since they change no tile. Dilation is taken
+// to be 1: a dilated convolution with other padding has the same shapes, and is not recognised.
+func guessed(shapes, results []int64, rows, columns int64, weights []int64, groups int64) (*measured, error) {
+	down, err := slides(shapes[1], rows, results[1])
+	if err != nil {
+		return nil, err
+	}
+	across, err := slides(shapes[2], columns, results[2])
+	if err != nil {
+		return nil, err
+	}
+	data := []int64{results[0], shapes[3], shapes[1], shapes[2]}
+	kernel := []int64{weights[0], weights[1], rows, columns}
+	return &measured{
+		key: fmt.Sprint("conv2d ", data, kernel, results, groups),
+		make: func() (all []*seeds.Operator, err error) {
+			for _, d := range down.pads {
+				for _, a := range across.pads {
+					o, err := seeds.Convolution(data, kernel, seeds.Window{
+						Strides: [2]int64{down.stride, across.stride}, Dilations: [2]int64{1, 1},
+						Pads: [4]int64{d[0], a[0], d[1], a[1]}, Groups: groups,
+					})
+					if err != nil {
+						return nil, err
+					}
+					all = append(all, o)
+				}
+			}
+			return all, nil
+		},
+	}, nil
+}
+
+// slide is a stride, and the paddings before and behind with which it makes results of an extent.
+type slide struct {
+	stride int64
+	pads   [][2]int64
+}
+
+// slides finds them. Padding is at most the window less one, as much before as behind, or one more on either side.
+func slides(extent, window, results int64) (s slide, err error) {
+	for stride := int64(1); stride <= extent; stride++ {
+		var pads [][2]int64
+		for padding := range window {
+			room := extent + padding - window
+			if room < 0 || room/stride+1 != results {
+				continue
+			}
+			pads = append(pads, [2]int64{padding / 2, padding - padding/2})
+			if padding%2 == 1 {
+				pads = append(pads, [2]int64{padding - padding/2, padding / 2})
+			}
+			if len(pads) > mostPads {
+				return s, refuse(Ambiguous, "a window of %d on %d makes %d in many ways", window, extent, results)
+			}
+		}
+		switch {
+		case len(pads) == 0 && extent/stride+1 < results:
+			stride = extent // larger strides make fewer results still
+		case len(pads) > 0 && s.stride > 0:
+			return s, refuse(Ambiguous, "strides %d and %d both make %d of %d", s.stride, stride, results, extent)
+		case len(pads) > 0:
+			s = slide{stride, pads}
+		}
+	}
+	if s.stride == 0 {
+		return s, refuse(Unknown, "a window of %d makes no %d of %d", window, results, extent)
+	}
+	return s, nil
+}
+
+// mostPads bounds the paddings of an axis that are tried.
+const mostPads = 6
+
+// mostAccumulators is how many results a tile may have that is kept in registers: sixteen vectors of eight.
+const mostAccumulators = 128
+
+// tiling is what the levels come to. The innermost level of results is computed for each step of the sum's inner
+// level, and the level around that for each of its outer level. What of these stays near while the sum runs is a tile
+// in registers here, if it fits.
+func (n nest) tiling(written int64, t space.Tiling) space.Tiling {
+	inner, outer, outermost := n.level(2), n.level(1), n.level(0)
+	steps := int64(1)
+	for _, s := range n.sum {
+		steps *= s.lengths[0]
+	}
+	tile, tiles := inner, multiply(outermost, outer)
+	vectorized := len(inner) - 1
+	if all := multiply(inner, outer); product(all) <= mostAccumulators {
+		tile, tiles = all, outermost
+	}
+	t.Channels, t.ChannelTiles = tile[vectorized], tiles[vectorized]
+	t.Columns, t.ColumnTiles = 1, 1
+	t.Rows, t.RowTiles = 1, 1
+	if k := vectorized - 1; k >= 0 {
+		t.Columns, t.ColumnTiles = tile[k], tiles[k]
+	}
+	if k := vectorized - 2; k >= 0 && len(tile) == 4 { // in three, it is the batch
+		t.Rows, t.RowTiles = tile[k], tiles[k]
+	}
+	if len(n.sum) == 3 { // rows, columns, channels
+		t.Reduce = n.sum[2].lengths[0]
+	}
+	if positions := max(1, product(tile[:vectorized])); written >= positions {
+		t.Unroll = max(1, min(steps, written/positions))
+	}
+	return t
+}
+
+// level are the lengths of the results' axes at a level: 2 is the innermost.
+func (n nest) level(k int) (list []int64) {
+	for _, s := range n.results {
+		list = append(list, s.lengths[k])
+	}
+	return list
+}
+
+func multiply(a, b []int64) []int64 {
+	c := make([]int64, len(a))
+	for k := range a {
+		c[k] = a[k] * b[k]
+	}
+	return c
+}
+
+func product(list []int64) int64 {
+	p := int64(1)
+	for _, n := range list {
+		p = min(mostExtent*mostExtent, p*n)
+	}
+	return p
+}

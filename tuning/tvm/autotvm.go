@@ -1,0 +1,267 @@
+package tvm
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/tuning/seeds"
+)
+
+// autotvmLine is a line of AutoTVM. Version 0.1 has i, r and v, version 0.2 the longer names.
+type autotvmLine struct {
+	Input  list    `json:"input"`
+	Config *config `json:"config"`
+	Result list    `json:"result"`
+
+	I list `json:"i"`
+	R list `json:"r"`
+}
+
+// config are the values of knobs: a name, a type and a value each.
+type config struct {
+	Entity []list `json:"entity"`
+	E      []list `json:"e"`
+	// T is the kind of the template, in version 0.1.
+	T string `json:"t"`
+}
+
+// parseAutoTVM reads a line of a log of AutoTVM.
+func parseAutoTVM(line []byte) (*measured, error) {
+	var l autotvmLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return nil, refuse(Malformed, "%v", err)
+	}
+	input, c, result := l.Input, l.Config, l.Result
+	if input == nil && l.I != nil {
+		var task list
+		if l.I.read(0, &task) {
+			return nil, refuse(OtherFormat, "the auto-scheduler's: use --format ansor")
+		}
+		if input, result, c = l.I, l.R, new(config); !input.read(5, c) {
+			return nil, refuse(Malformed, "it has no configuration")
+		}
+	}
+	var target, template string
+	var args list
+	if c == nil || !input.read(0, &target) || !input.read(1, &template) || !input.read(2, &args) {
+		return nil, refuse(Malformed, "it has no target, task, arguments or configuration")
+	}
+	if err := checkTarget(target); err != nil {
+		return nil, err
+	}
+	latency, err := seconds(result)
+	if err != nil {
+		return nil, err
+	}
+	k, err := c.knobs()
+	if err != nil {
+		return nil, err
+	}
+	m, err := ofTemplate(template, c.T, args, k)
+	if err != nil {
+		return nil, err
+	}
+	m.seconds = latency
+	return m, nil
+}
+
+// knobs are the values of a configuration.
+type knobs struct {
+	// splits has the innermost factor of each split, and more those before it.
+	splits map[string][]int64
+	others map[string]json.RawMessage
+}
+
+func (c *config) knobs() (*knobs, error) {
+	k := &knobs{splits: map[string][]int64{}, others: map[string]json.RawMessage{}}
+	for _, e := range append(c.E, c.Entity...) {
+		var name, kind string
+		if !e.read(0, &name) || !e.read(1, &kind) || len(e) != 3 {
+			return nil, refuse(Malformed, "a knob is no name, type and value")
+		}
+		if kind != "sp" {
+			k.others[name] = e[2]
+			continue
+		}
+		var factors []int64
+		if !e.read(2, &factors) || len(factors) == 0 || factors[len(factors)-1] < 1 {
+			return nil, refuse(Malformed, "the split %s has no factors", name)
+		}
+		k.splits[name] = factors
+	}
+	return k, nil
+}
+
+// inner is the factor of a split so many places from the innermost; 0 where there is none, or where it is left to
+// follow from the others (-1).
+func (k *knobs) inner(name string, from int) int64 {
+	factors := k.splits[name]
+	if from >= len(factors) {
+		return 0
+	}
+	return max(0, factors[len(factors)-1-from])
+}
+
+func (k *knobs) has(names ...string) bool {
+	for _, n := range names {
+		if len(k.splits[n]) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// on reports whether a knob is true.
+func (k *knobs) on(name string) bool {
+	var v bool
+	return json.Unmarshal(k.others[name], &v) == nil && v
+}
+
+// number is a knob's number; 0 where it has none.
+func (k *knobs) number(name string) (n int64) {
+	if json.Unmarshal(k.others[name], &n) != nil {
+		return 0
+	}
+	return n
+}
+
+// tensor is the shape of an argument ["TENSOR", shape, type].
+func tensor(args list, at int) ([]int64, error) {
+	var parts list
+	var word, dtype string
+	var shape []int64
+	if !args.read(at, &parts) || !parts.read(0, &word) || !parts.read(1, &shape) || !parts.read(2, &dtype) || word != "TENSOR" {
+		return nil, refuse(Malformed, "argument %d is no tensor of a known shape", at)
+	}
+	if dtype != "float32" {
+		return nil, refuse(OtherType, "%s", dtype)
+	}
+	return shape, nil
+}
+
+// pair is an argument that has a number for rows and one for columns, or one for both.
+func pair(args list, at int) (p [2]int64, err error) {
+	var both int64
+	if args.read(at, &both) {
+		return [2]int64{both, both}, nil
+	}
+	var two []int64
+	if !args.read(at, &two) || len(two) != 2 {
+		return p, refuse(Malformed, "argument %d is no pair of numbers", at)
+	}
+	return [2]int64{two[0], two[1]}, nil
+}
+
+// convolution is the arguments of one: data, weights, strides, padding, dilation.
+type convolution struct {
+	// data are [n,c,h,w] and weights [o,c,kh,kw].
+	data, weights []int64
+	window        seeds.Window
+	// layout is the argument behind those of the window; in some templates that is a type.
+	layout string
+}
+
+func readConvolution(args list, layout string, depthwise bool) (c convolution, err error) {
+	if c.data, err = tensor(args, 0); err != nil {
+		return c, err
+	}
+	if c.weights, err = tensor(args, 1); err != nil {
+		return c, err
+	}
+	at, err := windowArguments(args)
+	if err != nil {
+		return c, err
+	}
+	if c.window.Strides, err = pair(args, at.strides); err != nil {
+		return c, err
+	}
+	args.read(at.name, &c.layout)
+	c.window.Dilations = [2]int64{1, 1}
+	if at.dilation > 0 {
+		if c.window.Dilations, err = pair(args, at.dilation); err != nil {
+			return c, err
+		}
+	}
+	if err := c.order(layout, depthwise); err != nil {
+		return c, err
+	}
+	c.window.Groups = 1
+	if depthwise {
+		c.window.Groups = c.data[1]
+	}
+	c.window.Pads, err = pads(args, at.padding)
+	return c, err
+}
+
+// places are where arguments stand; 0 for one that there is not.
+type places struct{ strides, padding, dilation, name int }
+
+// windowArguments finds the arguments between the tensors and the first name: strides and padding, then, in later
+// versions, dilation; in early ones, the number of filters and the kernel's size stand before.
+func windowArguments(args list) (places, error) {
+	var name string
+	at := 2
+	for at < len(args) && !args.read(at, &name) {
+		at++
+	}
+	switch at {
+	case 4:
+		return places{strides: 2, padding: 3, name: at}, nil
+	case 5:
+		return places{strides: 2, padding: 3, dilation: 4, name: at}, nil
+	case 6:
+		return places{strides: 4, padding: 5, name: at}, nil
+	}
+	return places{}, refuse(Malformed, "its arguments are none of a convolution")
+}
+
+// order brings shapes into the order of NCHW and OIHW. Channels that lie in blocks become one axis.
+func (c *convolution) order(layout string, depthwise bool) error {
+	d, w := c.data, c.weights
+	switch {
+	case layout == nhwc && len(d) == 4 && len(w) == 4 && !depthwise:
+		c.data, c.weights = []int64{d[0], d[3], d[1], d[2]}, []int64{w[3], w[2], w[0], w[1]}
+	case layout == nchw && len(d) == 4 && len(w) == 4:
+	case layout == nchw && len(d) == 5 && len(w) == 6: // NCHWc and OIHWio
+		for _, e := range append(append([]int64{}, d...), w...) {
+			if e < 1 || e > mostExtent {
+				return refuse(OutOfBounds, "%v and %v", d, w)
+			}
+		}
+		c.data, c.weights = []int64{d[0], d[1] * d[4], d[2], d[3]}, []int64{w[0] * w[5], w[1] * w[4], w[2], w[3]}
+	default:
+		return refuse(OtherLayout, "data of %v and weights of %v", d, w)
+	}
+	return nil
+}
+
+// mostExtent bounds the factors of an extent, so that no product of them overflows.
+const mostExtent = 1 << 20
+
+// pads reads what lies around the data: one number, one for rows and columns, or one for each side, rows first.
+func pads(args list, at int) (p [4]int64, err error) {
+	var one int64
+	if args.read(at, &one) {
+		return [4]int64{one, one, one, one}, nil
+	}
+	var several []int64
+	if args.read(at, &several) && len(several) == 2 {
+		return [4]int64{several[0], several[1], several[0], several[1]}, nil
+	}
+	if len(several) == 4 {
+		return [4]int64(several), nil
+	}
+	return p, refuse(Malformed, "argument %d is no padding", at)
+}
+
+// measured is a line of the convolution.
+func (c convolution) measured(t space.Tiling) *measured {
+	return &measured{
+		key: fmt.Sprint("conv2d ", c.data, c.weights, c.window), tiling: t,
+		make: func() ([]*seeds.Operator, error) {
+			o, err := seeds.Convolution(c.data, c.weights, c.window)
+			return []*seeds.Operator{o}, err
+		},
+	}
+}
