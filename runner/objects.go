@@ -67,6 +67,9 @@ func (o *objects) hand(outcome Outcome) {
 
 // without goes on without a broken object, and without what is measured already.
 func (o *objects) without(ctx context.Context, m *measurement, broken *loadError) error {
+	if broken.class == tilthv1.ErrorClass_ERROR_CLASS_NONE && callsLibraries(o.plan.Candidates[broken.module]) {
+		broken.class, broken.message = tilthv1.ErrorClass_ERROR_CLASS_CRASH, broken.Error()+librariesRemedy
+	}
 	if broken.class == tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		o.unfit = broken
 	} else {

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// libraries are where loaders, C libraries and what else programs are linked with lie, and the loader's list of them.
-var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/nix/store", "/gnu/store"}
+// libraries are where loaders, C libraries and what else programs are linked with lie, the loader's list of them, and
+// Debian's choices among several that do the same, such as those of BLAS.
+var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/alternatives",
+	"/nix/store", "/gnu/store"}
 
 // rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they
 // were.

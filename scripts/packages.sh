@@ -10,6 +10,8 @@ tests+=(gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc
 tests+=(iproute2 systemd prometheus)
 # What starts containers, and what enforces network policies.
 tests+=(runc nftables)
+# A library that the example examples/openblas-product calls.
+tests+=(libopenblas0-pthread)
 # OpenCL on processors.
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
 # The server of a store; tests start their own.

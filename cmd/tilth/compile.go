@@ -179,7 +179,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.low.check(); err != nil {
 		return err
 	}
-	if err := k.own.read(); err != nil {
+	if err := k.own.open(ctx, k.compiler, k.stderr); err != nil {
 		return err
 	}
 	machine, tc, err := localTarget(ctx, k.target, k.threads, k.compiler)

@@ -54,6 +54,9 @@ func newJobsSubmit(a *app) *cobra.Command {
 				return usagef("--%s and --device both say what the job is for: give one of them", name)
 			}
 		}
+		if err := s.tune.kernels.pin(ctx, s.compiler, false); err != nil {
+			return err
+		}
 		if s.dryRun && s.tune.device == "" {
 			return s.printHere(ctx, args)
 		}

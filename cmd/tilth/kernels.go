@@ -77,7 +77,15 @@ func (k *kernelsCheck) run(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
+	if len(kernel.Libraries) > 0 {
+		if kernel, err = pinnedKernel(ctx, k.compiler, kernel); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(k.stdout, "kernel %s, sha256 %s, %s, numerics %s\n", kernel.Name, kernel.Digest(), kernel.Arch, kernel.Numerics)
+	for _, l := range kernel.Libraries {
+		fmt.Fprintf(k.stdout, "calls %s\n", l)
+	}
 	if k.path == "" {
 		return nil
 	}

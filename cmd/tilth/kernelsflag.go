@@ -11,6 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/own/family"
+	"github.com/tilth-dev/tilth/compiler/own/installed"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire"
@@ -75,6 +76,34 @@ func (f *kernelsFlag) read() error {
 	return nil
 }
 
+// pin completes kernels by the versions that their libraries have on this machine: all of them, or only those that
+// leave one open.
+func (f *kernelsFlag) pin(ctx context.Context, compiler string, all bool) error {
+	for i, k := range f.list {
+		if len(k.Libraries) == 0 || !all && k.Pinned() {
+			continue
+		}
+		pinned, err := pinnedKernel(ctx, compiler, k)
+		if err != nil && !all {
+			return fmt.Errorf("%w; on a device that has them, 'tilth kernels check' prints the versions: %s may name them", err, own.DescriptionFile)
+		}
+		if err != nil {
+			return err
+		}
+		f.list[i] = pinned
+	}
+	return nil
+}
+
+// pinnedKernel is a kernel with the versions of this machine's libraries.
+func pinnedKernel(ctx context.Context, compiler string, k *own.Kernel) (*own.Kernel, error) {
+	machine, tc, err := localTarget(ctx, "native", 0, compiler)
+	if err != nil {
+		return nil, err
+	}
+	return installed.Pin(ctx, tc, machine, k)
+}
+
 // warn says which of the kernels a job has no use for.
 func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSpec) {
 	if len(f.list) == 0 {
@@ -117,6 +146,10 @@ func (f *kernelsFlag) allows(k *own.Kernel) bool {
 type ownFlags struct {
 	kernelsFlag
 	all bool
+	// fits says why a kernel's libraries are not those of this machine.
+	fits func(*own.Kernel) error
+	// warned are the digests of kernels that were found not to fit.
+	warned map[string]bool
 }
 
 func (f *ownFlags) add(c *cobra.Command) {
@@ -124,5 +157,27 @@ func (f *ownFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.all, "own-kernels", false, "use all own kernels that records have: their source is compiled and runs in your process")
 }
 
+// open reads the folders, and prepares the question whether kernels fit this machine's libraries.
+func (f *ownFlags) open(ctx context.Context, compiler string, w io.Writer) error {
+	if err := f.read(); err != nil {
+		return err
+	}
+	f.warned = map[string]bool{}
+	f.fits = func(k *own.Kernel) error {
+		_, err := pinnedKernel(ctx, compiler, k)
+		if err != nil && !f.warned[k.Digest()] {
+			f.warned[k.Digest()] = true
+			fmt.Fprintf(w, "warning: a record is not used: %v\n", err)
+		}
+		return err
+	}
+	return f.pin(ctx, compiler, true)
+}
+
 // allows is selection.Sources.Own.
-func (f *ownFlags) allows(k *own.Kernel) bool { return f.all || f.kernelsFlag.allows(k) }
+func (f *ownFlags) allows(k *own.Kernel) bool {
+	if f.kernelsFlag.allows(k) {
+		return true
+	}
+	return f.all && (len(k.Libraries) == 0 || f.fits(k) == nil)
+}

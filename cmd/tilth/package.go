@@ -35,7 +35,9 @@ type packageView struct {
 	WeightsBytes int64           `json:"weights_bytes"`
 	Weights      *aot.Weights    `json:"weights,omitempty"`
 	Accuracy     *aot.Accuracy   `json:"accuracy,omitempty"`
-	Tasks        []packageTask   `json:"tasks"`
+	// Libraries are those that own kernels call: they must be installed where the package runs.
+	Libraries []aot.Library `json:"libraries,omitempty"`
+	Tasks     []packageTask `json:"tasks"`
 }
 
 // packageTask is a kernel of a package.
@@ -48,6 +50,8 @@ type packageTask struct {
 	Latency float64 `json:"latency_s,omitempty"`
 	// Record is the one that a tuned schedule comes from.
 	Record *aot.Record `json:"record,omitempty"`
+	// Kernel is the own kernel that computes the task, if one does.
+	Kernel *aot.OwnKernel `json:"kernel,omitempty"`
 }
 
 func newPackageShow(a *app) *cobra.Command {
@@ -87,10 +91,10 @@ func viewPackage(name, file string) (v packageView, err error) {
 	v = packageView{
 		Package: name, SizeBytes: info.Size(), Format: m.Format, Model: m.Model, Target: m.Target.Fingerprint(), Toolchain: m.Target.Toolchain,
 		Threads: m.Target.Threads(), Provenance: m.Provenance, Inputs: m.Inputs, Outputs: m.Outputs, ArenaBytes: m.ArenaBytes,
-		WeightsBytes: m.WeightsBytes, Weights: m.Weights, Accuracy: m.Accuracy, Tasks: []packageTask{},
+		WeightsBytes: m.WeightsBytes, Weights: m.Weights, Accuracy: m.Accuracy, Libraries: m.Libraries(), Tasks: []packageTask{},
 	}
 	for _, t := range m.Tasks {
-		v.Tasks = append(v.Tasks, packageTask{Task: t.Name, Workload: t.Workload, Origin: t.Origin, Latency: t.LatencySeconds, Record: t.Record})
+		v.Tasks = append(v.Tasks, packageTask{Task: t.Name, Workload: t.Workload, Origin: t.Origin, Latency: t.LatencySeconds, Record: t.Record, Kernel: t.Kernel})
 	}
 	return v, nil
 }
@@ -100,6 +104,11 @@ func (v packageView) print(w io.Writer) error {
 	if p := v.Provenance; p != nil && err == nil {
 		_, err = fmt.Fprintf(w, "device class: %s\nmodel's sha256: %s\nmade by: tilth %s (commit %s), %s, numerics %s\n",
 			p.DeviceClass, cmp.Or(p.ModelSHA256, "not known"), p.Tilth, cmp.Or(p.Commit, "not known"), v.Toolchain, p.Numerics)
+	}
+	for _, l := range v.Libraries {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "calls: %s\n", l)
+		}
 	}
 	if err != nil {
 		return err
@@ -113,7 +122,11 @@ func (v packageView) print(w io.Writer) error {
 		if t.Record != nil {
 			candidate, at = show.Digest(t.Record.Candidate), t.Record.MeasuredAt
 		}
-		table.Row(t.Task, show.Digest(t.Workload), t.Origin, latency, candidate, at)
+		origin := t.Origin
+		if t.Kernel != nil {
+			origin += ", own kernel " + t.Kernel.Name
+		}
+		table.Row(t.Task, show.Digest(t.Workload), origin, latency, candidate, at)
 	}
 	return table.Write(w)
 }

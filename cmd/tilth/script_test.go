@@ -49,7 +49,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("ONNX_CASES", "/usr/share/libonnx-testdata/data/node")
 			earlier, err := filepath.Abs(filepath.Join("testdata", "earlier"))
 			e.Setenv("EARLIER", earlier)
-			return errors.Join(err, shareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
+			examples, missing := filepath.Abs(filepath.Join("..", "..", "examples"))
+			e.Setenv("EXAMPLES", examples)
+			return errors.Join(err, missing, shareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
 		},
 		// A condition is a feature that this machine's processor has, e.g. avx2, or "mounts": it is of x86-64, has two
 		// processors, and lets mounts of one's own be made.

@@ -109,6 +109,9 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if machine, err = t.low.of(machine); err != nil {
 		return err
 	}
+	if err := t.kernels.pin(ctx, t.compiler, true); err != nil {
+		return err
+	}
 	o, err := load(machine)
 	if err != nil {
 		return err
@@ -208,6 +211,9 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	}
 	defer c.Close()
 	if err := t.open(); err != nil {
+		return err
+	}
+	if err := t.kernels.pin(ctx, "", false); err != nil {
 		return err
 	}
 	patience := t.wait.patience(t.app)

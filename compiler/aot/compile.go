@@ -109,6 +109,10 @@ type compilation struct {
 	// own are the sources of kernels that somebody wrote, kernels what the manifest says of each task's.
 	own     []toolchain.File
 	kernels []*OwnKernel
+	written []*own.Kernel
+	// libraries are the sonames of those that kernels call, libraryCheck the source that checks their versions.
+	libraries    []string
+	libraryCheck string
 	// embedded is code for devices that the sources take in.
 	embedded []toolchain.Embedded
 }
@@ -121,6 +125,11 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	if err := fits(c.options.Target, l.arenaBytes+l.weightsBytes); err != nil {
 		return nil, err
 	}
+	var err error
+	if c.libraryCheck, c.libraries, err = own.Check(c.written, "__attribute__((visibility(\"hidden\")))"); err != nil {
+		return nil, err
+	}
+	l.checksLibraries = len(c.libraries) > 0
 	c.sources = append(c.sources, c.runtime.Sources...)
 	c.sources = append(c.sources, toolchain.File{Name: "plan.c", Text: l.planSource()})
 	c.sources = append(c.sources, c.options.namedSources()...)
@@ -186,7 +195,9 @@ func (c *compilation) lower() (err error) {
 			matrices = format.String()
 		}
 		c.matrices = append(c.matrices, matrices)
-		c.kernels = append(c.kernels, ownOf(s))
+		if c.kernels = append(c.kernels, ownOf(s)); s.Own != nil {
+			c.written = append(c.written, s.Own.Kernel)
+		}
 	}
 	for k, unit := range units {
 		c.sources = append(c.sources, toolchain.File{Name: fmt.Sprintf("kernels%d.c", k), Text: unit.Source()})
@@ -211,6 +222,7 @@ func (c *compilation) compile(ctx context.Context) (object []byte, err error) {
 		Flags: hidden, SOName: soName(c.options.Prefix), Headers: c.runtime.Headers, Embedded: c.embedded, Parallel: c.options.Parallel, Limits: toolchain.Limits{Time: unitTime},
 		Objects: c.options.Objects}
 	build.AddOwn(c.own)
+	build.AddLibraries(c.libraries, c.libraryCheck)
 	if err = c.options.Toolchain.Build(ctx, build, path); err != nil {
 		return nil, err
 	}

@@ -47,6 +47,8 @@ type layout struct {
 	weightsBytes int64
 	arenaBytes   int64
 	arenaLeast   int64
+	// checksLibraries says that the package has the function which checks the libraries that its kernels call.
+	checksLibraries bool
 }
 
 // constant is a tensor of weights.bin, packed by a kernel when pack is set.

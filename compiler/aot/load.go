@@ -140,7 +140,7 @@ func (l Loader) loadFrom(ctx context.Context, f *os.File, path string) (*Model, 
 		api, err = l.loadObject(object)
 	}
 	if err != nil {
-		return nil, err
+		return nil, manifest.unloadable(err)
 	}
 	if threads := l.Threads; threads.Count == 0 && len(threads.CPUs) == 0 && api.threads != nil {
 		l.Threads.CPUs = target.Affinity(l.Classes, manifest.Target)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
@@ -15,6 +16,9 @@ func (l *layout) planSource() string {
 	var b strings.Builder
 	b.WriteString("#include \"model.h\"\n\n")
 	l.declareKernels(&b)
+	if l.checksLibraries {
+		fmt.Fprintf(&b, "extern TILTH_HIDDEN const char *%s(void);\n", own.CheckName)
+	}
 	calls := l.runFunction() // first: it asks for all constants
 	b.WriteString(calls)
 	l.tensors(&b, "inputs", l.program.Inputs)
@@ -35,6 +39,9 @@ func (l *layout) planSource() string {
 	}
 	fmt.Fprintf(&b, "  .decodes = %s,\n", decoding)
 	b.WriteString("  .extents = extents, .varying_inputs = varying_inputs, .varying_outputs = varying_outputs,\n")
+	if l.checksLibraries {
+		fmt.Fprintf(&b, "  .libraries = %s,\n", own.CheckName)
+	}
 	b.WriteString("  .call_names = call_names, .run = run,\n};\n")
 	return b.String()
 }

@@ -57,6 +57,8 @@ type Kernel struct {
 	Packs []Pack `json:"pack,omitempty"`
 	// Workspace is how many bytes of scratch memory it wants, as an expression; empty = none.
 	Workspace string `json:"workspace,omitempty"`
+	// Libraries are those that the source calls beside libc and libm, in the linker's order.
+	Libraries []Library `json:"libraries,omitempty"`
 	// Source is the C.
 	Source string `json:"source"`
 
@@ -152,6 +154,9 @@ func Parse(text []byte) (*Kernel, error) {
 	if err == nil && !bytes.Equal(k.text, text) {
 		err = fmt.Errorf("the text is not canonical")
 	}
+	if err == nil && !k.Pinned() {
+		err = fmt.Errorf("kernel %s does not say which versions of its libraries it calls", k.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("own kernel: %w", err)
 	}
@@ -205,7 +210,7 @@ func (k *Kernel) complete() error {
 	if k.Numerics == "" {
 		k.Numerics = "strict"
 	}
-	for _, check := range []func() error{k.checkWords, k.checkKnobs, k.checkForms, k.parseExpressions, k.parsePacks, k.checkDefault} {
+	for _, check := range []func() error{k.checkWords, k.checkLibraries, k.checkKnobs, k.checkForms, k.parseExpressions, k.parsePacks, k.checkDefault} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -50,6 +50,9 @@ type Build struct {
 	Levels map[string]int `json:",omitempty"`
 	// Flags are further compiler flags.
 	Flags []string
+	// Libraries are shared libraries to link with, by their sonames. They must be this machine's: a build with any is
+	// for its architecture.
+	Libraries []string `json:",omitempty"`
 	// SOName is the name by which the dynamic linker knows a Library; empty for none.
 	SOName string `json:",omitempty"`
 	// Finish makes what is kept of code for a device; nil keeps it as it is. It follows from the rest of the build.
@@ -88,6 +91,14 @@ func (b *Build) AddOwn(kernels []File) {
 		}
 		b.Levels[f.Name] = OwnLevel
 		b.Sources = append(b.Sources, f)
+	}
+}
+
+// AddLibraries adds the shared libraries that kernels call, if any, and the source that checks their versions.
+func (b *Build) AddLibraries(sonames []string, check string) {
+	if len(sonames) > 0 {
+		b.Libraries = append(b.Libraries, sonames...)
+		b.Sources = append(b.Sources, File{Name: "libraries.c", Text: check})
 	}
 }
 

@@ -16,7 +16,7 @@ const linked = "linked"
 
 func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []string) error {
 	step := "linking with " + tc.Name
-	if ld := linker(b.Target); b.Form == Kernels && ld != "" {
+	if ld := linker(b.Target); b.Form == Kernels && ld != "" && len(b.Libraries) == 0 {
 		args := append([]string{"-shared", "-o", linked}, objects...)
 		switch needsOf(dir, objects) {
 		case needsNothing:
@@ -32,7 +32,12 @@ func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []st
 	if err != nil {
 		return err
 	}
+	libraries, err := tc.libraries(ctx, b)
+	if err != nil {
+		return err
+	}
 	args := append(flags, objects...)
+	args = append(args, libraries...)
 	args = append(args, "-o", linked)
 	args = append(args, tc.driverFlags(b.Target)...)
 	switch b.Form {

@@ -13,6 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/roofline"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -93,9 +94,19 @@ func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Tar
 	}
 	b := toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel,
 		Sources: []toolchain.File{{Name: "kernels.c", Text: source}}}
+	var written []*own.Kernel
 	for _, k := range kernels {
-		b.AddOwn(k.(*codegen.Printed).Own())
+		p := k.(*codegen.Printed)
+		b.AddOwn(p.Own())
+		if kernel := p.Kernel(); kernel != nil {
+			written = append(written, kernel)
+		}
 	}
+	check, libraries, err := own.Check(written, "")
+	if err != nil {
+		return toolchain.Build{}, err
+	}
+	b.AddLibraries(libraries, check)
 	return b, nil
 }
 

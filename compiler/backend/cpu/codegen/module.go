@@ -8,6 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/tolerance"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -47,6 +48,14 @@ func (p *Printed) Size() int {
 
 // Own is what to compile beside the module: kernels that somebody wrote.
 func (p *Printed) Own() []toolchain.File { return p.unit.own }
+
+// Kernel is the kernel that somebody wrote; nil where a schedule was printed.
+func (p *Printed) Kernel() *own.Kernel {
+	if p.kernel.Schedule.Own == nil {
+		return nil
+	}
+	return p.kernel.Schedule.Own.Kernel
+}
 
 // Link is a translation unit of printed kernels, with the functions that pack their constants and the table
 // tilth_module. All must be what Print made of w for t, which is nil for plain scalar C.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/packing"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -22,6 +23,9 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 	}
 	if err := c.Kernel.Runs(u.target); err != nil {
 		return info, err
+	}
+	if len(c.Kernel.Libraries) > 0 && !u.target.IsHost() {
+		return info, fmt.Errorf("%s calls %s, which is taken from the machine that compiles: compile on a machine with %s", c.Kernel.Label(), c.Kernel.Libraries[0].SOName, u.target.Arch())
 	}
 	threads := u.target.Threads()
 	if err := c.Legal(threads); err != nil {
@@ -43,7 +47,7 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 		}
 	}
 	name := symbol + "_own"
-	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: ownText(name, c.Names(threads), c.Kernel.Source)})
+	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: ownText(name, c.Names(threads), c.Kernel)})
 	fmt.Fprintf(&u.code, "extern void %s(const struct tilth_runtime *rt, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", name)
 	fmt.Fprintf(&u.code, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
 	fmt.Fprintf(&u.code, "  void *const own[] = {%s};\n  %s(rt, own, workspace);\n}\n", strings.Join(args, ", "), name)
@@ -52,8 +56,11 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 
 // ownText is the translation unit of a kernel under a name: what it may use, its numbers as macros, and its source.
 // Functions but the kernel itself must be static, since a module may have the kernel several times.
-func ownText(name string, numbers map[string]int64, source string) string {
+func ownText(name string, numbers map[string]int64, k *own.Kernel) string {
 	var b strings.Builder
+	for _, l := range k.Libraries { // whose headers have another content in another version, and objects are kept by their text
+		fmt.Fprintf(&b, "/* %s */\n", l)
+	}
 	b.WriteString(abi.Header)
 	for _, macro := range slices.Sorted(maps.Keys(numbers)) {
 		fmt.Fprintf(&b, "#define %s %d\n", macro, numbers[macro])
@@ -61,7 +68,7 @@ func ownText(name string, numbers map[string]int64, source string) string {
 	fmt.Fprintf(&b, "#define kernel %s\n", name)
 	b.WriteString("__attribute__((visibility(\"hidden\"))) void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace);\n")
 	b.WriteString("#line 1 \"kernel.c\"\n")
-	b.WriteString(source)
+	b.WriteString(k.Source)
 	b.WriteString("\n")
 	return b.String()
 }

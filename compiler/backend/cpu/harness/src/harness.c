@@ -5,6 +5,7 @@
  * clock. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,8 +171,16 @@ static int serve(struct options *o, const struct tilth_runtime *rt) {
   return -1;
 }
 
+/* Libraries that kernels call start threads of their own when they are loaded, unless they are told not to: here none may be started, and a
+ * kernel has those of the pool. */
+static void calm_libraries(void) {
+  setenv("OMP_NUM_THREADS", "1", 1);
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+}
+
 int main(int argc, char **argv) {
   struct options o;
+  calm_libraries();
   if (report_open() || judge_open()) return 2;
   if (parse(&o, argc, argv)) return 2;
   if (tilth_tiles_permit()) {

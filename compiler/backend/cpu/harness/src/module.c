@@ -6,11 +6,23 @@
 
 #include "report.h"
 
+/* Why libraries that the object's kernels call are not those that they were made for; NULL where they are. */
+static const char *unfit(void *object) {
+  const char *(*check)(void);
+  *(void **)&check = dlsym(object, "tilth_libraries");
+  return check ? check() : NULL;
+}
+
 const struct tilth_module *module_load(const char *path, void **object) {
   void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (object) *object = loaded;
   if (!loaded) {
     report_error("loading kernels: %s", dlerror());
+    return NULL;
+  }
+  const char *complaint = unfit(loaded);
+  if (complaint) {
+    report_error("%s", complaint);
     return NULL;
   }
   const struct tilth_module *module = dlsym(loaded, "tilth_module");

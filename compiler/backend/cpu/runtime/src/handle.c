@@ -36,6 +36,11 @@ TILTH_API struct tilth_model *tilth_open_with(const char *weights, int64_t offse
   struct tilth_options o;
   tilth_fail(NULL);
   if (read_options(options, &o)) return NULL;
+  const char *unfit = tilth_plan.libraries ? tilth_plan.libraries() : NULL;
+  if (unfit) {
+    tilth_fail("%s", unfit);
+    return NULL;
+  }
   struct tilth_model *m = calloc(1, sizeof *m);
   if (!m || make_mutex(&m->held)) {
     free(m);
