@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/internal/stat"
@@ -31,6 +33,8 @@ type bestRow struct {
 	At            time.Time        `json:"at"`
 	Candidate     string           `json:"candidate"`
 	Origin        string           `json:"origin"`
+	// Kernel is the own kernel by its name, with its knobs; empty where a schedule was measured.
+	Kernel string `json:"kernel,omitempty"`
 	// Suspected says why the measurement is in doubt.
 	Suspected string `json:"suspected,omitempty"`
 	// Remeasured says why it was measured again.
@@ -79,7 +83,7 @@ func newRecordsBest(a *app) *cobra.Command {
 		return list(a.stdout, asJSON, rows, show.NewTable(headings...).Times("MEASURED"), func(r bestRow) []string {
 			row := []string{
 				show.Digest(r.Workload), show.Seconds(r.LatencySeconds), r.uncertainty(), show.GFLOPS(r.Flop, r.LatencySeconds), show.Instant(r.At), r.Device,
-				r.Target, r.Origin,
+				r.Target, cmp.Or(r.Kernel, r.Origin),
 			}
 			if metered {
 				row = slices.Insert(row, 2, show.Joules(r.EnergyJoules))
@@ -107,6 +111,7 @@ func newBestRow(r *tilthv1.Record) bestRow {
 		Workload: r.GetWorkloadDigest(), Target: r.GetTarget(), LatencySeconds: m.GetLatencySeconds(), EnergyJoules: m.GetEnergyJoules(),
 		RelativeError: m.GetRelativeError(), Device: m.GetDevice(), At: m.GetAt().AsTime(),
 		Candidate: m.GetCandidate().GetDigest(), Origin: string(m.GetCandidate().GetOrigin()),
+		Kernel:    own.Origin(m.GetCandidate().GetTrace()),
 		Suspected: m.GetSuspected(), Remeasured: m.GetRemeasured(),
 	}
 	if i := m.GetInterval(); i.GetHighSeconds() > 0 {

@@ -132,6 +132,26 @@ const (
 // IsTrace reports whether the first line of a trace behind its header is an own kernel's.
 func IsTrace(line string) bool { return strings.HasPrefix(line, traceLine) }
 
+// Origin says for people which kernel a trace has: its name and the values of its knobs; empty where the trace has no
+// own kernel.
+func Origin(trace []byte) string {
+	_, text, _ := strings.Cut(string(trace), "\n"+traceLine)
+	text, point, found := strings.Cut(text, "\n"+pointLine)
+	if !found {
+		return ""
+	}
+	k, err := Parse([]byte(text))
+	values := strings.Fields(point)
+	if err != nil || len(values) != len(k.Knobs) {
+		return ""
+	}
+	words := []string{"kernel=" + k.Name}
+	for i, v := range values {
+		words = append(words, k.Knobs[i].Name+"="+v)
+	}
+	return strings.Join(words, " ")
+}
+
 // Trace is the candidate as lines of a trace.
 func (c *Candidate) Trace() string {
 	line := pointLine

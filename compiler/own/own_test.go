@@ -69,6 +69,12 @@ func TestATraceHasAllOfTheKernel(t *testing.T) {
 		layouts[0][1] != want[1] || layouts[0][2] != want[2] {
 		t.Errorf("layouts %v, %v", layouts, err)
 	}
+	if origin := Origin([]byte("tilth-trace 1\n" + c.Trace())); origin != "kernel=product MR=2 NR=16" {
+		t.Errorf("the trace is of %q", origin)
+	}
+	if origin := Origin([]byte("tilth-trace 1\nsplit 1 0 5 1\n")); origin != "" {
+		t.Errorf("a schedule is of the kernel %q", origin)
+	}
 	for name, bad := range map[string][]string{
 		"a value that the knob lacks": {lines[0], "point 5 16"},
 		"too few values":              {lines[0], "point 2"},

@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
@@ -15,12 +16,15 @@ func (c *chooser) forbids(s *schedule.Schedule) bool {
 	return s.Own != nil && (c.Own == nil || !c.Own(s.Own.Kernel))
 }
 
+// mostConfirmed is how many schedules of a task are measured in place of a record whose kernel may not be used.
+const mostConfirmed = 3
+
 // scheduled is the fastest measured schedule of a task whose best record has a kernel that may not be used; nil where
-// none was measured, or for other reasons not to use the record. Such a kernel is thus no loss to those who do not
-// trust it. Schedules that are to be confirmed first are not looked for: their records are not at hand.
+// none was measured or confirmed, or for other reasons not to use the record. Such a kernel is thus no loss to those
+// who do not trust it.
 func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (*alternative, error) {
 	best, err := schedule.Replay(task.Workload, r.GetMeasurement().GetCandidate().GetTrace())
-	if err != nil || !c.forbids(best) || c.Learn == nil || c.Confirm != nil {
+	if err != nil || !c.forbids(best) || c.Learn == nil {
 		return nil, nil //nolint:nilerr // the caller has said so already
 	}
 	if err := c.learn(ctx); err != nil {
@@ -30,6 +34,7 @@ func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.R
 	if err != nil {
 		return nil, err
 	}
+	asked := 0
 	for _, trial := range c.history.Trials(task.Workload.Digest()) {
 		p, ok := s.Parse(trial.Origin)
 		if !ok {
@@ -39,7 +44,19 @@ func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.R
 		if err != nil || schedule.Digest(made.Trace()) != trial.Digest {
 			continue // the rules changed since
 		}
-		a := newAlternative(task, made, aot.Choice{Origin: FromRecord, LatencySeconds: trial.LatencySeconds}, trial.LatencySeconds)
+		// The trial's record is not at hand: it is measured, wherever it was made.
+		seconds, refused, err := c.confirmed(ctx, task, &tilthv1.Record{WorkloadDigest: task.Workload.Digest(), Target: r.GetTarget()}, made, numerics)
+		if err != nil {
+			return nil, err
+		}
+		if asked++; refused != "" && asked < mostConfirmed {
+			continue
+		}
+		if refused != "" {
+			return nil, nil
+		}
+		latency := cmp.Or(seconds, trial.LatencySeconds)
+		a := newAlternative(task, made, aot.Choice{Origin: FromRecord, LatencySeconds: latency}, latency)
 		return &a, nil
 	}
 	return nil, nil

@@ -1,12 +1,11 @@
 package installed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,14 +13,19 @@ import (
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
-// answerTime bounds how long libraries may take until they have told their versions.
-const answerTime = 10 * time.Second
+// Bounds on libraries that are asked for their versions.
+const (
+	answerTime      = 10 * time.Second
+	mostAnswerBytes = 4 << 10
+	mostMemory      = 4 << 30
+)
 
 // Pin is a kernel with the versions that its libraries have on this machine. The error says which one is missing, is
-// another than the kernel is for, or cannot be asked. It runs code of the libraries in a process of its own, and none
-// of the kernel.
+// another than the kernel is for, or cannot be asked. It runs code of the libraries in a sandbox, and none of the
+// kernel.
 func Pin(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, k *own.Kernel) (*own.Kernel, error) {
 	if len(k.Libraries) == 0 {
 		return k, nil
@@ -48,7 +52,7 @@ func ask(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, list []
 	if err := tc.Build(ctx, b, program); err != nil {
 		return nil, err
 	}
-	text, err := run(ctx, program)
+	text, err := run(ctx, dir, program)
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for versions: %w", strings.Join(b.Libraries, " and "), err)
 	}
@@ -64,18 +68,45 @@ func ask(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, list []
 	return versions, nil
 }
 
-// run is what a program prints. It gets no environment, and libraries are told to start no threads.
-func run(ctx context.Context, program string) (string, error) {
+// run is what a program prints in a sandbox, where libraries are told to start no threads.
+func run(ctx context.Context, dir, program string) (_ string, err error) {
+	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	if err := sandbox.Share(program, true); err != nil {
+		return "", err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer read.Close()
+	p, err := start(box, program, write)
+	if err = errors.Join(err, write.Close()); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	c := exec.CommandContext(ctx, program)
-	c.Env = []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"}
-	c.WaitDelay = time.Second
-	var out, complaint bytes.Buffer
-	c.Stdout, c.Stderr = &out, &complaint
-	if err := c.Run(); err != nil {
-		line, _, _ := strings.Cut(complaint.String(), "\n")
-		return "", fmt.Errorf("%w: %.200s", err, line)
+	defer context.AfterFunc(ctx, p.KillGroup)()
+	text, failed := io.ReadAll(io.LimitReader(read, mostAnswerBytes))
+	state, _, err := p.Finish()
+	switch err = errors.Join(err, failed); {
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("no answer: %w", ctx.Err())
+	case err == nil && !state.Success():
+		err = errors.New(state.String())
 	}
-	return out.String(), nil
+	return string(text), err
+}
+
+func start(box *sandbox.Sandbox, program string, output *os.File) (*sandbox.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	return box.Start(sandbox.Command{Program: program, Environment: []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"},
+		Descriptors: []*os.File{null, output, null}, Limits: sandbox.Limits{MemoryBytes: mostMemory, ProcessorTime: answerTime, OpenFiles: 64}})
 }
