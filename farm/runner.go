@@ -29,6 +29,7 @@ import (
 	"github.com/tilth-dev/tilth/runner/execute"
 	"github.com/tilth-dev/tilth/runner/surroundings"
 	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/sandbox/request"
 )
 
 // runnerSlots lets a runner fetch the next batch while it times one; the host's lock keeps the timing apart.
@@ -199,7 +200,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 		cfg.Logger.Info("this runner runs no packages: a driver opens too much for the sandbox around them")
 		return nil
 	}
-	executor := &execute.Executor{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}
+	executor := &execute.Executor{Server: request.Server{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}}
 	if err := executor.Try(ctx); err != nil {
 		cfg.Logger.Warn("this runner runs no packages: no process for them can be started", "error", err)
 		return nil

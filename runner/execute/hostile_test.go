@@ -25,6 +25,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/sandbox/request"
 	"github.com/tilth-dev/tilth/testkit/bystander"
 )
 
@@ -170,8 +171,8 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 	}
 	limits := Limits{MemoryBytes: 512 << 20, OutputBytes: 1 << 20}
 	for way, most := range map[string]float64{
-		"takes_threads": float64(target.Processors() + spareThreads),
-		"takes_memory":  (512<<20 + reservedBytes) >> 20,
+		"takes_threads": float64(target.Processors() + request.SpareThreads),
+		"takes_memory":  (512<<20 + request.ReservedBytes) >> 20,
 		"takes_disk":    0,
 	} {
 		t.Run(way, func(t *testing.T) {
@@ -199,10 +200,10 @@ func TestHostilePackagesHarmOnlyTheirProcess(t *testing.T) {
 				limits.Time = 2 * time.Second
 			}
 			_, err := h.try(t, way, limits)
-			if failure := (&Failure{}); !errors.As(err, &failure) || !strings.HasPrefix(failure.message, want) {
+			if failure := (&Failure{}); !errors.As(err, &failure) || !strings.HasPrefix(failure.Error(), want) {
 				t.Errorf("got %v, want %s", err, want)
-			} else if unprintable := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(failure.message, unprintable) {
-				t.Errorf("a terminal would be painted on by %q", failure.message)
+			} else if unprintable := func(r rune) bool { return !unicode.IsPrint(r) }; strings.ContainsFunc(failure.Error(), unprintable) {
+				t.Errorf("a terminal would be painted on by %q", failure.Error())
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/sandbox/request"
 )
 
 // TestMain lets this binary be the process that packages run in, good or bad, by the name it is started with.
@@ -88,7 +89,7 @@ func executor(t testing.TB, mode sandbox.Mode, role ...string) *Executor {
 			t.Error(err)
 		}
 	})
-	return &Executor{Args: role, Sandbox: box, Scratch: t.TempDir()}
+	return &Executor{Server: request.Server{Args: role, Sandbox: box, Scratch: t.TempDir()}}
 }
 
 // run has a process of a role run a file that is no package.

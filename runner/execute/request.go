@@ -9,6 +9,7 @@ import (
 
 	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/sandbox/request"
 )
 
 // Request says what to run and what is wanted of it.
@@ -107,15 +108,15 @@ type answer struct {
 }
 
 // readAnswer reads what a process says that may be forged. nil, without an error, is no answer to the request.
-func readAnswer(said []byte, request Request) (*Result, error) {
+func readAnswer(said []byte, r Request) (*Result, error) {
 	var a answer
 	if err := json.Unmarshal(said, &a); err != nil {
 		return nil, nil
 	}
 	if a.Error != "" {
-		return nil, &Failure{failure.Message(a.Error)}
+		return nil, request.Failed("%s", failure.Message(a.Error))
 	}
-	if !a.Result.fits(request) {
+	if !a.Result.fits(r) {
 		return nil, nil
 	}
 	return a.Result, nil
