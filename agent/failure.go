@@ -26,6 +26,8 @@ func (s *session) reportFailure(ctx context.Context, work *tilthv1.LeaseWorkResp
 			_, err = tilthv1.NewRunServiceClient(s.cfg.Conn).ReportRun(ctx, &tilthv1.ReportRunRequest{
 				Lease: token, InfraError: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, InfraMessage: reason,
 			})
+		case *tilthv1.LeaseWorkResponse_Model:
+			_, err = tilthv1.NewSearchServiceClient(s.cfg.Conn).ReportModel(ctx, &tilthv1.ReportModelRequest{Lease: token, InfraMessage: reason})
 		case *tilthv1.LeaseWorkResponse_Measure:
 			_, err = tilthv1.NewMeasureServiceClient(s.cfg.Conn).ReportMeasurements(ctx, &tilthv1.ReportMeasurementsRequest{
 				Lease: token, InfraError: tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA, InfraMessage: reason,

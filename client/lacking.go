@@ -49,7 +49,7 @@ func (c *Client) CheckFarm(ctx context.Context, spec *tilthv1.JobSpec) error {
 	target := spec.GetTarget()
 	response, err := call(ctx, &tilthv1.CheckFarmRequest{
 		DeviceClass: target.GetDeviceClass(), Toolchain: target.GetToolchain(), Tuner: spec.GetTuner(),
-		Run: spec.GetRun() != nil, Device: spec.GetRun().GetDevice(),
+		Run: spec.GetRun() != nil, Device: spec.GetRun().GetDevice(), Model: spec.GetModel() != nil,
 	}, c.jobs.CheckFarm)
 	if status.Code(err) == codes.Unimplemented {
 		return nil

@@ -45,6 +45,7 @@ var lostAnswers = map[string]string{
 	"AgentService/GetAgent":             reads,
 	"SearchService/ProposeBatch":        repeats,
 	"SearchService/FinishJob":           repeats,
+	"SearchService/ReportModel":         repeats,
 	"BuildService/ReportBuild":          repeats,
 	"MeasureService/ReportMeasurements": repeats,
 	"RunService/ReportRun":              repeats,
@@ -144,6 +145,7 @@ func TestAnAnswerThatIsLostChangesNothing(t *testing.T) {
 			must[*tilthv1.DeleteJobResponse](t)(l.jobs.DeleteJob(t.Context(), &tilthv1.DeleteJobRequest{JobId: l.passing("third", spec("conv"))}))
 
 			l.deviceCalls()
+			l.modelCall()
 
 			want := "queued, running, proposed 0×3, trial 0.0 a 0, trial 0.1 b 1, dead ERROR_CLASS_DEVICE_INFRA, retried 1, trial 0.2 c 2, " +
 				"paused, queued, running, done"
@@ -153,7 +155,7 @@ func TestAnAnswerThatIsLostChangesNothing(t *testing.T) {
 			if got := describe(l.events(other.GetId(), 0, 2)); got != "queued, cancelled" {
 				t.Errorf("events of the second job: %s", got)
 			}
-			if jobs := must[*tilthv1.ListJobsResponse](t)(l.jobs.ListJobs(t.Context(), &tilthv1.ListJobsRequest{})).GetJobs(); len(jobs) != 3 {
+			if jobs := must[*tilthv1.ListJobsResponse](t)(l.jobs.ListJobs(t.Context(), &tilthv1.ListJobsRequest{})).GetJobs(); len(jobs) != 4 {
 				t.Errorf("there are %d jobs", len(jobs))
 			}
 			for call, how := range lostAnswers {

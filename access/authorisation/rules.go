@@ -54,7 +54,7 @@ var (
 	admins  = []access.Role{access.Admin}
 	agents  = []access.Role{access.Agent}
 	all     = access.Roles()
-	// Candidates travel between builders and runners, packages from clients to runners.
+	// Candidates travel between builders and runners, packages from clients to runners, models to tuners.
 	carriers = []access.Role{access.Client, access.Admin, access.Agent}
 )
 
@@ -84,6 +84,7 @@ var rules = map[string]rule{
 
 	tilthv1.SearchService_ProposeBatch_FullMethodName:        {roles: agents, own: ownSession},
 	tilthv1.SearchService_FinishJob_FullMethodName:           {roles: agents, own: ownSession},
+	tilthv1.SearchService_ReportModel_FullMethodName:         {roles: agents, own: ownSession},
 	tilthv1.BuildService_ReportBuild_FullMethodName:          {roles: agents, own: ownSession},
 	tilthv1.MeasureService_ReportMeasurements_FullMethodName: {roles: agents, own: ownSession},
 

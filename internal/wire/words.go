@@ -1,9 +1,11 @@
 package wire
 
-// Capabilities are what runners say they know, by which the tracker chooses among them.
+// Capabilities are what agents say they know, by which the tracker chooses among them: runners the first two, tuners
+// the last.
 const (
 	RunsPackages = "run"
 	Calibrates   = "calibrate"
+	ReadsModels  = "model"
 )
 
 // Roles of the artifacts that a runner needs. A batch may have several artifacts of candidates.

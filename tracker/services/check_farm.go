@@ -13,9 +13,13 @@ func (s *Services) CheckFarm(_ context.Context, req *tilthv1.CheckFarmRequest) (
 		Target: &tilthv1.TargetSpec{DeviceClass: req.GetDeviceClass(), Toolchain: req.GetToolchain()}, Tuner: req.GetTuner(),
 	}
 	fields := map[string]string{"device_class": req.GetDeviceClass()}
-	if req.GetRun() {
+	switch {
+	case req.GetRun():
 		spec.Run = &tilthv1.RunSpec{Device: req.GetDevice()}
-	} else {
+	case req.GetModel():
+		spec.Model = &tilthv1.ModelSpec{}
+		fields["tuner"] = req.GetTuner()
+	default:
 		fields["toolchain"], fields["tuner"] = req.GetToolchain(), req.GetTuner()
 	}
 	for field, value := range fields {

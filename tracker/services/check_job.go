@@ -21,8 +21,6 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	target := spec.GetTarget()
 	for _, f := range []struct{ field, value string }{
 		{"spec.name", spec.GetName()},
-		{"spec.target.fingerprint", target.GetFingerprint()},
-		{"spec.target.toolchain", target.GetToolchain()},
 		{"spec.target.device_class", target.GetDeviceClass()},
 		{"spec.tuner", spec.GetTuner()},
 	} {
@@ -44,11 +42,27 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if time != nil && (!time.IsValid() || time.AsDuration() <= 0) {
 		return invalid("spec.budget.time", "is %v, not a time of more than 0", time.AsDuration())
 	}
-	if len(spec.GetTasks()) == 0 {
-		return invalid("spec.tasks", "is empty")
+	if spec.GetModel() != nil {
+		return checkModel(spec)
 	}
-	for i, task := range spec.GetTasks() {
-		if err := checkTask(fmt.Sprintf("spec.tasks[%d].", i), task); err != nil {
+	return checkTasks("spec.", target, spec.GetTasks())
+}
+
+// checkTasks checks the tasks of a request, or of a field of it that the prefix names, and their target.
+func checkTasks(prefix string, target *tilthv1.TargetSpec, tasks []*tilthv1.TaskSpec) error {
+	for _, f := range []struct{ field, value string }{
+		{"target.fingerprint", target.GetFingerprint()},
+		{"target.toolchain", target.GetToolchain()},
+	} {
+		if err := checkKeyName(prefix+f.field, f.value); err != nil {
+			return err
+		}
+	}
+	if len(tasks) == 0 {
+		return invalid(prefix+"tasks", "is empty")
+	}
+	for i, task := range tasks {
+		if err := checkTask(fmt.Sprintf("%stasks[%d].", prefix, i), task); err != nil {
 			return err
 		}
 	}

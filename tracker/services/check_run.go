@@ -34,6 +34,9 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	if p := spec.GetPriority(); p > wire.MostPriority {
 		return invalid("spec.priority", "is %d, not 1 to %d", p, wire.MostPriority)
 	}
+	if spec.GetModel() != nil {
+		return invalid("spec.model", "is there, in a job that runs packages")
+	}
 	if len(run.GetPackages()) == 0 {
 		return invalid("spec.run.packages", "is empty")
 	}

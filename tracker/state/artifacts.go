@@ -11,7 +11,7 @@ import (
 // needing are the jobs of which something that waits needs an artifact.
 func (m *Machine) needing(digest string) (jobs []*job) {
 	for _, j := range m.jobs {
-		waits := j.lease == nil && slices.Contains(runDigests(j.spec.GetRun()), digest)
+		waits := j.lease == nil && slices.Contains(j.needs(), digest)
 		for _, b := range j.batches {
 			waits = waits || b.lease == nil && slices.Contains(b.artifactDigests(), digest)
 		}
@@ -44,9 +44,9 @@ func (c *Change) rebuild(j *job) {
 	}
 }
 
-// lackedBy is an artifact that a run needs and that is not there; empty when all are.
-func (m *Machine) lackedBy(run *tilthv1.RunSpec) string {
-	for _, digest := range runDigests(run) {
+// lackedBy is an artifact that a job itself needs and that is not there; empty when all are.
+func (m *Machine) lackedBy(j *job) string {
+	for _, digest := range j.needs() {
 		if complete, _ := m.artifacts.Stat(digest); !complete {
 			return digest
 		}
@@ -54,16 +54,20 @@ func (m *Machine) lackedBy(run *tilthv1.RunSpec) string {
 	return ""
 }
 
-// endDamaged ends a run whose files only its client can send again.
+// endDamaged ends a job whose files only its client can send again.
 func (c *Change) endDamaged(j *job, digest string) {
-	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, "the tracker's copy of artifact "+digest+" was damaged: run it again")
+	remedy := "run it again"
+	if j.reads() {
+		remedy = "submit it again"
+	}
+	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, "the tracker's copy of artifact "+digest+" was damaged: "+remedy)
 }
 
 // Damaged has what needs an artifact that is damaged, and set aside, done again. What an agent holds goes on: it may
 // have the artifact, and gives the lease back if it does not.
 func (c *Change) Damaged(digest string) {
 	for _, j := range c.needing(digest) {
-		if j.runs() {
+		if j.runs() || j.reads() {
 			c.endDamaged(j, digest)
 		} else {
 			c.rebuild(j)

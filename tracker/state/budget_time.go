@@ -34,7 +34,7 @@ const (
 // timeLeft is what is left of the budget's time; limited is false when it has none.
 func (j *job) timeLeft() (left time.Duration, limited bool) {
 	budget := j.spec.GetBudget().GetTime()
-	if budget == nil || j.runs() {
+	if budget == nil || !j.searches() {
 		return 0, false
 	}
 	return budget.AsDuration() - j.spent, true
@@ -50,7 +50,7 @@ func (c *Change) beginTime(j *job) {
 func (c *Change) countTime(j *job, known *supplies) {
 	since := j.counted
 	j.running = c.canWork(j, known)
-	if j.lease == nil || j.runs() {
+	if j.lease == nil || !j.searches() {
 		return
 	}
 	j.counted = c.cfg.Clock()
@@ -66,7 +66,7 @@ func (c *Change) countTime(j *job, known *supplies) {
 
 // canWork says whether a tuner that is heard of holds the job, and whether all else that it needs is there.
 func (m *Machine) canWork(j *job, known *supplies) bool {
-	if j.lease == nil || j.runs() || m.outage != nil || m.isSilent(j.lease.agent, m.cfg.Clock()) {
+	if j.lease == nil || !j.searches() || m.outage != nil || m.isSilent(j.lease.agent, m.cfg.Clock()) {
 		return false
 	}
 	_, reason := m.blocked(known, j)
@@ -145,7 +145,7 @@ func (m *Machine) recoverTime(rows Rows, j *job) error {
 	switch {
 	case j.meta.GetTimeSpent() != nil:
 		j.spent = j.meta.GetTimeSpent().AsDuration()
-	case j.meta.GetStartedAt() != nil && !j.runs():
+	case j.meta.GetStartedAt() != nil && j.searches():
 		last, err := rows.Events(j.id, j.lastSequence, 1)
 		if err != nil {
 			return err

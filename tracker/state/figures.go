@@ -59,6 +59,9 @@ func (m *Machine) Figures() Figures {
 		f.Waiters += len(a.waiters)
 	}
 	for c, q := range m.queues {
+		if c == anyBuilder {
+			continue // nothing waits there
+		}
 		f.Queues[Need{c.kind, c.name}] += q.work.Len()
 	}
 	for _, a := range m.agents {

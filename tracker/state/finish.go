@@ -7,7 +7,7 @@ import (
 // Finish ends a job as its tuner says; ok is false when the lease is not in force.
 func (c *Change) Finish(lease *tilthv1.LeaseToken, state tilthv1.JobState, reason string) (ok bool) {
 	j, ok := c.lookUp(lease).(*job)
-	if !ok || j.runs() {
+	if !ok || !j.searches() {
 		return false
 	}
 	j.finishedBy = j.lease.proto()

@@ -53,20 +53,30 @@ func (j *job) class() class {
 			kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass(), runs: true, device: j.spec.GetRun().GetDevice(),
 		}
 	}
+	if j.reads() {
+		return readers
+	}
+	return j.searchClass()
+}
+
+func (j *job) searchClass() class {
 	return class{kind: tilthv1.AgentKind_AGENT_KIND_TUNER, name: j.spec.GetTuner()}
 }
 
-// classes are those of all the job's work: its search, its builds and its measurements.
+// classes are those of all the job's work: reading its model, its search, its builds and its measurements.
 func (j *job) classes() []class {
 	if j.runs() {
 		return []class{j.class()}
 	}
-	target := j.spec.GetTarget()
-	return []class{
-		j.class(),
-		{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: target.GetToolchain()},
-		{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: target.GetDeviceClass()},
+	all := []class{
+		j.searchClass(),
+		{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER, name: j.spec.GetTarget().GetToolchain()}, // or anyBuilder
+		deviceClass(j),
 	}
+	if j.reads() {
+		all = append([]class{readers}, all...)
+	}
+	return all
 }
 
 // inOrder returns the job's batches under way in the order in which they were proposed.
@@ -122,7 +132,7 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	}
 	c.release(j)
 	c.leaveQueues(j)
-	c.artifacts.Unpin(runDigests(j.spec.GetRun())...)
+	c.artifacts.Unpin(j.needs()...)
 	c.setState(j, s, reason)
 	c.dropJob(j)
 	c.archived(j)

@@ -15,6 +15,10 @@ import (
 // what names what an agent of the class is, e.g. "device of class x86" or "builder with clang-19".
 func (c class) what() string {
 	switch {
+	case c == anyBuilder:
+		return "builder"
+	case c == readers:
+		return "tuner that reads models"
 	case c.kind == tilthv1.AgentKind_AGENT_KIND_BUILDER:
 		return "builder with " + c.name
 	case c.kind == tilthv1.AgentKind_AGENT_KIND_TUNER:
@@ -132,10 +136,12 @@ func (c class) unfit(a *agent) string {
 		return "is gone since " + at(a.seen)
 	case c.runs && slices.Contains(a.offers, class{kind: c.kind, name: c.name}):
 		return "runs no packages, or is another one"
+	case c.reads:
+		return "reads none"
 	}
 	var names []string
 	for _, o := range a.offers {
-		if !o.runs && len(names) < mostNamed {
+		if !o.runs && !o.reads && o != anyBuilder && len(names) < mostNamed {
 			names = append(names, o.name)
 		}
 	}

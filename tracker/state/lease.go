@@ -67,6 +67,9 @@ func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *fairqueu
 }
 
 func (c *Change) leaseJob(j *job) *tilthv1.LeaseWorkResponse {
+	if j.reads() {
+		return c.leaseModel(j)
+	}
 	if j.meta.GetStartedAt() == nil {
 		j.meta.StartedAt = c.now()
 	}

@@ -48,13 +48,17 @@ func (l Limits) WithDefaults() Limits {
 
 // roomForJob refuses a job while the tracker has no room for it.
 func (m *Machine) roomForJob(specBytes int64) error {
-	l := m.cfg.Limits
-	switch {
-	case len(m.jobs) >= l.Jobs:
+	if len(m.jobs) >= m.cfg.Limits.Jobs {
 		return overloaded("jobs", "the tracker has %d jobs that have not ended, and no room for more: try again when some have", len(m.jobs))
-	case m.load.specBytes+specBytes > l.SpecBytes:
+	}
+	return m.roomForSpec(specBytes)
+}
+
+// roomForSpec refuses so many bytes of specifications more while the tracker has no room for them.
+func (m *Machine) roomForSpec(bytes int64) error {
+	if m.load.specBytes+bytes > m.cfg.Limits.SpecBytes {
 		return overloaded("specs", "the tracker has jobs of %d bytes, and no room for %d more: try again when some have ended",
-			m.load.specBytes, specBytes)
+			m.load.specBytes, bytes)
 	}
 	return nil
 }

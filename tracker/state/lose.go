@@ -14,7 +14,7 @@ func (c *Change) giveBack(w work, why string) {
 	name := w.held().lease.agent.name()
 	c.release(w)
 	if j, ok := w.(*job); ok {
-		c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, name+" "+why)
+		c.setState(j, j.waiting(), name+" "+why)
 	}
 	c.enqueue(w, true)
 }
@@ -40,7 +40,7 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 	givenUp := h.faults >= c.cfg.MaxAttempts || h.failures >= blamelessAttempts*c.cfg.MaxAttempts
 	switch w := w.(type) {
 	case *job:
-		if digest := c.lackedBy(w.spec.GetRun()); digest != "" {
+		if digest := c.lackedBy(w); digest != "" {
 			c.endDamaged(w, digest)
 			return
 		}
@@ -48,7 +48,7 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 			c.end(w, tilthv1.JobState_JOB_STATE_FAILED, "given up after repeated loss of its "+names.AgentKind(a.spec.GetKind())+": "+message)
 			return
 		}
-		c.setState(w, tilthv1.JobState_JOB_STATE_QUEUED, message)
+		c.setState(w, w.waiting(), message)
 	case *batch:
 		if givenUp {
 			c.bury(w, class, message)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
@@ -34,6 +35,7 @@ func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 			"join":    func(*rapid.T) { w.join(rapid.SampledFrom(agents).Draw(t, "agent")) },
 			"lease":   func(*rapid.T) { w.lease() },
 			"give up": func(*rapid.T) { w.giveUp() },
+			"read":    func(*rapid.T) { w.read(rapid.IntRange(0, 3).Draw(t, "reading")) },
 			"propose": func(*rapid.T) { w.propose() },
 			"shift":   func(*rapid.T) { w.shift() },
 			"build":   func(*rapid.T) { w.build(rapid.IntRange(0, 3).Draw(t, "build")) },
@@ -65,6 +67,7 @@ type lent = tilthv1.LeaseWorkResponse
 
 // The kinds of leases.
 func whatever(*lent) bool   { return true }
+func reads(r *lent) bool    { return r.GetModel() != nil }
 func searches(r *lent) bool { return r.GetSearch() != nil }
 func builds(r *lent) bool   { return r.GetBuild() != nil }
 func measures(r *lent) bool { return r.GetMeasure() != nil }
@@ -75,9 +78,17 @@ func (w *world) submission() (s *Submission, key string) {
 	spec := &tilthv1.JobSpec{
 		Name: "model", Owner: owner, Tuner: "grid", Budget: &tilthv1.Budget{Trials: 64},
 		Target: &tilthv1.TargetSpec{Fingerprint: "cpu", Toolchain: "clang", DeviceClass: "x86"},
-		Tasks:  []*tilthv1.TaskSpec{{Workload: []byte("conv"), WorkloadDigest: "conv", Weight: 1}},
 	}
+	if rapid.Bool().Draw(w.T, "model") {
+		spec.Model = &tilthv1.ModelSpec{File: &tilthv1.ArtifactRef{Digest: "model"}}
+		return NewSubmission(id, spec, nil), owner + "/" + id
+	}
+	spec.Tasks = conv()
 	return NewSubmission(id, spec, []*tilthv1.TaskProgress{{}}), owner + "/" + id
+}
+
+func conv() []*tilthv1.TaskSpec {
+	return []*tilthv1.TaskSpec{{Workload: []byte("conv"), WorkloadDigest: "conv", Weight: 1}}
 }
 
 // prepare asks the store for a submission whose turn comes later: the job may be made, and end, meanwhile.
@@ -95,6 +106,7 @@ func (w *world) submit() {
 		s = p
 		delete(w.prepared, key)
 	}
+	w.artifacts.sizes["model"] = 10
 	var made *tilthv1.Job
 	err := w.apply(func(c *Change) (err error) {
 		made, _, err = c.Submit(s)
@@ -116,6 +128,9 @@ func (w *world) join(name string) {
 	switch name[0] {
 	case 't':
 		spec.Kind, spec.Tuners = tilthv1.AgentKind_AGENT_KIND_TUNER, []string{"grid"}
+		if name == "t1" { // the other one is older
+			spec.Capabilities = []string{"model"}
+		}
 	case 'b':
 		spec.Kind, spec.Toolchains = tilthv1.AgentKind_AGENT_KIND_BUILDER, []string{"clang"}
 	default:
@@ -136,7 +151,9 @@ func (w *world) shift() {
 		w.leaseTo(session)
 	}
 	for _, r := range slices.Clone(w.held) {
-		if j, is := w.m.lookUp(r.GetLease()).(*job); is {
+		if j, is := w.m.lookUp(r.GetLease()).(*job); is && j.reads() {
+			w.reportModel(r.GetLease(), 2)
+		} else if is {
 			w.proposeTo(r.GetLease(), j.proposals)
 		}
 	}
@@ -160,6 +177,27 @@ func (w *world) leaseTo(session string) {
 		return
 	}
 	w.waiting[waiter] = true
+}
+
+// read has a tuner report: 0, that it failed; 1, that the model cannot be tuned; else, its tasks.
+func (w *world) read(outcome int) {
+	w.anyHeld(reads, func(r *lent) { w.reportModel(r.GetLease(), outcome) })
+}
+
+func (w *world) reportModel(lease *tilthv1.LeaseToken, outcome int) {
+	var reading *Reading
+	spec := w.m.ReadBy(lease)
+	switch {
+	case outcome == 0:
+		reading = FailedReading(&tilthv1.ReportModelRequest{Lease: lease, InfraMessage: "no process"})
+	case outcome == 1 || spec == nil:
+		reading = FailedReading(&tilthv1.ReportModelRequest{Lease: lease, Failure: "no model"})
+	default:
+		spec = proto.CloneOf(spec)
+		spec.Tasks = conv()
+		reading = NewReading(lease, spec, []*tilthv1.TaskProgress{{}})
+	}
+	w.send(func(c *Change) error { _, err := c.ReportModel(reading); return err })
 }
 
 func (w *world) propose() {
@@ -348,6 +386,8 @@ func (w *world) serve(r *lent) {
 		w.reportBuild(r.GetLease(), r.GetBuild(), 2)
 	case r.GetMeasure() != nil:
 		w.reportMeasurements(r.GetLease(), r.GetMeasure(), 2)
+	case r.GetModel() != nil:
+		w.reportModel(r.GetLease(), 2)
 	case len(work.parent().batches) == 0:
 		w.checkDone(work.parent())
 		w.do(func(c *Change) { c.Finish(r.GetLease(), tilthv1.JobState_JOB_STATE_DONE, "") })
@@ -389,6 +429,9 @@ func (w *world) checkBooks() {
 		place(&j.hold, j, id)
 		if j.lease != nil {
 			leases++
+		}
+		for _, digest := range j.needs() {
+			pins[digest]++
 		}
 		for id, b := range j.batches {
 			candidateBytes += b.sizeBytes

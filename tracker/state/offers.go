@@ -19,6 +19,12 @@ func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 	for _, name := range slices.Concat(spec.GetTuners(), spec.GetToolchains()) {
 		add(class{kind: spec.GetKind(), name: name})
 	}
+	switch {
+	case spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_TUNER && slices.Contains(spec.GetCapabilities(), wire.ReadsModels):
+		add(readers)
+	case spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_BUILDER && len(spec.GetToolchains()) > 0:
+		add(anyBuilder)
+	}
 	runs := slices.Contains(spec.GetCapabilities(), wire.RunsPackages)
 	for _, d := range spec.GetDeviceClasses() {
 		add(class{kind: spec.GetKind(), name: d.GetName()})

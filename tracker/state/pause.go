@@ -30,7 +30,7 @@ func (c *Change) resume(j *job, reason string) {
 		j.meta.Paused = durationpb.New(j.meta.GetPaused().AsDuration() + pause.Round(time.Millisecond))
 	}
 	j.meta.PausedAt = nil
-	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, reason)
+	c.setState(j, j.waiting(), reason)
 	for _, b := range j.inOrder() {
 		if b.lease == nil && b.retry == nil { // what failed meanwhile waits for its time
 			c.enqueue(b, false)

@@ -17,13 +17,21 @@ type class struct {
 	// that name may run. They wait in queues of their own, so that nobody passes over work that is not for them.
 	runs   bool
 	device string
+	// reads is set for models to be read, which not every tuner can do.
+	reads bool
 }
 
 func (c class) compare(other class) int {
-	if by := cmp.Or(cmp.Compare(c.kind, other.kind), cmp.Compare(c.name, other.name), cmp.Compare(c.device, other.device)); by != 0 || c.runs == other.runs {
-		return by
-	}
-	if other.runs {
+	return cmp.Or(cmp.Compare(c.kind, other.kind), cmp.Compare(c.name, other.name), cmp.Compare(c.device, other.device),
+		falseFirst(c.runs, other.runs), falseFirst(c.reads, other.reads))
+}
+
+// falseFirst orders two values.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
 		return -1
 	}
 	return 1

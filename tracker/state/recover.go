@@ -132,7 +132,7 @@ func (m *Machine) recoverJob(rows Rows, stored *records.OpenJob) error {
 		return err
 	}
 	m.addJob(j)
-	m.artifacts.Pin(runDigests(j.spec.GetRun())...)
+	m.artifacts.Pin(j.needs()...)
 	m.recoverLease(j, row.GetLease())
 	return nil
 }

@@ -8,8 +8,12 @@ import (
 // runs says whether the job runs packages instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
 
-// runDigests are the artifacts that a run needs.
-func runDigests(run *tilthv1.RunSpec) (digests []string) {
+// needs are the artifacts that a job itself needs: a run's packages and inputs, and a model that is to be read.
+func (j *job) needs() (digests []string) {
+	if j.reads() {
+		return []string{j.spec.GetModel().GetFile().GetDigest()}
+	}
+	run := j.spec.GetRun()
 	for _, p := range run.GetPackages() {
 		digests = append(digests, p.GetArtifact().GetDigest())
 	}
@@ -19,12 +23,12 @@ func runDigests(run *tilthv1.RunSpec) (digests []string) {
 	return digests
 }
 
-// keepRun keeps what a run needs from being evicted. The error names what is not there.
-func (c *Change) keepRun(run *tilthv1.RunSpec) error {
-	if digest := c.lackedBy(run); digest != "" {
+// keep keeps what a job needs from being evicted. The error names what is not there.
+func (c *Change) keep(j *job) error {
+	if digest := c.lackedBy(j); digest != "" {
 		return refusal.Artifact(digest)
 	}
-	c.artifacts.Pin(runDigests(run)...)
+	c.artifacts.Pin(j.needs()...)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (m *Machine) waitsFor(a *agent) bool {
 // shard: one at most, since what waits there may be one job that many tuners hear of.
 func (c *Change) endTurnElsewhere() {
 	for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
-		if class.kind != tilthv1.AgentKind_AGENT_KIND_TUNER {
+		if class.kind != tilthv1.AgentKind_AGENT_KIND_TUNER || class.reads {
 			continue
 		}
 		for _, l := range c.queues[class].held() {

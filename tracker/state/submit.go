@@ -72,19 +72,20 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 	if err := cmp.Or(c.checkQuota(s.spec, s.encoded.SpecBytes()), c.roomForJob(s.encoded.SpecBytes())); err != nil {
 		return nil, "", err
 	}
-	if err := c.keepRun(s.spec.GetRun()); err != nil {
+	j := &job{
+		request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(), storedBytes: s.encoded.SpecBytes(),
+		progress: s.progress, batches: map[string]*batch{},
+	}
+	if err := c.keep(j); err != nil {
 		return nil, "", err
 	}
 	c.nextJob++
-	j := &job{
-		id: jobID(c.nextJob, c.life), request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(), storedBytes: s.encoded.SpecBytes(),
-		progress: s.progress, batches: map[string]*batch{},
-	}
+	j.id = jobID(c.nextJob, c.life)
 	j.meta = &tilthv1.Job{Id: j.id, CreatedAt: c.now()}
 	c.write.PutNew(j.id, j.requestKey, s.encoded)
 	c.addJob(j)
 	c.requests[j.request] = j
-	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, "")
+	c.setState(j, j.waiting(), "")
 	c.enqueue(j, false)
 	c.retainOf(s.owner)
 	return c.shown(j), "", nil

@@ -13,7 +13,7 @@ import (
 // job until it is done, which may take days; but what it knows is in the job's events, and any tuner can go on.
 func (c *Change) EndTurns() {
 	for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
-		if class.kind == tilthv1.AgentKind_AGENT_KIND_TUNER && c.queues[class].work.Len() > 0 {
+		if class.kind == tilthv1.AgentKind_AGENT_KIND_TUNER && !class.reads && c.queues[class].work.Len() > 0 {
 			c.endTurnsOf(c.queues[class])
 		}
 	}

@@ -105,7 +105,7 @@ func (s *Site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) e
 	case <-ctx.Done(): // another page reads, and it may read much
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	if f.tally == nil {
+	if f.tally == nil || len(f.tally.Tasks) < len(job.GetSpec().GetTasks()) { // its model was read since
 		f.reset(job)
 	}
 	err := s.read(ctx, f, job)

@@ -15,6 +15,7 @@ import (
 // openStates are those of jobs that have not ended.
 var openStates = []tilthv1.JobState{
 	tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING, tilthv1.JobState_JOB_STATE_PAUSED,
+	tilthv1.JobState_JOB_STATE_READING,
 }
 
 // problem is something that is wrong now, with the alert whose runbook says what to do.

@@ -46,6 +46,7 @@ var answerBytes = map[string]int{
 
 	tilthv1.SearchService_ProposeBatch_FullMethodName:        smallAnswer,
 	tilthv1.SearchService_FinishJob_FullMethodName:           smallAnswer,
+	tilthv1.SearchService_ReportModel_FullMethodName:         smallAnswer,
 	tilthv1.BuildService_ReportBuild_FullMethodName:          smallAnswer,
 	tilthv1.MeasureService_ReportMeasurements_FullMethodName: smallAnswer,
 	tilthv1.RunService_ReportRun_FullMethodName:              smallAnswer,

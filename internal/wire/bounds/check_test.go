@@ -49,6 +49,8 @@ func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 			return protoreflect.ValueOfString(strings.Repeat("x", size))
 		case protoreflect.BytesKind:
 			return protoreflect.ValueOfBytes(make([]byte, size))
+		case protoreflect.Int64Kind:
+			return protoreflect.ValueOfInt64(1)
 		case protoreflect.DoubleKind:
 			return protoreflect.ValueOfFloat64(1)
 		case protoreflect.FloatKind:
@@ -61,7 +63,11 @@ func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 	switch {
 	case d.IsMap():
 		for i := range b.items + more {
-			m.Mutable(d).Map().Set(protoreflect.ValueOfString(fmt.Sprint(i)).MapKey(), protoreflect.ValueOfString("x"))
+			value := protoreflect.ValueOfString("x")
+			if d.MapValue().Message() != nil {
+				value = m.Mutable(d).Map().NewValue()
+			}
+			m.Mutable(d).Map().Set(protoreflect.ValueOfString(fmt.Sprint(i)).MapKey(), value)
 		}
 	case d.IsList():
 		for range b.items + more {

@@ -156,10 +156,10 @@ type AgentSpec struct {
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Tuners: search algorithms offered.
 	Tuners []string `protobuf:"bytes,8,rep,name=tuners,proto3" json:"tuners,omitempty"`
-	// Runners, builders: the walls around what they run, those that are missing among them; empty = none, or an agent that does not tell.
+	// The walls around what the agent runs, those that are missing among them; empty = none, or an agent that does not tell.
 	Sandbox []*SandboxLayer `protobuf:"bytes,30,rep,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// What the agent knows beyond what its kind always did: "calibrate" (ReportCalibration), "run"
-	// (RunWork). It is asked for nothing else.
+	// (RunWork), "model" (ModelWork). It is asked for nothing else.
 	Capabilities  []string `protobuf:"bytes,31,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -944,6 +944,7 @@ type LeaseWorkResponse struct {
 	//	*LeaseWorkResponse_Build
 	//	*LeaseWorkResponse_Measure
 	//	*LeaseWorkResponse_Run
+	//	*LeaseWorkResponse_Model
 	Work isLeaseWorkResponse_Work `protobuf_oneof:"work"`
 	// The weights of the owners whose work waits in the tracker's shard for such agents, this work's owner among them: an agent asks
 	// shards in proportion to it. Only trackers of several shards tell.
@@ -1032,6 +1033,15 @@ func (x *LeaseWorkResponse) GetRun() *RunWork {
 	return nil
 }
 
+func (x *LeaseWorkResponse) GetModel() *ModelWork {
+	if x != nil {
+		if x, ok := x.Work.(*LeaseWorkResponse_Model); ok {
+			return x.Model
+		}
+	}
+	return nil
+}
+
 func (x *LeaseWorkResponse) GetWeight() float64 {
 	if x != nil {
 		return x.Weight
@@ -1059,6 +1069,10 @@ type LeaseWorkResponse_Run struct {
 	Run *RunWork `protobuf:"bytes,30,opt,name=run,proto3,oneof"`
 }
 
+type LeaseWorkResponse_Model struct {
+	Model *ModelWork `protobuf:"bytes,150,opt,name=model,proto3,oneof"`
+}
+
 func (*LeaseWorkResponse_Search) isLeaseWorkResponse_Work() {}
 
 func (*LeaseWorkResponse_Build) isLeaseWorkResponse_Work() {}
@@ -1066,6 +1080,8 @@ func (*LeaseWorkResponse_Build) isLeaseWorkResponse_Work() {}
 func (*LeaseWorkResponse_Measure) isLeaseWorkResponse_Work() {}
 
 func (*LeaseWorkResponse_Run) isLeaseWorkResponse_Work() {}
+
+func (*LeaseWorkResponse_Model) isLeaseWorkResponse_Work() {}
 
 // SearchWork is a job to tune. What happened to it before is in its events (JobService.WatchJob).
 type SearchWork struct {
@@ -1375,6 +1391,69 @@ func (x *RunWork) GetJob() *Job {
 	return nil
 }
 
+// ModelWork is a job whose model is to be read: its spec has a model and no tasks. Only agents with the capability "model" get such.
+type ModelWork struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// The class of the job's target, as a device offers it.
+	DeviceClass *DeviceClass `protobuf:"bytes,2,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
+	// Toolchains of which the job's target has one: its own, or those that builders offer, by name.
+	Toolchains    []string `protobuf:"bytes,3,rep,name=toolchains,proto3" json:"toolchains,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelWork) Reset() {
+	*x = ModelWork{}
+	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelWork) ProtoMessage() {}
+
+func (x *ModelWork) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelWork.ProtoReflect.Descriptor instead.
+func (*ModelWork) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ModelWork) GetJob() *Job {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *ModelWork) GetDeviceClass() *DeviceClass {
+	if x != nil {
+		return x.DeviceClass
+	}
+	return nil
+}
+
+func (x *ModelWork) GetToolchains() []string {
+	if x != nil {
+		return x.Toolchains
+	}
+	return nil
+}
+
 type ReturnLeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -1384,7 +1463,7 @@ type ReturnLeaseRequest struct {
 
 func (x *ReturnLeaseRequest) Reset() {
 	*x = ReturnLeaseRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	mi := &file_tilth_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1475,7 @@ func (x *ReturnLeaseRequest) String() string {
 func (*ReturnLeaseRequest) ProtoMessage() {}
 
 func (x *ReturnLeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[16]
+	mi := &file_tilth_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1488,7 @@ func (x *ReturnLeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnLeaseRequest.ProtoReflect.Descriptor instead.
 func (*ReturnLeaseRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReturnLeaseRequest) GetLease() *LeaseToken {
@@ -1427,7 +1506,7 @@ type ReturnLeaseResponse struct {
 
 func (x *ReturnLeaseResponse) Reset() {
 	*x = ReturnLeaseResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[17]
+	mi := &file_tilth_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1518,7 @@ func (x *ReturnLeaseResponse) String() string {
 func (*ReturnLeaseResponse) ProtoMessage() {}
 
 func (x *ReturnLeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[17]
+	mi := &file_tilth_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1531,7 @@ func (x *ReturnLeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReturnLeaseResponse.ProtoReflect.Descriptor instead.
 func (*ReturnLeaseResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 type LeaveRequest struct {
@@ -1464,7 +1543,7 @@ type LeaveRequest struct {
 
 func (x *LeaveRequest) Reset() {
 	*x = LeaveRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[18]
+	mi := &file_tilth_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1555,7 @@ func (x *LeaveRequest) String() string {
 func (*LeaveRequest) ProtoMessage() {}
 
 func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[18]
+	mi := &file_tilth_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1568,7 @@ func (x *LeaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveRequest.ProtoReflect.Descriptor instead.
 func (*LeaveRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LeaveRequest) GetSession() string {
@@ -1507,7 +1586,7 @@ type LeaveResponse struct {
 
 func (x *LeaveResponse) Reset() {
 	*x = LeaveResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[19]
+	mi := &file_tilth_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1598,7 @@ func (x *LeaveResponse) String() string {
 func (*LeaveResponse) ProtoMessage() {}
 
 func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[19]
+	mi := &file_tilth_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1611,7 @@ func (x *LeaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveResponse.ProtoReflect.Descriptor instead.
 func (*LeaveResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 type ListAgentsRequest struct {
@@ -1549,7 +1628,7 @@ type ListAgentsRequest struct {
 
 func (x *ListAgentsRequest) Reset() {
 	*x = ListAgentsRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[20]
+	mi := &file_tilth_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1640,7 @@ func (x *ListAgentsRequest) String() string {
 func (*ListAgentsRequest) ProtoMessage() {}
 
 func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[20]
+	mi := &file_tilth_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1653,7 @@ func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsRequest.ProtoReflect.Descriptor instead.
 func (*ListAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAgentsRequest) GetKind() AgentKind {
@@ -1612,7 +1691,7 @@ type ListAgentsResponse struct {
 
 func (x *ListAgentsResponse) Reset() {
 	*x = ListAgentsResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[21]
+	mi := &file_tilth_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1703,7 @@ func (x *ListAgentsResponse) String() string {
 func (*ListAgentsResponse) ProtoMessage() {}
 
 func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[21]
+	mi := &file_tilth_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1716,7 @@ func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAgentsResponse.ProtoReflect.Descriptor instead.
 func (*ListAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListAgentsResponse) GetAgents() []*Agent {
@@ -1670,7 +1749,7 @@ type GetAgentRequest struct {
 
 func (x *GetAgentRequest) Reset() {
 	*x = GetAgentRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[22]
+	mi := &file_tilth_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1761,7 @@ func (x *GetAgentRequest) String() string {
 func (*GetAgentRequest) ProtoMessage() {}
 
 func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[22]
+	mi := &file_tilth_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1774,7 @@ func (x *GetAgentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentRequest.ProtoReflect.Descriptor instead.
 func (*GetAgentRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetAgentRequest) GetName() string {
@@ -1714,7 +1793,7 @@ type GetAgentResponse struct {
 
 func (x *GetAgentResponse) Reset() {
 	*x = GetAgentResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[23]
+	mi := &file_tilth_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +1805,7 @@ func (x *GetAgentResponse) String() string {
 func (*GetAgentResponse) ProtoMessage() {}
 
 func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[23]
+	mi := &file_tilth_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +1818,7 @@ func (x *GetAgentResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAgentResponse.ProtoReflect.Descriptor instead.
 func (*GetAgentResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetAgentResponse) GetAgent() *Agent {
@@ -1772,7 +1851,7 @@ type ProposeBatchRequest struct {
 
 func (x *ProposeBatchRequest) Reset() {
 	*x = ProposeBatchRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[24]
+	mi := &file_tilth_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1863,7 @@ func (x *ProposeBatchRequest) String() string {
 func (*ProposeBatchRequest) ProtoMessage() {}
 
 func (x *ProposeBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[24]
+	mi := &file_tilth_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1876,7 @@ func (x *ProposeBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeBatchRequest.ProtoReflect.Descriptor instead.
 func (*ProposeBatchRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ProposeBatchRequest) GetLease() *LeaseToken {
@@ -1867,7 +1946,7 @@ type ProposeBatchResponse struct {
 
 func (x *ProposeBatchResponse) Reset() {
 	*x = ProposeBatchResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[25]
+	mi := &file_tilth_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +1958,7 @@ func (x *ProposeBatchResponse) String() string {
 func (*ProposeBatchResponse) ProtoMessage() {}
 
 func (x *ProposeBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[25]
+	mi := &file_tilth_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +1971,7 @@ func (x *ProposeBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeBatchResponse.ProtoReflect.Descriptor instead.
 func (*ProposeBatchResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ProposeBatchResponse) GetBatchId() string {
@@ -1921,7 +2000,7 @@ type FinishJobRequest struct {
 
 func (x *FinishJobRequest) Reset() {
 	*x = FinishJobRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[26]
+	mi := &file_tilth_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2012,7 @@ func (x *FinishJobRequest) String() string {
 func (*FinishJobRequest) ProtoMessage() {}
 
 func (x *FinishJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[26]
+	mi := &file_tilth_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2025,7 @@ func (x *FinishJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishJobRequest.ProtoReflect.Descriptor instead.
 func (*FinishJobRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FinishJobRequest) GetLease() *LeaseToken {
@@ -1978,7 +2057,7 @@ type FinishJobResponse struct {
 
 func (x *FinishJobResponse) Reset() {
 	*x = FinishJobResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[27]
+	mi := &file_tilth_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +2069,7 @@ func (x *FinishJobResponse) String() string {
 func (*FinishJobResponse) ProtoMessage() {}
 
 func (x *FinishJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[27]
+	mi := &file_tilth_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +2082,124 @@ func (x *FinishJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishJobResponse.ProtoReflect.Descriptor instead.
 func (*FinishJobResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
+}
+
+// ReportModelRequest has tasks, or a failure, or a message of a failure that is not the model's.
+type ReportModelRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Lease *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The job's target, complete. Its device class is the job's, its toolchain one of the work's.
+	Target *TargetSpec `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	// The tasks of the model.
+	Tasks []*TaskSpec `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// Why the model cannot be tuned, in one line: the job fails.
+	Failure string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Set when the attempt failed through no fault of the model: the job goes to another tuner.
+	InfraMessage  string `protobuf:"bytes,5,opt,name=infra_message,json=infraMessage,proto3" json:"infra_message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportModelRequest) Reset() {
+	*x = ReportModelRequest{}
+	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportModelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportModelRequest) ProtoMessage() {}
+
+func (x *ReportModelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportModelRequest.ProtoReflect.Descriptor instead.
+func (*ReportModelRequest) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ReportModelRequest) GetLease() *LeaseToken {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *ReportModelRequest) GetTarget() *TargetSpec {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *ReportModelRequest) GetTasks() []*TaskSpec {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *ReportModelRequest) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+func (x *ReportModelRequest) GetInfraMessage() string {
+	if x != nil {
+		return x.InfraMessage
+	}
+	return ""
+}
+
+type ReportModelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportModelResponse) Reset() {
+	*x = ReportModelResponse{}
+	mi := &file_tilth_v1_agent_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportModelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportModelResponse) ProtoMessage() {}
+
+func (x *ReportModelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_agent_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportModelResponse.ProtoReflect.Descriptor instead.
+func (*ReportModelResponse) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 // BuildOutcome is what became of one candidate at the builder.
@@ -2020,7 +2216,7 @@ type BuildOutcome struct {
 
 func (x *BuildOutcome) Reset() {
 	*x = BuildOutcome{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[28]
+	mi := &file_tilth_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2228,7 @@ func (x *BuildOutcome) String() string {
 func (*BuildOutcome) ProtoMessage() {}
 
 func (x *BuildOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[28]
+	mi := &file_tilth_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2241,7 @@ func (x *BuildOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BuildOutcome.ProtoReflect.Descriptor instead.
 func (*BuildOutcome) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BuildOutcome) GetCandidate() string {
@@ -2092,7 +2288,7 @@ type ReportBuildRequest struct {
 
 func (x *ReportBuildRequest) Reset() {
 	*x = ReportBuildRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	mi := &file_tilth_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2300,7 @@ func (x *ReportBuildRequest) String() string {
 func (*ReportBuildRequest) ProtoMessage() {}
 
 func (x *ReportBuildRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[29]
+	mi := &file_tilth_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2313,7 @@ func (x *ReportBuildRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBuildRequest.ProtoReflect.Descriptor instead.
 func (*ReportBuildRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReportBuildRequest) GetLease() *LeaseToken {
@@ -2163,7 +2359,7 @@ type ReportBuildResponse struct {
 
 func (x *ReportBuildResponse) Reset() {
 	*x = ReportBuildResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[30]
+	mi := &file_tilth_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2371,7 @@ func (x *ReportBuildResponse) String() string {
 func (*ReportBuildResponse) ProtoMessage() {}
 
 func (x *ReportBuildResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[30]
+	mi := &file_tilth_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2384,7 @@ func (x *ReportBuildResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportBuildResponse.ProtoReflect.Descriptor instead.
 func (*ReportBuildResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 type ReportMeasurementsRequest struct {
@@ -2205,7 +2401,7 @@ type ReportMeasurementsRequest struct {
 
 func (x *ReportMeasurementsRequest) Reset() {
 	*x = ReportMeasurementsRequest{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[31]
+	mi := &file_tilth_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2413,7 @@ func (x *ReportMeasurementsRequest) String() string {
 func (*ReportMeasurementsRequest) ProtoMessage() {}
 
 func (x *ReportMeasurementsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[31]
+	mi := &file_tilth_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2426,7 @@ func (x *ReportMeasurementsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportMeasurementsRequest.ProtoReflect.Descriptor instead.
 func (*ReportMeasurementsRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReportMeasurementsRequest) GetLease() *LeaseToken {
@@ -2269,7 +2465,7 @@ type ReportMeasurementsResponse struct {
 
 func (x *ReportMeasurementsResponse) Reset() {
 	*x = ReportMeasurementsResponse{}
-	mi := &file_tilth_v1_agent_proto_msgTypes[32]
+	mi := &file_tilth_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2477,7 @@ func (x *ReportMeasurementsResponse) String() string {
 func (*ReportMeasurementsResponse) ProtoMessage() {}
 
 func (x *ReportMeasurementsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_agent_proto_msgTypes[32]
+	mi := &file_tilth_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2490,7 @@ func (x *ReportMeasurementsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportMeasurementsResponse.ProtoReflect.Descriptor instead.
 func (*ReportMeasurementsResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 var File_tilth_v1_agent_proto protoreflect.FileDescriptor
@@ -2367,13 +2563,14 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"'\n" +
 	"\x0fEndWaitResponse\x12\x14\n" +
-	"\x05ended\x18\x01 \x01(\bR\x05ended\"\x97\x02\n" +
+	"\x05ended\x18\x01 \x01(\bR\x05ended\"\xc5\x02\n" +
 	"\x11LeaseWorkResponse\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12.\n" +
 	"\x06search\x18\x02 \x01(\v2\x14.tilth.v1.SearchWorkH\x00R\x06search\x12+\n" +
 	"\x05build\x18\x03 \x01(\v2\x13.tilth.v1.BuildWorkH\x00R\x05build\x121\n" +
 	"\ameasure\x18\x04 \x01(\v2\x15.tilth.v1.MeasureWorkH\x00R\ameasure\x12%\n" +
-	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunWorkH\x00R\x03run\x12\x17\n" +
+	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunWorkH\x00R\x03run\x12,\n" +
+	"\x05model\x18\x96\x01 \x01(\v2\x13.tilth.v1.ModelWorkH\x00R\x05model\x12\x17\n" +
 	"\x06weight\x18\x82\x01 \x01(\x01R\x06weightB\x06\n" +
 	"\x04work\"e\n" +
 	"\n" +
@@ -2404,7 +2601,13 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"driftLimit\x12\x19\n" +
 	"\bbuilt_by\x18x \x01(\tR\abuiltBy\"*\n" +
 	"\aRunWork\x12\x1f\n" +
-	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"@\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\"\x86\x01\n" +
+	"\tModelWork\x12\x1f\n" +
+	"\x03job\x18\x01 \x01(\v2\r.tilth.v1.JobR\x03job\x128\n" +
+	"\fdevice_class\x18\x02 \x01(\v2\x15.tilth.v1.DeviceClassR\vdeviceClass\x12\x1e\n" +
+	"\n" +
+	"toolchains\x18\x03 \x03(\tR\n" +
+	"toolchains\"@\n" +
 	"\x12ReturnLeaseRequest\x12*\n" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\"\x15\n" +
 	"\x13ReturnLeaseResponse\"(\n" +
@@ -2446,7 +2649,14 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12(\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x12.tilth.v1.JobStateR\x05state\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x13\n" +
-	"\x11FinishJobResponse\"\x97\x01\n" +
+	"\x11FinishJobResponse\"\xd7\x01\n" +
+	"\x12ReportModelRequest\x12*\n" +
+	"\x05lease\x18\x01 \x01(\v2\x14.tilth.v1.LeaseTokenR\x05lease\x12,\n" +
+	"\x06target\x18\x02 \x01(\v2\x14.tilth.v1.TargetSpecR\x06target\x12(\n" +
+	"\x05tasks\x18\x03 \x03(\v2\x12.tilth.v1.TaskSpecR\x05tasks\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\x12#\n" +
+	"\rinfra_message\x18\x05 \x01(\tR\finfraMessage\"\x15\n" +
+	"\x13ReportModelResponse\"\x97\x01\n" +
 	"\fBuildOutcome\x12\x1c\n" +
 	"\tcandidate\x18\x01 \x01(\tR\tcandidate\x12*\n" +
 	"\x05error\x18\x02 \x01(\x0e2\x14.tilth.v1.ErrorClassR\x05error\x12\x18\n" +
@@ -2487,10 +2697,11 @@ const file_tilth_v1_agent_proto_rawDesc = "" +
 	"\x05Leave\x12\x16.tilth.v1.LeaveRequest\x1a\x17.tilth.v1.LeaveResponse\x12A\n" +
 	"\bGetAgent\x12\x19.tilth.v1.GetAgentRequest\x1a\x1a.tilth.v1.GetAgentResponse\x12G\n" +
 	"\n" +
-	"ListAgents\x12\x1b.tilth.v1.ListAgentsRequest\x1a\x1c.tilth.v1.ListAgentsResponse2\xa4\x01\n" +
+	"ListAgents\x12\x1b.tilth.v1.ListAgentsRequest\x1a\x1c.tilth.v1.ListAgentsResponse2\xf0\x01\n" +
 	"\rSearchService\x12M\n" +
 	"\fProposeBatch\x12\x1d.tilth.v1.ProposeBatchRequest\x1a\x1e.tilth.v1.ProposeBatchResponse\x12D\n" +
-	"\tFinishJob\x12\x1a.tilth.v1.FinishJobRequest\x1a\x1b.tilth.v1.FinishJobResponse2Z\n" +
+	"\tFinishJob\x12\x1a.tilth.v1.FinishJobRequest\x1a\x1b.tilth.v1.FinishJobResponse\x12J\n" +
+	"\vReportModel\x12\x1c.tilth.v1.ReportModelRequest\x1a\x1d.tilth.v1.ReportModelResponse2Z\n" +
 	"\fBuildService\x12J\n" +
 	"\vReportBuild\x12\x1c.tilth.v1.ReportBuildRequest\x1a\x1d.tilth.v1.ReportBuildResponse2q\n" +
 	"\x0eMeasureService\x12_\n" +
@@ -2509,7 +2720,7 @@ func file_tilth_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_tilth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_tilth_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_tilth_v1_agent_proto_goTypes = []any{
 	(AgentKind)(0),                     // 0: tilth.v1.AgentKind
 	(AgentState)(0),                    // 1: tilth.v1.AgentState
@@ -2529,118 +2740,129 @@ var file_tilth_v1_agent_proto_goTypes = []any{
 	(*BuildWork)(nil),                  // 15: tilth.v1.BuildWork
 	(*MeasureWork)(nil),                // 16: tilth.v1.MeasureWork
 	(*RunWork)(nil),                    // 17: tilth.v1.RunWork
-	(*ReturnLeaseRequest)(nil),         // 18: tilth.v1.ReturnLeaseRequest
-	(*ReturnLeaseResponse)(nil),        // 19: tilth.v1.ReturnLeaseResponse
-	(*LeaveRequest)(nil),               // 20: tilth.v1.LeaveRequest
-	(*LeaveResponse)(nil),              // 21: tilth.v1.LeaveResponse
-	(*ListAgentsRequest)(nil),          // 22: tilth.v1.ListAgentsRequest
-	(*ListAgentsResponse)(nil),         // 23: tilth.v1.ListAgentsResponse
-	(*GetAgentRequest)(nil),            // 24: tilth.v1.GetAgentRequest
-	(*GetAgentResponse)(nil),           // 25: tilth.v1.GetAgentResponse
-	(*ProposeBatchRequest)(nil),        // 26: tilth.v1.ProposeBatchRequest
-	(*ProposeBatchResponse)(nil),       // 27: tilth.v1.ProposeBatchResponse
-	(*FinishJobRequest)(nil),           // 28: tilth.v1.FinishJobRequest
-	(*FinishJobResponse)(nil),          // 29: tilth.v1.FinishJobResponse
-	(*BuildOutcome)(nil),               // 30: tilth.v1.BuildOutcome
-	(*ReportBuildRequest)(nil),         // 31: tilth.v1.ReportBuildRequest
-	(*ReportBuildResponse)(nil),        // 32: tilth.v1.ReportBuildResponse
-	(*ReportMeasurementsRequest)(nil),  // 33: tilth.v1.ReportMeasurementsRequest
-	(*ReportMeasurementsResponse)(nil), // 34: tilth.v1.ReportMeasurementsResponse
-	nil,                                // 35: tilth.v1.AgentSpec.LabelsEntry
-	(*SandboxLayer)(nil),               // 36: tilth.v1.SandboxLayer
-	(*timestamppb.Timestamp)(nil),      // 37: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
-	(*Job)(nil),                        // 39: tilth.v1.Job
-	(*TargetSpec)(nil),                 // 40: tilth.v1.TargetSpec
-	(*TaskSpec)(nil),                   // 41: tilth.v1.TaskSpec
-	(*Candidate)(nil),                  // 42: tilth.v1.Candidate
-	(*ArtifactRef)(nil),                // 43: tilth.v1.ArtifactRef
-	(BatchMode)(0),                     // 44: tilth.v1.BatchMode
-	(*Measurement)(nil),                // 45: tilth.v1.Measurement
-	(*Outage)(nil),                     // 46: tilth.v1.Outage
-	(JobState)(0),                      // 47: tilth.v1.JobState
-	(ErrorClass)(0),                    // 48: tilth.v1.ErrorClass
+	(*ModelWork)(nil),                  // 18: tilth.v1.ModelWork
+	(*ReturnLeaseRequest)(nil),         // 19: tilth.v1.ReturnLeaseRequest
+	(*ReturnLeaseResponse)(nil),        // 20: tilth.v1.ReturnLeaseResponse
+	(*LeaveRequest)(nil),               // 21: tilth.v1.LeaveRequest
+	(*LeaveResponse)(nil),              // 22: tilth.v1.LeaveResponse
+	(*ListAgentsRequest)(nil),          // 23: tilth.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),         // 24: tilth.v1.ListAgentsResponse
+	(*GetAgentRequest)(nil),            // 25: tilth.v1.GetAgentRequest
+	(*GetAgentResponse)(nil),           // 26: tilth.v1.GetAgentResponse
+	(*ProposeBatchRequest)(nil),        // 27: tilth.v1.ProposeBatchRequest
+	(*ProposeBatchResponse)(nil),       // 28: tilth.v1.ProposeBatchResponse
+	(*FinishJobRequest)(nil),           // 29: tilth.v1.FinishJobRequest
+	(*FinishJobResponse)(nil),          // 30: tilth.v1.FinishJobResponse
+	(*ReportModelRequest)(nil),         // 31: tilth.v1.ReportModelRequest
+	(*ReportModelResponse)(nil),        // 32: tilth.v1.ReportModelResponse
+	(*BuildOutcome)(nil),               // 33: tilth.v1.BuildOutcome
+	(*ReportBuildRequest)(nil),         // 34: tilth.v1.ReportBuildRequest
+	(*ReportBuildResponse)(nil),        // 35: tilth.v1.ReportBuildResponse
+	(*ReportMeasurementsRequest)(nil),  // 36: tilth.v1.ReportMeasurementsRequest
+	(*ReportMeasurementsResponse)(nil), // 37: tilth.v1.ReportMeasurementsResponse
+	nil,                                // 38: tilth.v1.AgentSpec.LabelsEntry
+	(*SandboxLayer)(nil),               // 39: tilth.v1.SandboxLayer
+	(*timestamppb.Timestamp)(nil),      // 40: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 41: google.protobuf.Duration
+	(*Job)(nil),                        // 42: tilth.v1.Job
+	(*TargetSpec)(nil),                 // 43: tilth.v1.TargetSpec
+	(*TaskSpec)(nil),                   // 44: tilth.v1.TaskSpec
+	(*Candidate)(nil),                  // 45: tilth.v1.Candidate
+	(*ArtifactRef)(nil),                // 46: tilth.v1.ArtifactRef
+	(BatchMode)(0),                     // 47: tilth.v1.BatchMode
+	(*Measurement)(nil),                // 48: tilth.v1.Measurement
+	(*Outage)(nil),                     // 49: tilth.v1.Outage
+	(JobState)(0),                      // 50: tilth.v1.JobState
+	(ErrorClass)(0),                    // 51: tilth.v1.ErrorClass
 }
 var file_tilth_v1_agent_proto_depIdxs = []int32{
 	0,  // 0: tilth.v1.AgentSpec.kind:type_name -> tilth.v1.AgentKind
 	3,  // 1: tilth.v1.AgentSpec.device_classes:type_name -> tilth.v1.DeviceClass
-	35, // 2: tilth.v1.AgentSpec.labels:type_name -> tilth.v1.AgentSpec.LabelsEntry
-	36, // 3: tilth.v1.AgentSpec.sandbox:type_name -> tilth.v1.SandboxLayer
+	38, // 2: tilth.v1.AgentSpec.labels:type_name -> tilth.v1.AgentSpec.LabelsEntry
+	39, // 3: tilth.v1.AgentSpec.sandbox:type_name -> tilth.v1.SandboxLayer
 	2,  // 4: tilth.v1.Agent.spec:type_name -> tilth.v1.AgentSpec
 	1,  // 5: tilth.v1.Agent.state:type_name -> tilth.v1.AgentState
-	37, // 6: tilth.v1.Agent.joined_at:type_name -> google.protobuf.Timestamp
-	37, // 7: tilth.v1.Agent.seen_at:type_name -> google.protobuf.Timestamp
-	37, // 8: tilth.v1.Agent.resting_until:type_name -> google.protobuf.Timestamp
+	40, // 6: tilth.v1.Agent.joined_at:type_name -> google.protobuf.Timestamp
+	40, // 7: tilth.v1.Agent.seen_at:type_name -> google.protobuf.Timestamp
+	40, // 8: tilth.v1.Agent.resting_until:type_name -> google.protobuf.Timestamp
 	2,  // 9: tilth.v1.JoinRequest.spec:type_name -> tilth.v1.AgentSpec
-	38, // 10: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
+	41, // 10: tilth.v1.JoinResponse.heartbeat_interval:type_name -> google.protobuf.Duration
 	7,  // 11: tilth.v1.HeartbeatRequest.leases:type_name -> tilth.v1.LeaseToken
 	7,  // 12: tilth.v1.HeartbeatResponse.dropped:type_name -> tilth.v1.LeaseToken
-	38, // 13: tilth.v1.HeartbeatResponse.heartbeat_interval:type_name -> google.protobuf.Duration
-	38, // 14: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
+	41, // 13: tilth.v1.HeartbeatResponse.heartbeat_interval:type_name -> google.protobuf.Duration
+	41, // 14: tilth.v1.LeaseWorkRequest.wait:type_name -> google.protobuf.Duration
 	7,  // 15: tilth.v1.LeaseWorkResponse.lease:type_name -> tilth.v1.LeaseToken
 	14, // 16: tilth.v1.LeaseWorkResponse.search:type_name -> tilth.v1.SearchWork
 	15, // 17: tilth.v1.LeaseWorkResponse.build:type_name -> tilth.v1.BuildWork
 	16, // 18: tilth.v1.LeaseWorkResponse.measure:type_name -> tilth.v1.MeasureWork
 	17, // 19: tilth.v1.LeaseWorkResponse.run:type_name -> tilth.v1.RunWork
-	39, // 20: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
-	38, // 21: tilth.v1.SearchWork.time_left:type_name -> google.protobuf.Duration
-	40, // 22: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
-	41, // 23: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
-	42, // 24: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
-	40, // 25: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
-	41, // 26: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
-	42, // 27: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
-	43, // 28: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
-	44, // 29: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
-	45, // 30: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
-	39, // 31: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
-	7,  // 32: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
-	0,  // 33: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
-	4,  // 34: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
-	46, // 35: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
-	4,  // 36: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
-	7,  // 37: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
-	42, // 38: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
-	44, // 39: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
-	7,  // 40: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
-	47, // 41: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
-	48, // 42: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
-	7,  // 43: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
-	30, // 44: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
-	43, // 45: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
-	48, // 46: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	7,  // 47: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
-	45, // 48: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
-	48, // 49: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
-	5,  // 50: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
-	8,  // 51: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
-	10, // 52: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
-	11, // 53: tilth.v1.AgentService.EndWait:input_type -> tilth.v1.EndWaitRequest
-	18, // 54: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
-	20, // 55: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
-	24, // 56: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
-	22, // 57: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
-	26, // 58: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
-	28, // 59: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
-	31, // 60: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
-	33, // 61: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
-	6,  // 62: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
-	9,  // 63: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
-	13, // 64: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
-	12, // 65: tilth.v1.AgentService.EndWait:output_type -> tilth.v1.EndWaitResponse
-	19, // 66: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
-	21, // 67: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
-	25, // 68: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
-	23, // 69: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
-	27, // 70: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
-	29, // 71: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
-	32, // 72: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
-	34, // 73: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
-	62, // [62:74] is the sub-list for method output_type
-	50, // [50:62] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	18, // 20: tilth.v1.LeaseWorkResponse.model:type_name -> tilth.v1.ModelWork
+	42, // 21: tilth.v1.SearchWork.job:type_name -> tilth.v1.Job
+	41, // 22: tilth.v1.SearchWork.time_left:type_name -> google.protobuf.Duration
+	43, // 23: tilth.v1.BuildWork.target:type_name -> tilth.v1.TargetSpec
+	44, // 24: tilth.v1.BuildWork.task:type_name -> tilth.v1.TaskSpec
+	45, // 25: tilth.v1.BuildWork.candidates:type_name -> tilth.v1.Candidate
+	43, // 26: tilth.v1.MeasureWork.target:type_name -> tilth.v1.TargetSpec
+	44, // 27: tilth.v1.MeasureWork.task:type_name -> tilth.v1.TaskSpec
+	45, // 28: tilth.v1.MeasureWork.candidates:type_name -> tilth.v1.Candidate
+	46, // 29: tilth.v1.MeasureWork.artifacts:type_name -> tilth.v1.ArtifactRef
+	47, // 30: tilth.v1.MeasureWork.mode:type_name -> tilth.v1.BatchMode
+	48, // 31: tilth.v1.MeasureWork.best:type_name -> tilth.v1.Measurement
+	42, // 32: tilth.v1.RunWork.job:type_name -> tilth.v1.Job
+	42, // 33: tilth.v1.ModelWork.job:type_name -> tilth.v1.Job
+	3,  // 34: tilth.v1.ModelWork.device_class:type_name -> tilth.v1.DeviceClass
+	7,  // 35: tilth.v1.ReturnLeaseRequest.lease:type_name -> tilth.v1.LeaseToken
+	0,  // 36: tilth.v1.ListAgentsRequest.kind:type_name -> tilth.v1.AgentKind
+	4,  // 37: tilth.v1.ListAgentsResponse.agents:type_name -> tilth.v1.Agent
+	49, // 38: tilth.v1.ListAgentsResponse.outage:type_name -> tilth.v1.Outage
+	4,  // 39: tilth.v1.GetAgentResponse.agent:type_name -> tilth.v1.Agent
+	7,  // 40: tilth.v1.ProposeBatchRequest.lease:type_name -> tilth.v1.LeaseToken
+	45, // 41: tilth.v1.ProposeBatchRequest.candidates:type_name -> tilth.v1.Candidate
+	47, // 42: tilth.v1.ProposeBatchRequest.mode:type_name -> tilth.v1.BatchMode
+	7,  // 43: tilth.v1.FinishJobRequest.lease:type_name -> tilth.v1.LeaseToken
+	50, // 44: tilth.v1.FinishJobRequest.state:type_name -> tilth.v1.JobState
+	7,  // 45: tilth.v1.ReportModelRequest.lease:type_name -> tilth.v1.LeaseToken
+	43, // 46: tilth.v1.ReportModelRequest.target:type_name -> tilth.v1.TargetSpec
+	44, // 47: tilth.v1.ReportModelRequest.tasks:type_name -> tilth.v1.TaskSpec
+	51, // 48: tilth.v1.BuildOutcome.error:type_name -> tilth.v1.ErrorClass
+	7,  // 49: tilth.v1.ReportBuildRequest.lease:type_name -> tilth.v1.LeaseToken
+	33, // 50: tilth.v1.ReportBuildRequest.outcomes:type_name -> tilth.v1.BuildOutcome
+	46, // 51: tilth.v1.ReportBuildRequest.artifacts:type_name -> tilth.v1.ArtifactRef
+	51, // 52: tilth.v1.ReportBuildRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	7,  // 53: tilth.v1.ReportMeasurementsRequest.lease:type_name -> tilth.v1.LeaseToken
+	48, // 54: tilth.v1.ReportMeasurementsRequest.measurements:type_name -> tilth.v1.Measurement
+	51, // 55: tilth.v1.ReportMeasurementsRequest.infra_error:type_name -> tilth.v1.ErrorClass
+	5,  // 56: tilth.v1.AgentService.Join:input_type -> tilth.v1.JoinRequest
+	8,  // 57: tilth.v1.AgentService.Heartbeat:input_type -> tilth.v1.HeartbeatRequest
+	10, // 58: tilth.v1.AgentService.LeaseWork:input_type -> tilth.v1.LeaseWorkRequest
+	11, // 59: tilth.v1.AgentService.EndWait:input_type -> tilth.v1.EndWaitRequest
+	19, // 60: tilth.v1.AgentService.ReturnLease:input_type -> tilth.v1.ReturnLeaseRequest
+	21, // 61: tilth.v1.AgentService.Leave:input_type -> tilth.v1.LeaveRequest
+	25, // 62: tilth.v1.AgentService.GetAgent:input_type -> tilth.v1.GetAgentRequest
+	23, // 63: tilth.v1.AgentService.ListAgents:input_type -> tilth.v1.ListAgentsRequest
+	27, // 64: tilth.v1.SearchService.ProposeBatch:input_type -> tilth.v1.ProposeBatchRequest
+	29, // 65: tilth.v1.SearchService.FinishJob:input_type -> tilth.v1.FinishJobRequest
+	31, // 66: tilth.v1.SearchService.ReportModel:input_type -> tilth.v1.ReportModelRequest
+	34, // 67: tilth.v1.BuildService.ReportBuild:input_type -> tilth.v1.ReportBuildRequest
+	36, // 68: tilth.v1.MeasureService.ReportMeasurements:input_type -> tilth.v1.ReportMeasurementsRequest
+	6,  // 69: tilth.v1.AgentService.Join:output_type -> tilth.v1.JoinResponse
+	9,  // 70: tilth.v1.AgentService.Heartbeat:output_type -> tilth.v1.HeartbeatResponse
+	13, // 71: tilth.v1.AgentService.LeaseWork:output_type -> tilth.v1.LeaseWorkResponse
+	12, // 72: tilth.v1.AgentService.EndWait:output_type -> tilth.v1.EndWaitResponse
+	20, // 73: tilth.v1.AgentService.ReturnLease:output_type -> tilth.v1.ReturnLeaseResponse
+	22, // 74: tilth.v1.AgentService.Leave:output_type -> tilth.v1.LeaveResponse
+	26, // 75: tilth.v1.AgentService.GetAgent:output_type -> tilth.v1.GetAgentResponse
+	24, // 76: tilth.v1.AgentService.ListAgents:output_type -> tilth.v1.ListAgentsResponse
+	28, // 77: tilth.v1.SearchService.ProposeBatch:output_type -> tilth.v1.ProposeBatchResponse
+	30, // 78: tilth.v1.SearchService.FinishJob:output_type -> tilth.v1.FinishJobResponse
+	32, // 79: tilth.v1.SearchService.ReportModel:output_type -> tilth.v1.ReportModelResponse
+	35, // 80: tilth.v1.BuildService.ReportBuild:output_type -> tilth.v1.ReportBuildResponse
+	37, // 81: tilth.v1.MeasureService.ReportMeasurements:output_type -> tilth.v1.ReportMeasurementsResponse
+	69, // [69:82] is the sub-list for method output_type
+	56, // [56:69] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_agent_proto_init() }
@@ -2658,6 +2880,7 @@ func file_tilth_v1_agent_proto_init() {
 		(*LeaseWorkResponse_Build)(nil),
 		(*LeaseWorkResponse_Measure)(nil),
 		(*LeaseWorkResponse_Run)(nil),
+		(*LeaseWorkResponse_Model)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2665,7 +2888,7 @@ func file_tilth_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_agent_proto_rawDesc), len(file_tilth_v1_agent_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -415,6 +415,7 @@ var AgentService_ServiceDesc = grpc.ServiceDesc{
 const (
 	SearchService_ProposeBatch_FullMethodName = "/tilth.v1.SearchService/ProposeBatch"
 	SearchService_FinishJob_FullMethodName    = "/tilth.v1.SearchService/FinishJob"
+	SearchService_ReportModel_FullMethodName  = "/tilth.v1.SearchService/ReportModel"
 )
 
 // SearchServiceClient is the client API for SearchService service.
@@ -428,6 +429,9 @@ type SearchServiceClient interface {
 	ProposeBatch(ctx context.Context, in *ProposeBatchRequest, opts ...grpc.CallOption) (*ProposeBatchResponse, error)
 	// FinishJob ends the job. Batches still in flight are dropped.
 	FinishJob(ctx context.Context, in *FinishJobRequest, opts ...grpc.CallOption) (*FinishJobResponse, error)
+	// ReportModel closes the lease of a job whose model was read: the job gets the model's tasks and is queued, or it fails.
+	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	ReportModel(ctx context.Context, in *ReportModelRequest, opts ...grpc.CallOption) (*ReportModelResponse, error)
 }
 
 type searchServiceClient struct {
@@ -458,6 +462,16 @@ func (c *searchServiceClient) FinishJob(ctx context.Context, in *FinishJobReques
 	return out, nil
 }
 
+func (c *searchServiceClient) ReportModel(ctx context.Context, in *ReportModelRequest, opts ...grpc.CallOption) (*ReportModelResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportModelResponse)
+	err := c.cc.Invoke(ctx, SearchService_ReportModel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SearchServiceServer is the server API for SearchService service.
 // All implementations must embed UnimplementedSearchServiceServer
 // for forward compatibility.
@@ -469,6 +483,9 @@ type SearchServiceServer interface {
 	ProposeBatch(context.Context, *ProposeBatchRequest) (*ProposeBatchResponse, error)
 	// FinishJob ends the job. Batches still in flight are dropped.
 	FinishJob(context.Context, *FinishJobRequest) (*FinishJobResponse, error)
+	// ReportModel closes the lease of a job whose model was read: the job gets the model's tasks and is queued, or it fails.
+	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	ReportModel(context.Context, *ReportModelRequest) (*ReportModelResponse, error)
 	mustEmbedUnimplementedSearchServiceServer()
 }
 
@@ -484,6 +501,9 @@ func (UnimplementedSearchServiceServer) ProposeBatch(context.Context, *ProposeBa
 }
 func (UnimplementedSearchServiceServer) FinishJob(context.Context, *FinishJobRequest) (*FinishJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FinishJob not implemented")
+}
+func (UnimplementedSearchServiceServer) ReportModel(context.Context, *ReportModelRequest) (*ReportModelResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportModel not implemented")
 }
 func (UnimplementedSearchServiceServer) mustEmbedUnimplementedSearchServiceServer() {}
 func (UnimplementedSearchServiceServer) testEmbeddedByValue()                       {}
@@ -542,6 +562,24 @@ func _SearchService_FinishJob_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SearchService_ReportModel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportModelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SearchServiceServer).ReportModel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SearchService_ReportModel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SearchServiceServer).ReportModel(ctx, req.(*ReportModelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SearchService_ServiceDesc is the grpc.ServiceDesc for SearchService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -556,6 +594,10 @@ var SearchService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FinishJob",
 			Handler:    _SearchService_FinishJob_Handler,
+		},
+		{
+			MethodName: "ReportModel",
+			Handler:    _SearchService_ReportModel_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

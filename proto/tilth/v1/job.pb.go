@@ -26,7 +26,7 @@ const (
 )
 
 // JobState is the life of a job: QUEUED -> RUNNING -> one of DONE, FAILED, CANCELLED; before it has ended it may be
-// PAUSED, and is QUEUED after that.
+// PAUSED, and is QUEUED after that. A job that was submitted as a model is READING before it is QUEUED.
 type JobState int32
 
 const (
@@ -42,8 +42,11 @@ const (
 	JobState_JOB_STATE_FAILED JobState = 4
 	// Set by CancelJob. Final.
 	JobState_JOB_STATE_CANCELLED JobState = 5
-	// Set by PauseJob. QUEUED, DONE, FAILED or CANCELLED may follow.
+	// Set by PauseJob. QUEUED, DONE, FAILED or CANCELLED may follow; READING where that was the state before.
 	JobState_JOB_STATE_PAUSED JobState = 6
+	// Set by SubmitJob for a job with a model, whose tasks are not known: a tuner reads the model, or is to do so. QUEUED, PAUSED,
+	// FAILED or CANCELLED may follow.
+	JobState_JOB_STATE_READING JobState = 7
 )
 
 // Enum value maps for JobState.
@@ -56,6 +59,7 @@ var (
 		4: "JOB_STATE_FAILED",
 		5: "JOB_STATE_CANCELLED",
 		6: "JOB_STATE_PAUSED",
+		7: "JOB_STATE_READING",
 	}
 	JobState_value = map[string]int32{
 		"JOB_STATE_UNSPECIFIED": 0,
@@ -65,6 +69,7 @@ var (
 		"JOB_STATE_FAILED":      4,
 		"JOB_STATE_CANCELLED":   5,
 		"JOB_STATE_PAUSED":      6,
+		"JOB_STATE_READING":     7,
 	}
 )
 
@@ -382,6 +387,9 @@ type JobSpec struct {
 	NoTransfer bool `protobuf:"varint,9,opt,name=no_transfer,json=noTransfer,proto3" json:"no_transfer,omitempty"`
 	// Run packages instead of tuning: the job then has no tasks, tuner or budget, and of its target only the device class counts.
 	Run *RunSpec `protobuf:"bytes,30,opt,name=run,proto3" json:"run,omitempty"`
+	// The tasks are those of a model: the job has none until a tuner has read it, and of its target only the device class counts,
+	// and the toolchain, which may be empty: the tuner then chooses the newest of the builders'.
+	Model *ModelSpec `protobuf:"bytes,150,opt,name=model,proto3" json:"model,omitempty"`
 	// The job's share of what its owner gets, beside the owner's other jobs: 1 to 100; 0 = 10.
 	Priority uint32 `protobuf:"varint,10,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Seen by its owner and by admins alone; to all others there is no such job, and its records serve its owner only. A tracker that
@@ -489,6 +497,13 @@ func (x *JobSpec) GetNoTransfer() bool {
 func (x *JobSpec) GetRun() *RunSpec {
 	if x != nil {
 		return x.Run
+	}
+	return nil
+}
+
+func (x *JobSpec) GetModel() *ModelSpec {
+	if x != nil {
+		return x.Model
 	}
 	return nil
 }
@@ -1263,7 +1278,9 @@ type CheckFarmRequest struct {
 	// The job runs packages.
 	Run bool `protobuf:"varint,4,opt,name=run,proto3" json:"run,omitempty"`
 	// As in RunSpec.
-	Device        string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
+	Device string `protobuf:"bytes,5,opt,name=device,proto3" json:"device,omitempty"`
+	// The job has a model: a tuner must be able to read it.
+	Model         bool `protobuf:"varint,150,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1331,6 +1348,13 @@ func (x *CheckFarmRequest) GetDevice() string {
 		return x.Device
 	}
 	return ""
+}
+
+func (x *CheckFarmRequest) GetModel() bool {
+	if x != nil {
+		return x.Model
+	}
+	return false
 }
 
 type CheckFarmResponse struct {
@@ -2544,7 +2568,7 @@ var File_tilth_v1_job_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_job_proto_rawDesc = "" +
 	"\n" +
-	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\x95\x02\n" +
+	"\x12tilth/v1/job.proto\x12\btilth.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1atilth/v1/measurement.proto\x1a\x14tilth/v1/model.proto\x1a\x15tilth/v1/outage.proto\x1a\x14tilth/v1/owner.proto\x1a\x12tilth/v1/run.proto\x1a\x13tilth/v1/wait.proto\"\x95\x02\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fworkload_digest\x18\x02 \x01(\tR\x0eworkloadDigest\x12\x1a\n" +
@@ -2568,7 +2592,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x06trials\x18\x01 \x01(\rR\x06trials\x12-\n" +
 	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12\x1d\n" +
 	"\n" +
-	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\x91\x03\n" +
+	"early_stop\x18\x03 \x01(\rR\tearlyStop\"\xbd\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12,\n" +
@@ -2580,7 +2604,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\bnumerics\x18\b \x01(\tR\bnumerics\x12\x1f\n" +
 	"\vno_transfer\x18\t \x01(\bR\n" +
 	"noTransfer\x12#\n" +
-	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12\x1a\n" +
+	"\x03run\x18\x1e \x01(\v2\x11.tilth.v1.RunSpecR\x03run\x12*\n" +
+	"\x05model\x18\x96\x01 \x01(\v2\x13.tilth.v1.ModelSpecR\x05model\x12\x1a\n" +
 	"\bpriority\x18\n" +
 	" \x01(\rR\bpriority\x12\x18\n" +
 	"\aprivate\x18\v \x01(\bR\aprivate\x12\x18\n" +
@@ -2656,13 +2681,14 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x10ListJobsResponse\x12!\n" +
 	"\x04jobs\x18\x01 \x03(\v2\r.tilth.v1.JobR\x04jobs\x12&\n" +
 	"\x0fnext_page_token\x18( \x01(\tR\rnextPageToken\x12\x18\n" +
-	"\amissing\x18Z \x01(\x04R\amissing\"\x93\x01\n" +
+	"\amissing\x18Z \x01(\x04R\amissing\"\xaa\x01\n" +
 	"\x10CheckFarmRequest\x12!\n" +
 	"\fdevice_class\x18\x01 \x01(\tR\vdeviceClass\x12\x1c\n" +
 	"\ttoolchain\x18\x02 \x01(\tR\ttoolchain\x12\x14\n" +
 	"\x05tuner\x18\x03 \x01(\tR\x05tuner\x12\x10\n" +
 	"\x03run\x18\x04 \x01(\bR\x03run\x12\x16\n" +
-	"\x06device\x18\x05 \x01(\tR\x06device\"7\n" +
+	"\x06device\x18\x05 \x01(\tR\x06device\x12\x15\n" +
+	"\x05model\x18\x96\x01 \x01(\bR\x05model\"7\n" +
 	"\x11CheckFarmResponse\x12\"\n" +
 	"\x04wait\x18\x01 \x01(\v2\x0e.tilth.v1.WaitR\x04wait\"\xb1\x01\n" +
 	"\x0fWatchJobRequest\x12\x15\n" +
@@ -2745,7 +2771,7 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\bbatch_id\x18\x02 \x01(\tR\abatchId\x127\n" +
 	"\vmeasurement\x18\x03 \x01(\v2\x15.tilth.v1.MeasurementR\vmeasurement\x12!\n" +
 	"\fbest_seconds\x18\x04 \x01(\x01R\vbestSeconds\x12+\n" +
-	"\x11predicted_seconds\x18\x05 \x01(\x02R\x10predictedSeconds*\xab\x01\n" +
+	"\x11predicted_seconds\x18\x05 \x01(\x02R\x10predictedSeconds*\xc2\x01\n" +
 	"\bJobState\x12\x19\n" +
 	"\x15JOB_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10JOB_STATE_QUEUED\x10\x01\x12\x15\n" +
@@ -2753,7 +2779,8 @@ const file_tilth_v1_job_proto_rawDesc = "" +
 	"\x0eJOB_STATE_DONE\x10\x03\x12\x14\n" +
 	"\x10JOB_STATE_FAILED\x10\x04\x12\x17\n" +
 	"\x13JOB_STATE_CANCELLED\x10\x05\x12\x14\n" +
-	"\x10JOB_STATE_PAUSED\x10\x062\x96\x06\n" +
+	"\x10JOB_STATE_PAUSED\x10\x06\x12\x15\n" +
+	"\x11JOB_STATE_READING\x10\a2\x96\x06\n" +
 	"\n" +
 	"JobService\x12D\n" +
 	"\tSubmitJob\x12\x1a.tilth.v1.SubmitJobRequest\x1a\x1b.tilth.v1.SubmitJobResponse\x12;\n" +
@@ -2822,17 +2849,18 @@ var file_tilth_v1_job_proto_goTypes = []any{
 	nil,                              // 35: tilth.v1.TaskProgress.MessagesEntry
 	(*durationpb.Duration)(nil),      // 36: google.protobuf.Duration
 	(*RunSpec)(nil),                  // 37: tilth.v1.RunSpec
-	(*timestamppb.Timestamp)(nil),    // 38: google.protobuf.Timestamp
-	(*RunResult)(nil),                // 39: tilth.v1.RunResult
-	(*Wait)(nil),                     // 40: tilth.v1.Wait
-	(*Measurement)(nil),              // 41: tilth.v1.Measurement
-	(ErrorClass)(0),                  // 42: tilth.v1.ErrorClass
-	(*Outage)(nil),                   // 43: tilth.v1.Outage
-	(*JobStatus)(nil),                // 44: tilth.v1.JobStatus
-	(*Candidate)(nil),                // 45: tilth.v1.Candidate
-	(BatchMode)(0),                   // 46: tilth.v1.BatchMode
-	(*ListOwnersRequest)(nil),        // 47: tilth.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),       // 48: tilth.v1.ListOwnersResponse
+	(*ModelSpec)(nil),                // 38: tilth.v1.ModelSpec
+	(*timestamppb.Timestamp)(nil),    // 39: google.protobuf.Timestamp
+	(*RunResult)(nil),                // 40: tilth.v1.RunResult
+	(*Wait)(nil),                     // 41: tilth.v1.Wait
+	(*Measurement)(nil),              // 42: tilth.v1.Measurement
+	(ErrorClass)(0),                  // 43: tilth.v1.ErrorClass
+	(*Outage)(nil),                   // 44: tilth.v1.Outage
+	(*JobStatus)(nil),                // 45: tilth.v1.JobStatus
+	(*Candidate)(nil),                // 46: tilth.v1.Candidate
+	(BatchMode)(0),                   // 47: tilth.v1.BatchMode
+	(*ListOwnersRequest)(nil),        // 48: tilth.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),       // 49: tilth.v1.ListOwnersResponse
 }
 var file_tilth_v1_job_proto_depIdxs = []int32{
 	36, // 0: tilth.v1.Budget.time:type_name -> google.protobuf.Duration
@@ -2840,77 +2868,78 @@ var file_tilth_v1_job_proto_depIdxs = []int32{
 	1,  // 2: tilth.v1.JobSpec.tasks:type_name -> tilth.v1.TaskSpec
 	3,  // 3: tilth.v1.JobSpec.budget:type_name -> tilth.v1.Budget
 	37, // 4: tilth.v1.JobSpec.run:type_name -> tilth.v1.RunSpec
-	4,  // 5: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
-	0,  // 6: tilth.v1.Job.state:type_name -> tilth.v1.JobState
-	38, // 7: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
-	38, // 8: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
-	38, // 9: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
-	6,  // 10: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
-	7,  // 11: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
-	39, // 12: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
-	38, // 13: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
-	36, // 14: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
-	40, // 15: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
-	36, // 16: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
-	34, // 17: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
-	35, // 18: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
-	41, // 19: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
-	41, // 20: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
-	42, // 21: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
-	4,  // 22: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
-	5,  // 23: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 24: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
-	43, // 25: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
-	0,  // 26: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
-	5,  // 27: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
-	40, // 28: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
-	38, // 29: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
-	28, // 30: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
-	28, // 31: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
-	44, // 32: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
-	5,  // 33: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 34: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 35: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
-	5,  // 36: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
-	38, // 37: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
-	29, // 38: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
-	30, // 39: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
-	33, // 40: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
-	7,  // 41: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
-	32, // 42: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
-	31, // 43: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
-	0,  // 44: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
-	45, // 45: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
-	46, // 46: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
-	45, // 47: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
-	41, // 48: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
-	8,  // 49: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
-	10, // 50: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
-	12, // 51: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
-	16, // 52: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
-	18, // 53: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
-	20, // 54: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
-	22, // 55: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
-	24, // 56: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
-	26, // 57: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
-	14, // 58: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
-	47, // 59: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
-	9,  // 60: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
-	11, // 61: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
-	13, // 62: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
-	17, // 63: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
-	19, // 64: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
-	21, // 65: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
-	23, // 66: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
-	25, // 67: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
-	27, // 68: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
-	15, // 69: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
-	48, // 70: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
-	60, // [60:71] is the sub-list for method output_type
-	49, // [49:60] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	38, // 5: tilth.v1.JobSpec.model:type_name -> tilth.v1.ModelSpec
+	4,  // 6: tilth.v1.Job.spec:type_name -> tilth.v1.JobSpec
+	0,  // 7: tilth.v1.Job.state:type_name -> tilth.v1.JobState
+	39, // 8: tilth.v1.Job.created_at:type_name -> google.protobuf.Timestamp
+	39, // 9: tilth.v1.Job.started_at:type_name -> google.protobuf.Timestamp
+	39, // 10: tilth.v1.Job.ended_at:type_name -> google.protobuf.Timestamp
+	6,  // 11: tilth.v1.Job.progress:type_name -> tilth.v1.TaskProgress
+	7,  // 12: tilth.v1.Job.dead_letters:type_name -> tilth.v1.DeadLetter
+	40, // 13: tilth.v1.Job.result:type_name -> tilth.v1.RunResult
+	39, // 14: tilth.v1.Job.paused_at:type_name -> google.protobuf.Timestamp
+	36, // 15: tilth.v1.Job.paused:type_name -> google.protobuf.Duration
+	41, // 16: tilth.v1.Job.wait:type_name -> tilth.v1.Wait
+	36, // 17: tilth.v1.Job.time_spent:type_name -> google.protobuf.Duration
+	34, // 18: tilth.v1.TaskProgress.errors:type_name -> tilth.v1.TaskProgress.ErrorsEntry
+	35, // 19: tilth.v1.TaskProgress.messages:type_name -> tilth.v1.TaskProgress.MessagesEntry
+	42, // 20: tilth.v1.TaskProgress.best:type_name -> tilth.v1.Measurement
+	42, // 21: tilth.v1.TaskProgress.known_best:type_name -> tilth.v1.Measurement
+	43, // 22: tilth.v1.DeadLetter.error:type_name -> tilth.v1.ErrorClass
+	4,  // 23: tilth.v1.SubmitJobRequest.spec:type_name -> tilth.v1.JobSpec
+	5,  // 24: tilth.v1.SubmitJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 25: tilth.v1.GetJobResponse.job:type_name -> tilth.v1.Job
+	44, // 26: tilth.v1.GetJobResponse.outage:type_name -> tilth.v1.Outage
+	0,  // 27: tilth.v1.ListJobsRequest.states:type_name -> tilth.v1.JobState
+	5,  // 28: tilth.v1.ListJobsResponse.jobs:type_name -> tilth.v1.Job
+	41, // 29: tilth.v1.CheckFarmResponse.wait:type_name -> tilth.v1.Wait
+	39, // 30: tilth.v1.WatchJobRequest.after:type_name -> google.protobuf.Timestamp
+	28, // 31: tilth.v1.WatchJobResponse.event:type_name -> tilth.v1.JobEvent
+	28, // 32: tilth.v1.WatchJobResponse.more:type_name -> tilth.v1.JobEvent
+	45, // 33: tilth.v1.WatchJobResponse.status:type_name -> tilth.v1.JobStatus
+	5,  // 34: tilth.v1.CancelJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 35: tilth.v1.PauseJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 36: tilth.v1.ResumeJobResponse.job:type_name -> tilth.v1.Job
+	5,  // 37: tilth.v1.RetryDeadLettersResponse.job:type_name -> tilth.v1.Job
+	39, // 38: tilth.v1.JobEvent.at:type_name -> google.protobuf.Timestamp
+	29, // 39: tilth.v1.JobEvent.state:type_name -> tilth.v1.JobStateChanged
+	30, // 40: tilth.v1.JobEvent.proposed:type_name -> tilth.v1.BatchProposed
+	33, // 41: tilth.v1.JobEvent.trial:type_name -> tilth.v1.TrialRecorded
+	7,  // 42: tilth.v1.JobEvent.dead_letter:type_name -> tilth.v1.DeadLetter
+	32, // 43: tilth.v1.JobEvent.retried:type_name -> tilth.v1.BatchRetried
+	31, // 44: tilth.v1.JobEvent.suspected:type_name -> tilth.v1.MeasurementSuspected
+	0,  // 45: tilth.v1.JobStateChanged.state:type_name -> tilth.v1.JobState
+	46, // 46: tilth.v1.BatchProposed.candidates:type_name -> tilth.v1.Candidate
+	47, // 47: tilth.v1.BatchProposed.mode:type_name -> tilth.v1.BatchMode
+	46, // 48: tilth.v1.MeasurementSuspected.candidate:type_name -> tilth.v1.Candidate
+	42, // 49: tilth.v1.TrialRecorded.measurement:type_name -> tilth.v1.Measurement
+	8,  // 50: tilth.v1.JobService.SubmitJob:input_type -> tilth.v1.SubmitJobRequest
+	10, // 51: tilth.v1.JobService.GetJob:input_type -> tilth.v1.GetJobRequest
+	12, // 52: tilth.v1.JobService.ListJobs:input_type -> tilth.v1.ListJobsRequest
+	16, // 53: tilth.v1.JobService.WatchJob:input_type -> tilth.v1.WatchJobRequest
+	18, // 54: tilth.v1.JobService.CancelJob:input_type -> tilth.v1.CancelJobRequest
+	20, // 55: tilth.v1.JobService.DeleteJob:input_type -> tilth.v1.DeleteJobRequest
+	22, // 56: tilth.v1.JobService.PauseJob:input_type -> tilth.v1.PauseJobRequest
+	24, // 57: tilth.v1.JobService.ResumeJob:input_type -> tilth.v1.ResumeJobRequest
+	26, // 58: tilth.v1.JobService.RetryDeadLetters:input_type -> tilth.v1.RetryDeadLettersRequest
+	14, // 59: tilth.v1.JobService.CheckFarm:input_type -> tilth.v1.CheckFarmRequest
+	48, // 60: tilth.v1.JobService.ListOwners:input_type -> tilth.v1.ListOwnersRequest
+	9,  // 61: tilth.v1.JobService.SubmitJob:output_type -> tilth.v1.SubmitJobResponse
+	11, // 62: tilth.v1.JobService.GetJob:output_type -> tilth.v1.GetJobResponse
+	13, // 63: tilth.v1.JobService.ListJobs:output_type -> tilth.v1.ListJobsResponse
+	17, // 64: tilth.v1.JobService.WatchJob:output_type -> tilth.v1.WatchJobResponse
+	19, // 65: tilth.v1.JobService.CancelJob:output_type -> tilth.v1.CancelJobResponse
+	21, // 66: tilth.v1.JobService.DeleteJob:output_type -> tilth.v1.DeleteJobResponse
+	23, // 67: tilth.v1.JobService.PauseJob:output_type -> tilth.v1.PauseJobResponse
+	25, // 68: tilth.v1.JobService.ResumeJob:output_type -> tilth.v1.ResumeJobResponse
+	27, // 69: tilth.v1.JobService.RetryDeadLetters:output_type -> tilth.v1.RetryDeadLettersResponse
+	15, // 70: tilth.v1.JobService.CheckFarm:output_type -> tilth.v1.CheckFarmResponse
+	49, // 71: tilth.v1.JobService.ListOwners:output_type -> tilth.v1.ListOwnersResponse
+	61, // [61:72] is the sub-list for method output_type
+	50, // [50:61] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_job_proto_init() }
@@ -2919,6 +2948,7 @@ func file_tilth_v1_job_proto_init() {
 		return
 	}
 	file_tilth_v1_measurement_proto_init()
+	file_tilth_v1_model_proto_init()
 	file_tilth_v1_outage_proto_init()
 	file_tilth_v1_owner_proto_init()
 	file_tilth_v1_run_proto_init()

@@ -1,0 +1,104 @@
+package state
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/tracker/refusal"
+)
+
+// Reading is what a tuner made of a model, with all that takes its time: it is made before anybody else has to wait.
+type Reading struct {
+	lease *tilthv1.LeaseToken
+	// spec is the job's with its tasks; nil when there are none, since the attempt failed or the model did.
+	spec     *tilthv1.JobSpec
+	progress []*tilthv1.TaskProgress
+	encoded  *records.NewJob
+
+	failure, infra string
+}
+
+// NewReading is that of a model whose tasks are in a specification, with what is known of them already. All of it is
+// the machine's from then on.
+func NewReading(lease *tilthv1.LeaseToken, spec *tilthv1.JobSpec, progress []*tilthv1.TaskProgress) *Reading {
+	return &Reading{lease: lease, spec: spec, progress: progress, encoded: records.EncodeJob(spec, progress)}
+}
+
+// FailedReading is that of a model that cannot be tuned, or, for another reason, was not read.
+func FailedReading(req *tilthv1.ReportModelRequest) *Reading {
+	return &Reading{lease: req.GetLease(), failure: req.GetFailure(), infra: req.GetInfraMessage()}
+}
+
+// ReadBy is the job that a tuner reads the model of; nil when the lease is not in force.
+func (m *Machine) ReadBy(lease *tilthv1.LeaseToken) *tilthv1.JobSpec {
+	if j, ok := m.lookUp(lease).(*job); ok && j.reads() {
+		return j.spec
+	}
+	return nil
+}
+
+// ReportModel takes in what became of a model; ok is false when the machine knows nothing of the lease.
+func (c *Change) ReportModel(r *Reading) (ok bool, err error) {
+	j, ok := c.lookUp(r.lease).(*job)
+	if !ok || !j.reads() {
+		j := c.jobs[r.lease.GetSubject()]
+		return j != nil && proto.Equal(j.finishedBy, r.lease), nil // it went on since
+	}
+	if r.infra != "" {
+		j.finishedBy = j.lease.proto()
+		c.lose(j, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, r.infra)
+		return true, nil
+	}
+	failure := r.failure
+	if failure == "" {
+		if failure, err = c.checkReading(j, r); err != nil {
+			return true, err
+		}
+	}
+	a := j.lease.agent
+	j.finishedBy = j.lease.proto()
+	a.completed++
+	a.rest.Forgive()
+	if failure != "" {
+		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, clip(failure, maxMessageBytes))
+		return true, nil
+	}
+	c.take(j, r)
+	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, fmt.Sprintf("%s read the model: tasks: %d", a.name(), len(j.spec.GetTasks())))
+	c.enqueue(j, false)
+	return true, nil
+}
+
+// checkReading refuses tasks that are for another target, or for which the tracker has no room. Of those that are more
+// than the job's owner may have it returns why the job fails.
+func (c *Change) checkReading(j *job, r *Reading) (failure string, err error) {
+	asked, got := j.spec.GetTarget(), r.spec.GetTarget()
+	switch {
+	case got.GetDeviceClass() != asked.GetDeviceClass():
+		return "", refusal.Field("target.device_class", "is %q, the job's is %q", got.GetDeviceClass(), asked.GetDeviceClass())
+	case asked.GetToolchain() != "" && got.GetToolchain() != asked.GetToolchain():
+		return "", refusal.Field("target.toolchain", "is %q, the job's is %q", got.GetToolchain(), asked.GetToolchain())
+	}
+	more := r.encoded.SpecBytes() - j.specBytes
+	share, has := c.cfg.Shares.Of(j.spec.GetOwner()), c.usageOf(j.spec.GetOwner())
+	if x := share.MoreStored(j.spec.GetOwner(), has, more); x != nil {
+		return x.Text, nil
+	}
+	return "", c.roomForSpec(more)
+}
+
+// take gives a job the tasks of its model, which is needed no more.
+func (c *Change) take(j *job, r *Reading) {
+	c.release(j)
+	c.leaveQueues(j)
+	c.artifacts.Unpin(j.needs()...)
+	more := r.encoded.SpecBytes() - j.specBytes
+	j.spec, j.progress, j.specBytes = r.spec, r.progress, r.encoded.SpecBytes()
+	j.faults, j.failures, j.failedBy = 0, 0, nil
+	c.load.specBytes += more
+	c.grow(j, more)
+	c.write.PutNew(j.id, j.requestKey, r.encoded)
+}
