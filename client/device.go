@@ -37,7 +37,11 @@ func (c *Client) FindTarget(ctx context.Context, key string, threads int, object
 	if err != nil {
 		return nil, c.at(err)
 	}
-	name, err := newestToolchain(present(builders), machine.Target)
+	var offered []string
+	for _, b := range present(builders) {
+		offered = append(offered, b.GetSpec().GetToolchains()...)
+	}
+	name, err := NewestToolchain(offered, machine.Target)
 	if err != nil {
 		return nil, c.at(err)
 	}
@@ -118,14 +122,10 @@ func fits(spec *tilthv1.AgentSpec, class, key string) bool {
 	return isLabel && has && own == value
 }
 
-// newestToolchain prefers clang, whose code is faster, then what has an assembler for the target, and then the newest
-// version.
-func newestToolchain(builders []*tilthv1.Agent, t *target.Target) (string, error) {
-	var all []string
-	for _, b := range builders {
-		all = append(all, b.GetSpec().GetToolchains()...)
-	}
-	all = slices.DeleteFunc(all, func(name string) bool { return !toolchain.Suits(name, t) })
+// NewestToolchain chooses one of builders' toolchains for a target. It prefers clang, whose code is faster, then what
+// has an assembler for the target, and then the newest version.
+func NewestToolchain(offered []string, t *target.Target) (string, error) {
+	all := slices.DeleteFunc(slices.Clone(offered), func(name string) bool { return !toolchain.Suits(name, t) })
 	if len(all) == 0 {
 		return "", lacking("no builder is there: start one with 'tilth builder'")
 	}

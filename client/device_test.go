@@ -76,15 +76,11 @@ func TestNewestToolchain(t *testing.T) {
 		{"clang-9.0.1 clang-19.1.7 clang-19.1.10 clang-14.0.6", "clang-19.1.10"},
 		{"clang-19.1.7 clang-19.1.7+ptxas-12.4.131", "clang-19.1.7"}, // no card
 	} {
-		var builders []*tilthv1.Agent
-		for _, name := range strings.Fields(c.offered) {
-			builders = append(builders, &tilthv1.Agent{Spec: &tilthv1.AgentSpec{Toolchains: []string{name}}})
-		}
-		if got, err := newestToolchain(builders, board); err != nil || got != c.want {
+		if got, err := NewestToolchain(strings.Fields(c.offered), board); err != nil || got != c.want {
 			t.Errorf("of %s: %s, %v; want %s", c.offered, got, err, c.want)
 		}
 	}
-	if _, err := newestToolchain(nil, board); errorText(err) != "no builder is there: start one with 'tilth builder'" {
+	if _, err := NewestToolchain(nil, board); errorText(err) != "no builder is there: start one with 'tilth builder'" {
 		t.Errorf("without builders: %v", err)
 	}
 }

@@ -81,6 +81,9 @@ func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 	return spec, c.CheckFarm(ctx, spec)
 }
 
+// mostUploads is how often what was evicted before the job that needs it was made is uploaded.
+const mostUploads = 3
+
 // submitRun uploads what is run and submits the job; what was evicted in between is uploaded again.
 func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	for attempt := 1; ; attempt++ {
@@ -88,7 +91,7 @@ func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*
 			return nil, err
 		}
 		job, err := c.Submit(ctx, spec)
-		if err == nil || attempt == 3 || wire.Reason(err) != wire.ReasonMissingArtifact {
+		if err == nil || attempt == mostUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
 			return job, err
 		}
 	}

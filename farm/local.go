@@ -184,7 +184,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		return own
 	}
 	builds := &hopeless{end: l.fail}
-	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{named("tuner"), cfg.Models}) })
+	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{AgentConfig: named("tuner"), Models: cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{
 			OwnKernels: cfg.OwnKernels,

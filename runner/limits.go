@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
@@ -77,17 +76,8 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 	l.Sample, l.Budget = cmp.Or(l.Sample, defaultSample), cmp.Or(l.Budget, defaultBudget)
 	l.Samples, l.LeastSamples = cmp.Or(l.Samples, defaultSamples), cmp.Or(l.LeastSamples, defaultLeast)
 	l.Patience = cmp.Or(l.Patience, defaultPatience)
-	l.MemoryBytes = cmp.Or(l.MemoryBytes, machineMemory()/4*3)
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, sandbox.MachineMemory()/4*3)
 	return l
-}
-
-// machineMemory is the size of the main memory; 0, which bounds nothing, when the kernel does not tell.
-func machineMemory() int64 {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return 0
-	}
-	return int64(info.Totalram) * int64(info.Unit)
 }
 
 // candidateLimit is the time a candidate gets from its start to its outcome; finalists share theirs, since they race

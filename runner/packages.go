@@ -9,6 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Packages is what a runner needs that runs packages.
@@ -72,7 +73,7 @@ func (h *Handler) runPackages(ctx context.Context, spec *tilthv1.RunSpec) (*tilt
 		defer os.Remove(file)
 		request.Outputs = file
 	}
-	ran, err := h.alone(ctx, request, execute.Limits{Time: spec.GetLimit().AsDuration(), MemoryBytes: machineMemory() / 4 * 3})
+	ran, err := h.alone(ctx, request, execute.Limits{Time: spec.GetLimit().AsDuration(), MemoryBytes: sandbox.MachineMemory() / 4 * 3})
 	if err != nil {
 		return nil, err
 	}

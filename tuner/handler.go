@@ -30,12 +30,18 @@ type Config struct {
 	BatchSize int
 	// Ear hears how searches go; nil = nobody does.
 	Ear Ear
+	// Reader, when set, lets models be read here.
+	Reader Reader
 	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.
 	Ahead int
 }
 
 // Handler does the tuner agent's work: one leased job a call.
-type Handler struct{ Config }
+type Handler struct {
+	Config
+	// reading has room for the one model that is read at a time: a large one takes much memory.
+	reading chan struct{}
+}
 
 // NewHandler returns a handler; zero fields of the configuration get their defaults.
 func NewHandler(c Config) *Handler {
@@ -54,12 +60,16 @@ func NewHandler(c Config) *Handler {
 	if c.Ear == nil {
 		c.Ear = deaf{}
 	}
-	return &Handler{c}
+	return &Handler{Config: c, reading: make(chan struct{}, 1)}
 }
 
-// Handle tunes the job of a lease until its trials are spent, or the tracker ends it. The error says that the lease
-// was lost or ctx ended; the job then goes to another tuner, which continues from the job's events.
+// Handle tunes the job of a lease until its trials are spent, or the tracker ends it; or it reads the model of one.
+// The error says that the lease was lost or ctx ended; the job then goes to another tuner, which continues from the
+// job's events.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	if model := work.GetModel(); model != nil {
+		return h.read(ctx, work.GetLease(), model)
+	}
 	if work.GetSearch() == nil {
 		return errors.New("tuner: the lease is not for searching")
 	}

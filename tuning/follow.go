@@ -23,10 +23,11 @@ type Hearing struct {
 	Restored func() error
 }
 
-// Follow tallies a job's events from those that the tally has to the last, through restarts of the tracker.
+// Follow tallies a job's events from those that the tally has to the last, through restarts of the tracker. The tasks
+// of a model are j's and the tally's once it was read.
 func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
 	for {
-		err := follow(ctx, c, j.GetId(), tally, h)
+		err := follow(ctx, c, j, tally, h)
 		if !agent.History(err) {
 			return err
 		}
@@ -39,14 +40,17 @@ func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials
 	}
 }
 
-func follow(ctx context.Context, c *client.Client, id string, tally *trials.Tally, h Hearing) error {
+func follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
 	changed := func() {
 		if h.Changed != nil {
 			h.Changed()
 		}
 	}
-	return c.WatchStatus(ctx, id, uint64(tally.Events)+1, func(event *tilthv1.JobEvent) error {
+	return c.WatchStatus(ctx, j.GetId(), uint64(tally.Events)+1, func(event *tilthv1.JobEvent) error {
 		tally.Add(event)
+		if err := learnTasks(ctx, c, j, tally); err != nil {
+			return err
+		}
 		changed()
 		if h.Event == nil {
 			return nil
@@ -60,4 +64,18 @@ func follow(ctx context.Context, c *client.Client, id string, tally *trials.Tall
 		changed()
 		return nil
 	})
+}
+
+// learnTasks asks for the tasks of a job's model once it was read.
+func learnTasks(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally) error {
+	if j.GetSpec().GetModel() == nil || len(tally.Tasks) > 0 || tally.State == tilthv1.JobState_JOB_STATE_READING {
+		return nil
+	}
+	now, err := c.Job(ctx, j.GetId())
+	if err != nil {
+		return err
+	}
+	j.Spec, j.Progress = now.GetSpec(), now.GetProgress()
+	tally.Begin(j, job.References(j.GetSpec()))
+	return nil
 }

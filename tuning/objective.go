@@ -86,7 +86,7 @@ func Models(sources []Source, numerics schedule.Numerics, bits int64) Load {
 		}
 		storage.WeightBits = bits
 		if last == nil || last.Storage != storage {
-			loaded, err := load(sources, storage)
+			loaded, err := Read(sources, storage)
 			if err != nil {
 				return nil, err
 			}
@@ -96,7 +96,35 @@ func Models(sources []Source, numerics schedule.Numerics, bits int64) Load {
 	}
 }
 
-func load(sources []Source, storage array.Storage) (*Objective, error) {
+// storages are the types by which factors may be stored; Invalid leaves them in float32.
+var storages = map[string]array.DType{"bfloat16": array.BFloat16, "float16": array.Float16, "float32": array.Invalid}
+
+// Storage is how programs for a target store factors of products: what its backend prefers, or, with fast numerics, in
+// a type of a name. bits are those of the integers that weights are kept in; 0 = as they are.
+func Storage(t *target.Target, numerics schedule.Numerics, name string, bits int64) (array.Storage, error) {
+	as, known := storages[name]
+	switch {
+	case name == "":
+	case !known:
+		return array.Storage{}, fmt.Errorf("storage %s: want bfloat16, float16 or float32", name)
+	case numerics < schedule.Fast:
+		return array.Storage{}, fmt.Errorf("storage %s needs fast numerics: other numerics keep float32", name)
+	}
+	storage, err := registry.Storage(t, numerics, as)
+	switch {
+	case err != nil:
+		return array.Storage{}, err
+	case name == "float32":
+		storage = array.Storage{Bytes: storage.Bytes}
+	case name != "" && storage.Type == array.Invalid:
+		return array.Storage{}, fmt.Errorf("storage %s: programs for %s store float32, since it has no instructions for that type", name, t.Fingerprint())
+	}
+	storage.WeightBits = bits
+	return storage, nil
+}
+
+// Read is the objective of models that were read, in which factors are stored in a type.
+func Read(sources []Source, storage array.Storage) (*Objective, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("there is no model to tune")
 	}

@@ -31,7 +31,7 @@ var flagValues = map[string][]string{
 	"numerics":  {"strict", "default", "fast"},
 	"role":      {"read-only", "client", "agent", "admin"},
 	"sandbox":   {"required", "best-effort", "off"},
-	"state":     {"queued", "running", "paused", "done", "failed", "cancelled"},
+	"state":     {"reading", "queued", "running", "paused", "done", "failed", "cancelled"},
 	"storage":   {"bfloat16", "float16", "float32"},
 	"tuner":     tuner.Names(),
 	"weights":   {"float", "int8", "int4"},

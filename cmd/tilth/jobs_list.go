@@ -32,7 +32,7 @@ those that are no longer kept are counted on standard error.`,
 	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
 	c.Flags().StringVar(&filter.Name, "name", "", "only jobs whose name contains this `text`, in any case")
 	c.Flags().StringVar(&filter.Owner, "owner", "", "only jobs of this `owner`; see 'tilth jobs owners'")
-	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: queued, running, paused, done, failed, cancelled")
+	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: reading, queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		if filter.Limit < 1 {
 			return usagef("--limit %d: want at least 1", filter.Limit)
@@ -69,7 +69,7 @@ func parseStates(names []string) ([]tilthv1.JobState, error) {
 	for _, name := range names {
 		state := tilthv1.JobState(tilthv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)])
 		if state == tilthv1.JobState_JOB_STATE_UNSPECIFIED {
-			return nil, usagef("--state %s: want queued, running, paused, done, failed or cancelled", name)
+			return nil, usagef("--state %s: want reading, queued, running, paused, done, failed or cancelled", name)
 		}
 		if !slices.Contains(states, state) {
 			states = append(states, state)

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
-	"github.com/tilth-dev/tilth/compiler/backend/registry"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/tuning"
 )
 
 // numericsFlag bounds the algorithms that a command may use.
@@ -48,9 +50,6 @@ func (f *storageFlag) addWeights(c *cobra.Command) {
 // weightBits are the values of --weights, as array.Storage has them.
 var weightBits = map[string]int64{"": 0, "float": 0, "int8": 8, "int4": 4}
 
-// storages are the types that the flag names; Invalid leaves them in float32.
-var storages = map[string]array.DType{"bfloat16": array.BFloat16, "float16": array.Float16, "float32": array.Invalid}
-
 // check refuses what is no type, or has no effect.
 func (f *storageFlag) check(numerics schedule.Numerics) error {
 	if _, known := weightBits[f.weights]; !known {
@@ -59,7 +58,7 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 	if f.text == "" {
 		return nil
 	}
-	if _, known := storages[f.text]; !known {
+	if !slices.Contains([]string{"bfloat16", "float16", "float32"}, f.text) {
 		return usagef("--storage %s: want bfloat16, float16 or float32", f.text)
 	}
 	if numerics < schedule.Fast {
@@ -70,14 +69,10 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 
 // on is the storage for a target: what its backend prefers, unless the flag says otherwise.
 func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.Storage, error) {
-	as, err := registry.Storage(t, numerics, storages[f.text])
-	switch {
-	case f.text == "float32":
-		as = array.Storage{Bytes: as.Bytes}
-	case err == nil && f.text != "" && as.Type == array.Invalid:
-		err = usagef("--storage %s: programs for %s store float32, since it has no instructions for that type", f.text, t.Fingerprint())
+	as, err := tuning.Storage(t, numerics, f.text, weightBits[f.weights])
+	if err != nil && f.text != "" {
+		err = usagef("--%w", err)
 	}
-	as.WeightBits = weightBits[f.weights]
 	return as, err
 }
 

@@ -9,16 +9,24 @@ import (
 	"github.com/tilth-dev/tilth/farm"
 )
 
+const tunerLong = `Run a tuner: it leases jobs and proposes candidates.
+
+A tuner also reads models that clients submitted without a compiler of their own. It
+does so in a sandbox, in a process with limits of memory and time. Layers that this
+machine lacks are logged; with --sandbox required, the tuner then refuses to start.`
+
 func newTuner(a *app) *cobra.Command {
 	var flags agentFlags
 	var model costModelFlag
+	var box sandboxFlag
 	c := &cobra.Command{
-		Use: "tuner", Short: "Run a tuner: it leases jobs and proposes candidates",
+		Use: "tuner", Short: "Run a tuner: it leases jobs and proposes candidates", Long: tunerLong,
 		Example: "  tilth tuner --tracker 127.0.0.1:9190\n  tilth tuner --cost-model model.txt",
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
 	model.add(c)
+	box.add(c)
 	return a.service(c, flags.check, func(ctx context.Context) error {
 		config, err := flags.config(a)
 		if err != nil {
@@ -29,6 +37,6 @@ func newTuner(a *app) *cobra.Command {
 			return err
 		}
 		config.Logger.Info("tuner starts", "tracker", config.Tracker, "cost_model", cmp.Or(model.file, "learnt from records"))
-		return farm.RunTuner(ctx, farm.TunerConfig{AgentConfig: config, Models: models})
+		return farm.RunTuner(ctx, farm.TunerConfig{AgentConfig: config, Models: models, Read: modelServer(), Sandbox: box.mode})
 	})
 }

@@ -56,7 +56,7 @@ var rooms = []struct {
 		"proto", "internal", "access", "records", "artifact",
 		"tracker/policy", "tracker/state", "tracker/engine", "tracker/upkeep", "tracker/telemetry", "tracker/services", "tracker/web",
 	}},
-	{"tuning", []string{"proto", "internal", "compiler", "agent", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
+	{"tuning", []string{"proto", "internal", "compiler", "sandbox", "agent", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
 	{"farm", []string{
 		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "artifact/objects", "agent", "tuner",
 		"builder", "runner", "client", "tracker", "tracker/policy", "tracker/upkeep", "tuning",

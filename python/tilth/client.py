@@ -127,7 +127,8 @@ class Client:
         try:
             numbers = [wire.enum_number("JobState", s, "JOB_STATE_") for s in states]
         except KeyError as e:
-            raise Error(f"there is no state {e}: want queued, running, paused, done, failed or cancelled") from e
+            known = "reading, queued, running, paused, done, failed or cancelled"
+            raise Error(f"there is no state {e}: want {known}") from e
         found: List[Job] = []
         for page in self._pages("list jobs", "JobService", "ListJobs", states=numbers):
             found += [_job(j) for j in page.jobs if name.lower() in j.spec.name.lower()]

@@ -33,6 +33,12 @@ type Tally struct {
 func NewTally(job *tilthv1.Job, references []Reference) *Tally {
 	t := &Tally{State: job.GetState(), Started: job.GetCreatedAt().AsTime()}
 	t.Last = t.Started
+	t.Begin(job, references)
+	return t
+}
+
+// Begin takes the tasks of a job, none of which the tally has: a model's are known once that was read.
+func (t *Tally) Begin(job *tilthv1.Job, references []Reference) {
 	names := map[string]int{}
 	for i, task := range job.GetSpec().GetTasks() {
 		var reference Reference
@@ -46,7 +52,6 @@ func NewTally(job *tilthv1.Job, references []Reference) *Tally {
 		t.Tasks = append(t.Tasks, newTask(UniqueName(names, task.GetName()), task, known, reference))
 	}
 	t.Curve.add(t)
-	return t
 }
 
 // OfProgress is a tally of what the job itself says of its tasks, without its events: it has no curve and no times.

@@ -1,0 +1,51 @@
+package sandbox
+
+import (
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// MachineMemory is the size of the main memory; 0, which bounds nothing, when the kernel does not tell.
+func MachineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}
+
+// OwnMemory is how much of it this process and those that it starts may have: less than all in a container, whose
+// control groups (version 2) bound it.
+func OwnMemory() int64 {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return MachineMemory()
+	}
+	return ownMemory(MachineMemory(), "/sys/fs/cgroup", string(groups))
+}
+
+// ownMemory is the least bound among those of groups and of all that they are in.
+func ownMemory(machine int64, root, groups string) int64 {
+	least := machine
+	for line := range strings.Lines(groups) {
+		group, unified := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !unified {
+			continue
+		}
+		for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
+			text, err := os.ReadFile(path.Join(root, dir, "memory.max"))
+			most, notNumber := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+			if err == nil && notNumber == nil && (least == 0 || most < least) {
+				least = most
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return least
+}

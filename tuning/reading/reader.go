@@ -1,0 +1,123 @@
+package reading
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/wire/bounds"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox/request"
+)
+
+// Reader reads models in processes of their own, which call Serve.
+type Reader struct {
+	request.Server
+	// Time and MemoryBytes bound a process; zero values are 10 min and no bound.
+	Time        time.Duration
+	MemoryBytes int64
+
+	bounds *bounds.Checker
+}
+
+const (
+	defaultTime = 10 * time.Minute
+	// mostAnswerBytes bounds what a process answers: a tracker takes as much of a report, with a lease.
+	mostAnswerBytes = 16<<20 - 4<<10
+)
+
+// New makes a reader.
+func New(server request.Server, time time.Duration, memoryBytes int64) (*Reader, error) {
+	checker, err := bounds.New()
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{Server: server, Time: time, MemoryBytes: memoryBytes, bounds: checker}, nil
+}
+
+// Try starts a process that reads nothing. The error says why none can read models.
+func (r *Reader) Try(ctx context.Context) error {
+	_, err := r.run(ctx, order{})
+	return err
+}
+
+// Read reads the model in a file, whose absolute path is given and which others are let read. It returns a report
+// without a lease: of tasks, or of the failure of the model. The error is the cause with which ctx ended, or the
+// machine's fault.
+func (r *Reader) Read(ctx context.Context, path string, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
+	encoded, err := proto.Marshal(work)
+	if err != nil {
+		return nil, err
+	}
+	said, err := r.run(ctx, order{Model: path, Work: encoded, MemoryBytes: r.MemoryBytes})
+	var failed *request.Failure
+	switch {
+	case errors.As(err, &failed) && ctx.Err() == nil:
+		return r.failure(work, r.explain(failed)), nil
+	case err != nil:
+		return nil, err
+	}
+	return r.report(work, said), nil
+}
+
+// run has a process serve an order.
+func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("read a model: %w", err)
+	}
+	var files []string
+	if o.Model != "" {
+		files = append(files, o.Model)
+	}
+	p := r.Open()
+	defer p.Close()
+	said, err = r.Run(ctx, p, text, files, request.Limits{
+		Time: cmp.Or(r.Time, defaultTime), Processors: target.Processors(), Remedy: "submit a smaller model, or its tasks",
+		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: mostAnswerBytes,
+	})
+	var failed *request.Failure
+	if err != nil && ctx.Err() == nil && !errors.As(err, &failed) {
+		err = fmt.Errorf("read a model: %w", err)
+	}
+	return said, err
+}
+
+// explain says of a process that ran out of memory what it had.
+func (r *Reader) explain(f *request.Failure) string {
+	if r.MemoryBytes > 0 && (strings.Contains(f.Error(), "uses up its memory") || strings.Contains(f.Error(), outOfMemory)) {
+		return fmt.Sprintf("takes more than %d MiB of memory to read: submit a smaller model, or its tasks", r.MemoryBytes>>20)
+	}
+	return "reading it " + f.Error()
+}
+
+// report is what a process answered, which a model may have forged, if a tracker takes it.
+func (r *Reader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportModelRequest {
+	report := &tilthv1.ReportModelRequest{}
+	if err := proto.Unmarshal(said, report); err != nil || len(report.GetTasks()) == 0 && report.GetFailure() == "" {
+		return r.failure(work, "reading it crashes: there is no answer")
+	}
+	if report.GetFailure() != "" {
+		return r.failure(work, report.GetFailure())
+	}
+	report.Lease, report.InfraMessage = nil, ""
+	if err := r.bounds.Message(report); err != nil {
+		return r.failure(work, "its tasks are too many or too large: "+status.Convert(err).Message())
+	}
+	return report
+}
+
+// failure is the report of a model that cannot be tuned.
+func (*Reader) failure(work *tilthv1.ModelWork, why string) *tilthv1.ReportModelRequest {
+	name := work.GetJob().GetSpec().GetName()
+	return &tilthv1.ReportModelRequest{Failure: failure.Message("model " + name + ": " + strings.TrimPrefix(why, name+": "))}
+}

@@ -1,0 +1,179 @@
+package reading
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/metrics"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/onnx"
+	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/trap"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/tuning"
+	"github.com/tilth-dev/tilth/tuning/job"
+)
+
+// order says what to read.
+type order struct {
+	// Model is a file; empty = none, to see whether a process can be started.
+	Model string `json:"model"`
+	// Work is a tilthv1.ModelWork.
+	Work []byte `json:"work"`
+	// MemoryBytes bounds what the process takes; 0 = no bound. A limit of the process's own leaves room for what the
+	// runtime reserves, which may be more than there is.
+	MemoryBytes int64 `json:"memory_bytes"`
+}
+
+const outOfMemory = "out of memory"
+
+// memoryInterval is how often it is looked at.
+const memoryInterval = 10 * time.Millisecond
+
+// limitMemory ends the process when it takes more than so much.
+func limitMemory(most int64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for {
+		metrics.Read(samples)
+		if taken := samples[0].Value.Uint64() - samples[1].Value.Uint64(); taken > uint64(most) {
+			fmt.Fprintln(os.Stderr, outOfMemory)
+			os.Exit(1)
+		}
+		time.Sleep(memoryInterval)
+	}
+}
+
+// Serve is the process's life: it reads an order, and writes a tilthv1.ReportModelRequest without a lease. The error
+// says that it could do neither.
+func Serve(stdin io.Reader, stdout io.Writer) error {
+	var o order
+	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
+		return fmt.Errorf("read a model: reading the order: %w", err)
+	}
+	var work tilthv1.ModelWork
+	if err := proto.Unmarshal(o.Work, &work); err != nil {
+		return fmt.Errorf("read a model: reading the order: %w", err)
+	}
+	if err := sandbox.Seal(); err != nil {
+		return fmt.Errorf("read a model: %w", err)
+	}
+	if o.Model == "" {
+		return nil
+	}
+	if o.MemoryBytes > 0 {
+		go limitMemory(o.MemoryBytes)
+	}
+	report := &tilthv1.ReportModelRequest{}
+	spec, err := read(o.Model, &work)
+	if err != nil {
+		report.Failure = err.Error()
+	} else {
+		report.Target, report.Tasks = spec.GetTarget(), spec.GetTasks()
+	}
+	answer, err := proto.Marshal(report)
+	if err == nil {
+		_, err = stdout.Write(answer)
+	}
+	if err != nil {
+		return fmt.Errorf("read a model: writing the answer: %w", err)
+	}
+	return nil
+}
+
+// read is the job of a model in a file, in this very process.
+func read(path string, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
+	defer trap.AsError(&err)
+	asked := work.GetJob().GetSpec()
+	device, err := deviceOf(work)
+	if err != nil {
+		return nil, err
+	}
+	options, err := optionsOf(asked)
+	if err != nil {
+		return nil, err
+	}
+	source, err := open(path, asked)
+	if err != nil {
+		return nil, err
+	}
+	model := asked.GetModel()
+	storage, err := tuning.Storage(device.Target, options.Numerics, model.GetStorage(), int64(model.GetWeightBits()))
+	if err != nil {
+		return nil, err
+	}
+	objective, err := tuning.Read([]tuning.Source{source}, storage)
+	if err != nil {
+		return nil, err
+	}
+	if err := objective.Suits(device.Target); err != nil {
+		return nil, err
+	}
+	if objective.Tasks, err = job.Select(objective.Tasks, model.GetTasks()); err != nil {
+		return nil, err
+	}
+	return tuning.Spec(objective, options, device), nil
+}
+
+// deviceOf is the machine that a job is for, with a toolchain.
+func deviceOf(work *tilthv1.ModelWork) (*client.Device, error) {
+	class := work.GetDeviceClass()
+	t, err := target.Decode(class.GetDescriptor_())
+	if err != nil {
+		return nil, fmt.Errorf("device class %s: %w", class.GetName(), err)
+	}
+	name, err := client.NewestToolchain(work.GetToolchains(), t)
+	if err != nil {
+		return nil, fmt.Errorf("no toolchain of %s compiles for device class %s: start a builder that has one", strings.Join(work.GetToolchains(), ", "), class.GetName())
+	}
+	return &client.Device{Target: t.WithToolchain(name), Machine: class.GetMachine()}, nil
+}
+
+// optionsOf are the options of a job that its tasks depend on.
+func optionsOf(spec *tilthv1.JobSpec) (o job.Options, err error) {
+	o.Name, o.Tuner = spec.GetName(), spec.GetTuner()
+	if o.Numerics, err = schedule.ParseNumerics(spec.GetNumerics()); err != nil {
+		return o, err
+	}
+	for _, text := range spec.GetKernels() {
+		k, err := own.Parse(text)
+		if err != nil {
+			return o, err
+		}
+		o.Kernels = append(o.Kernels, k)
+	}
+	return o, nil
+}
+
+// open reads a model's file. What the model says of files beside it is not looked for.
+func open(path string, spec *tilthv1.JobSpec) (tuning.Source, error) {
+	model := spec.GetModel()
+	source := tuning.Source{Name: spec.GetName(), Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}}
+	for name, extents := range model.GetShapes() {
+		source.Shapes[name] = extents.GetExtents()
+	}
+	for name, b := range model.GetOpen() {
+		source.Open[name] = frontend.Bounds{Least: b.GetLeast(), Most: b.GetMost(), Caps: b.GetCaps()}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return source, err
+	}
+	defer f.Close()
+	if source.Model, err = onnx.ReadFrom(f, "the artifact"); err != nil {
+		return source, err
+	}
+	if len(model.GetFrom()) > 0 || len(model.GetTo()) > 0 {
+		source.Model, err = source.Model.Part(model.GetFrom(), model.GetTo())
+	}
+	return source, err
+}
