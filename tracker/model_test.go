@@ -290,3 +290,19 @@ func (l *lossy) modelCall() {
 		l.Errorf("events of the model: %s", got)
 	}
 }
+
+// TestPagesShowAModelBeforeAndAfterItIsRead.
+func TestPagesShowAModelBeforeAndAfterItIsRead(t *testing.T) {
+	f := newFarm(t, tracker.Config{})
+	pages := f.tracker.HTTPHandler()
+	id := f.submit("r1", f.modelSpec()).GetId()
+	wantPage(t, pages, "/jobs?state=open", []string{id, "reading"}, nil)
+	wantPage(t, pages, "/jobs?state=reading", []string{id}, nil)
+	f.builder()
+	f.runner()
+	wantPage(t, pages, "/jobs/"+id, []string{"reading", "no tuner that reads models is joined"}, nil)
+	lease := f.mustLease(f.reader("reader")).GetLease()
+	wantPage(t, pages, "/jobs/"+id, []string{"reading", "reader reads the model"}, nil)
+	f.reportModel(was(lease, "conv2d of the model"))
+	wantPage(t, pages, "/jobs/"+id, []string{"queued", "conv2d of the model", "reader read the model: tasks: 1"}, nil)
+}

@@ -19,8 +19,15 @@ func checkJob(spec *tilthv1.JobSpec) error {
 		return checkRun(spec)
 	}
 	target := spec.GetTarget()
+	if err := checkKeyName("spec.name", spec.GetName()); err != nil {
+		return err
+	}
+	if spec.GetModel() == nil {
+		if err := checkTargetSpec("spec.", target); err != nil {
+			return err
+		}
+	}
 	for _, f := range []struct{ field, value string }{
-		{"spec.name", spec.GetName()},
 		{"spec.target.device_class", target.GetDeviceClass()},
 		{"spec.tuner", spec.GetTuner()},
 	} {
@@ -45,11 +52,11 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if spec.GetModel() != nil {
 		return checkModel(spec)
 	}
-	return checkTasks("spec.", target, spec.GetTasks())
+	return checkTasks("spec.", spec.GetTasks())
 }
 
-// checkTasks checks the tasks of a request, or of a field of it that the prefix names, and their target.
-func checkTasks(prefix string, target *tilthv1.TargetSpec, tasks []*tilthv1.TaskSpec) error {
+// checkTargetSpec checks what tasks are for, in a request, or in a field of it that the prefix names.
+func checkTargetSpec(prefix string, target *tilthv1.TargetSpec) error {
 	for _, f := range []struct{ field, value string }{
 		{"target.fingerprint", target.GetFingerprint()},
 		{"target.toolchain", target.GetToolchain()},
@@ -58,6 +65,11 @@ func checkTasks(prefix string, target *tilthv1.TargetSpec, tasks []*tilthv1.Task
 			return err
 		}
 	}
+	return nil
+}
+
+// checkTasks checks the tasks of a request in the same way.
+func checkTasks(prefix string, tasks []*tilthv1.TaskSpec) error {
 	if len(tasks) == 0 {
 		return invalid(prefix+"tasks", "is empty")
 	}

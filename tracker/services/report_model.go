@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/protobuf/proto"
@@ -43,7 +44,7 @@ func checkModelReport(req *tilthv1.ReportModelRequest) error {
 	case said != 1:
 		return invalid("tasks", "and failure and infra_message: %d of them are set, not one", said)
 	case len(req.GetTasks()) > 0:
-		return checkTasks("", req.GetTarget(), req.GetTasks())
+		return cmp.Or(checkTargetSpec("", req.GetTarget()), checkTasks("", req.GetTasks()))
 	}
 	return nil
 }

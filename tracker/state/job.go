@@ -74,7 +74,7 @@ func (j *job) classes() []class {
 		deviceClass(j),
 	}
 	if j.reads() {
-		all = append([]class{readers}, all...)
+		all = slices.Insert(all, 1, readers)
 	}
 	return all
 }
