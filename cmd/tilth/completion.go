@@ -142,7 +142,7 @@ func oneOf(f *pflag.Flag, values []string) completer {
 
 // targetNames completes a target's name, which may be a file's.
 func targetNames(_ *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
-	known := append(target.Names(), "cuda", "opencl", "gpu-sim", "reference")
+	known := append(append(target.Names(), "cuda", "opencl", "gpu-sim", "reference"), target.Boards()...)
 	known = slices.DeleteFunc(known, func(name string) bool { return !strings.HasPrefix(name, begin) })
 	return known, cobra.ShellCompDirectiveDefault
 }

@@ -6,12 +6,15 @@ import (
 	"strings"
 )
 
-// The architectures.
+// The architectures. The last three are those of microcontrollers, which run programs without an operating system.
 const (
-	X86   = "x86-64"
-	ARM   = "arm64"
-	ARM32 = "arm32"
-	RISCV = "riscv64"
+	X86     = "x86-64"
+	ARM     = "arm64"
+	ARM32   = "arm32"
+	RISCV   = "riscv64"
+	ARMV7EM = "armv7e-m"
+	ARMV8M  = "armv8.1-m"
+	RISCV32 = "riscv32"
 )
 
 // maxThreads bounds Threads and Cores; larger counts are typing errors.
@@ -22,7 +25,7 @@ const maxCacheBytes = 1 << 40
 
 // CPU is everything about a processor that a schedule or the generated code may depend on.
 type CPU struct {
-	// Arch is one of X86, ARM, ARM32 and RISCV.
+	// Arch is one of X86, ARM, ARM32, RISCV, ARMV7EM, ARMV8M and RISCV32.
 	Arch string `json:"arch"`
 	// Features are the instruction set extensions by their compiler names (avx2, fma, avx512f, neon, ...), sorted.
 	Features []string `json:"features"`

@@ -6,7 +6,8 @@ func (t *Target) Threads() int { return t.CPU.Threads }
 // Model is the device's, e.g. its marketing name, or "generic".
 func (t *Target) Model() string { return t.CPU.Model }
 
-// Arch is the architecture that host code is compiled for: X86, ARM, ARM32 or RISCV.
+// Arch is the architecture that host code is compiled for: X86, ARM, ARM32, RISCV,
+// ARMV7EM, ARMV8M or RISCV32.
 func (t *Target) Arch() string { return t.CPU.Arch }
 
 // Processor names the processor's model and the engines that set its speed apart from others of that name, whatever
@@ -16,8 +17,16 @@ func (t *Target) Processor() string { return t.CPU.kind() }
 // CacheBytes is the size of the largest cache.
 func (t *Target) CacheBytes() int64 { return max(t.CPU.L1DataBytes, t.CPU.L2Bytes, t.CPU.L3Bytes) }
 
-// Triple is the compiler's name for the architecture on Linux, e.g. "aarch64-linux-gnu".
+// Triple is the compiler's name for the architecture, e.g. "aarch64-linux-gnu".
 func (t *Target) Triple() string { return t.CPU.Triple() }
+
+// GCC is the name of the architecture's gcc.
+func (t *Target) GCC() string {
+	if prefix := arches[t.CPU.Arch].gcc; prefix != "" {
+		return prefix + "-gcc"
+	}
+	return t.Triple() + "-gcc"
+}
 
 // ClangFlags select the instruction set for clang.
 func (t *Target) ClangFlags() []string { return t.CPU.ClangFlags() }

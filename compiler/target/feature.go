@@ -14,10 +14,14 @@ type feature struct {
 }
 
 type arch struct {
-	// triple is the compiler's name for the architecture on Linux.
+	// triple is the compiler's name for the architecture on Linux, or without an operating system.
 	triple string
+	// gcc is what the names of gcc's programs begin with, where that is not the triple.
+	gcc string
 	// march is the baseline that the features are added to.
-	march    string
+	march string
+	// bare is set where programs run without an operating system.
+	bare     bool
 	features []feature
 }
 
@@ -40,6 +44,9 @@ var arches = map[string]arch{
 	RISCV: {triple: "riscv64-linux-gnu", march: "rv64gc", features: []feature{
 		{name: "v"}, {name: "zvl256b"}, {name: "zvl512b"}, {name: "zvl1024b"}, {name: "zba"}, {name: "zbb"}, {name: "zbs"}, {name: "zfh"}, {name: "zvfh"},
 	}},
+	ARMV7EM: {triple: "thumbv7em-none-eabihf", gcc: "arm-none-eabi", march: "armv7e-m", bare: true, features: []feature{{name: "fp64"}}},
+	ARMV8M:  {triple: "thumbv8.1m.main-none-eabihf", gcc: "arm-none-eabi", march: "armv8.1-m.main", bare: true, features: []feature{{name: "mve"}}},
+	RISCV32: {triple: "riscv32-unknown-elf", gcc: "riscv64-unknown-elf", march: "rv32imafc", bare: true, features: []feature{{name: "zba"}, {name: "zbb"}}},
 }
 
 // FeatureNames are the instruction set extensions of an architecture that targets tell, by the compiler's names.
@@ -80,6 +87,10 @@ func (c *CPU) setVectors() {
 		c.VectorBytes, c.VectorRegisters = 32, 16
 	case c.Arch == X86, c.Arch == ARM32:
 		c.VectorBytes, c.VectorRegisters = 16, 16
+	case c.Has("mve"):
+		c.VectorBytes, c.VectorRegisters = 16, 8
+	case c.isBare(): // there are none: the compiler makes scalars of pairs, 32 of which it has registers for
+		c.VectorBytes, c.VectorRegisters = 8, 16
 	case c.Has("v"):
 		c.VectorBytes, c.VectorRegisters = c.leastLength(), 32
 	default: // Neon; elsewhere the compiler splits vectors into scalars

@@ -2,7 +2,7 @@ package target
 
 import "strings"
 
-// Triple is the compiler's name for the processor's architecture on Linux, e.g. "aarch64-linux-gnu".
+// Triple is the compiler's name for the processor's architecture e.g. "aarch64-linux-gnu".
 func (c *CPU) Triple() string { return arches[c.Arch].triple }
 
 // ClangFlags select the processor's instruction set for clang. Every feature is named, never -march=native, so that
@@ -34,6 +34,10 @@ func (c *CPU) machineFlags() []string {
 		}
 	case ARM32:
 		return append([]string{"-march=" + march}, c.floatingPoint()...)
+	case ARMV7EM, ARMV8M:
+		return c.microcontroller()
+	case RISCV32:
+		return []string{"-march=" + c.extended(march), "-mabi=ilp32f"}
 	case RISCV:
 		return []string{"-march=" + c.extended(march), "-mabi=lp64d"}
 	}

@@ -108,6 +108,10 @@ var commonFlags = []string{"-std=gnu11", "-fPIC", "-ffp-contract=fast", "-fno-ma
 	"-fno-semantic-interposition", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident", "-fwrapv", "-w", "-I.",
 	"-D_FILE_OFFSET_BITS=64"} // weights may be larger than 2 GiB, also on 32 bits
 
+// bareFlags suit programs without an operating system: nothing is there but the compiler's own headers, code stays
+// where it was linked to, and the linker leaves out what nobody calls.
+var bareFlags = []string{"-ffreestanding", "-fno-pic", "-ffunction-sections", "-fdata-sections"}
+
 // keepOrder makes clang leave the instructions of a kernel in the order in which they were printed. Its scheduler
 // hoists loads, which a tile that fills the register file has no registers for: a 4x3 tile of multiply-adds on AVX2
 // ran at 11 GFLOP/s with it, its accumulators spilled in every step, and at 92 without. Processors of this
@@ -233,6 +237,9 @@ func (tc *Toolchain) flags(b Build, source string) []string {
 		level = 2
 	}
 	flags := append(slices.Clone(commonFlags), "-O"+strconv.Itoa(level))
+	if b.Target.IsBare() {
+		flags = append(flags, bareFlags...)
+	}
 	if tc.family == "clang" && level == KernelLevel {
 		flags = append(flags, noLifetimes...)
 		if b.Target.Arch() == target.X86 {

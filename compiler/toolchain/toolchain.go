@@ -139,7 +139,7 @@ func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	if t.IsHost() {
 		return tc.path, t.GCCFlags(), nil
 	}
-	name := t.Triple() + "-gcc"
+	name := t.GCC()
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", nil, &Error{Kind: Infra, Step: "compiling for " + t.Arch(),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/board"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/gpusim"
@@ -21,7 +22,7 @@ import (
 
 // All are the backends.
 func All() []backend.Backend {
-	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, opencl.Backend{}, reference.Backend{}}
+	return []backend.Backend{cpu.Backend{}, cuda.Backend{}, gpusim.Backend{}, opencl.Backend{}, reference.Backend{}, board.Backend{}}
 }
 
 // Of is a target's backend. The error says that there is none, or what it misses in the target.

@@ -78,9 +78,10 @@ func Spilled(t *target.Target, accumulators float64) float64 {
 }
 
 // AddressRegisters is how many general registers are left for the addresses of a tile's positions, beside those of
-// constants and loops: of 16 on x86 and 31 on Arm, as compilers' code has them.
+// constants and loops: of 16 on x86 and Arm's microcontrollers, and 31 on others, as compilers' code has them.
 func AddressRegisters(t *target.Target) float64 {
-	if t.CPU.Arch == target.X86 {
+	switch t.CPU.Arch {
+	case target.X86, target.ARMV7EM, target.ARMV8M:
 		return 6
 	}
 	return 20

@@ -1,0 +1,43 @@
+package board
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// name is the backend's.
+const name = "board"
+
+// clock is the cycles of a second of usual boards: from 80 MHz of small Cortex-M4 to 600 MHz of the fastest Cortex-M7.
+const clock = 200e6
+
+// Backend implements backend.Backend. It shares with processors how kernels are made.
+type Backend struct{ cpu.Backend }
+
+// Name implements backend.Devices.
+func (Backend) Name() string { return name }
+
+// Targets implements backend.Devices.
+func (Backend) Targets() []string { return target.Boards() }
+
+// Target implements backend.Devices.
+func (Backend) Target(of string, threads int) (*target.Target, error) {
+	return target.Board(of, name, threads)
+}
+
+// Check implements backend.Devices.
+func (Backend) Check(t *target.Target) error {
+	switch {
+	case !t.IsBare():
+		return fmt.Errorf("backend %s makes no code for %s; name one of the targets %s", name, t.Arch(), strings.Join(target.Boards(), ", "))
+	case t.Threads() > 1:
+		return fmt.Errorf("a target of backend %s runs one thread, not %d", name, t.Threads())
+	}
+	return nil
+}
+
+// Clock implements backend.Backend.
+func (Backend) Clock(*target.Target) float64 { return clock }
