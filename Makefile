@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -111,6 +111,10 @@ conformance-boards: ## all ONNX backend test cases for boards, under emulators; 
 	@scripts/packages.sh test
 	@$(MAKE) --no-print-directory build
 	@scripts/boards.sh $(BOARDS)
+
+test-bare: ## C source of small models for microcontrollers, built by clang alone and run under emulators of boards
+	@scripts/packages.sh test bare
+	$(GO) test -count=1 -v -run 'TestBoards|TestSource|TestLibrary' ./compiler/aot ./compiler/backend/board
 
 farm-boards: ## a farm tunes a model on emulated boards, and their packages are compared; BOARDS='riscv64 arm32 arm64'
 	@scripts/packages.sh test

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bench|peers|python|dist|docs|tutorials ...
+# usage: scripts/packages.sh demo|test|bare|bench|peers|python|dist|docs|tutorials ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -31,6 +31,8 @@ tests+=(protobuf-compiler protobuf-compiler-grpc)
 # The other program that signs and verifies, and the check of install.sh.
 tests+=(minisign shellcheck)
 runtimes=(nodejs npm)
+# Emulators of boards without an operating system.
+bare=(qemu-system-arm qemu-system-misc)
 peers=(g++ binutils)
 # PyTorch, whose models the Python package takes, and what checks its style and types.
 python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
@@ -46,6 +48,7 @@ for task in "$@"; do
 	case "$task" in
 	demo) wanted+=("${compilers[@]}") ;;
 	test) wanted+=("${compilers[@]}" "${tests[@]}") ;;
+	bare) wanted+=("${bare[@]}") ;;
 	bench) wanted+=("${compilers[@]}" "${runtimes[@]}") ;;
 	peers) wanted+=("${peers[@]}") ;;
 	python) wanted+=("${python[@]}") ;;
@@ -53,7 +56,7 @@ for task in "$@"; do
 	docs) wanted+=("${docs[@]}") ;;
 	tutorials) wanted+=("${compilers[@]}" "${python[@]}" "${tutorials[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bench, peers, python, dist, docs or tutorials)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bare, bench, peers, python, dist, docs or tutorials)" >&2
 		exit 2
 		;;
 	esac

@@ -56,6 +56,10 @@ the error is printed and stays in the package. --max-error bounds it.
 
 A program in C that is linked with several packages tells them apart by --prefix.
 
+For a microcontroller (cortex-m4, cortex-m7, cortex-m55, riscv32), and for any processor
+with --format c and --threads 1, the package is an archive of C source, which is compiled
+into a program or firmware. It needs no operating system. Its README.txt tells how.
+
 Compiled tasks are cached in the user's cache folder, up to 1 GiB, so that a task whose
 code did not change is not compiled again.`
 
@@ -65,6 +69,7 @@ type compileCommand struct {
 	target, compiler, output string
 	threads                  int
 	prefix                   string
+	source                   sourceFlags
 	records                  string
 	tracker                  trackerFlags
 	allowHTTP                bool
@@ -93,9 +98,11 @@ type compileResult struct {
 	Confirmed int `json:"confirmed"`
 	Refused   int `json:"refused"`
 
-	ArenaBytes   int64   `json:"arena_bytes"`
-	WeightsBytes int64   `json:"weights_bytes"`
-	Seconds      float64 `json:"took_s"`
+	ArenaBytes   int64 `json:"arena_bytes"`
+	WeightsBytes int64 `json:"weights_bytes"`
+	// C is what an archive of C source takes.
+	C       *aot.CSource `json:"c,omitempty"`
+	Seconds float64      `json:"took_s"`
 	// Weights says which weights are in integers.
 	Weights *aot.Weights `json:"weights,omitempty"`
 	// Accuracy is what --check has measured.
@@ -122,6 +129,7 @@ func newCompile(a *app) *cobra.Command {
   tilth compile resnet18.onnx --records https://records.example.com/farm --confirm
   tilth compile resnet18.onnx --target cuda --numerics fast --check in.npz --max-error 0.02
   tilth compile llama.onnx --shape batch=1,sequence=1 --weights int8 --check in.npz
+  tilth compile keywords.onnx --target cortex-m7 --max-ram 256KiB --max-flash 1MiB
   tilth compile resnet18.onnx --lock tilth.lock -o resnet18.tar
   tilth compile resnet18.onnx --untuned -o baseline.tar`,
 		Args: cobra.ExactArgs(1),
@@ -136,6 +144,7 @@ func newCompile(a *app) *cobra.Command {
 	compilerFlag(c, &k.compiler)
 	c.Flags().StringVar(&k.prefix, "prefix", "", "`name` in C of the package's own function, NAME_api, for programs that are linked with several packages")
 	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
+	k.source.add(c)
 	k.numerics.add(c)
 	k.storage.add(c)
 	k.storage.addWeights(c)
@@ -192,6 +201,10 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := k.confirm.check(machine); err != nil {
 		return err
 	}
+	o := aot.Options{Prefix: k.prefix, Own: k.own.allows}
+	if err := k.source.apply(&o, machine, modelName(path)); err != nil {
+		return err
+	}
 	storage, err := k.storage.on(machine, k.numerics.level)
 	if err != nil {
 		return err
@@ -219,10 +232,11 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	if err := onlyOutput(output, map[string]bool{"--json": k.asJSON}); err != nil {
 		return err
 	}
+	o.Check, o.Weights, o.Provenance = measure, weights, k.provenance(machine)
 	var manifest *aot.Manifest
 	var size int64
 	err = k.outputFile(output, func(file string) (err error) {
-		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, aot.Options{Check: measure, Weights: weights, Prefix: k.prefix, Provenance: k.provenance(machine), Own: k.own.allows}); err != nil {
+		if manifest, err = k.compile(ctx, p, machine, tc, choices, file, o); err != nil {
 			return err
 		}
 		info, err := os.Stat(file)
@@ -240,7 +254,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 	result := compileResult{
 		Package: fileName(output), SizeBytes: size, Target: machine.Fingerprint(), Tasks: len(p.Tasks), Tuned: selection.Tuned(choices), Transferred: selection.Transferred(choices),
 		Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
-		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
+		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, C: manifest.C, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
 	}
 	return k.print(k.told(output), result)
 }
@@ -352,6 +366,12 @@ func learn(source recordsource.Source, workloads []string, models knowledge.Mode
 	}
 }
 
+// memoryText says what C source takes.
+func memoryText(c *aot.CSource) string {
+	return fmt.Sprintf("RAM: %s, of which %s stack (an estimate); flash: %s, of which %s code",
+		show.Bytes(c.RAMBytes), show.Bytes(c.StackBytes), show.Bytes(c.FlashBytes), show.Bytes(c.CodeBytes))
+}
+
 func (k *compileCommand) print(w io.Writer, r compileResult) error {
 	if k.asJSON {
 		return writeJSON(k.stdout, r)
@@ -359,6 +379,9 @@ func (k *compileCommand) print(w io.Writer, r compileResult) error {
 	_, err := fmt.Fprintf(w, "wrote %s (%s) in %s: %d of %d tasks tuned%s, arena %s, weights %s\ntarget: %s\n",
 		r.Package, show.Bytes(r.SizeBytes), show.Seconds(r.Seconds), r.Tuned, r.Tasks, r.others(), show.Bytes(r.ArenaBytes),
 		show.Bytes(r.WeightsBytes), r.Target)
+	if r.C != nil && err == nil {
+		_, err = fmt.Fprintln(w, memoryText(r.C))
+	}
 	if r.Weights != nil && err == nil {
 		_, err = fmt.Fprintf(w, "weights: %d of %d in %s\n", r.Weights.Quantised, r.Weights.All, r.Weights.Type)
 	}

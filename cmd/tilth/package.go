@@ -33,8 +33,10 @@ type packageView struct {
 	Outputs      []aot.Tensor    `json:"outputs"`
 	ArenaBytes   int64           `json:"arena_bytes"`
 	WeightsBytes int64           `json:"weights_bytes"`
-	Weights      *aot.Weights    `json:"weights,omitempty"`
-	Accuracy     *aot.Accuracy   `json:"accuracy,omitempty"`
+	// C is what an archive of C source takes.
+	C        *aot.CSource  `json:"c,omitempty"`
+	Weights  *aot.Weights  `json:"weights,omitempty"`
+	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
 	// Libraries are those that own kernels call: they must be installed where the package runs.
 	Libraries []aot.Library `json:"libraries,omitempty"`
 	Tasks     []packageTask `json:"tasks"`
@@ -91,7 +93,7 @@ func viewPackage(name, file string) (v packageView, err error) {
 	v = packageView{
 		Package: name, SizeBytes: info.Size(), Format: m.Format, Model: m.Model, Target: m.Target.Fingerprint(), Toolchain: m.Target.Toolchain,
 		Threads: m.Target.Threads(), Provenance: m.Provenance, Inputs: m.Inputs, Outputs: m.Outputs, ArenaBytes: m.ArenaBytes,
-		WeightsBytes: m.WeightsBytes, Weights: m.Weights, Accuracy: m.Accuracy, Libraries: m.Libraries(), Tasks: []packageTask{},
+		WeightsBytes: m.WeightsBytes, C: m.C, Weights: m.Weights, Accuracy: m.Accuracy, Libraries: m.Libraries(), Tasks: []packageTask{},
 	}
 	for _, t := range m.Tasks {
 		v.Tasks = append(v.Tasks, packageTask{Task: t.Name, Workload: t.Workload, Origin: t.Origin, Latency: t.LatencySeconds, Record: t.Record, Kernel: t.Kernel})
@@ -109,6 +111,9 @@ func (v packageView) print(w io.Writer) error {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "calls: %s\n", l)
 		}
+	}
+	if v.C != nil && err == nil {
+		_, err = fmt.Fprintln(w, memoryText(v.C))
 	}
 	if err != nil {
 		return err

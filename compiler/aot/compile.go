@@ -59,6 +59,11 @@ type Options struct {
 	// Own says whether the package may have a kernel that somebody wrote; nil = none. Its source comes with the
 	// schedule, from wherever that comes, and runs in the package's process.
 	Own func(*own.Kernel) bool
+	// C makes an archive of C source, for programs that have no loader, in the place of a package. Targets without an
+	// operating system have no other form.
+	C bool
+	// Limits bound what C source takes.
+	Limits Limits
 	// Emulator, when set, is the command by which RunOnce and RunSeveral run programs of the target, e.g. qemu-aarch64
 	// -L /usr/aarch64-linux-gnu.
 	Emulator []string
@@ -81,6 +86,9 @@ func Compile(ctx context.Context, p *program.Program, o Options) (*Manifest, err
 	}
 	if by.Device(o.Target) != nil {
 		p = p.Unconditional() // all calls are queued at once, and what they compute does not lie in the host's memory
+	}
+	if o.Target.IsBare() {
+		o.C, o.Apart, o.Objects = true, false, nil
 	}
 	c := &compilation{program: p, options: o, backend: by, runtime: by.Runtime(o.Target)}
 	manifest, err := c.run(ctx)
@@ -118,12 +126,20 @@ type compilation struct {
 }
 
 func (c *compilation) run(ctx context.Context) (*Manifest, error) {
+	if c.options.C {
+		if err := c.checkC(); err != nil {
+			return nil, err
+		}
+	}
 	if err := c.lower(); err != nil {
 		return nil, err
 	}
 	l := newLayout(c.program, c.infos, c.options.Target.Threads())
 	if err := fits(c.options.Target, l.arenaBytes+l.weightsBytes); err != nil {
 		return nil, err
+	}
+	if c.options.C {
+		return c.writeC(ctx, l)
 	}
 	var err error
 	if c.libraryCheck, c.libraries, err = own.Check(c.written, "__attribute__((visibility(\"hidden\")))"); err != nil {
@@ -143,8 +159,15 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 // narrowBytes is the memory that a program of 32 bits gets from Linux, whose own is the rest of the 4 GiB.
 const narrowBytes = 3 << 30
 
+// boardBytes is what offsets of a microcontroller reach; none has as much.
+const boardBytes = 2 << 30
+
 // fits says why a package that needs so much memory cannot run on a target.
 func fits(t *target.Target, bytes int64) error {
+	if t.IsBare() && bytes >= boardBytes {
+		return fmt.Errorf("weights and intermediate results take %d MiB, and a microcontroller has at most %d MiB: compile it for a 64-bit target",
+			bytes>>20, int64(boardBytes)>>20)
+	}
 	if t.Arch() == target.ARM32 && bytes >= narrowBytes {
 		return fmt.Errorf("weights and intermediate results take %d MiB, and a program of 32 bits has less than %d MiB: compile it for a 64-bit target",
 			bytes>>20, int64(narrowBytes)>>20)
@@ -154,6 +177,9 @@ func fits(t *target.Target, bytes int64) error {
 
 // units is how many translation units the kernels are printed into.
 func (o Options) units() int {
+	if o.C {
+		return min(len(o.Choices), 1)
+	}
 	if o.Objects != nil || o.Apart {
 		return len(o.Choices)
 	}
@@ -180,10 +206,13 @@ func (c *compilation) lower() (err error) {
 		if err != nil {
 			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
 		}
+		if s.Own != nil && c.options.C {
+			return fmt.Errorf("task %d (%s): %s is an own kernel, which C source cannot have: leave --kernels and --own-kernels out", k, task.Name, s.Own.Kernel.Label())
+		}
 		if s.Own != nil && (c.options.Own == nil || !c.options.Own(s.Own.Kernel)) {
 			return fmt.Errorf("task %d (%s): %s is not allowed: name its folder by --kernels, or allow all by --own-kernels", k, task.Name, s.Own.Kernel.Label())
 		}
-		info, err := units[k%n].Add(kernelSymbol(k), kernelSymbol(k), s)
+		info, err := units[k%n].Add(c.symbol(k), kernelSymbol(k), s)
 		if err != nil {
 			return fmt.Errorf("task %d (%s): %w", k, task.Name, err)
 		}
@@ -205,6 +234,14 @@ func (c *compilation) lower() (err error) {
 		c.own = append(c.own, unit.Own()...)
 	}
 	return nil
+}
+
+// symbol is the C name of a task's kernel, which in C source must differ from those of other archives.
+func (c *compilation) symbol(task int) string {
+	if c.options.C {
+		return c.cPrefix() + "_" + kernelSymbol(task)
+	}
+	return kernelSymbol(task)
 }
 
 // hidden keeps what is not of the interface inside of model.so.

@@ -49,6 +49,14 @@ type layout struct {
 	arenaLeast   int64
 	// checksLibraries says that the package has the function which checks the libraries that its kernels call.
 	checksLibraries bool
+	// uses are what the arena holds and when, for whoever asks what takes most of it.
+	uses []use
+}
+
+// use is a part of the arena: a value, or, without a name, the scratch of a call.
+type use struct {
+	span
+	name string
 }
 
 // constant is a tensor of weights.bin, packed by a kernel when pack is set.
@@ -107,6 +115,12 @@ func (l *layout) planArena() {
 			bytes = max(bytes, l.infos[task].WorkspaceBytes+l.workers*l.infos[task].WorkerBytes)
 		}
 		spans = append(spans, span{bytes: bytes, from: k, to: k})
+	}
+	for _, s := range spans {
+		l.uses = append(l.uses, use{span: s})
+	}
+	for root, k := range spanOf {
+		l.uses[k].name = p.Values[root].Name
 	}
 	offsets, total := place(spans)
 	for root, k := range spanOf {

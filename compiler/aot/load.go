@@ -2,6 +2,7 @@ package aot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -113,6 +114,9 @@ func (l Loader) loadFrom(ctx context.Context, f *os.File, path string) (*Model, 
 	manifest, members, err := readManifest(f)
 	if err != nil {
 		return nil, err
+	}
+	if manifest.C != nil {
+		return nil, errors.New("it is C source: compile it into a program, as its README.txt says")
 	}
 	if len(l.Guest) == 0 {
 		if err := manifest.runsHere(l.Machine); err != nil {

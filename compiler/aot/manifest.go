@@ -51,6 +51,8 @@ type Manifest struct {
 	ArenaLowerBoundBytes int64 `json:"arena_lower_bound_bytes"`
 	// WeightsBytes is the size of weights.bin.
 	WeightsBytes int64 `json:"weights_bytes"`
+	// C is set for an archive of C source, and says what it takes.
+	C *CSource `json:"c,omitempty"`
 	// Weights says which weights the compiler has put into integers; nil where it was not asked to.
 	Weights *Weights `json:"weights,omitempty"`
 	// Accuracy is what was measured of the outputs when the package was made; nil when nothing was.

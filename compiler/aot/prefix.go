@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -32,6 +33,21 @@ func CheckPrefix(prefix string) error {
 		return fmt.Errorf("%q is the name of one of the system's headers or libraries, or of the interface itself: choose another", prefix)
 	}
 	return nil
+}
+
+// PrefixOf is a prefix made of a model's name, or of nothing where that has too little.
+func PrefixOf(model string) string {
+	prefix := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '_'
+	}, model)
+	prefix = prefix[:min(len(prefix), 64)]
+	if prefix == "" || CheckPrefix(prefix) != nil {
+		return ""
+	}
+	return prefix
 }
 
 // soName is what programs that are linked with a package ask the dynamic linker for; without a prefix, the path by

@@ -47,7 +47,7 @@ func (u *Unit) passes() []pass {
 		{"fold", always(func(f *ir.Func) *ir.Func { return fold.Run(f, u.lanes) })},
 		{"tiles", always(func(f *ir.Func) *ir.Func { return tiles.Run(f, u.hasTiles) })},
 		{"promote", always(promote.Run)},
-		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, room) })},
+		{"storage", always(func(f *ir.Func) *ir.Func { return storage.Run(f, u.room) })},
 		{"outline", always(outline.Run)},
 		{"epilogues", always(func(f *ir.Func) *ir.Func { return prefetch.Epilogues(f, u.caches) })},
 		{"transpose", always(transpose.Run)},
@@ -76,6 +76,10 @@ func (u *Unit) plainPasses() []pass { return u.passes()[2:] }
 
 // room is what the functions of a kernel may take. Vectors are aligned to a cache line, so that they lie in one.
 var room = storage.Limits{StackBytes: 16 << 10, FrameBytes: 128 << 10, AlignBytes: 64}
+
+// bareRoom is that of programs without an operating system, whose stacks have a few KiB: more lies in the arena, where
+// it is counted.
+var bareRoom = storage.Limits{StackBytes: 256, FrameBytes: 512, AlignBytes: 64}
 
 // observe, if not nil, sees the program after each step.
 var observe func(step string, f *ir.Func)

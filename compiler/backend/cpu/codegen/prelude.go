@@ -78,7 +78,7 @@ func (u *Unit) helper(op string, d array.DType, lanes int64) string {
 		u.fold(head, name, d, lanes, true)
 	case op == "any":
 		u.anyLane(head, name, t, d, lanes)
-	case d == array.Float32 && vectorFunctions[op] != "":
+	case d == array.Float32 && vectorFunctions[op] != "" && !(u.avoidsDoubles && inDoubles[op]):
 		u.vectorMath(head, name, op, lanes)
 	case op == "pow":
 		u.lanewisePow(head, name, t, d, lanes)

@@ -12,6 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/ctext"
 	"github.com/tilth-dev/tilth/compiler/ir"
 	"github.com/tilth-dev/tilth/compiler/pass/prefetch"
+	"github.com/tilth-dev/tilth/compiler/pass/storage"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -22,6 +23,12 @@ type Unit struct {
 	vectorBytes     int64
 	caches          prefetch.Caches
 	vectorRegisters int64
+	// room is what functions may take of the stack.
+	room storage.Limits
+	// keepsCasts keeps casts apart from products.
+	keepsCasts bool
+	// avoidsDoubles leaves functions that would compute in double to the C library.
+	avoidsDoubles bool
 	// lookedUp is how many operations a function of a byte takes at least that is looked up; 0 where none is, since no
 	// instruction does it: vectors that are taken apart for it cost more than an exponential.
 	lookedUp int
@@ -72,6 +79,9 @@ func NewUnit(t *target.Target) *Unit {
 	u.target = t
 	u.caches = prefetch.Caches{LineBytes: cmp.Or(int64(t.CPU.CacheLineBytes), 64), L2Bytes: t.CPU.L2Bytes}
 	u.vectorRegisters = int64(t.CPU.VectorRegisters)
+	if t.IsBare() {
+		u.room, u.avoidsDoubles, u.keepsCasts = bareRoom, true, t.CPU.Has("mve")
+	}
 	if t.CPU.Has("avx512vbmi") {
 		u.lookedUp = fewLookedUp
 	}
@@ -80,7 +90,7 @@ func NewUnit(t *target.Target) *Unit {
 }
 
 func newUnit(vectorBytes int64) *Unit {
-	return &Unit{vectorBytes: vectorBytes, packs: map[string]string{}, hasTiles: func(array.DType) bool { return false }}
+	return &Unit{vectorBytes: vectorBytes, room: room, packs: map[string]string{}, hasTiles: func(array.DType) bool { return false }}
 }
 
 func (u *Unit) lanes(d array.DType) int64 {

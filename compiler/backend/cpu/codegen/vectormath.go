@@ -20,6 +20,10 @@ var vectorFunctions = map[string]string{
 	"tanh": vectorTanh, "erf": vectorErf, "sin": vectorSin, "cos": vectorCos, "pow": vectorPow,
 }
 
+// inDoubles are those that compute in double, which microcontrollers lack, or have no vectors of: their libraries'
+// functions take less time.
+var inDoubles = map[string]bool{"sin": true, "cos": true, "pow": true}
+
 // vectorExp is x = n ln2 + r with |r| <= ln2/2, e^r by a polynomial of degree 6, and 2^n added to the exponent bits.
 // Adding 1.5*2^23 rounds to an integer, which then stands in the lowest bits. What is far below zero, as masked scores
 // of attention are, becomes zero. Vectors with another lane whose result may not be a normal number, which are rare,

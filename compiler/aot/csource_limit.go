@@ -1,0 +1,89 @@
+package aot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CSource is what a manifest says of an archive of C source.
+type CSource struct {
+	// Prefix is what its names in C begin with.
+	Prefix string `json:"prefix"`
+	// RAMBytes is the memory that a run needs: the arena, data, and the stack, which is an estimate. FlashBytes is what
+	// is only read: weights and code.
+	RAMBytes   int64 `json:"ram_bytes"`
+	FlashBytes int64 `json:"flash_bytes"`
+	CodeBytes  int64 `json:"code_bytes"`
+	StackBytes int64 `json:"stack_bytes"`
+	// Needs are functions that it calls and does not have.
+	Needs []string `json:"needs,omitempty"`
+}
+
+// Limits bound what C source may take; 0 = no bound.
+type Limits struct{ RAMBytes, FlashBytes int64 }
+
+// limit says what is too large, and what takes most of it.
+func (s *source) limit() error {
+	l := s.options.Limits
+	if l.RAMBytes > 0 && s.ramBytes() > l.RAMBytes {
+		return fmt.Errorf("it needs %d bytes of RAM, and --max-ram allows %d: most is in use for %s", s.ramBytes(), l.RAMBytes, largest(s.alive()))
+	}
+	if l.FlashBytes > 0 && s.flashBytes() > l.FlashBytes {
+		return fmt.Errorf("it needs %d bytes of flash, and --max-flash allows %d: most are %s", s.flashBytes(), l.FlashBytes, largest(s.kept()))
+	}
+	return nil
+}
+
+// part is something that takes memory.
+type part struct {
+	name  string
+	bytes int64
+}
+
+// largest names the largest parts with their sizes.
+func largest(parts []part) string {
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.bytes, a.bytes) })
+	var list []string
+	for _, p := range parts[:min(len(parts), 3)] {
+		list = append(list, fmt.Sprintf("%s (%d bytes)", p.name, p.bytes))
+	}
+	return strings.Join(list, ", ")
+}
+
+// alive are the values and the scratch of the call during which most memory is in use.
+func (s *source) alive() (parts []part) {
+	most := int64(-1)
+	for k, c := range s.program.Calls {
+		var now []part
+		all := int64(0)
+		for _, u := range s.uses {
+			if u.from <= k && k <= u.to && u.bytes > 0 {
+				now = append(now, part{u.name, u.bytes})
+				all += u.bytes
+			}
+		}
+		if all > most {
+			most, parts = all, now
+			for i := range parts {
+				if parts[i].name == "" {
+					parts[i].name = "scratch of " + c.Name
+				}
+			}
+		}
+	}
+	return append(parts, part{"the stack", s.sizes.Stack})
+}
+
+// kept are the weights and the code.
+func (s *source) kept() (parts []part) {
+	for k, c := range s.constants {
+		end := s.weightsBytes
+		if k+1 < len(s.constants) {
+			end = s.constants[k+1].offset
+		}
+		parts = append(parts, part{"the weights " + s.program.Values[c.root].Name, end - c.offset})
+	}
+	return append(parts, part{"the code", s.sizes.Code})
+}

@@ -1,0 +1,159 @@
+package aot
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// kernelHeaderName is the header that plans and kernels agree by.
+const kernelHeaderName = "tilth_kernel.h"
+
+// kernelHeader is its text.
+func (s *source) kernelHeader() string {
+	k := slices.IndexFunc(s.runtime.Headers, func(f toolchain.File) bool { return f.Name == kernelHeaderName })
+	return s.runtime.Headers[k].Text
+}
+
+// plan is the source that runs the kernels one after another. It has its own copy of what kernels are, so that several
+// archives of different versions fit into one program.
+func (s *source) plan() string {
+	var b strings.Builder
+	calls := s.calls()
+	for _, v := range s.program.Results() { // asks for constants that are outputs
+		s.value(v)
+	}
+	fmt.Fprintf(&b, "#include \"%s.h\"\n\n%s\n", s.prefix, s.kernelHeader())
+	for k := range s.program.Tasks {
+		fmt.Fprintf(&b, "extern const struct tilth_kernel %s;\n", s.symbol(k))
+	}
+	upper := strings.ToUpper(s.prefix)
+	fmt.Fprintf(&b, `
+#ifndef %[2]s_OWN_ARENA
+#ifndef %[2]s_ARENA_ATTRIBUTES
+#define %[2]s_ARENA_ATTRIBUTES
+#endif
+uint8_t %[1]s_arena[%[2]s_ARENA_BYTES] __attribute__((aligned(64))) %[2]s_ARENA_ATTRIBUTES;
+#endif
+
+static void whole(const struct tilth_runtime *rt, tilth_body body, void *closure, int64_t n) {
+  (void)rt;
+  body(closure, 0, n, 0);
+}
+
+void %[1]s_run(void) {
+  static const struct tilth_runtime runtime = {1, whole};
+  const struct tilth_runtime *const rt = &runtime;
+  char *const arena = (char *)%[1]s_arena, *const weights = (char *)(uintptr_t)%[1]s_weights;
+  (void)arena, (void)weights, (void)rt;
+%[3]s}
+`, s.prefix, upper, calls)
+	return b.String()
+}
+
+// calls are the executions of kernels in order, each under the conditions that an If sets.
+func (s *source) calls() string {
+	var b strings.Builder
+	for k, c := range s.program.Calls {
+		condition := ""
+		if len(c.If) > 0 {
+			condition = fmt.Sprintf("if (%s) ", s.holds(c.If))
+		}
+		args, prepared := s.call(k, c.Task)
+		fmt.Fprintf(&b, "  %s{ /* %s */\n    void *const args[] = {%s};\n    void *const prepared[] = {%s};\n    %s.run(rt, args, prepared, arena + %d);\n  }\n",
+			condition, comment(c.Name), pointers(args), pointers(prepared), s.symbol(c.Task), s.workspace[k])
+	}
+	return b.String()
+}
+
+// comment is a text that may stand in a comment of C.
+func comment(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
+	return strings.NewReplacer("*/", "*?", "/*", "/?", "??/", "???").Replace(clean)
+}
+
+// weightsSource writes the constants as C: strings, which compilers read at a tenth of the memory and time that lists
+// of numbers take.
+func (s *source) weightsSource(out io.Writer) error {
+	upper := strings.ToUpper(s.prefix)
+	_, err := fmt.Fprintf(out, `#include "%[1]s.h"
+
+#ifndef %[2]s_WEIGHTS_ATTRIBUTES
+#define %[2]s_WEIGHTS_ATTRIBUTES
+#endif
+const uint8_t %[1]s_weights[%[2]s_WEIGHTS_BYTES + 1] __attribute__((aligned(64))) %[2]s_WEIGHTS_ATTRIBUTES =
+`, s.prefix, upper)
+	if err != nil {
+		return err
+	}
+	t := &cString{out: out}
+	if err := s.writeWeights(t); err != nil {
+		return err
+	}
+	return t.end()
+}
+
+// cString writes bytes as strings of C, a line for each 64 of them.
+type cString struct {
+	out  io.Writer
+	line []byte
+	all  int
+}
+
+const lineBytes = 64
+
+// Write implements io.Writer.
+func (t *cString) Write(p []byte) (int, error) {
+	for k, c := range p {
+		t.line = append(t.line, c)
+		if len(t.line) == lineBytes {
+			if err := t.flush(); err != nil {
+				return k, err
+			}
+		}
+	}
+	return len(p), nil
+}
+
+func (t *cString) flush() error {
+	line := append(make([]byte, 0, 4*lineBytes+3), '"')
+	for k, c := range t.line {
+		followed := k+1 < len(t.line) && t.line[k+1] >= '0' && t.line[k+1] <= '7'
+		line = appendByte(line, c, followed)
+	}
+	t.all += len(t.line)
+	t.line = t.line[:0]
+	_, err := t.out.Write(append(line, '"', '\n'))
+	return err
+}
+
+// appendByte appends a character as it is written in a string: in octal unless it is plain, with all digits where a
+// digit follows.
+func appendByte(line []byte, c byte, followed bool) []byte {
+	switch {
+	case c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '?':
+		return append(line, c)
+	case followed:
+		return fmt.Appendf(line, "\\%03o", c)
+	}
+	return fmt.Appendf(line, "\\%o", c)
+}
+
+// end writes what is left, and at least one string.
+func (t *cString) end() error {
+	if len(t.line) > 0 || t.all == 0 {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(t.out, ";\n")
+	return err
+}
