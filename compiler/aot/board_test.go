@@ -19,7 +19,7 @@ var emulated = map[string]struct {
 	"riscv32":    {[]string{"qemu-system-riscv32", "-M", "virt", "-bios", "none"}, "virt.ld", "start_riscv.c"},
 }
 
-// TestBoardsComputeWhatAPackageDoes: clang alone makes a firmware of an archive, whose outputs under an emulator of the
+// TestBoardsComputeWhatAPackageDoes: clang alone makes a firmware of an archive. Its outputs under an emulator of the
 // board are those of a package for this machine.
 func TestBoardsComputeWhatAPackageDoes(t *testing.T) {
 	files, err := filepath.Abs(filepath.Join("testdata", "board"))

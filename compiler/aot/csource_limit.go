@@ -11,9 +11,9 @@ import (
 type CSource struct {
 	// Prefix is what its names in C begin with.
 	Prefix string `json:"prefix"`
-	// RAMBytes is the memory that a run needs: the arena, data, and the stack, which is an estimate. FlashBytes is what
-	// is only read: weights and code.
+	// RAMBytes is the memory of a run: the arena, data, and the stack, which is an estimate.
 	RAMBytes   int64 `json:"ram_bytes"`
+	// FlashBytes is what is only read: weights and code.
 	FlashBytes int64 `json:"flash_bytes"`
 	CodeBytes  int64 `json:"code_bytes"`
 	StackBytes int64 `json:"stack_bytes"`
