@@ -29,6 +29,9 @@ const (
 	// Device is code for a device that is loaded by its driver: what clang makes of the only source with the build's
 	// flags and no others, after Finish, and what the assembler makes of that, if there is one. Nothing is linked.
 	Device
+	// Bare is a file for a processor without an operating system: what lld makes of the objects with LinkFlags, and
+	// nothing else beside them.
+	Bare
 )
 
 // File is a named text.
@@ -53,6 +56,8 @@ type Build struct {
 	// Libraries are shared libraries to link with, by their sonames. They must be this machine's: a build with any is
 	// for its architecture.
 	Libraries []string `json:",omitempty"`
+	// LinkFlags are the linker's flags for a Bare build. Headers may be scripts for it.
+	LinkFlags []string `json:",omitempty"`
 	// SOName is the name by which the dynamic linker knows a Library; empty for none.
 	SOName string `json:",omitempty"`
 	// Finish makes what is kept of code for a device; nil keeps it as it is. It follows from the rest of the build.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -16,6 +17,9 @@ const linked = "linked"
 
 func (tc *Toolchain) link(ctx context.Context, b Build, dir string, objects []string) error {
 	step := "linking with " + tc.Name
+	if b.Form == Bare {
+		return tc.linkBare(ctx, b, dir, objects)
+	}
 	if ld := linker(b.Target); b.Form == Kernels && ld != "" && len(b.Libraries) == 0 {
 		args := append([]string{"-shared", "-o", linked}, objects...)
 		switch needsOf(dir, objects) {
@@ -70,13 +74,33 @@ func (tc *Toolchain) driverFlags(t *target.Target) []string {
 			return nil
 		}
 	}
+	if found := tc.lld(); found != "" {
+		return []string{"--ld-path=" + found}
+	}
+	return nil
+}
+
+// lld is the linker of the compiler's version, or any; empty where there is none.
+func (tc *Toolchain) lld() string {
 	name := strings.Replace(filepath.Base(tc.path), "clang", "ld.lld", 1)
 	for _, path := range []string{filepath.Join(filepath.Dir(tc.path), name), name, "ld.lld"} {
 		if found, err := exec.LookPath(path); err == nil {
-			return []string{"--ld-path=" + found}
+			return found
 		}
 	}
-	return nil
+	return ""
+}
+
+func (tc *Toolchain) linkBare(ctx context.Context, b Build, dir string, objects []string) error {
+	path := ""
+	if tc.family == "clang" {
+		path = tc.lld()
+	}
+	if path == "" {
+		return &Error{Kind: Infra, Step: "linking for " + b.Target.Arch(), Message: "it needs clang and ld.lld: install clang-19 and lld-19"}
+	}
+	args := append(append(slices.Clone(b.LinkFlags), objects...), "-o", linked)
+	return b.Limits.run(ctx, "linking with lld", program{dir: dir, path: path, args: args, box: tc.box})
 }
 
 // memoryFunctions are libc's functions that compilers call on their own and that have one version in all of libc's

@@ -1,0 +1,257 @@
+package boards
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/backend/board/firmware"
+	"github.com/tilth-dev/tilth/compiler/backend/board/link"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// Config is what Open needs.
+type Config struct {
+	Description
+	// Target is what the description's target is.
+	Machine *target.Target
+	// Toolchain builds monitors; nil = there must be none to be built.
+	Toolchain *toolchain.Toolchain
+	// Scratch is a folder for them.
+	Scratch string
+	Logger  *slog.Logger
+}
+
+// Board is a board that is reached. Its methods may be called by several goroutines.
+type Board struct {
+	cfg     Config
+	command []string
+
+	mu      sync.Mutex
+	line    *os.File
+	process *exec.Cmd
+	hello   link.Hello
+	// resets counts how often the board was reset.
+	resets int
+}
+
+// Open reaches a board, and waits until it answers.
+func Open(ctx context.Context, cfg Config) (*Board, error) {
+	b := &Board{cfg: cfg, command: slices.Clone(cfg.Command)}
+	if err := b.buildMonitor(ctx); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.begin(ctx); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// buildMonitor makes the monitor that the command names.
+func (b *Board) buildMonitor(ctx context.Context) error {
+	at := slices.Index(b.command, monitorWord)
+	if at < 0 {
+		return nil
+	}
+	made, err := firmware.Find(b.cfg.Name)
+	if err != nil {
+		return err
+	}
+	if b.cfg.Toolchain == nil {
+		return fmt.Errorf("building the monitor of board %s: no C compiler here: install clang-19 and lld-19", b.cfg.Name)
+	}
+	path, err := filepath.Abs(filepath.Join(b.cfg.Scratch, "monitor-"+b.cfg.Name+".elf"))
+	if err != nil {
+		return err
+	}
+	if err := b.cfg.Toolchain.Build(ctx, made.Build(b.cfg.Machine), path); err != nil {
+		return fmt.Errorf("building the monitor of board %s: %w", b.cfg.Name, err)
+	}
+	b.command[at] = path
+	return nil
+}
+
+// begin opens the link and greets the board.
+func (b *Board) begin(ctx context.Context) (err error) {
+	if len(b.command) > 0 {
+		b.line, err = b.start()
+	} else {
+		b.line, err = openTTY(b.cfg.TTY, b.cfg.Baud)
+	}
+	if err != nil {
+		return fmt.Errorf("board %s: %w", b.name(), err)
+	}
+	return b.greet(ctx)
+}
+
+func (b *Board) name() string {
+	if b.cfg.Name != "" {
+		return b.cfg.Name
+	}
+	return b.cfg.Target
+}
+
+// start starts the command with one end of a socket, and returns the other.
+func (b *Board) start() (*os.File, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("a link: %w", err)
+	}
+	if err := unix.SetNonblock(ends[0], true); err != nil {
+		return nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	here, there := os.NewFile(uintptr(ends[0]), "board"), os.NewFile(uintptr(ends[1]), "link")
+	defer there.Close()
+	b.process = exec.Command(b.command[0], b.command[1:]...)
+	b.process.ExtraFiles = []*os.File{there}
+	b.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := b.process.Start(); err != nil {
+		b.process = nil
+		return nil, errors.Join(fmt.Errorf("starting it: %w%s", err, remedy(err, b.command[0])), here.Close())
+	}
+	return here, nil
+}
+
+func remedy(err error, program string) string {
+	packages := map[string]string{"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
+	if p := packages[filepath.Base(program)]; p != "" && errors.Is(err, exec.ErrNotFound) {
+		return ": install the Debian package " + p
+	}
+	return ""
+}
+
+// session is any number.
+func session() uint32 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint32(b[:])
+}
+
+// greet asks the board who it is.
+func (b *Board) greet(ctx context.Context) error {
+	if err := b.control(func(fd int) error { return unix.SetNonblock(fd, true) }); err != nil { // a harness may have changed that
+		return fmt.Errorf("board %s: %w", b.name(), err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = b.line.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	hello, err := link.New(b.line, session()).Begin()
+	if err != nil {
+		return fmt.Errorf("board %s: %w", b.name(), err)
+	}
+	if b.cfg.Name != "" && hello.Board != b.cfg.Name {
+		return fmt.Errorf("board %s: its monitor is that of %s", b.cfg.Name, hello.Board)
+	}
+	b.hello = hello
+	return nil
+}
+
+// Hello is what the board's monitor said last.
+func (b *Board) Hello() link.Hello {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hello
+}
+
+// Emulated says whether the board is an emulator.
+func (b *Board) Emulated() bool { return b.cfg.Emulator }
+
+// Resets is how often the board was reset because it answered no longer.
+func (b *Board) Resets() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.resets
+}
+
+// control does something with the link's descriptor.
+func (b *Board) control(do func(fd int) error) error {
+	raw, err := b.line.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// Line opens the link to the board, which answers: one that does not is reset first. The caller closes the file.
+func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.answers(ctx); err != nil {
+		return nil, err
+	}
+	err = b.control(func(fd int) error {
+		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
+			line = os.NewFile(uintptr(again), "link")
+		}
+		return err
+	})
+	return line, err
+}
+
+// answers sees to it that the board does.
+func (b *Board) answers(ctx context.Context) error {
+	if b.line != nil {
+		err := b.greet(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		b.cfg.Logger.Warn("the board is reset", "board", b.name(), "error", err)
+	}
+	b.resets++
+	return b.reset(ctx)
+}
+
+// reset starts the board anew.
+func (b *Board) reset(ctx context.Context) error {
+	if err := b.close(); err != nil {
+		b.cfg.Logger.Warn("the board's link does not close", "board", b.name(), "error", err)
+	}
+	if len(b.cfg.Reset) > 0 {
+		out, err := exec.CommandContext(ctx, b.cfg.Reset[0], b.cfg.Reset[1:]...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("board %s: resetting it: %w: %.200s", b.name(), err, strings.TrimSpace(string(out)))
+		}
+	}
+	return b.begin(ctx)
+}
+
+// close closes the link and ends the command.
+func (b *Board) close() (err error) {
+	if b.line != nil {
+		err = b.line.Close()
+		b.line = nil
+	}
+	if b.process != nil {
+		_ = b.process.Process.Kill() // an error means that it has ended
+		_ = b.process.Wait()         // says that it was killed
+		b.process = nil
+	}
+	return err
+}
+
+// Close leaves the board as it is, and ends an emulator.
+func (b *Board) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.close()
+}

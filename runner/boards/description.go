@@ -1,0 +1,102 @@
+package boards
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend/board/firmware"
+	"github.com/tilth-dev/tilth/compiler/target"
+)
+
+// Description is how a board is reached. Either a tty leads to it, or a command, which has the link as descriptor 3.
+type Description struct {
+	// Name is what the board's monitor calls itself; empty = whatever it says.
+	Name string `json:"name,omitempty"`
+	// Target is the name of the target that the board is.
+	Target string `json:"target"`
+	// TTY is the path of a serial line, Baud its speed; 115200 by default.
+	TTY  string `json:"tty,omitempty"`
+	Baud uint32 `json:"baud,omitempty"`
+	// Command is what stands for the board, or reaches it: an emulator, or a program that forwards the link. The word
+	// {monitor} in it becomes the path of the board's monitor, which is built for it.
+	Command []string `json:"command,omitempty"`
+	// Reset is a command that resets the board; a command is started anew instead.
+	Reset []string `json:"reset,omitempty"`
+	// Emulator says that the board is emulated: what is counted are instructions, not time.
+	Emulator bool `json:"emulator,omitempty"`
+}
+
+// emulated are the boards that QEMU has. A shift of N makes an instruction take 1<<N ns of the board's time: about as
+// long as a tick of its timer, which then counts instructions.
+func emulated() map[string]Description {
+	qemu := func(program, machine, shift string, more ...string) []string {
+		return append([]string{program, "-M", machine, "-icount", "shift=" + shift + ",sleep=off", "-display", "none", "-nodefaults",
+			"-sandbox", "on", "-chardev", "socket,id=link,fd=3", "-serial", "chardev:link"}, more...)
+	}
+	return map[string]Description{
+		"mps2-an500":   {Target: "cortex-m7", Command: qemu("qemu-system-arm", "mps2-an500", "5", "-kernel", monitorWord)},
+		"mps3-an547":   {Target: "cortex-m55", Command: qemu("qemu-system-arm", "mps3-an547", "5", "-kernel", monitorWord)},
+		"riscv32-virt": {Target: "riscv32", Command: qemu("qemu-system-riscv32", "virt", "0", "-m", "64", "-bios", monitorWord)},
+	}
+}
+
+// monitorWord stands for the monitor's path.
+const monitorWord = "{monitor}"
+
+// Names are the boards that need no file.
+func Names() (names []string) {
+	for _, b := range firmware.Boards() {
+		names = append(names, b.Name)
+	}
+	return names
+}
+
+// mostDescriptionBytes bounds a file.
+const mostDescriptionBytes = 64 << 10
+
+// Find is a board by its name, or by the path of a JSON file that describes it.
+func Find(name string) (Description, error) {
+	if d, ok := emulated()[name]; ok {
+		d.Name, d.Emulator = name, true
+		return d, nil
+	}
+	if !target.IsFile(name) {
+		return Description{}, fmt.Errorf("board %q is not known; use %s, or the path of a .json file", name, strings.Join(Names(), ", "))
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return Description{}, fmt.Errorf("board: %w", err)
+	}
+	if info.Size() > mostDescriptionBytes {
+		return Description{}, fmt.Errorf("board: %s has %d bytes; a description has at most %d", name, info.Size(), mostDescriptionBytes)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return Description{}, fmt.Errorf("board: %w", err)
+	}
+	var d Description
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		return Description{}, fmt.Errorf("board: %s: %w", name, err)
+	}
+	if err := d.check(); err != nil {
+		return Description{}, fmt.Errorf("board: %s: %w", name, err)
+	}
+	return d, nil
+}
+
+func (d Description) check() error {
+	switch {
+	case d.Target == "":
+		return fmt.Errorf("it says no target; want one of %s", strings.Join(target.Boards(), ", "))
+	case (d.TTY == "") == (len(d.Command) == 0):
+		return fmt.Errorf("a board has either a tty or a command")
+	case d.TTY == "" && d.Baud != 0:
+		return fmt.Errorf("baud is for a tty")
+	}
+	return nil
+}
