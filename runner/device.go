@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -35,7 +36,7 @@ func (p Plan) deviceArguments() []string {
 // processes goes with a /proc of its own, or is left out, too. The reference, which runs on the processor, has run by
 // then. A driver that compiles gets a folder, which is gone when the function that comes back is called.
 func (p *Plan) openForDevice() (closed func(), err error) {
-	if p.Device == nil {
+	if p.Device == nil || p.Device.Link { // the harness has no driver
 		return func() {}, nil
 	}
 	p.Sandbox = p.Sandbox.Only(sandbox.Processes, sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges, sandbox.Memory)
@@ -53,8 +54,16 @@ func (p *Plan) openForDevice() (closed func(), err error) {
 
 // reserved is the address space that does not count as memory.
 func (p Plan) reserved() int64 {
-	if p.Device == nil {
+	if p.Device == nil || p.Device.Link {
 		return 0
 	}
 	return driverBytes
+}
+
+// line opens the link to the device.
+func (p Plan) line(ctx context.Context) (*os.File, error) {
+	if p.Line == nil {
+		return nil, &infraError{"no link leads to the board: start the runner with --board"}
+	}
+	return p.Line(ctx)
 }

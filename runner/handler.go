@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 
@@ -28,6 +29,8 @@ type Config struct {
 	Classes []*tilthv1.DeviceClass
 	// Reach is the device that candidates run on, where that is not the processor.
 	Reach *backend.Device
+	// Line opens the link to a device that has one; see Plan.Line.
+	Line func(ctx context.Context) (*os.File, error)
 	// Emulator, when set, is the command that runs programs of the target.
 	Emulator  []string
 	Artifacts Artifacts
@@ -130,7 +133,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 		}
 		defer release()
 	}
-	plan := Plan{Device: h.Reach, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(),
+	plan := Plan{Device: h.Reach, Line: h.Line, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(),
 		CPUs: h.affinity(machine), Seed: h.Seed, Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
 		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits,

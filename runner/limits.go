@@ -80,6 +80,22 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 	return l
 }
 
+// Limits of what is measured over a link, which takes longer to load a candidate than the board to run it.
+const (
+	linkedCandidate = 90 * time.Second
+	linkedBudget    = 2 * time.Second
+	linkedSamples   = 4
+	linkedLoad      = 60 * time.Second
+)
+
+// forLinks are limits for a device at the end of a link. It counts cycles, so that one execution is a sample.
+func (l Limits) forLinks() Limits {
+	l.Candidate, l.Load = cmp.Or(l.Candidate, linkedCandidate), cmp.Or(l.Load, linkedLoad)
+	l.Sample, l.Budget = cmp.Or(l.Sample, time.Nanosecond), cmp.Or(l.Budget, linkedBudget)
+	l.Samples, l.LeastSamples = cmp.Or(l.Samples, linkedSamples), cmp.Or(l.LeastSamples, linkedSamples-1)
+	return l
+}
+
 // candidateLimit is the time a candidate gets from its start to its outcome; finalists share theirs, since they race
 // together.
 func (p Plan) candidateLimit() time.Duration {

@@ -87,6 +87,14 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 	if err != nil {
 		return nil, nil, errors.Join(err, memory.Close())
 	}
+	if p.Device != nil && p.Device.Link {
+		line, err := p.line(ctx)
+		if err != nil {
+			return nil, nil, errors.Join(err, memory.Close())
+		}
+		defer line.Close()
+		command.Descriptors = append(command.Descriptors, line)
+	}
 	proc, err := p.start(ctx, command, memory.File)
 	if err != nil {
 		return nil, nil, errors.Join(err, memory.Close())
@@ -97,7 +105,7 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 // take is a process that waits. Where none does, all that are missing are started together, and are waited for lest
 // they disturb what is timed. It is nil where none becomes ready: the plan's own process then tells why.
 func (s *Pool) take(ctx context.Context, p Plan) *worker {
-	if s == nil || p.Device == nil || p.Device.Compiles {
+	if s == nil || p.Device == nil || p.Device.Compiles || p.Device.Link {
 		return nil
 	}
 	w, missing, life := s.choose(p)

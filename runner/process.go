@@ -91,7 +91,7 @@ func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *
 		return nil, err
 	}
 	defer write.Close()
-	command.Descriptors = []*os.File{input, write, null, answers}
+	command.Descriptors = append([]*os.File{input, write, null, answers}, command.Descriptors...)
 	p, err := box.Start(command)
 	if err != nil {
 		return nil, errors.Join(err, read.Close())

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -33,6 +34,8 @@ type Plan struct {
 	CPUs []int
 	// Device is the device that candidates run on, where that is not the processor.
 	Device *backend.Device
+	// Line opens the link to a device that has one, for a harness; it sees to it that the device answers.
+	Line func(ctx context.Context) (*os.File, error)
 	// scratch is a folder for the driver of a device; empty = it needs none.
 	scratch string
 	// Seed selects the data; candidates are not told of it.
@@ -84,6 +87,9 @@ type Outcome struct {
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > wire.MostFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MostFinalists)
+	}
+	if p.Device != nil && p.Device.Link {
+		p.Limits = p.Limits.forLinks()
 	}
 	p.Limits = p.Limits.withDefaults(p.BestSeconds, p.Finalists)
 	if p.Calibration == nil {

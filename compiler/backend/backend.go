@@ -103,6 +103,9 @@ type Device struct {
 	// Compiles says that the driver compiles candidates in the harness: it starts programs, writes files into a folder
 	// that it is given, and takes its time.
 	Compiles bool
+	// Link says that a board is at the other end of a link, which somebody opened; Number is its descriptor in the
+	// harness.
+	Link bool
 	// Visible is which devices the driver is to show at all, in its own words; empty = all.
 	Visible string
 }

@@ -26,6 +26,17 @@ func BuildFor(t *target.Target, device []toolchain.File) toolchain.Build {
 	return build(t, append(parts, device...), func(name string) bool { return name != noDevice })
 }
 
+// Elements are the sources that fill arguments by a seed, for devices that do so themselves.
+func Elements() []toolchain.File { return []toolchain.File{source("element.h"), source("element.c")} }
+
+func source(name string) toolchain.File {
+	text, err := files.ReadFile("src/" + name)
+	if err != nil {
+		panic(err) // embedded
+	}
+	return toolchain.File{Name: name, Text: string(text)}
+}
+
 // build adds those of the harness's sources that are wanted. All sources make one translation unit, because starting a
 // compiler takes longer than compiling any of them.
 func build(t *target.Target, parts []toolchain.File, wanted func(name string) bool) toolchain.Build {
@@ -37,11 +48,7 @@ func build(t *target.Target, parts []toolchain.File, wanted func(name string) bo
 		if !wanted(entry.Name()) {
 			continue
 		}
-		text, err := files.ReadFile("src/" + entry.Name())
-		if err != nil {
-			panic(err) // embedded
-		}
-		parts = append(parts, toolchain.File{Name: entry.Name(), Text: string(text)})
+		parts = append(parts, source(entry.Name()))
 	}
 	unit := "#define _GNU_SOURCE\n"
 	for _, part := range parts {

@@ -81,6 +81,7 @@ static void give(const struct bench *b, int32_t k) {
 
 void bench_fill(struct bench *b, uint64_t seed) {
   if (b->filled == seed) return;
+  b->filled = seed;
   for (int32_t k = 0; k < b->n_args; k++) {
     if (b->args[k].role != TILTH_INPUT) continue;
     struct filling f = {&b->args[k], b->pointers[k], seed * MOST_ARGS + k};
@@ -90,7 +91,6 @@ void bench_fill(struct bench *b, uint64_t seed) {
     buffer_protect(&b->buffers[k]);
     give(b, k);
   }
-  b->filled = seed;
 }
 
 static void read_inputs(void *closure, int64_t begin, int64_t end, int32_t worker) {

@@ -1,7 +1,5 @@
 #include "element.h"
 
-#include <string.h>
-
 int64_t element_bytes(int32_t dtype) {
   static const int8_t bytes[] = {0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1};
   return dtype > 0 && dtype < (int32_t)sizeof bytes ? bytes[dtype] : 0;
@@ -19,14 +17,14 @@ static inline float uniform(uint32_t x) { return (float)(int32_t)(x >> 8) * 0x1p
 
 static uint16_t to_bfloat16(float v) {
   uint32_t bits;
-  memcpy(&bits, &v, 4);
+  __builtin_memcpy(&bits, &v, 4); /* boards, which compile this, too, have no string.h */
   return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
 /* For |v| <= 1; of a uniform value the bits below a half's are dropped, which rounds toward zero. */
 static uint16_t to_float16(float v) {
   uint32_t bits;
-  memcpy(&bits, &v, 4);
+  __builtin_memcpy(&bits, &v, 4);
   int exponent = (int)(bits >> 23 & 255) - 112;
   uint16_t sign = bits >> 16 & 0x8000;
   return exponent <= 0 ? sign : sign | exponent << 10 | (bits >> 13 & 1023);
@@ -47,7 +45,9 @@ void element_fill_some(void *data, int64_t begin, int64_t end, int32_t dtype, ui
   uint32_t key = mix((uint32_t)seed ^ mix((uint32_t)(seed >> 32) + 1));
   switch (dtype) {
   case TILTH_FLOAT32: FILL(float, uniform(x)); break;
+#ifndef TILTH_NO_DOUBLES /* on boards without them, which get such data sent */
   case TILTH_FLOAT64: FILL(double, uniform(x)); break;
+#endif
   case TILTH_FLOAT16: FILL(uint16_t, to_float16(uniform(x))); break;
   case TILTH_BFLOAT16: FILL(uint16_t, to_bfloat16(uniform(x))); break;
   case TILTH_INT8: FILL(int8_t, (int8_t)(x >> 29) - 4); break;

@@ -1,0 +1,94 @@
+package board
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/board/firmware"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
+	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+//go:embed harness/src/* image/src/*
+var files embed.FS
+
+// sources are the files of an embedded folder.
+func sources(folder string) (list []toolchain.File) {
+	entries, err := files.ReadDir(folder)
+	if err != nil {
+		panic(err) // embedded
+	}
+	for _, entry := range entries {
+		text, err := files.ReadFile(folder + "/" + entry.Name())
+		if err != nil {
+			panic(err) // embedded
+		}
+		list = append(list, toolchain.File{Name: entry.Name(), Text: string(text)})
+	}
+	return list
+}
+
+// named are the files of a list whose names end so.
+func named(list []toolchain.File, end string) (some []toolchain.File) {
+	for _, f := range list {
+		if strings.HasSuffix(f.Name, end) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+// host is the machine that a board is linked to, of whose architecture the builder's is, too.
+func host() (*target.Target, error) { return target.Host(1) }
+
+// LinkDescriptor is the harness's descriptor of the link to a board.
+const LinkDescriptor = 4
+
+// Device implements backend.Programs: the board is at the other end of a link.
+func (Backend) Device(*target.Target) *backend.Device {
+	return &backend.Device{Number: LinkDescriptor, Link: true}
+}
+
+// Harness implements backend.Programs: it runs on the host, and has the board run candidates.
+func (Backend) Harness(t *target.Target) toolchain.Build {
+	on, err := host()
+	if err != nil {
+		on = t // compiling says why it cannot be
+	}
+	parts := append(append(sources("harness/src"), firmware.Protocol()), named(image.Sources(), "fence.h")...)
+	return harness.BuildFor(on, append(parts, named(sources("image/src"), ".h")...))
+}
+
+// Reference implements backend.Code: candidates are verified against what the host computes.
+func (Backend) Reference(w *expr.Workload, _ *target.Target) (toolchain.Build, error) {
+	on, err := host()
+	if err != nil {
+		return toolchain.Build{}, err
+	}
+	return cpu.Backend{}.Reference(w, on)
+}
+
+// Module implements backend.Code: an ELF file that the harness moves to where the board has room for it. Its code
+// finds its constants by where it lies itself, which that of packages need not.
+func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
+	b, err := cpu.Backend{}.Module(w, kernels, t)
+	if err != nil {
+		return b, err
+	}
+	b.Form = toolchain.Bare
+	b.Headers = append(b.Headers, toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	parts := append(append(sources("image/src"), harness.Elements()...), named(Backend{}.Runtime(t).Sources, "libc.c")...)
+	b.Headers, b.Sources = append(b.Headers, named(parts, ".h")...), append(b.Sources, named(parts, ".c")...)
+	b.Flags = append(b.Flags, "-fpie", "-DTILTH_NO_DOUBLES")
+	if t.Arch() == target.RISCV32 {
+		b.Flags = append(b.Flags, "-mcmodel=medany")
+	}
+	b.LinkFlags = []string{"-pie", "--no-dynamic-linker", "-e", "tilth_board_table", "--gc-sections", "-z", "norelro", "-z", "notext", "--build-id=none", "-s"}
+	return b, nil
+}
