@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -120,6 +120,11 @@ farm-boards: ## a farm tunes a model on emulated boards, and their packages are 
 	@scripts/packages.sh test
 	@$(MAKE) --no-print-directory build
 	@scripts/farm-boards.sh $(BOARDS)
+
+farm-bare: ## a farm tunes a model on emulated boards without an operating system; BOARDS='mps2-an500 mps3-an547 riscv32-virt'
+	@scripts/packages.sh test bare
+	@$(MAKE) --no-print-directory build
+	@scripts/farm-bare.sh $(BOARDS)
 
 PAIRS ?= 10000
 fuzz-kernels: ## random workloads with random schedules on the simulated GPU; PAIRS=10000 SEED=1

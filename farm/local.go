@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
@@ -45,6 +46,8 @@ type LocalConfig struct {
 	// Target is what is tuned for: this machine, or a part of what it can do.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
+	// Board is as in RunnerConfig.
+	Board *boards.Board
 	// OwnKernels has kernels built that somebody wrote: those of the job.
 	OwnKernels bool
 	// Lock is this host's; nil as in AgentConfig.
@@ -193,7 +196,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		})
 	})
 	l.startAgent(func() error {
-		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}, Meter: cfg.Meter, Sandbox: cfg.Sandbox})
+		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}, Meter: cfg.Meter, Board: cfg.Board, Sandbox: cfg.Sandbox})
 	})
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
+	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/runner/calibration"
 	"github.com/tilth-dev/tilth/runner/energy"
 	"github.com/tilth-dev/tilth/runner/execute"
@@ -44,6 +45,8 @@ type RunnerConfig struct {
 	Rates []roofline.Rates
 	// Emulator, when set, is the command that runs programs of the targets.
 	Emulator []string
+	// Board, when set, is the board without an operating system that the targets are.
+	Board *boards.Board
 	// Labels are free, for choosing a device.
 	Labels map[string]string
 	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with
@@ -74,6 +77,11 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	}
 	if device != nil && device.ID != "" {
 		base.take(device)
+	}
+	var line func(context.Context) (*os.File, error)
+	if cfg.Board != nil {
+		line = cfg.Board.Line
+		base.takeBoard(cfg.Board)
 	}
 	cache, err := artifact.Open(artifact.Options{
 		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, UploadBytes: runnerCacheBytes, Logger: cfg.Logger,
@@ -113,6 +121,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	handler := runner.NewHandler(runner.Config{
 		Device:    base.cfg.Name,
 		Reach:     device,
+		Line:      line,
 		Classes:   base.spec.DeviceClasses,
 		Emulator:  cfg.Emulator,
 		Artifacts: artifacts,
@@ -177,6 +186,23 @@ func (b *base) take(device *backend.Device) {
 	b.cfg.Lock = b.cfg.Lock.On(device.ID)
 }
 
+// BoardLabel is the label that has the name of a board without an operating system.
+const BoardLabel = "board"
+
+// takeBoard makes the runner one for a board, with a lock of its own: what its machine does meanwhile does not change
+// what the board counts.
+func (b *base) takeBoard(board *boards.Board) {
+	name := board.Hello().Board
+	if _, said := b.spec.Labels[BoardLabel]; !said {
+		b.label(BoardLabel, name)
+	}
+	b.cfg.Lock = b.cfg.Lock.On(name)
+	if board.Emulated() {
+		b.label(EmulatorLabel, "qemu")
+		b.cfg.Logger.Warn("this board is emulated: it counts instructions, which say little of a board's time", "board", name)
+	}
+}
+
 // dataSeed selects the data that kernels are verified on: nobody knows it before, so that nobody knows the results.
 func dataSeed() (uint64, error) {
 	var bytes [8]byte
@@ -196,7 +222,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 	if len(cfg.Execute) == 0 {
 		return nil
 	}
-	if device != nil {
+	if device != nil && !device.Link {
 		cfg.Logger.Info("this runner runs no packages: a driver opens too much for the sandbox around them")
 		return nil
 	}
@@ -221,7 +247,7 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 // watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be
 // watched.
 func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Device) (watch *runner.Watch, ended func()) {
-	if !cfg.Calibrate {
+	if !cfg.Calibrate || cfg.Board != nil { // nothing else runs on a board, and what it counts does not drift
 		return nil, func() {}
 	}
 	kernels, around := processors(cfg.Targets)

@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/runner/energy"
 )
 
@@ -41,6 +42,9 @@ With --emulator, candidates run under the emulator that it names. The device the
 the label emulator, and what it measures are latencies of the emulator, which say
 nothing of a board's. A static runner may itself run under an emulator.
 
+With --board, candidates run on a board without an operating system, whose monitor the
+runner reaches over a serial line, or on an emulated one: see docs/bare-metal-boards.md.
+
 With --update-key, the runner replaces its program by newer releases that its tracker
 offers (tilth tracker --releases) and the key's owner has signed. It drains, runs the
 new program on trial, and goes on as before if that does not join the farm.
@@ -57,6 +61,7 @@ func newRunner(a *app) *cobra.Command {
 	var calibrate bool
 	var meter string
 	var box sandboxFlag
+	var board boardFlag
 	var updates updateFlags
 	c := &cobra.Command{
 		Use: "runner", Short: "Run a runner: it measures candidates on this machine",
@@ -67,6 +72,7 @@ func newRunner(a *app) *cobra.Command {
   tilth runner --target cuda:GPU-8f6c1a52-9b6e-4d0e-a2a5-1c9f0e7d3b41
   tilth runner --sandbox required
   tilth runner --tracker tracker.example.com:9190 --update-key tilth.pub
+  tilth runner --board mps2-an500
   tilth runner --target arm64 --emulator "qemu-aarch64 -L /usr/aarch64-linux-gnu"`,
 		Args: cobra.NoArgs,
 	}
@@ -77,10 +83,18 @@ func newRunner(a *app) *cobra.Command {
 	c.Flags().StringToStringVar(&labels, "label", nil, "labels by which devices can be chosen, e.g. `rack=3`")
 	c.Flags().BoolVar(&calibrate, "calibrate", true, "let the tracker watch this device: it asks for a calibration of some 0.1 s every few minutes")
 	c.Flags().StringVar(&meter, "meter", "", "energy meter of this machine, by `name`: its kernels are then tuned for energy, too (default its only one)")
+	board.add(c, "measure on a board without an operating system")
+	c.MarkFlagsMutuallyExclusive("board", "emulator")
+	c.MarkFlagsMutuallyExclusive("board", "threads")
 	box.add(c)
 	updates.add(c)
 	check := func() error { return cmp.Or(flags.check(), emulator.check(), updates.check()) }
-	return a.service(c, check, func(ctx context.Context) error {
+	return a.service(c, check, func(ctx context.Context) (err error) {
+		if board.name != "" {
+			if name, err = board.target(name); err != nil {
+				return err
+			}
+		}
 		if err := emulator.find(); err != nil {
 			return err
 		}
@@ -93,7 +107,16 @@ func newRunner(a *app) *cobra.Command {
 			return err
 		}
 		emulated := len(emulator.command) > 0
-		if !emulated {
+		var there *boards.Board
+		if board.name != "" {
+			opened, err := board.open(ctx, config.Logger)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, opened.close()) }()
+			there = opened.Board
+		}
+		if !emulated && there == nil {
 			if err := runsHere(targets[0]); err != nil {
 				return fmt.Errorf("%w: start the runner on such a machine, or name an --emulator", err)
 			}
@@ -104,17 +127,17 @@ func newRunner(a *app) *cobra.Command {
 		if config.Lock, err = hostlock.Announced(config.Logger); err != nil {
 			return err
 		}
-		gauge, err := openMeter(meter, targets[0], emulated, config.Logger)
+		gauge, err := openMeter(meter, targets[0], emulated || there != nil, config.Logger)
 		if err != nil {
 			return err
 		}
 		var execute []string
-		if !emulated && aot.Loads {
+		if !emulated && there == nil && aot.Loads {
 			execute = runServer()
 		}
 		return updates.run(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Meter: gauge, Calibrate: calibrate, Execute: execute,
-			Rates: rates(ctx, config, targets, emulated), Sandbox: box.mode,
+			Rates: rates(ctx, config, targets, emulated || there != nil), Board: there, Sandbox: box.mode,
 		})
 	})
 }

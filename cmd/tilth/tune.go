@@ -19,6 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -50,6 +51,7 @@ type tuneCommand struct {
 	followFlags
 	costModel                 costModelFlag
 	sandbox                   sandboxFlag
+	board                     boardFlag
 	target, compiler, records string
 	tracker                   trackerFlags
 	wait                      waitFlag
@@ -78,7 +80,8 @@ func newTune(a *app) *cobra.Command {
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
 	t.sandbox.add(c)
-	t.tracker.excludes(c, "target", "records", "compiler", "cost-model", "sandbox")
+	t.board.add(c, "measure on a board without an operating system")
+	t.tracker.excludes(c, "target", "records", "compiler", "cost-model", "sandbox", "board")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if err := t.check(len(args)); err != nil {
 			return err
@@ -102,6 +105,11 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if _, err := load(nil); err != nil {
 		return err
 	}
+	if t.board.name != "" {
+		if t.target, err = t.board.target(t.target); err != nil {
+			return err
+		}
+	}
 	machine, tc, err := localTarget(ctx, t.target, t.threads, t.compiler)
 	if err != nil {
 		return err
@@ -116,7 +124,9 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := runsHere(machine); err != nil {
+	if t.board.name != "" {
+		// nothing of it runs on this machine
+	} else if err := runsHere(machine); err != nil {
 		return fmt.Errorf("%w: tune on a farm that has such a device, with --tracker ADDR in place of --target", err)
 	}
 	file, err := recordsPath(t.records)
@@ -143,14 +153,24 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	rates, err := measure(ctx, tc, machine, lock, cache, log)
+	var rates []byte
+	var there *boards.Board
+	if t.board.name == "" {
+		rates, err = measure(ctx, tc, machine, lock, cache, log)
+	} else {
+		var opened *attached
+		if opened, err = t.board.open(ctx, log); err == nil {
+			defer func() { err = errors.Join(err, opened.close()) }()
+			there = opened.Board
+		}
+	}
 	if err != nil {
 		return err
 	}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
 		OwnKernels: len(t.kernels.list) > 0,
 
-		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Lock: lock, Sandbox: t.sandbox.mode,
+		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Board: there, Lock: lock, Sandbox: t.sandbox.mode,
 		Version: version, Logger: log,
 	})
 	if err != nil {

@@ -1,0 +1,63 @@
+#!/bin/bash
+# Has a farm tune a model on emulated boards without an operating system: this machine searches and compiles, and a
+# runner has QEMU run candidates under the board's monitor. Then it compares the best records with the default schedules.
+# usage: scripts/farm-bare.sh [BOARD ...], with bin/tilth built; no board means all of them
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tilth=$PWD/bin/tilth
+work=$(mktemp -d)
+processes=()
+# shellcheck disable=SC2317 # at the end
+cleanup() {
+	[ ${#processes[@]} -eq 0 ] || kill "${processes[@]}" 2>/dev/null || true
+	wait
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+export XDG_CACHE_HOME=$work/cache XDG_DATA_HOME=$work/data
+tracker=unix:$work/sock
+
+# start NAME COMMAND...: starts a service, which logs to a file of its name.
+start() {
+	"${@:2}" 2>"$work/$1.log" &
+	processes+=($!)
+}
+
+# tune BOARD: tunes on a board, and compares.
+tune() {
+	start "runner-$1" "$tilth" runner --tracker "$tracker" --name "$1" --board "$1" --cache "$work/cache-$1"
+	"$tilth" tune "$work/model.onnx" --tracker "$tracker" --wait=3m --device "board=$1" --trials "${TRIALS:-12}" --json >"$work/$1.json"
+	"$tilth" devices show "$1" --tracker "$tracker" --json >"$work/$1-device.json"
+	compare "$1"
+}
+
+# compare BOARD: what was measured.
+compare() {
+	/usr/bin/python3 - "$work" "$1" <<'PYTHON'
+import json
+import sys
+
+work, board = sys.argv[1:]
+with open(f"{work}/{board}.json") as file:
+    tuned = json.load(file)
+with open(f"{work}/{board}-device.json") as file:
+    assert "qemu" in file.read()
+assert tuned["state"] == "done" and tuned["dead_letters"] == 0, tuned
+print(f"{board}:", json.dumps(tuned)[:2000])
+PYTHON
+}
+
+[ $# -gt 0 ] || set -- mps2-an500 mps3-an547 riscv32-virt
+start tracker "$tilth" tracker --listen "$tracker" --http '' --data "$work/tracker"
+start tuner "$tilth" tuner --tracker "$tracker"
+start builder "$tilth" builder --tracker "$tracker"
+"$tilth" model mlp -o "$work/model.onnx"
+failed=0
+for one in "$@"; do
+	echo "== $one"
+	(tune "$one") || failed=1
+done
+[ $failed -eq 0 ] || tail -n 5 "$work"/*.log >&2
+exit $failed
