@@ -45,7 +45,14 @@ with open(f"{work}/{board}.json") as file:
 with open(f"{work}/{board}-device.json") as file:
     assert "qemu" in file.read()
 assert tuned["state"] == "done" and tuned["dead_letters"] == 0, tuned
-print(f"{board}:", json.dumps(tuned)[:2000])
+best = [task for task in tuned["tasks"] if task["best_s"]]
+assert best, tuned
+for task in best:
+    assert task["untuned_s"] is None or task["best_s"] <= task["untuned_s"], task
+print(f"{board}: {tuned['trials']} trials, errors {tuned['errors']}")
+for task in best:
+    default = "?" if task["untuned_s"] is None else f"{1e3 * task['untuned_s']:.3f}"
+    print(f"  {task['task']}: {default} ms by default, {1e3 * task['best_s']:.3f} ms at best")
 PYTHON
 }
 

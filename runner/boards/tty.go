@@ -17,7 +17,7 @@ var speeds = map[uint32]uint32{
 	500000: unix.B500000, 921600: unix.B921600, 1000000: unix.B1000000, 1500000: unix.B1500000, 2000000: unix.B2000000, 3000000: unix.B3000000,
 }
 
-// openTTY opens a serial line: 8 bits, no parity, no flow control, and nothing that reads or changes what goes over it.
+// openTTY opens a serial line: 8 bits, no parity, no flow control, and nothing that reads or changes what passes.
 func openTTY(path string, baud uint32) (*os.File, error) {
 	baud = cmp.Or(baud, usualBaud)
 	speed, ok := speeds[baud]
