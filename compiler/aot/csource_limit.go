@@ -12,7 +12,7 @@ type CSource struct {
 	// Prefix is what its names in C begin with.
 	Prefix string `json:"prefix"`
 	// RAMBytes is the memory of a run: the arena, data, and the stack, which is an estimate.
-	RAMBytes   int64 `json:"ram_bytes"`
+	RAMBytes int64 `json:"ram_bytes"`
 	// FlashBytes is what is only read: weights and code.
 	FlashBytes int64 `json:"flash_bytes"`
 	CodeBytes  int64 `json:"code_bytes"`

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/compiler/backend/board/firmware"
-	"github.com/tilth-dev/tilth/compiler/backend/board/link"
+	"github.com/tilth-dev/tilth/compiler/monitor"
+	"github.com/tilth-dev/tilth/compiler/monitor/link"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -69,7 +69,7 @@ func (b *Board) buildMonitor(ctx context.Context) error {
 	if at < 0 {
 		return nil
 	}
-	made, err := firmware.Find(b.cfg.Name)
+	made, err := monitor.Find(b.cfg.Name)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/compiler/backend/board/link"
 	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/monitor/link"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 

@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
-	"github.com/tilth-dev/tilth/compiler/backend/board/firmware"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/monitor"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
@@ -61,7 +61,7 @@ func (Backend) Harness(t *target.Target) toolchain.Build {
 	if err != nil {
 		on = t // compiling says why it cannot be
 	}
-	parts := append(append(sources("harness/src"), firmware.Protocol()), named(image.Sources(), "fence.h")...)
+	parts := append(append(sources("harness/src"), monitor.Protocol()), named(image.Sources(), "fence.h")...)
 	return harness.BuildFor(on, append(parts, named(sources("image/src"), ".h")...))
 }
 

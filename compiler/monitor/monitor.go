@@ -1,4 +1,4 @@
-package firmware
+package monitor
 
 import (
 	"crypto/sha256"
