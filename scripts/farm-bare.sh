@@ -25,9 +25,8 @@ start() {
 	processes+=($!)
 }
 
-# tune BOARD: tunes on a board, and compares.
+# tune BOARD: tunes on a board whose runner was started, and compares.
 tune() {
-	start "runner-$1" "$tilth" runner --tracker "$tracker" --name "$1" --board "$1" --cache "$work/cache-$1"
 	"$tilth" tune "$work/model.onnx" --tracker "$tracker" --wait=3m --device "board=$1" --trials "${TRIALS:-12}" --json >"$work/$1.json"
 	"$tilth" devices show "$1" --tracker "$tracker" --json >"$work/$1-device.json"
 	compare "$1"
@@ -64,6 +63,7 @@ start builder "$tilth" builder --tracker "$tracker"
 failed=0
 for one in "$@"; do
 	echo "== $one"
+	start "runner-$one" "$tilth" runner --tracker "$tracker" --name "$one" --board "$one" --cache "$work/cache-$one"
 	(tune "$one") || failed=1
 done
 [ $failed -eq 0 ] || tail -n 5 "$work"/*.log >&2
