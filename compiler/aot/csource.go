@@ -26,13 +26,13 @@ func (c *compilation) checkC() error {
 	case o.Target.GPU != nil:
 		return errors.New("there is no C source of a package for a GPU: name another --target")
 	case o.Target.Threads() != 1:
-		return fmt.Errorf("C source runs on one thread, not %d: compile it with --threads 1", o.Target.Threads())
+		return fmt.Errorf("source in C runs on one thread, not %d: compile it with --threads 1", o.Target.Threads())
 	case len(p.Extents) > 0:
 		return fmt.Errorf("%s cannot stay open in C source: fix it by --shape", p.Extents[0].Name)
 	case len(p.Open) > 0:
 		return fmt.Errorf("output %s has an extent that depends on data, which C source cannot have", p.Values[p.Outputs[p.Open[0].Output]].Name)
 	case o.Check != nil:
-		return errors.New("C source cannot be checked before it is compiled: leave --check out")
+		return errors.New("source in C cannot be checked before it is compiled: leave --check out")
 	}
 	return nil
 }

@@ -306,7 +306,7 @@ func TestSourceThatCannotBeIsRefused(t *testing.T) {
 		change func(o *Options)
 		want   string
 	}{
-		"threads":      {p, func(o *Options) { o.Target = o.Target.WithThreads(2) }, "C source runs on one thread, not 2"},
+		"threads":      {p, func(o *Options) { o.Target = o.Target.WithThreads(2) }, "source in C runs on one thread, not 2"},
 		"open extents": {open, func(*Options) {}, "cannot stay open in C source: fix it by --shape"},
 		"a check":      {p, func(o *Options) { o.Check = func(*Model) (*Accuracy, error) { return nil, nil } }, "leave --check out"},
 	} {

@@ -129,7 +129,7 @@ func (c *Client) Begin() (Hello, error) {
 		Cycles: little.Uint32(body[20:]) == 1, Board: text(body[24 : 24+board]), Digest: text(body[24+board:])}
 	switch {
 	case h.Version != Version:
-		return h, fmt.Errorf("the board's monitor speaks version %d of the protocol, and this program version %d: flash the monitor that 'tilth board monitor' makes", h.Version, Version)
+		return h, fmt.Errorf("the board's monitor speaks version %d of the protocol, and this program version %d: flash the monitor of this version", h.Version, Version)
 	case h.Hertz == 0 || h.MemoryBytes > 1<<31 || h.Memory > -h.MemoryBytes:
 		return h, fmt.Errorf("the board says it has %d bytes at %#x and a counter of %d Hz", h.MemoryBytes, h.Memory, h.Hertz)
 	}
