@@ -116,7 +116,13 @@ func (w *wild) set(m protoreflect.Message, f protoreflect.FieldDescriptor, depth
 	switch {
 	case depth == mostDepth && f.Message() != nil:
 	case f.IsMap():
-		m.Mutable(f).Map().Set(w.scalar(f.MapKey()).MapKey(), w.scalar(f.MapValue()))
+		value := f.MapValue()
+		key := w.scalar(f.MapKey()).MapKey()
+		if value.Message() != nil {
+			m.Mutable(f).Map().Set(key, protoreflect.ValueOfMessage(w.madeUp(value.Message(), depth+1).ProtoReflect()))
+		} else {
+			m.Mutable(f).Map().Set(key, w.scalar(value))
+		}
 	case f.IsList():
 		list := m.Mutable(f).List()
 		for range rapid.IntRange(0, 3).Draw(w.T, "length") {

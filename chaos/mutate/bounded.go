@@ -9,7 +9,7 @@ var bounded = in("tracker", []mutation{
 	},
 	{
 		name: "any number of jobs is open", file: "state/limits.go",
-		from: "case len(m.jobs) >= l.Jobs:", to: "case len(m.jobs) >= 1000*l.Jobs:",
+		from: "if len(m.jobs) >= m.cfg.Limits.Jobs {", to: "if len(m.jobs) >= 1000*m.cfg.Limits.Jobs {",
 		test: "TestMemoryIsBoundedUnderOverload",
 	},
 	{
@@ -19,7 +19,7 @@ var bounded = in("tracker", []mutation{
 	},
 	{
 		name: "specifications take any number of bytes", file: "state/limits.go",
-		from: "case m.load.specBytes+specBytes > l.SpecBytes:", to: "case m.load.specBytes+specBytes > 1000*l.SpecBytes:",
+		from: "if m.load.specBytes+bytes > m.cfg.Limits.SpecBytes {", to: "if m.load.specBytes+bytes > 1000*m.cfg.Limits.SpecBytes {",
 		test: "TestSpecificationsAreBounded",
 	},
 	{
