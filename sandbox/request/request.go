@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -211,5 +212,14 @@ func (p *Process) Crash() *Failure {
 	if status.Signaled() {
 		return Failed("crashes: ended by %s", strings.ToLower(status.Signal().String()))
 	}
-	return Failed("crashes: exits with status %d %s", status.ExitStatus(), p.complains)
+	return Failed("crashes: exits with status %d %s", status.ExitStatus(), withoutWarnings(p.complains))
+}
+
+// withoutWarnings is a complaint from the first line on that is no warning of a sanitizer, which programs built with
+// one may begin with in a sandbox.
+func withoutWarnings(complaint []byte) []byte {
+	for bytes.HasPrefix(complaint, []byte("==")) {
+		_, complaint, _ = bytes.Cut(complaint, []byte("\n"))
+	}
+	return complaint
 }

@@ -209,6 +209,9 @@ func TestAModelThatCannotBeTunedSaysWhy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if raced && name == "a bomb" {
+				t.Skip("the race detector runs out of memory before the program knows")
+			}
 			if c.model == nil {
 				c.model = &tilthv1.ModelSpec{}
 			}
