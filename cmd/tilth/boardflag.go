@@ -21,8 +21,12 @@ func (f *boardFlag) add(c *cobra.Command, use string) {
 	c.Flags().StringVar(&f.name, "board", "", use+": "+strings.Join(boards.Names(), ", ")+" (emulated), or a JSON `file`")
 }
 
-// target is the name of the target that the board is; named is that of --target, which need not be given.
+// target is the name of the target that the board is; named is that of --target, which need not be given, and the
+// target where there is no board.
 func (f *boardFlag) target(named string) (string, error) {
+	if f.name == "" {
+		return named, nil
+	}
 	d, err := boards.Find(f.name)
 	if err != nil {
 		return "", &usageError{err}
@@ -33,14 +37,17 @@ func (f *boardFlag) target(named string) (string, error) {
 	return d.Target, nil
 }
 
-// attached is a board that is reached, and what is to be done at the end.
+// attached is a board that is reached, if one is named, and what is to be done at the end.
 type attached struct {
 	*boards.Board
 	scratch string
 }
 
-// open reaches the board.
+// open reaches the board. Without one there is nothing to reach.
 func (f *boardFlag) open(ctx context.Context, log *slog.Logger) (*attached, error) {
+	if f.name == "" {
+		return &attached{}, nil
+	}
 	d, err := boards.Find(f.name)
 	if err != nil {
 		return nil, &usageError{err}
@@ -66,4 +73,9 @@ func (f *boardFlag) open(ctx context.Context, log *slog.Logger) (*attached, erro
 	return &attached{board, scratch}, nil
 }
 
-func (a *attached) close() error { return errors.Join(a.Close(), os.RemoveAll(a.scratch)) }
+func (a *attached) close() error {
+	if a.Board == nil {
+		return nil
+	}
+	return errors.Join(a.Close(), os.RemoveAll(a.scratch))
+}

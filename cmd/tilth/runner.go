@@ -17,7 +17,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
-	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/runner/energy"
 )
 
@@ -90,10 +89,8 @@ func newRunner(a *app) *cobra.Command {
 	updates.add(c)
 	check := func() error { return cmp.Or(flags.check(), emulator.check(), updates.check()) }
 	return a.service(c, check, func(ctx context.Context) (err error) {
-		if board.name != "" {
-			if name, err = board.target(name); err != nil {
-				return err
-			}
+		if name, err = board.target(name); err != nil {
+			return err
 		}
 		if err := emulator.find(); err != nil {
 			return err
@@ -107,16 +104,13 @@ func newRunner(a *app) *cobra.Command {
 			return err
 		}
 		emulated := len(emulator.command) > 0
-		var there *boards.Board
-		if board.name != "" {
-			opened, err := board.open(ctx, config.Logger)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, opened.close()) }()
-			there = opened.Board
+		there, err := board.open(ctx, config.Logger)
+		if err != nil {
+			return err
 		}
-		if !emulated && there == nil {
+		defer func() { err = errors.Join(err, there.close()) }()
+		elsewhere := emulated || there.Board != nil
+		if !elsewhere {
 			if err := runsHere(targets[0]); err != nil {
 				return fmt.Errorf("%w: start the runner on such a machine, or name an --emulator", err)
 			}
@@ -127,17 +121,17 @@ func newRunner(a *app) *cobra.Command {
 		if config.Lock, err = hostlock.Announced(config.Logger); err != nil {
 			return err
 		}
-		gauge, err := openMeter(meter, targets[0], emulated || there != nil, config.Logger)
+		gauge, err := openMeter(meter, targets[0], elsewhere, config.Logger)
 		if err != nil {
 			return err
 		}
 		var execute []string
-		if !emulated && there == nil && aot.Loads {
+		if !elsewhere && aot.Loads {
 			execute = runServer()
 		}
 		return updates.run(ctx, farm.RunnerConfig{
 			AgentConfig: config, Targets: targets, Emulator: emulator.command, Labels: labels, Meter: gauge, Calibrate: calibrate, Execute: execute,
-			Rates: rates(ctx, config, targets, emulated || there != nil), Board: there, Sandbox: box.mode,
+			Rates: rates(ctx, config, targets, elsewhere), Board: there.Board, Sandbox: box.mode,
 		})
 	})
 }
@@ -146,7 +140,7 @@ func newRunner(a *app) *cobra.Command {
 func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*energy.Meter, error) {
 	if emulated || t.GPU != nil {
 		if name != "" {
-			return nil, usagef("--meter %s: it would not tell the energy of a GPU or of an emulated device", name)
+			return nil, usagef("--meter %s: it would not tell the energy of a GPU, a board or an emulated device", name)
 		}
 		return nil, nil
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/farm"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -101,33 +100,9 @@ func newTune(a *app) *cobra.Command {
 
 // local tunes in this process.
 func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
-	load := t.loader(paths)
-	if _, err := load(nil); err != nil {
-		return err
-	}
-	if t.board.name != "" {
-		if t.target, err = t.board.target(t.target); err != nil {
-			return err
-		}
-	}
-	machine, tc, err := localTarget(ctx, t.target, t.threads, t.compiler)
+	machine, tc, o, err := t.prepare(ctx, paths)
 	if err != nil {
 		return err
-	}
-	if machine, err = t.low.of(machine); err != nil {
-		return err
-	}
-	if err := t.kernels.pin(ctx, t.compiler, true); err != nil {
-		return err
-	}
-	o, err := load(machine)
-	if err != nil {
-		return err
-	}
-	if t.board.name != "" {
-		// nothing of it runs on this machine
-	} else if err := runsHere(machine); err != nil {
-		return fmt.Errorf("%w: tune on a farm that has such a device, with --tracker ADDR in place of --target", err)
 	}
 	file, err := recordsPath(t.records)
 	if err != nil {
@@ -153,24 +128,21 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	var rates []byte
-	var there *boards.Board
-	if t.board.name == "" {
-		rates, err = measure(ctx, tc, machine, lock, cache, log)
-	} else {
-		var opened *attached
-		if opened, err = t.board.open(ctx, log); err == nil {
-			defer func() { err = errors.Join(err, opened.close()) }()
-			there = opened.Board
-		}
-	}
+	there, err := t.board.open(ctx, log)
 	if err != nil {
 		return err
+	}
+	defer func() { err = errors.Join(err, there.close()) }()
+	var rates []byte
+	if there.Board == nil {
+		if rates, err = measure(ctx, tc, machine, lock, cache, log); err != nil {
+			return err
+		}
 	}
 	f, err := farm.StartLocal(ctx, farm.LocalConfig{
 		OwnKernels: len(t.kernels.list) > 0,
 
-		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Board: there, Lock: lock, Sandbox: t.sandbox.mode,
+		Records: file, CacheDir: cache, Models: models, Target: machine, Toolchain: tc, Board: there.Board, Lock: lock, Sandbox: t.sandbox.mode,
 		Version: version, Logger: log,
 	})
 	if err != nil {
@@ -191,8 +163,47 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
 		return err
 	}
-	t.sayNext(ctx, paths, nil)
+	var device *tilthv1.JobSpec
+	if t.board.name != "" { // the target is the board's, not what was given
+		device = j.GetSpec()
+	}
+	t.sayNext(ctx, paths, device)
 	return nil
+}
+
+// prepare is what is tuned for, the compiler, and the objective: models as programs for that target.
+func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *tuning.Objective, error) {
+	load := t.loader(paths)
+	if _, err := load(nil); err != nil {
+		return nil, nil, nil, err
+	}
+	named, err := t.board.target(t.target)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	machine, tc, err := localTarget(ctx, named, t.threads, t.compiler)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if machine, err = t.low.of(machine); err != nil {
+		return nil, nil, nil, err
+	}
+	if t.board.name != "" && machine.Objective != "" {
+		return nil, nil, nil, usagef("--objective %s: meters tell of this machine, not of a board", machine.Objective)
+	}
+	if err := t.kernels.pin(ctx, t.compiler, true); err != nil {
+		return nil, nil, nil, err
+	}
+	o, err := load(machine)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if t.board.name == "" {
+		if err := runsHere(machine); err != nil {
+			return nil, nil, nil, fmt.Errorf("%w: tune on a farm that has such a device, with --tracker ADDR in place of --target", err)
+		}
+	}
+	return machine, tc, o, nil
 }
 
 // measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error
