@@ -41,7 +41,7 @@ dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross 
 # What builds the documentation as a site.
 docs=(hugo)
 # What those who follow a tutorial install.
-tutorials=(gcc libc6-dev python3-venv prometheus curl)
+tutorials=(gcc libc6-dev python3-venv prometheus curl jq)
 
 wanted=()
 for task in "$@"; do

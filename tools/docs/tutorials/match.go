@@ -57,5 +57,8 @@ func alike(shown, printed string) bool {
 func sameKind(want, got string) bool {
 	const digits = "0123456789"
 	return want == "..." || strings.ContainsAny(want, digits) && strings.ContainsAny(got, digits) ||
-		slices.Contains(units, want) && slices.Contains(units, got)
+		isUnit(want) && isUnit(got)
 }
+
+// isUnit says whether a word is a unit, also one before the colon of what it tells.
+func isUnit(word string) bool { return slices.Contains(units, strings.TrimSuffix(word, ":")) }
