@@ -97,7 +97,13 @@ func usageOfFlags(out *strings.Builder, all *pflag.FlagSet) {
 	for _, s := range flagSections {
 		titles = append(titles, s.title)
 	}
-	all.VisitAll(func(f *pflag.Flag) { sections[sectionOf(f.Name)].AddFlag(f) })
+	all.VisitAll(func(f *pflag.Flag) {
+		shown := *f
+		if shown.DefValue == "[]" {
+			shown.DefValue = "" // of a map, where it is as little worth a word as for a list
+		}
+		sections[sectionOf(f.Name)].AddFlag(&shown)
+	})
 	for i, section := range sections {
 		if section.HasAvailableFlags() {
 			const slop = 5 // by so much pflag lets a line's last word stick out

@@ -34,6 +34,9 @@ func TestHelpFitsItsColumns(t *testing.T) {
 
 func TestHelpExplainsEveryFlagOnce(t *testing.T) {
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
+		if strings.Contains(c.UsageString(), "(default [])") {
+			t.Errorf("%s: a flag's help says that it is empty by default", c.CommandPath())
+		}
 		explained := map[string]int{}
 		for line := range strings.Lines(c.UsageString()) {
 			if name, is := strings.CutPrefix(line[min(len(line), len("  -x, ")):], "--"); is {
