@@ -34,7 +34,7 @@ type Window struct {
 const (
 	// mostExtent and mostElements bound what a log may say of a tensor.
 	mostExtent   = 1 << 20
-	mostElements = 1 << 31
+	mostElements = int64(1 << 31)
 	// opset is that of the operators made here.
 	opset = 17
 )
