@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -35,7 +35,8 @@ tutorials: ## run the commands of the tutorials, in empty folders; TUTORIALS=doc
 ARCH ?= amd64,arm64,riscv64
 KEY ?=
 dist: ## make a release of this commit in dist/: archives, Debian packages, an image; ARCH=amd64 KEY=tilth.key
-	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key '$(if $(KEY),$(abspath $(KEY)))' -password-file '$(if $(PASSWORD_FILE),$(abspath $(PASSWORD_FILE)))'
+	@key=$${KEY:+$$(realpath -- "$$KEY")} && password=$${PASSWORD_FILE:+$$(realpath -- "$$PASSWORD_FILE")} && \
+	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key "$$key" -password-file "$$password"
 
 dist-check: ## make it in two other folders, too, and see that all files are the same, and that they work; ARCH=amd64
 	@scripts/packages.sh test dist
@@ -54,6 +55,10 @@ test: ## install what the tests need and run all of them
 test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
 	@scripts/packages.sh test
 	cd tools/deploy && $(GO) test -count=1 ./...
+
+test-service: ## make an emulated machine with systemd a device by deploy/install-runner.sh; update, reboot and remove it, as root
+	@scripts/packages.sh demo service
+	@scripts/test-service.sh
 
 python: ## the Python package as a wheel in dist/, without any package registry
 	@/usr/bin/python3 python/backend.py dist

@@ -137,6 +137,7 @@ uninstall() {
 	for file in runner.yaml runner-ca.crt runner.token runner-update.pub; do
 		rm -f "$root$settings/$file"
 	done
+	rmdir "$root$settings" "$root/var/cache/tilth" 2>/dev/null || true # unless another service has files there
 	manage daemon-reload
 	echo "removed the runner; the user tilth and what other services of the farm have are left"
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that a task of this repository needs, where they are missing.
-# usage: scripts/packages.sh demo|test|bare|bench|peers|python|dist|docs|tutorials ...
+# usage: scripts/packages.sh demo|test|bare|service|bench|peers|python|dist|docs|tutorials ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
@@ -33,6 +33,8 @@ tests+=(minisign shellcheck)
 runtimes=(nodejs npm)
 # Emulators of boards without an operating system.
 bare=(qemu-system-arm qemu-system-misc)
+# A machine with systemd, what goes there, and what looks at it.
+service=(debootstrap e2fsprogs qemu-system-x86 openssh-client minisign jq python3)
 peers=(g++ binutils)
 # PyTorch, whose models the Python package takes, and what checks its style and types.
 python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
@@ -49,6 +51,7 @@ for task in "$@"; do
 	demo) wanted+=("${compilers[@]}") ;;
 	test) wanted+=("${compilers[@]}" "${tests[@]}") ;;
 	bare) wanted+=("${bare[@]}") ;;
+	service) wanted+=("${service[@]}") ;;
 	bench) wanted+=("${compilers[@]}" "${runtimes[@]}") ;;
 	peers) wanted+=("${peers[@]}") ;;
 	python) wanted+=("${python[@]}") ;;
@@ -56,7 +59,7 @@ for task in "$@"; do
 	docs) wanted+=("${docs[@]}") ;;
 	tutorials) wanted+=("${compilers[@]}" "${python[@]}" "${tutorials[@]}") ;;
 	*)
-		echo "packages.sh: no such task: $task (want demo, test, bare, bench, peers, python, dist, docs or tutorials)" >&2
+		echo "packages.sh: no such task: $task (want demo, test, bare, service, bench, peers, python, dist, docs or tutorials)" >&2
 		exit 2
 		;;
 	esac
