@@ -2,32 +2,95 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// RoleModel is that of an artifact with a model.
-const RoleModel = "model"
+// Roles of artifacts that a job with models needs.
+const (
+	RoleModel = "model"
+	RoleSeeds = "seeds"
+)
 
-// SubmitModel uploads an ONNX file, with its weights in it, and submits a job for its tasks, which a tuner of the farm
-// makes: no compiler is needed here. spec has no tasks, of its target the device class and perhaps the toolchain, and
-// in Model what is asked of the model; its file is set.
+// ModelFiles are files on this machine that a job with models needs.
+type ModelFiles struct {
+	// Models are ONNX files with their weights in them: of the job's model, then of the others.
+	Models []string
+	// Seeds are files with schedules of other compilers, logs of TVM for example.
+	Seeds []SeedFile
+}
+
+// SeedFile is a file with schedules of other compilers.
+type SeedFile struct {
+	Path   string
+	Format tilthv1.SeedFormat
+}
+
+// SubmitModel uploads an ONNX file and submits a job for its tasks, as SubmitModels does.
 func (c *Client) SubmitModel(ctx context.Context, path string, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
-	files := artifact.NewClient(c.conn, nil, c.log)
+	return c.SubmitModels(ctx, ModelFiles{Models: []string{path}}, spec)
+}
+
+// SubmitModels uploads files and submits a job for the tasks of models, which a tuner of the farm makes: no compiler
+// is needed here. spec has no tasks, of its target the device class and perhaps the toolchain, and in Model what is
+// asked of the models: its files are set, and others are added for which there are files.
+func (c *Client) SubmitModels(ctx context.Context, files ModelFiles, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
+	if len(files.Models) == 0 {
+		return nil, fmt.Errorf("submit job %s: there is no model to tune", spec.GetName())
+	}
+	if spec.Model == nil {
+		spec.Model = &tilthv1.ModelSpec{}
+	}
+	if n := len(spec.Model.Others); n > len(files.Models)-1 {
+		return nil, fmt.Errorf("submit job %s: it has %d models and %d files: name a file for each", spec.GetName(), n+1, len(files.Models))
+	}
 	for attempt := 1; ; attempt++ {
-		ref, err := files.Upload(ctx, RoleModel, path)
-		if err != nil {
-			return nil, c.explain("upload "+path, err)
+		if err := c.uploadModels(ctx, files, spec.Model); err != nil {
+			return nil, err
 		}
-		if spec.Model == nil {
-			spec.Model = &tilthv1.ModelSpec{}
-		}
-		spec.Model.File = ref
 		job, err := c.Submit(ctx, spec)
 		if err == nil || attempt == mostUploads || wire.Reason(err) != wire.ReasonMissingArtifact {
 			return job, err
 		}
 	}
+}
+
+func (c *Client) uploadModels(ctx context.Context, files ModelFiles, model *tilthv1.ModelSpec) error {
+	store := artifact.NewClient(c.conn, nil, c.log)
+	upload := func(role, path string) (*tilthv1.ArtifactRef, error) {
+		ref, err := store.Upload(ctx, role, path)
+		if err != nil {
+			return nil, c.explain("upload "+path, err)
+		}
+		return ref, nil
+	}
+	for i, path := range files.Models {
+		ref, err := upload(RoleModel, path)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			model.File = ref
+			continue
+		}
+		if i > len(model.Others) {
+			model.Others = append(model.Others, &tilthv1.OtherModel{})
+		}
+		model.Others[i-1].File = ref
+	}
+	var seeds []*tilthv1.SeedFile
+	for _, s := range files.Seeds {
+		ref, err := upload(RoleSeeds, s.Path)
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, &tilthv1.SeedFile{File: ref, Format: s.Format})
+	}
+	if len(seeds) > 0 {
+		model.Seeds = seeds
+	}
+	return nil
 }

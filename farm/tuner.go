@@ -96,10 +96,14 @@ type modelReader struct {
 
 // Read implements tuner.Reader.
 func (r *modelReader) Read(ctx context.Context, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
-	path, release, err := r.artifacts.Download(ctx, work.GetJob().GetSpec().GetModel().GetFile())
-	if err != nil {
-		return nil, fmt.Errorf("tuner: fetching the model: %w", err)
+	files := reading.Files{}
+	for _, ref := range wire.ModelFiles(work.GetJob().GetSpec().GetModel()) {
+		path, release, err := r.artifacts.Download(ctx, ref)
+		if err != nil {
+			return nil, fmt.Errorf("tuner: fetching the files of a model: %w", err)
+		}
+		defer release()
+		files[ref.GetDigest()] = path
 	}
-	defer release()
-	return r.models.Read(ctx, path, work)
+	return r.models.Read(ctx, files, work)
 }

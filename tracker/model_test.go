@@ -1,6 +1,7 @@
 package tracker_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -21,6 +22,15 @@ func (f *farm) modelSpec() *tilthv1.JobSpec {
 	s.Owner, s.Target = "anna", &tilthv1.TargetSpec{DeviceClass: "x86"}
 	s.Model = &tilthv1.ModelSpec{File: f.upload("model")}
 	return s
+}
+
+// others are models of weights that are uploaded.
+func (f *farm) others(weights ...float64) (others []*tilthv1.OtherModel) {
+	f.Helper()
+	for _, w := range weights {
+		others = append(others, &tilthv1.OtherModel{File: f.upload("another"), Weight: w})
+	}
+	return others
 }
 
 // reader joins as a tuner that reads models.
@@ -219,6 +229,30 @@ func TestAModelIsKeptUntilItWasRead(t *testing.T) {
 	}
 }
 
+// TestAllFilesOfAJobWithModelsAreKept until they were read: those of other models and of seeds, too.
+func TestAllFilesOfAJobWithModelsAreKept(t *testing.T) {
+	for name, of := range map[string]func(m *tilthv1.ModelSpec) *tilthv1.ArtifactRef{
+		"another model": func(m *tilthv1.ModelSpec) *tilthv1.ArtifactRef { return m.GetOthers()[0].GetFile() },
+		"seeds":         func(m *tilthv1.ModelSpec) *tilthv1.ArtifactRef { return m.GetSeeds()[0].GetFile() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFarm(t, tracker.Config{})
+			s := f.modelSpec()
+			s.Model.Others = f.others(1, 2) // twice the same
+			s.Model.Seeds = []*tilthv1.SeedFile{{File: f.upload("seeds"), Format: tilthv1.SeedFormat_SEED_FORMAT_ANSOR}}
+			job := f.submit("r1", s)
+			digest := of(job.GetSpec().GetModel()).GetDigest()
+			f.stop()
+			f.rot(digest)
+			f.start()
+			if err := f.download(digest); err == nil {
+				t.Error("a damaged file is served")
+			}
+			f.wantFailed(job.GetId(), "was damaged: submit it again")
+		})
+	}
+}
+
 func TestTheTasksOfAModelAreNoMoreThanItsOwnerMayHave(t *testing.T) {
 	f := newFarm(t, tracker.Config{Shares: quota.Shares{Default: quota.Share{StoredBytes: 2000}}})
 	f.builder()
@@ -251,11 +285,38 @@ func TestModelsThatCannotBeAreRefused(t *testing.T) {
 			s.Model.Shapes = map[string]*tilthv1.Extents{"n": {Extents: []int64{1}}}
 			s.Model.Open = map[string]*tilthv1.ExtentBounds{"n": {Least: 1, Most: 2}}
 		},
-		"items": func(s *tilthv1.JobSpec) { s.Model.From = make([]string, 300) },
+		"model.weight":          func(s *tilthv1.JobSpec) { s.Model.Weight = -1 },
+		"others[1].weight":      func(s *tilthv1.JobSpec) { s.Model.Others = f.others(1, math.Inf(1)) },
+		"others[0].file.digest": func(s *tilthv1.JobSpec) { s.Model.Others = []*tilthv1.OtherModel{{}} },
+		"task_weights[1].weight": func(s *tilthv1.JobSpec) {
+			s.Model.TaskWeights = []*tilthv1.TaskWeight{{Weight: 1, Tasks: "0"}, {Tasks: "1"}}
+		},
+		"task_weights[0].tasks": func(s *tilthv1.JobSpec) { s.Model.TaskWeights = []*tilthv1.TaskWeight{{Weight: 1}} },
+		"whose place they take": func(s *tilthv1.JobSpec) {
+			s.Model.Others, s.Model.TaskWeights = f.others(2), []*tilthv1.TaskWeight{{Weight: 1, Tasks: "0"}}
+		},
+		"both say which tasks": func(s *tilthv1.JobSpec) {
+			s.Model.Tasks, s.Model.TaskWeights = "0", []*tilthv1.TaskWeight{{Weight: 1, Tasks: "0"}}
+		},
+		"seeds[0].format":      func(s *tilthv1.JobSpec) { s.Model.Seeds = []*tilthv1.SeedFile{{File: s.Model.File}} },
+		"seeds[0].file.digest": func(s *tilthv1.JobSpec) { s.Model.Seeds = []*tilthv1.SeedFile{{Format: 1}} },
+		"frequencies": func(s *tilthv1.JobSpec) {
+			s.Model.Open = map[string]*tilthv1.ExtentBounds{"n": {Least: 1, Most: 2, Frequencies: map[int64]float64{1: math.NaN()}}}
+		},
+		"has caps and frequencies": func(s *tilthv1.JobSpec) {
+			s.Model.Open = map[string]*tilthv1.ExtentBounds{"n": {Least: 1, Most: 2, Caps: []int64{1}, Frequencies: map[int64]float64{1: 1}}}
+		},
+		"model.others": func(s *tilthv1.JobSpec) { s.Model.Others = f.others(make([]float64, 64)...) },
+		"items":        func(s *tilthv1.JobSpec) { s.Model.From = make([]string, 300) },
 	} {
 		wantStatus(t, submit(change), codes.InvalidArgument, "", name)
 	}
 	missing := submit(func(s *tilthv1.JobSpec) { s.Model.File.Digest = records.Digest([]byte("nowhere")) })
+	wantStatus(t, missing, codes.FailedPrecondition, wire.ReasonMissingArtifact, "upload it")
+	nowhere := &tilthv1.ArtifactRef{Digest: records.Digest([]byte("nowhere"))}
+	missing = submit(func(s *tilthv1.JobSpec) { s.Model.Others = []*tilthv1.OtherModel{{File: nowhere}} })
+	wantStatus(t, missing, codes.FailedPrecondition, wire.ReasonMissingArtifact, "upload it")
+	missing = submit(func(s *tilthv1.JobSpec) { s.Model.Seeds = []*tilthv1.SeedFile{{File: nowhere, Format: 1}} })
 	wantStatus(t, missing, codes.FailedPrecondition, wire.ReasonMissingArtifact, "upload it")
 
 	f.builder()

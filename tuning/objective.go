@@ -130,21 +130,29 @@ func Read(sources []Source, storage array.Storage) (*Objective, error) {
 	}
 	o := &Objective{Storage: storage}
 	for _, s := range sources {
-		if s.Model == nil {
-			return nil, fmt.Errorf("%s: there is no model", s.Name)
+		if err := o.Import(s); err != nil {
+			return nil, err
 		}
-		if !(s.Weight >= 0) || math.IsInf(s.Weight, 0) {
-			return nil, fmt.Errorf("%s: its weight is %v: want a number above 0", s.Name, s.Weight)
-		}
-		p, err := frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Storage: storage})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Name, err)
-		}
-		weight := s.Weight
-		if weight == 0 {
-			weight = 1
-		}
-		o.Add(s.Name, p, weight)
 	}
 	return o, nil
+}
+
+// Import adds a model that was read, with factors as the objective stores them.
+func (o *Objective) Import(s Source) error {
+	if s.Model == nil {
+		return fmt.Errorf("%s: there is no model", s.Name)
+	}
+	if !(s.Weight >= 0) || math.IsInf(s.Weight, 0) {
+		return fmt.Errorf("%s: its weight is %v: want a number above 0", s.Name, s.Weight)
+	}
+	p, err := frontend.Import(s.Model, frontend.Options{Shapes: s.Shapes, Open: s.Open, Storage: o.Storage})
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Name, err)
+	}
+	weight := s.Weight
+	if weight == 0 {
+		weight = 1
+	}
+	o.Add(s.Name, p, weight)
+	return nil
 }

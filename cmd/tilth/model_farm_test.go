@@ -38,13 +38,39 @@ func TestAModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
 	if id := f.submitFromPython(ctx, model, want.GetTarget().GetDeviceClass()); id != "" {
 		f.wantTuned(ctx, id, want)
 	}
-	f.wantTuned(ctx, f.submitModel(ctx, model, want), want)
+	f.wantSeveralTuned(ctx, model)
+}
+
+// wantSeveralTuned checks a job of two models with weights, whose tasks are equal, and with seeds of a log.
+func (f *farmUnderTest) wantSeveralTuned(ctx context.Context, model string) {
+	f.t.Helper()
+	const log = "../../tuning/tvm/testdata/autotvm.log"
+	open := filepath.Join(f.dir, "open.onnx")
+	f.tilth(ctx, "model", "mlp", "--open", "-o", open).mustRun()
+	f.tilth(ctx, "records", "import", "--format", "autotvm", log).mustRun()
+	want := f.wouldSubmit(ctx, model, open, "--weight", "3,0.5", "--shape", "batch=1")
+	if first := want.GetTasks()[0]; first.GetWeight() != 3.5 || len(first.GetSeeds()) == 0 {
+		f.t.Fatalf("the first task is %v", first)
+	}
+	spec := proto.CloneOf(want)
+	spec.Tasks, spec.Target = nil, &tilthv1.TargetSpec{DeviceClass: want.GetTarget().GetDeviceClass()}
+	spec.Model = &tilthv1.ModelSpec{Weight: 3, Others: []*tilthv1.OtherModel{{
+		Name: "open", Weight: 0.5, Shapes: map[string]*tilthv1.Extents{"batch": {Extents: []int64{1}}},
+	}}}
+	j, err := f.client.SubmitModels(ctx, client.ModelFiles{
+		Models: []string{model, open}, Seeds: []client.SeedFile{{Path: log, Format: tilthv1.SeedFormat_SEED_FORMAT_AUTOTVM}},
+	}, spec)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.wantTuned(ctx, j.GetId(), want)
 }
 
 // wouldSubmit is the job that a client with a compiler submits.
-func (f *farmUnderTest) wouldSubmit(ctx context.Context, model string) *tilthv1.JobSpec {
+func (f *farmUnderTest) wouldSubmit(ctx context.Context, models ...string) *tilthv1.JobSpec {
 	f.t.Helper()
-	p := f.tilth(ctx, "jobs", "submit", model, "--tracker", f.tracker, "--device", "test/runner", "--trials", "4", "--dry-run")
+	args := []string{"jobs", "submit", "--tracker", f.tracker, "--device", "test/runner", "--trials", "4", "--dry-run"}
+	p := f.tilth(ctx, append(args, models...)...)
 	p.mustRun()
 	var request tilthv1.SubmitJobRequest
 	if err := protojson.Unmarshal(p.stdout.Bytes(), &request); err != nil {

@@ -93,7 +93,7 @@ func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
 			return nil, fmt.Errorf("--task-weights: %w", err)
 		}
 	}
-	chosen, err := job.Weigh(tasks, bytes.NewReader(f.listed))
+	chosen, err := job.WeighByList(tasks, bytes.NewReader(f.listed))
 	if err != nil {
 		return nil, fmt.Errorf("--task-weights: %s: %w", f.list, err)
 	}

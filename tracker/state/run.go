@@ -1,6 +1,9 @@
 package state
 
 import (
+	"slices"
+
+	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
@@ -8,10 +11,14 @@ import (
 // runs says whether the job runs packages instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
 
-// needs are the artifacts that a job itself needs: a run's packages and inputs, and a model that is to be read.
+// needs are the artifacts that a job itself needs: a run's packages and inputs, and models that are to be read.
 func (j *job) needs() (digests []string) {
 	if j.reads() {
-		return []string{j.spec.GetModel().GetFile().GetDigest()}
+		for _, file := range wire.ModelFiles(j.spec.GetModel()) {
+			digests = append(digests, file.GetDigest())
+		}
+		slices.Sort(digests)
+		return slices.Compact(digests)
 	}
 	run := j.spec.GetRun()
 	for _, p := range run.GetPackages() {

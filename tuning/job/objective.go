@@ -10,57 +10,93 @@ import (
 	"strings"
 )
 
-// Weigh picks tasks by a list of what each counts: a line has a weight and what Select picks by. Empty lines, and what
-// follows a #, are passed over. The weights take the place of the tasks' own. Each line must pick something, and no
-// task may be picked by two. The error begins with the number of the line.
-func Weigh(tasks []Task, list io.Reader) ([]Task, error) {
-	weights := map[int]float64{}
+// Weight is what one execution of some tasks counts, which Select picks.
+type Weight struct {
+	Weight float64
+	Tasks  string
+}
+
+// ParseWeights reads a list of weights: a line has a weight and what Select picks by. Empty lines, and what follows a
+// #, are passed over. Each weight has its line's number.
+func ParseWeights(list io.Reader) (weights []Weight, numbers []int, err error) {
 	lines := bufio.NewScanner(list)
 	for number := 1; lines.Scan(); number++ {
 		line, _, _ := strings.Cut(lines.Text(), "#")
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		if err := weigh(tasks, line, weights); err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+		w, err := parseLine(line)
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
+		weights, numbers = append(weights, w), append(numbers, number)
 	}
-	if err := lines.Err(); err != nil {
-		return nil, err
+	return weights, numbers, lines.Err()
+}
+
+func parseLine(line string) (w Weight, err error) {
+	first, selection, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+	if w.Weight, err = ParseWeight(first); err != nil {
+		return w, err
+	}
+	if w.Tasks = strings.TrimSpace(selection); w.Tasks == "" {
+		return w, fmt.Errorf("%q names no task: write the weight, a space, and numbers, ranges or parts of names", line)
+	}
+	return w, nil
+}
+
+// WeighError says which of the weights that Weigh was given is wrong.
+type WeighError struct {
+	Index int
+	Err   error
+}
+
+func (e *WeighError) Error() string { return e.Err.Error() }
+
+// Unwrap is the cause.
+func (e *WeighError) Unwrap() error { return e.Err }
+
+// Weigh picks tasks by what each counts, which takes the place of their own weights. Each weight must pick something,
+// and no task may be picked by two: a *WeighError says by which.
+func Weigh(tasks []Task, weights []Weight) ([]Task, error) {
+	weighs := map[int]float64{}
+	for k, w := range weights {
+		picked, err := Select(tasks, w.Tasks)
+		if err != nil {
+			return nil, &WeighError{k, err}
+		}
+		for _, t := range picked {
+			if _, twice := weighs[t.Index]; twice {
+				return nil, &WeighError{k, fmt.Errorf("task %d (%s) has a weight already: name it once", t.Index, t.Name)}
+			}
+			weighs[t.Index] = w.Weight
+		}
 	}
 	var weighed []Task
 	for _, t := range tasks {
-		if weight, picked := weights[t.Index]; picked {
+		if weight, picked := weighs[t.Index]; picked {
 			t.Weight = weight
 			weighed = append(weighed, t)
 		}
 	}
-	if len(weighed) == 0 {
-		return nil, errors.New("no task is named: write lines of a weight and a task, such as '2.5 dense'")
-	}
 	return weighed, nil
 }
 
-func weigh(tasks []Task, line string, weights map[int]float64) error {
-	first, selection, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
-	weight, err := ParseWeight(first)
+// WeighByList is Weigh by a list that ParseWeights reads. The error begins with the number of the line.
+func WeighByList(tasks []Task, list io.Reader) ([]Task, error) {
+	weights, numbers, err := ParseWeights(list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if selection = strings.TrimSpace(selection); selection == "" {
-		return fmt.Errorf("%q names no task: write the weight, a space, and numbers, ranges or parts of names", line)
+	if len(weights) == 0 {
+		return nil, errors.New("no task is named: write lines of a weight and a task, such as '2.5 dense'")
 	}
-	picked, err := Select(tasks, selection)
-	if err != nil {
-		return err
+	weighed, err := Weigh(tasks, weights)
+	var wrong *WeighError
+	if errors.As(err, &wrong) {
+		return nil, fmt.Errorf("line %d: %w", numbers[wrong.Index], wrong.Err)
 	}
-	for _, t := range picked {
-		if _, twice := weights[t.Index]; twice {
-			return fmt.Errorf("task %d (%s) has a weight already: name it on one line", t.Index, t.Name)
-		}
-		weights[t.Index] = weight
-	}
-	return nil
+	return weighed, err
 }
 
 // ParseWeight reads a weight: a finite number above 0.

@@ -58,9 +58,9 @@ func TestWeigh(t *testing.T) {
 		{"out of range", "1e999 dense", "", `line 1: "1e999" is not a weight: want a number above 0, such as 2.5`},
 		{"a name alone", "dense", "", `line 1: "dense" is not a weight: want a number above 0, such as 2.5`},
 		{"unknown", "1 conv", "", `line 1: tasks "conv": no task is "conv": see 'tilth tasks MODEL'`},
-		{"twice", "1 relu\n1 0", "", "line 2: task 0 (dense+relu 1x784 -> 256) has a weight already: name it on one line"},
+		{"twice", "1 relu\n1 0", "", "line 2: task 0 (dense+relu 1x784 -> 256) has a weight already: name it once"},
 	} {
-		got, err := Weigh(all, strings.NewReader(c.list))
+		got, err := WeighByList(all, strings.NewReader(c.list))
 		if text(err) != c.message {
 			t.Errorf("%s: error %q, want %q", c.name, text(err), c.message)
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,15 +52,14 @@ func (r *Reader) Try(ctx context.Context) error {
 	return err
 }
 
-// Read reads the model in a file, whose absolute path is given and which others are let read. It returns a report
-// without a lease: of tasks, or of the failure of the model. The error is the cause with which ctx ended, or the
-// machine's fault.
-func (r *Reader) Read(ctx context.Context, path string, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
+// Read reads the models of a job in files, which others are let read. It returns a report without a lease: of tasks,
+// or of the failure of the models. The error is the cause with which ctx ended, or the machine's fault.
+func (r *Reader) Read(ctx context.Context, files Files, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
 	encoded, err := proto.Marshal(work)
 	if err != nil {
 		return nil, err
 	}
-	said, err := r.run(ctx, order{Model: path, Work: encoded, MemoryBytes: r.MemoryBytes})
+	said, err := r.run(ctx, order{Files: files, Work: encoded, MemoryBytes: r.MemoryBytes})
 	var failed *request.Failure
 	switch {
 	case errors.As(err, &failed) && ctx.Err() == nil:
@@ -75,13 +76,9 @@ func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a model: %w", err)
 	}
-	var files []string
-	if o.Model != "" {
-		files = append(files, o.Model)
-	}
 	p := r.Open()
 	defer p.Close()
-	said, err = r.Run(ctx, p, text, files, request.Limits{
+	said, err = r.Run(ctx, p, text, slices.Sorted(maps.Values(o.Files)), request.Limits{
 		Time: cmp.Or(r.Time, defaultTime), Processors: target.Processors(), Remedy: "submit a smaller model, or its tasks",
 		MemoryBytes: r.MemoryBytes, FileBytes: 1, AnswerBytes: mostAnswerBytes,
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/sandbox/request"
 	"github.com/tilth-dev/tilth/tuning"
@@ -118,6 +119,25 @@ func file(t *testing.T, content []byte) string {
 	return path
 }
 
+// given keeps what a job has as its model, and perhaps as others and seeds, in their order.
+func given(t *testing.T, w *tilthv1.ModelWork, contents ...[]byte) Files {
+	t.Helper()
+	files, m := Files{}, w.GetJob().GetSpec().GetModel()
+	for i, content := range contents {
+		ref := &tilthv1.ArtifactRef{Digest: records.Digest(content)}
+		files[ref.GetDigest()] = file(t, content)
+		switch others := len(m.GetOthers()); {
+		case i == 0:
+			m.File = ref
+		case i <= others:
+			m.Others[i-1].File = ref
+		default:
+			m.Seeds[i-1-others].File = ref
+		}
+	}
+	return files
+}
+
 // TestTasksAreThoseOfACompilerHere, whatever is asked of the model.
 func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 	r := newReader(t, "serves", 0, 1<<30)
@@ -142,11 +162,15 @@ func TestTasksAreThoseOfACompilerHere(t *testing.T) {
 			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 8, Caps: []int64{2}}}},
 			source: tuning.Source{Open: map[string]frontend.Bounds{"batch": {Least: 1, Most: 8, Caps: []int64{2}}}},
 		},
+		"an open extent of which it is known what is frequent": {
+			asked:  &tilthv1.ModelSpec{Open: map[string]*tilthv1.ExtentBounds{"batch": {Least: 1, Most: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
+			source: tuning.Source{Open: map[string]frontend.Bounds{"batch": {Least: 1, Most: 64, Frequencies: map[int64]float64{3: 9, 17: 1}}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := built(t, model.Options{Open: c.source.Shapes != nil || c.source.Open != nil})
 			w := work(t, c.asked, c.numerics)
-			got, err := r.Read(t.Context(), file(t, m.Encode()), w)
+			got, err := r.Read(t.Context(), given(t, w, m.Encode()), w)
 			if err != nil || got.GetFailure() != "" {
 				t.Fatal(err, got.GetFailure())
 			}
@@ -215,13 +239,14 @@ func TestAModelThatCannotBeTunedSaysWhy(t *testing.T) {
 			if c.model == nil {
 				c.model = &tilthv1.ModelSpec{}
 			}
-			path := file(t, c.file)
-			got, err := r.Read(t.Context(), path, work(t, c.model, ""))
+			w := work(t, c.model, "")
+			files := given(t, w, c.file)
+			got, err := r.Read(t.Context(), files, w)
 			if err != nil {
 				t.Fatal(err)
 			}
 			said := got.GetFailure()
-			if !strings.HasPrefix(said, "model net: ") || !strings.Contains(said, c.want) || strings.Contains(said, path) || strings.Contains(said, "\n") {
+			if !strings.HasPrefix(said, "model net: ") || !strings.Contains(said, c.want) || strings.Contains(said, files[c.model.GetFile().GetDigest()]) || strings.Contains(said, "\n") {
 				t.Errorf("it says %q, want %q in it", said, c.want)
 			}
 			if len(got.GetTasks()) > 0 {
@@ -253,7 +278,8 @@ func TestWhatAModelDoesToItsProcessIsItsFailure(t *testing.T) {
 			if role == "hangs" {
 				limit = time.Second
 			}
-			got, err := newReader(t, role, limit, 64<<20).Read(t.Context(), file(t, nil), work(t, &tilthv1.ModelSpec{}, ""))
+			w := work(t, &tilthv1.ModelSpec{}, "")
+			got, err := newReader(t, role, limit, 64<<20).Read(t.Context(), given(t, w, nil), w)
 			if err != nil || !strings.Contains(got.GetFailure(), want) || got.GetInfraMessage() != "" {
 				t.Errorf("got %v, %v, want %q", got, err, want)
 			}
@@ -265,7 +291,8 @@ func TestAReaderEndsWithItsContext(t *testing.T) {
 	gone := errors.New("nobody waits")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
-	_, err := newReader(t, "hangs", 0, 0).Read(ctx, file(t, nil), work(t, &tilthv1.ModelSpec{}, ""))
+	w := work(t, &tilthv1.ModelSpec{}, "")
+	_, err := newReader(t, "hangs", 0, 0).Read(ctx, given(t, w, nil), w)
 	if !errors.Is(err, gone) {
 		t.Errorf("got %v", err)
 	}
@@ -296,12 +323,12 @@ func TestTasksThatATrackerRefusesAreAFailure(t *testing.T) {
 		t.Errorf("5000 tasks are %v", got.GetFailure())
 	}
 	w.Toolchains = nil
-	got, err := r.Read(t.Context(), file(t, built(t, model.Options{}).Encode()), w)
+	got, err := r.Read(t.Context(), given(t, w, built(t, model.Options{}).Encode()), w)
 	if err != nil || !strings.Contains(got.GetFailure(), "compiles for device class") {
 		t.Errorf("without a toolchain: %v, %v", got, err)
 	}
 	w.DeviceClass.Descriptor_ = []byte("{")
-	got, err = r.Read(t.Context(), file(t, built(t, model.Options{}).Encode()), w)
+	got, err = r.Read(t.Context(), given(t, w, built(t, model.Options{}).Encode()), w)
 	if err != nil || !strings.Contains(got.GetFailure(), "device class") {
 		t.Errorf("a device that nobody understands: %v, %v", got, err)
 	}

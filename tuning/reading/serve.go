@@ -2,6 +2,7 @@ package reading
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tilth-dev/tilth/client"
-	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
@@ -26,8 +25,8 @@ import (
 
 // order says what to read.
 type order struct {
-	// Model is a file; empty = none, to see whether a process can be started.
-	Model string `json:"model"`
+	// Files are those that the work needs, by their digests; none, to see whether a process can be started.
+	Files Files `json:"files"`
 	// Work is a tilthv1.ModelWork.
 	Work []byte `json:"work"`
 	// MemoryBytes bounds what the process takes; 0 = no bound. A limit of the process's own leaves room for what the
@@ -67,14 +66,14 @@ func Serve(stdin io.Reader, stdout io.Writer) error {
 	if err := sandbox.Seal(); err != nil {
 		return fmt.Errorf("read a model: %w", err)
 	}
-	if o.Model == "" {
+	if len(o.Files) == 0 {
 		return nil
 	}
 	if o.MemoryBytes > 0 {
 		go limitMemory(o.MemoryBytes)
 	}
 	report := &tilthv1.ReportModelRequest{}
-	spec, err := read(o.Model, &work)
+	spec, err := read(o.Files, &work)
 	if err != nil {
 		report.Failure = err.Error()
 	} else {
@@ -90,8 +89,8 @@ func Serve(stdin io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// read is the job of a model in a file, in this very process.
-func read(path string, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
+// read is the job of models in files, in this very process.
+func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
 	defer trap.AsError(&err)
 	asked := work.GetJob().GetSpec()
 	device, err := deviceOf(work)
@@ -102,8 +101,7 @@ func read(path string, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err erro
 	if err != nil {
 		return nil, err
 	}
-	source, err := open(path, asked)
-	if err != nil {
+	if options.Seeds, err = seedsOf(files, asked.GetModel().GetSeeds()); err != nil {
 		return nil, err
 	}
 	model := asked.GetModel()
@@ -111,17 +109,34 @@ func read(path string, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err erro
 	if err != nil {
 		return nil, err
 	}
-	objective, err := tuning.Read([]tuning.Source{source}, storage)
-	if err != nil {
+	objective := &tuning.Objective{Storage: storage}
+	if err := readModels(objective, files, asked); err != nil {
 		return nil, err
 	}
 	if err := objective.Suits(device.Target); err != nil {
 		return nil, err
 	}
-	if objective.Tasks, err = job.Select(objective.Tasks, model.GetTasks()); err != nil {
+	if objective.Tasks, err = chosen(objective.Tasks, model); err != nil {
 		return nil, err
 	}
 	return tuning.Spec(objective, options, device), nil
+}
+
+// chosen are the tasks that a job is for.
+func chosen(tasks []job.Task, model *tilthv1.ModelSpec) ([]job.Task, error) {
+	if len(model.GetTaskWeights()) == 0 {
+		return job.Select(tasks, model.GetTasks())
+	}
+	var weights []job.Weight
+	for _, w := range model.GetTaskWeights() {
+		weights = append(weights, job.Weight{Weight: w.GetWeight(), Tasks: w.GetTasks()})
+	}
+	picked, err := job.Weigh(tasks, weights)
+	var wrong *job.WeighError
+	if errors.As(err, &wrong) {
+		return nil, fmt.Errorf("task_weights[%d]: %w", wrong.Index, wrong.Err)
+	}
+	return picked, err
 }
 
 // deviceOf is the machine that a job is for, with a toolchain.
@@ -140,7 +155,7 @@ func deviceOf(work *tilthv1.ModelWork) (*client.Device, error) {
 
 // optionsOf are the options of a job that its tasks depend on.
 func optionsOf(spec *tilthv1.JobSpec) (o job.Options, err error) {
-	o.Name, o.Tuner = spec.GetName(), spec.GetTuner()
+	o.Name, o.Tuner, o.NoTransfer = spec.GetName(), spec.GetTuner(), spec.GetNoTransfer()
 	if o.Numerics, err = schedule.ParseNumerics(spec.GetNumerics()); err != nil {
 		return o, err
 	}
@@ -152,28 +167,4 @@ func optionsOf(spec *tilthv1.JobSpec) (o job.Options, err error) {
 		o.Kernels = append(o.Kernels, k)
 	}
 	return o, nil
-}
-
-// open reads a model's file. What the model says of files beside it is not looked for.
-func open(path string, spec *tilthv1.JobSpec) (tuning.Source, error) {
-	model := spec.GetModel()
-	source := tuning.Source{Name: spec.GetName(), Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}}
-	for name, extents := range model.GetShapes() {
-		source.Shapes[name] = extents.GetExtents()
-	}
-	for name, b := range model.GetOpen() {
-		source.Open[name] = frontend.Bounds{Least: b.GetLeast(), Most: b.GetMost(), Caps: b.GetCaps()}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return source, err
-	}
-	defer f.Close()
-	if source.Model, err = onnx.ReadFrom(f, "the artifact"); err != nil {
-		return source, err
-	}
-	if len(model.GetFrom()) > 0 || len(model.GetTo()) > 0 {
-		source.Model, err = source.Model.Part(model.GetFrom(), model.GetTo())
-	}
-	return source, err
 }

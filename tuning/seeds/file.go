@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/internal/atomicfile"
@@ -43,14 +44,34 @@ type Entry struct {
 // File is the seeds of a user.
 type File struct {
 	entries []Entry
-	// at are the entries of an anchor.
+	// at are the entries of an anchor, and of is that of a key.
 	at map[string][]int
+	of map[string]int
 }
+
+// key tells entries of a file apart.
+func (e *Entry) key() string { return e.From + " " + strings.Join(e.Anchors, " ") }
 
 type header struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 }
+
+// New is what Add makes of the entries of logs in an empty file: those of a later log come before those of an earlier
+// one.
+func New(logs ...[]Entry) *File {
+	f := &File{of: map[string]int{}}
+	for _, entries := range logs {
+		for _, e := range entries {
+			f.add(e)
+		}
+	}
+	f.index()
+	return f
+}
+
+// Entries are what a file has of each operator. They are the file's.
+func (f *File) Entries() []Entry { return f.entries }
 
 // Path is where the seeds are that belong to a records file.
 func Path(records string) string { return records + ".seeds" }
@@ -59,7 +80,7 @@ func Path(records string) string { return records + ".seeds" }
 func Read(path string) (*File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &File{}, nil
+		return New(), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read seeds: %w", err)
@@ -122,8 +143,11 @@ func parseEntry(line []byte) (e Entry, err error) {
 }
 
 func (f *File) index() {
-	f.at = map[string][]int{}
+	f.at, f.of = map[string][]int{}, map[string]int{}
 	for i, e := range f.entries {
+		if _, twice := f.of[e.key()]; !twice {
+			f.of[e.key()] = i
+		}
 		for _, a := range e.Anchors {
 			f.at[a] = append(f.at[a], i)
 		}
@@ -159,8 +183,9 @@ func Add(path string, entries []Entry) (fresh int, err error) {
 
 // add puts an entry in front of what there is for its operator.
 func (f *File) add(e Entry) (fresh int) {
-	at := slices.IndexFunc(f.entries, func(o Entry) bool { return slices.Equal(o.Anchors, e.Anchors) && o.From == e.From })
-	if at < 0 {
+	at, known := f.of[e.key()]
+	if !known {
+		f.of[e.key()] = len(f.entries)
 		f.entries = append(f.entries, e)
 		return len(e.Tilings)
 	}

@@ -42,6 +42,19 @@ type Log struct {
 	Entries []seeds.Entry
 }
 
+// Err says why a log has no seeds; nil when it has some.
+func (l *Log) Err() error {
+	switch {
+	case len(l.Entries) > 0:
+		return nil
+	case len(l.Refused) == 0:
+		return errors.New("the log has no lines")
+	}
+	r := l.Refused[0]
+	return fmt.Errorf("none of the log's lines, of which there are %d, is a seed: of %d the reason is: %s (first line %d: %s)",
+		l.Lines, r.Count, r.Reason, r.Line, r.Detail)
+}
+
 // Read reads a log, which may be compressed with gzip. A line that is no seed is counted and passed over; the error
 // says that the log could not be read to its end, or is larger than 2 GiB.
 func Read(r io.Reader, format Format) (*Log, error) {

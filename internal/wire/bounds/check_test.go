@@ -64,10 +64,14 @@ func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 	case d.IsMap():
 		for i := range b.items + more {
 			value := protoreflect.ValueOfString("x")
-			if d.MapValue().Message() != nil {
+			if d.MapValue().Kind() != protoreflect.StringKind {
 				value = m.Mutable(d).Map().NewValue()
 			}
-			m.Mutable(d).Map().Set(protoreflect.ValueOfString(fmt.Sprint(i)).MapKey(), value)
+			key := protoreflect.ValueOfString(fmt.Sprint(i))
+			if d.MapKey().Kind() == protoreflect.Int64Kind {
+				key = protoreflect.ValueOfInt64(int64(i))
+			}
+			m.Mutable(d).Map().Set(key.MapKey(), value)
 		}
 	case d.IsList():
 		for range b.items + more {

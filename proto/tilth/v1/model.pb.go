@@ -23,7 +23,64 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ModelSpec is a model whose tasks are tuned. A tuner with the capability "model" reads it.
+// SeedFormat is a kind of file that schedules of other compilers are in.
+type SeedFormat int32
+
+const (
+	// Refused wherever a format is required.
+	SeedFormat_SEED_FORMAT_UNSPECIFIED SeedFormat = 0
+	// A log of TVM's AutoTVM.
+	SeedFormat_SEED_FORMAT_AUTOTVM SeedFormat = 1
+	// A log of TVM's auto-scheduler.
+	SeedFormat_SEED_FORMAT_ANSOR SeedFormat = 2
+	// What 'tilth records import' made of such logs: the file beside the records, tilth.db.seeds.
+	SeedFormat_SEED_FORMAT_TILTH SeedFormat = 3
+)
+
+// Enum value maps for SeedFormat.
+var (
+	SeedFormat_name = map[int32]string{
+		0: "SEED_FORMAT_UNSPECIFIED",
+		1: "SEED_FORMAT_AUTOTVM",
+		2: "SEED_FORMAT_ANSOR",
+		3: "SEED_FORMAT_TILTH",
+	}
+	SeedFormat_value = map[string]int32{
+		"SEED_FORMAT_UNSPECIFIED": 0,
+		"SEED_FORMAT_AUTOTVM":     1,
+		"SEED_FORMAT_ANSOR":       2,
+		"SEED_FORMAT_TILTH":       3,
+	}
+)
+
+func (x SeedFormat) Enum() *SeedFormat {
+	p := new(SeedFormat)
+	*p = x
+	return p
+}
+
+func (x SeedFormat) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SeedFormat) Descriptor() protoreflect.EnumDescriptor {
+	return file_tilth_v1_model_proto_enumTypes[0].Descriptor()
+}
+
+func (SeedFormat) Type() protoreflect.EnumType {
+	return &file_tilth_v1_model_proto_enumTypes[0]
+}
+
+func (x SeedFormat) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SeedFormat.Descriptor instead.
+func (SeedFormat) EnumDescriptor() ([]byte, []int) {
+	return file_tilth_v1_model_proto_rawDescGZIP(), []int{0}
+}
+
+// ModelSpec is a model whose tasks are tuned, alone or with others. A tuner with the capability "model" reads it.
 type ModelSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An ONNX file with its weights in it, uploaded before the job is submitted.
@@ -32,17 +89,28 @@ type ModelSpec struct {
 	Shapes map[string]*Extents `protobuf:"bytes,2,rep,name=shapes,proto3" json:"shapes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Symbols whose extents each execution chooses.
 	Open map[string]*ExtentBounds `protobuf:"bytes,3,rep,name=open,proto3" json:"open,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Bits of the integers that weights are kept in: 4 or 8; 0 = weights as they are.
+	// Bits of the integers that weights are kept in: 4 or 8; 0 = weights as they are. For all models.
 	WeightBits uint32 `protobuf:"varint,4,opt,name=weight_bits,json=weightBits,proto3" json:"weight_bits,omitempty"`
 	// With the job's numerics fast: the type that factors of products are stored in, bfloat16, float16 or float32; empty = what the
-	// target prefers.
+	// target prefers. For all models.
 	Storage string `protobuf:"bytes,5,opt,name=storage,proto3" json:"storage,omitempty"`
 	// Only the part of the model that lies behind some values, which become inputs, and only what computes some values, by their
 	// names in the model; empty = all of it.
 	From []string `protobuf:"bytes,6,rep,name=from,proto3" json:"from,omitempty"`
 	To   []string `protobuf:"bytes,7,rep,name=to,proto3" json:"to,omitempty"`
-	// The tasks to tune: a comma-separated list of numbers, ranges and parts of names, such as 0,3-5,dense; empty = all.
-	Tasks         string `protobuf:"bytes,8,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// The tasks to tune: a comma-separated list of numbers, ranges and parts of names, such as 0,3-5,dense; empty = all. Of several
+	// models, tasks are numbered through, and those with equal workloads are one.
+	Tasks string `protobuf:"bytes,8,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	// What one execution of the model counts beside those of the others; 0 = 1.
+	Weight float64 `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`
+	// Models that are tuned together with this one. A task that several have counts for all of them.
+	Others []*OtherModel `protobuf:"bytes,10,rep,name=others,proto3" json:"others,omitempty"`
+	// The tasks to tune, each with a weight in place of its own; empty = all, as tasks and the models' weights say, of which none may
+	// then be set. No task may be picked twice.
+	TaskWeights []*TaskWeight `protobuf:"bytes,11,rep,name=task_weights,json=taskWeights,proto3" json:"task_weights,omitempty"`
+	// Schedules of other compilers, which searches try first. Of an operator that several files have, those of the last come first.
+	// With no_transfer they are not used.
+	Seeds         []*SeedFile `protobuf:"bytes,12,rep,name=seeds,proto3" json:"seeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,6 +201,236 @@ func (x *ModelSpec) GetTasks() string {
 	return ""
 }
 
+func (x *ModelSpec) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *ModelSpec) GetOthers() []*OtherModel {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *ModelSpec) GetTaskWeights() []*TaskWeight {
+	if x != nil {
+		return x.TaskWeights
+	}
+	return nil
+}
+
+func (x *ModelSpec) GetSeeds() []*SeedFile {
+	if x != nil {
+		return x.Seeds
+	}
+	return nil
+}
+
+// OtherModel is a model that is tuned together with others. Its fields are those of ModelSpec.
+type OtherModel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What messages call it; empty = by its place.
+	Name          string                   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	File          *ArtifactRef             `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	Shapes        map[string]*Extents      `protobuf:"bytes,3,rep,name=shapes,proto3" json:"shapes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Open          map[string]*ExtentBounds `protobuf:"bytes,4,rep,name=open,proto3" json:"open,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	From          []string                 `protobuf:"bytes,5,rep,name=from,proto3" json:"from,omitempty"`
+	To            []string                 `protobuf:"bytes,6,rep,name=to,proto3" json:"to,omitempty"`
+	Weight        float64                  `protobuf:"fixed64,7,opt,name=weight,proto3" json:"weight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OtherModel) Reset() {
+	*x = OtherModel{}
+	mi := &file_tilth_v1_model_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OtherModel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OtherModel) ProtoMessage() {}
+
+func (x *OtherModel) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_model_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OtherModel.ProtoReflect.Descriptor instead.
+func (*OtherModel) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_model_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *OtherModel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *OtherModel) GetFile() *ArtifactRef {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *OtherModel) GetShapes() map[string]*Extents {
+	if x != nil {
+		return x.Shapes
+	}
+	return nil
+}
+
+func (x *OtherModel) GetOpen() map[string]*ExtentBounds {
+	if x != nil {
+		return x.Open
+	}
+	return nil
+}
+
+func (x *OtherModel) GetFrom() []string {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *OtherModel) GetTo() []string {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *OtherModel) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+// TaskWeight says what one execution of some tasks counts.
+type TaskWeight struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Above 0.
+	Weight float64 `protobuf:"fixed64,1,opt,name=weight,proto3" json:"weight,omitempty"`
+	// As in ModelSpec; never empty.
+	Tasks         string `protobuf:"bytes,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskWeight) Reset() {
+	*x = TaskWeight{}
+	mi := &file_tilth_v1_model_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskWeight) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskWeight) ProtoMessage() {}
+
+func (x *TaskWeight) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_model_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskWeight.ProtoReflect.Descriptor instead.
+func (*TaskWeight) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_model_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *TaskWeight) GetWeight() float64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *TaskWeight) GetTasks() string {
+	if x != nil {
+		return x.Tasks
+	}
+	return ""
+}
+
+// SeedFile is a file of schedules, uploaded before the job is submitted. It may be compressed by gzip if it is a log.
+type SeedFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	File          *ArtifactRef           `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	Format        SeedFormat             `protobuf:"varint,2,opt,name=format,proto3,enum=tilth.v1.SeedFormat" json:"format,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeedFile) Reset() {
+	*x = SeedFile{}
+	mi := &file_tilth_v1_model_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeedFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeedFile) ProtoMessage() {}
+
+func (x *SeedFile) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_model_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeedFile.ProtoReflect.Descriptor instead.
+func (*SeedFile) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_model_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SeedFile) GetFile() *ArtifactRef {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *SeedFile) GetFormat() SeedFormat {
+	if x != nil {
+		return x.Format
+	}
+	return SeedFormat_SEED_FORMAT_UNSPECIFIED
+}
+
 // Extents are numbers of elements, one an axis.
 type Extents struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -143,7 +441,7 @@ type Extents struct {
 
 func (x *Extents) Reset() {
 	*x = Extents{}
-	mi := &file_tilth_v1_model_proto_msgTypes[1]
+	mi := &file_tilth_v1_model_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -155,7 +453,7 @@ func (x *Extents) String() string {
 func (*Extents) ProtoMessage() {}
 
 func (x *Extents) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_model_proto_msgTypes[1]
+	mi := &file_tilth_v1_model_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -168,7 +466,7 @@ func (x *Extents) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extents.ProtoReflect.Descriptor instead.
 func (*Extents) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_model_proto_rawDescGZIP(), []int{1}
+	return file_tilth_v1_model_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Extents) GetExtents() []int64 {
@@ -184,14 +482,16 @@ type ExtentBounds struct {
 	Least int64                  `protobuf:"varint,1,opt,name=least,proto3" json:"least,omitempty"`
 	Most  int64                  `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
 	// Extents up to which there shall be kernels of their own; empty leaves the choice to the compiler.
-	Caps          []int64 `protobuf:"varint,3,rep,packed,name=caps,proto3" json:"caps,omitempty"`
+	Caps []int64 `protobuf:"varint,3,rep,packed,name=caps,proto3" json:"caps,omitempty"`
+	// How often executions have which extent, in any unit, from which the compiler chooses these extents: caps is then empty.
+	Frequencies   map[int64]float64 `protobuf:"bytes,4,rep,name=frequencies,proto3" json:"frequencies,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExtentBounds) Reset() {
 	*x = ExtentBounds{}
-	mi := &file_tilth_v1_model_proto_msgTypes[2]
+	mi := &file_tilth_v1_model_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -203,7 +503,7 @@ func (x *ExtentBounds) String() string {
 func (*ExtentBounds) ProtoMessage() {}
 
 func (x *ExtentBounds) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_model_proto_msgTypes[2]
+	mi := &file_tilth_v1_model_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -216,7 +516,7 @@ func (x *ExtentBounds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtentBounds.ProtoReflect.Descriptor instead.
 func (*ExtentBounds) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_model_proto_rawDescGZIP(), []int{2}
+	return file_tilth_v1_model_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ExtentBounds) GetLeast() int64 {
@@ -240,11 +540,18 @@ func (x *ExtentBounds) GetCaps() []int64 {
 	return nil
 }
 
+func (x *ExtentBounds) GetFrequencies() map[int64]float64 {
+	if x != nil {
+		return x.Frequencies
+	}
+	return nil
+}
+
 var File_tilth_v1_model_proto protoreflect.FileDescriptor
 
 const file_tilth_v1_model_proto_rawDesc = "" +
 	"\n" +
-	"\x14tilth/v1/model.proto\x12\btilth.v1\x1a\x17tilth/v1/artifact.proto\"\xb6\x03\n" +
+	"\x14tilth/v1/model.proto\x12\btilth.v1\x1a\x17tilth/v1/artifact.proto\"\xdf\x04\n" +
 	"\tModelSpec\x12)\n" +
 	"\x04file\x18\x01 \x01(\v2\x15.tilth.v1.ArtifactRefR\x04file\x127\n" +
 	"\x06shapes\x18\x02 \x03(\v2\x1f.tilth.v1.ModelSpec.ShapesEntryR\x06shapes\x121\n" +
@@ -254,19 +561,56 @@ const file_tilth_v1_model_proto_rawDesc = "" +
 	"\astorage\x18\x05 \x01(\tR\astorage\x12\x12\n" +
 	"\x04from\x18\x06 \x03(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\a \x03(\tR\x02to\x12\x14\n" +
-	"\x05tasks\x18\b \x01(\tR\x05tasks\x1aL\n" +
+	"\x05tasks\x18\b \x01(\tR\x05tasks\x12\x16\n" +
+	"\x06weight\x18\t \x01(\x01R\x06weight\x12,\n" +
+	"\x06others\x18\n" +
+	" \x03(\v2\x14.tilth.v1.OtherModelR\x06others\x127\n" +
+	"\ftask_weights\x18\v \x03(\v2\x14.tilth.v1.TaskWeightR\vtaskWeights\x12(\n" +
+	"\x05seeds\x18\f \x03(\v2\x12.tilth.v1.SeedFileR\x05seeds\x1aL\n" +
 	"\vShapesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.tilth.v1.ExtentsR\x05value:\x028\x01\x1aO\n" +
 	"\tOpenEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\"#\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\"\x94\x03\n" +
+	"\n" +
+	"OtherModel\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
+	"\x04file\x18\x02 \x01(\v2\x15.tilth.v1.ArtifactRefR\x04file\x128\n" +
+	"\x06shapes\x18\x03 \x03(\v2 .tilth.v1.OtherModel.ShapesEntryR\x06shapes\x122\n" +
+	"\x04open\x18\x04 \x03(\v2\x1e.tilth.v1.OtherModel.OpenEntryR\x04open\x12\x12\n" +
+	"\x04from\x18\x05 \x03(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x06 \x03(\tR\x02to\x12\x16\n" +
+	"\x06weight\x18\a \x01(\x01R\x06weight\x1aL\n" +
+	"\vShapesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.tilth.v1.ExtentsR\x05value:\x028\x01\x1aO\n" +
+	"\tOpenEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.tilth.v1.ExtentBoundsR\x05value:\x028\x01\":\n" +
+	"\n" +
+	"TaskWeight\x12\x16\n" +
+	"\x06weight\x18\x01 \x01(\x01R\x06weight\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\tR\x05tasks\"c\n" +
+	"\bSeedFile\x12)\n" +
+	"\x04file\x18\x01 \x01(\v2\x15.tilth.v1.ArtifactRefR\x04file\x12,\n" +
+	"\x06format\x18\x02 \x01(\x0e2\x14.tilth.v1.SeedFormatR\x06format\"#\n" +
 	"\aExtents\x12\x18\n" +
-	"\aextents\x18\x01 \x03(\x03R\aextents\"L\n" +
+	"\aextents\x18\x01 \x03(\x03R\aextents\"\xd7\x01\n" +
 	"\fExtentBounds\x12\x14\n" +
 	"\x05least\x18\x01 \x01(\x03R\x05least\x12\x12\n" +
 	"\x04most\x18\x02 \x01(\x03R\x04most\x12\x12\n" +
-	"\x04caps\x18\x03 \x03(\x03R\x04capsB3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
+	"\x04caps\x18\x03 \x03(\x03R\x04caps\x12I\n" +
+	"\vfrequencies\x18\x04 \x03(\v2'.tilth.v1.ExtentBounds.FrequenciesEntryR\vfrequencies\x1a>\n" +
+	"\x10FrequenciesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01*p\n" +
+	"\n" +
+	"SeedFormat\x12\x1b\n" +
+	"\x17SEED_FORMAT_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13SEED_FORMAT_AUTOTVM\x10\x01\x12\x15\n" +
+	"\x11SEED_FORMAT_ANSOR\x10\x02\x12\x15\n" +
+	"\x11SEED_FORMAT_TILTH\x10\x03B3Z1github.com/tilth-dev/tilth/proto/tilth/v1;tilthv1b\x06proto3"
 
 var (
 	file_tilth_v1_model_proto_rawDescOnce sync.Once
@@ -280,26 +624,45 @@ func file_tilth_v1_model_proto_rawDescGZIP() []byte {
 	return file_tilth_v1_model_proto_rawDescData
 }
 
-var file_tilth_v1_model_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_tilth_v1_model_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_tilth_v1_model_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_tilth_v1_model_proto_goTypes = []any{
-	(*ModelSpec)(nil),    // 0: tilth.v1.ModelSpec
-	(*Extents)(nil),      // 1: tilth.v1.Extents
-	(*ExtentBounds)(nil), // 2: tilth.v1.ExtentBounds
-	nil,                  // 3: tilth.v1.ModelSpec.ShapesEntry
-	nil,                  // 4: tilth.v1.ModelSpec.OpenEntry
-	(*ArtifactRef)(nil),  // 5: tilth.v1.ArtifactRef
+	(SeedFormat)(0),      // 0: tilth.v1.SeedFormat
+	(*ModelSpec)(nil),    // 1: tilth.v1.ModelSpec
+	(*OtherModel)(nil),   // 2: tilth.v1.OtherModel
+	(*TaskWeight)(nil),   // 3: tilth.v1.TaskWeight
+	(*SeedFile)(nil),     // 4: tilth.v1.SeedFile
+	(*Extents)(nil),      // 5: tilth.v1.Extents
+	(*ExtentBounds)(nil), // 6: tilth.v1.ExtentBounds
+	nil,                  // 7: tilth.v1.ModelSpec.ShapesEntry
+	nil,                  // 8: tilth.v1.ModelSpec.OpenEntry
+	nil,                  // 9: tilth.v1.OtherModel.ShapesEntry
+	nil,                  // 10: tilth.v1.OtherModel.OpenEntry
+	nil,                  // 11: tilth.v1.ExtentBounds.FrequenciesEntry
+	(*ArtifactRef)(nil),  // 12: tilth.v1.ArtifactRef
 }
 var file_tilth_v1_model_proto_depIdxs = []int32{
-	5, // 0: tilth.v1.ModelSpec.file:type_name -> tilth.v1.ArtifactRef
-	3, // 1: tilth.v1.ModelSpec.shapes:type_name -> tilth.v1.ModelSpec.ShapesEntry
-	4, // 2: tilth.v1.ModelSpec.open:type_name -> tilth.v1.ModelSpec.OpenEntry
-	1, // 3: tilth.v1.ModelSpec.ShapesEntry.value:type_name -> tilth.v1.Extents
-	2, // 4: tilth.v1.ModelSpec.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	12, // 0: tilth.v1.ModelSpec.file:type_name -> tilth.v1.ArtifactRef
+	7,  // 1: tilth.v1.ModelSpec.shapes:type_name -> tilth.v1.ModelSpec.ShapesEntry
+	8,  // 2: tilth.v1.ModelSpec.open:type_name -> tilth.v1.ModelSpec.OpenEntry
+	2,  // 3: tilth.v1.ModelSpec.others:type_name -> tilth.v1.OtherModel
+	3,  // 4: tilth.v1.ModelSpec.task_weights:type_name -> tilth.v1.TaskWeight
+	4,  // 5: tilth.v1.ModelSpec.seeds:type_name -> tilth.v1.SeedFile
+	12, // 6: tilth.v1.OtherModel.file:type_name -> tilth.v1.ArtifactRef
+	9,  // 7: tilth.v1.OtherModel.shapes:type_name -> tilth.v1.OtherModel.ShapesEntry
+	10, // 8: tilth.v1.OtherModel.open:type_name -> tilth.v1.OtherModel.OpenEntry
+	12, // 9: tilth.v1.SeedFile.file:type_name -> tilth.v1.ArtifactRef
+	0,  // 10: tilth.v1.SeedFile.format:type_name -> tilth.v1.SeedFormat
+	11, // 11: tilth.v1.ExtentBounds.frequencies:type_name -> tilth.v1.ExtentBounds.FrequenciesEntry
+	5,  // 12: tilth.v1.ModelSpec.ShapesEntry.value:type_name -> tilth.v1.Extents
+	6,  // 13: tilth.v1.ModelSpec.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
+	5,  // 14: tilth.v1.OtherModel.ShapesEntry.value:type_name -> tilth.v1.Extents
+	6,  // 15: tilth.v1.OtherModel.OpenEntry.value:type_name -> tilth.v1.ExtentBounds
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_model_proto_init() }
@@ -313,13 +676,14 @@ func file_tilth_v1_model_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_model_proto_rawDesc), len(file_tilth_v1_model_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   5,
+			NumEnums:      1,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_tilth_v1_model_proto_goTypes,
 		DependencyIndexes: file_tilth_v1_model_proto_depIdxs,
+		EnumInfos:         file_tilth_v1_model_proto_enumTypes,
 		MessageInfos:      file_tilth_v1_model_proto_msgTypes,
 	}.Build()
 	File_tilth_v1_model_proto = out.File
