@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func newRecordsSync(a *app) *cobra.Command {
 		Args: cobra.ExactArgs(2),
 	}
 	c.Flags().StringVar(&s.target, "target", "", "only records of this target `fingerprint`")
-	c.Flags().StringSliceVar(&s.workloads, "workload", nil, "only records of the workloads with these `digests`")
+	c.Flags().StringSliceVar(&s.workloads, "workload", nil, "only records of the workloads with these `digests`, or with ones that begin so")
 	c.Flags().StringVar(&s.modelOf, "model", "", "only records of the tasks of this `model`")
 	s.model.add(c)
 	s.storage.addWeights(c)
@@ -97,6 +98,9 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.complete(ctx, source, &filter); err != nil {
+		return errors.Join(err, source.close())
+	}
 	report := &exchange.Report{}
 	err = s.into(ctx, to, func(side exchange.To) (err error) {
 		report, err = source.sync(ctx, side, exchange.Options{Filter: filter, Dry: s.dry})
@@ -112,26 +116,32 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 	return s.print(syncResult{From: from, To: to, Sent: report.Sent, There: report.There, Refused: report.Refused(), Dry: s.dry})
 }
 
-// filter is what the flags ask for.
+// filter is what the flags ask for, but for the workloads of which the digests' beginnings are given.
 func (s *syncCommand) filter() (exchange.Filter, error) {
-	f := exchange.Filter{Target: s.target, Workloads: slices.Clone(s.workloads)}
-	for _, digest := range f.Workloads {
-		if !records.ValidDigest(digest) {
-			return f, usagef("--workload %s: want the whole digest, such as 'tilth tasks --json' prints", digest)
+	f := exchange.Filter{Target: s.target}
+	for i, text := range s.workloads {
+		given, err := digestBegins(text)
+		if err == nil && given == "" {
+			err = usagef("--workload %q: want a digest or its beginning, such as 'tilth tasks' prints", text)
 		}
-	}
-	if s.modelOf != "" {
-		if err := s.storage.check(0); err != nil {
+		if err != nil {
 			return f, err
 		}
-		for _, storage := range s.storage.anywhere() {
-			p, err := s.model.load(s.modelOf, storage)
-			if err != nil {
-				return f, err
-			}
-			for _, task := range p.Tasks {
-				f.Workloads = append(f.Workloads, task.Workload.Digest())
-			}
+		s.workloads[i] = given
+	}
+	if s.modelOf == "" {
+		return f, nil
+	}
+	if err := s.storage.check(0); err != nil {
+		return f, err
+	}
+	for _, storage := range s.storage.anywhere() {
+		p, err := s.model.load(s.modelOf, storage)
+		if err != nil {
+			return f, err
+		}
+		for _, task := range p.Tasks {
+			f.Workloads = append(f.Workloads, task.Workload.Digest())
 		}
 	}
 	slices.Sort(f.Workloads)
@@ -139,8 +149,42 @@ func (s *syncCommand) filter() (exchange.Filter, error) {
 	return f, nil
 }
 
+// complete adds the workloads of which FROM has records and the digests' beginnings are given.
+func (s *syncCommand) complete(ctx context.Context, source syncSource, f *exchange.Filter) error {
+	if len(s.workloads) == 0 {
+		return nil
+	}
+	found := make([]map[string]bool, len(s.workloads))
+	for i := range found {
+		found[i] = map[string]bool{}
+	}
+	err := source.workloads(ctx, *f, func(digest string) {
+		for i, given := range s.workloads {
+			if records.ValidDigest(digest) && strings.HasPrefix(digest, given) {
+				found[i][digest] = true
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, given := range s.workloads {
+		one := recordsFlags{target: s.target, workload: given}
+		if err := one.complete(given, found[i]); err != nil {
+			return err
+		}
+		f.Workloads = append(f.Workloads, one.workload)
+	}
+	slices.Sort(f.Workloads)
+	f.Workloads = slices.Compact(f.Workloads)
+	return nil
+}
+
 // syncSource is FROM, opened.
 type syncSource struct {
+	// workloads visits the digests of those of which there are records that pass a filter, perhaps several times.
+	workloads func(ctx context.Context, f exchange.Filter, visit func(digest string)) error
+
 	sync  func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error)
 	close func() error
 }
@@ -156,6 +200,11 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		return syncSource{
 			close: func() error { return nil },
+			workloads: func(_ context.Context, f exchange.Filter, visit func(string)) error {
+				return recordsource.ReadLines(where, key, func(next func() (*tilthv1.Record, error)) error {
+					return workloadsOfLines(next, f, visit)
+				})
+			},
 			sync: func(ctx context.Context, to exchange.To, o exchange.Options) (report *exchange.Report, err error) {
 				report = &exchange.Report{}
 				failed := recordsource.ReadLines(where, key, func(next func() (*tilthv1.Record, error)) error {
@@ -170,9 +219,49 @@ func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, e
 	if err != nil {
 		return syncSource{}, err
 	}
-	return syncSource{close: peer.Close, sync: func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error) {
-		return exchange.Sync(ctx, peer, to, o)
-	}}, nil
+	return syncSource{
+		close: peer.Close,
+		workloads: func(ctx context.Context, f exchange.Filter, visit func(string)) error {
+			return workloadsOfPeer(ctx, peer, f, visit)
+		},
+		sync: func(ctx context.Context, to exchange.To, o exchange.Options) (*exchange.Report, error) {
+			return exchange.Sync(ctx, peer, to, o)
+		},
+	}, nil
+}
+
+func workloadsOfLines(next func() (*tilthv1.Record, error), f exchange.Filter, visit func(string)) error {
+	for {
+		r, err := next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if f.Wants(records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}) {
+			visit(r.GetWorkloadDigest())
+		}
+	}
+}
+
+func workloadsOfPeer(ctx context.Context, peer exchange.Catalogue, f exchange.Filter, visit func(string)) error {
+	for after := ""; ; {
+		page, next, err := peer.Groups(ctx, f, after)
+		if err != nil {
+			return err
+		}
+		for _, g := range page {
+			visit(g.Workload)
+		}
+		if next == "" {
+			return nil
+		}
+		if next <= after {
+			return fmt.Errorf("%w: the list of workloads goes back from %q to %q", records.ErrInvalid, after, next)
+		}
+		after = next
+	}
 }
 
 // openPeer opens a side that is no export as JSON lines. With a key it has to be one that can be signed, whatever it

@@ -61,9 +61,9 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 	if f.target == "" && f.workload == "" {
 		return nil
 	}
-	given := strings.TrimRight(f.workload, ".…")
-	if strings.Trim(given, "0123456789abcdef") != "" || len(given) > 64 {
-		return usagef("--workload %s: want a digest or its beginning, such as 'tilth tasks' prints", f.workload)
+	given, err := digestBegins(f.workload)
+	if err != nil {
+		return err
 	}
 	whole := ""
 	if records.ValidDigest(given) {
@@ -82,7 +82,7 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 		}
 		return f.complete(given, found)
 	}
-	err := source.List(ctx, f.target, whole, func(r *tilthv1.Record) error {
+	err = source.List(ctx, f.target, whole, func(r *tilthv1.Record) error {
 		if digest := r.GetWorkloadDigest(); strings.HasPrefix(digest, given) {
 			found[digest] = true
 			if given == "" || whole != "" {
@@ -95,6 +95,15 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 		return err
 	}
 	return f.complete(given, found)
+}
+
+// digestBegins is a workload's digest or its beginning, without the dots that tables print behind it.
+func digestBegins(text string) (string, error) {
+	given := strings.TrimRight(text, ".…")
+	if strings.Trim(given, "0123456789abcdef") != "" || len(given) > 64 {
+		return "", usagef("--workload %s: want a digest or its beginning, such as 'tilth tasks' prints", text)
+	}
+	return given, nil
 }
 
 // complete makes a workload's digest of its beginning, given those that begin so.
