@@ -250,7 +250,7 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Devi
 	if !cfg.Calibrate || cfg.Board != nil { // nothing else runs on a board, and what it counts does not drift
 		return nil, func() {}
 	}
-	kernels, around := processors(cfg.Targets)
+	kernels, around := processors(cfg)
 	if device != nil {
 		var err error
 		if kernels, around, err = b.monitored(ctx, cfg.Targets[0]); err != nil {
@@ -281,10 +281,21 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Devi
 type surround = func(context.Context) *tilthv1.Surroundings
 
 // processors are calibrations of the machine's processors, of several classes of cores those of the first.
-func processors(targets []*target.Target) (runner.Kernels, surround) {
+func processors(cfg RunnerConfig) (runner.Kernels, surround) {
+	targets := cfg.Targets
 	classmates := slices.DeleteFunc(slices.Clone(targets), func(t *target.Target) bool { return t.Model() != targets[0].Model() })
 	largest := slices.MaxFunc(classmates, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
-	return calibration.New(largest.Threads(), largest.CacheBytes(), largest.Affinity()), surroundings.Machine().Read
+	machine := surroundings.Machine()
+	if cfg.Meter != nil {
+		machine.Power = func(ctx context.Context) (string, float64) {
+			watts, err := cfg.Meter.Now(ctx)
+			if err != nil {
+				cfg.Logger.Warn("the energy meter cannot be read", "meter", cfg.Meter.Name(), "error", err)
+			}
+			return cfg.Meter.Name(), watts
+		}
+	}
+	return calibration.New(largest.Threads(), largest.CacheBytes(), largest.Affinity()), machine.Read
 }
 
 // monitored are calibrations of a device that is none of them. Those of other devices of the machine are not its

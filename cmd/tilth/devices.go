@@ -90,6 +90,8 @@ type calibrationRow struct {
 	Clocks       []clockRow        `json:"clocks,omitempty"`
 	Throttling   []throttlingRow   `json:"throttling,omitempty"`
 	MemoryErrors []memoryErrorsRow `json:"memory_errors,omitempty"`
+	// Power is that of the meter by which the device is tuned for energy.
+	Power []powerRow `json:"power,omitempty"`
 	// Impairments are why the device says little of itself now.
 	Impairments []string `json:"impairments,omitempty"`
 }
@@ -117,6 +119,12 @@ type throttlingRow struct {
 	Events uint64 `json:"events"`
 }
 
+// powerRow is what a meter read; Watts are absent where that failed.
+type powerRow struct {
+	Meter string  `json:"meter"`
+	Watts float64 `json:"watts,omitempty"`
+}
+
 // surround adds what the machine showed.
 func (r *calibrationRow) surround(s *tilthv1.Surroundings) {
 	for _, t := range s.GetTemperatures() {
@@ -130,6 +138,9 @@ func (r *calibrationRow) surround(s *tilthv1.Surroundings) {
 	}
 	for _, e := range s.GetMemoryErrors() {
 		r.MemoryErrors = append(r.MemoryErrors, memoryErrorsRow{e.GetMemory(), e.GetCorrected(), e.GetUncorrected()})
+	}
+	for _, p := range s.GetPower() {
+		r.Power = append(r.Power, powerRow{p.GetMeter(), p.GetWatts()})
 	}
 	r.Impairments = s.GetImpairments()
 }

@@ -177,7 +177,7 @@ func (r deviceRow) writeCalibration(w io.Writer) error {
 }
 
 func (c *calibrationRow) writeSurroundings(w io.Writer) error {
-	if len(c.Temperatures)+len(c.Clocks)+len(c.Throttling)+len(c.MemoryErrors) == 0 {
+	if len(c.Temperatures)+len(c.Clocks)+len(c.Throttling)+len(c.MemoryErrors)+len(c.Power) == 0 {
 		_, err := fmt.Fprintln(w, "the machine shows no temperatures and clocks")
 		return err
 	}
@@ -198,6 +198,13 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 	for _, e := range c.MemoryErrors {
 		table.Row(e.Memory+" memory errors corrected", strconv.FormatUint(e.Corrected, 10))
 		table.Row(e.Memory+" memory errors not corrected", strconv.FormatUint(e.Uncorrected, 10))
+	}
+	for _, p := range c.Power {
+		watts := show.Missing
+		if p.Watts > 0 {
+			watts = fmt.Sprintf("%.1f W", p.Watts)
+		}
+		table.Row("energy meter "+p.Meter, watts)
 	}
 	if err := table.Write(w); err != nil || len(c.Impairments) == 0 {
 		return err

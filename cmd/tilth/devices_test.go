@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
 // startDevice is a farm of a tracker and a runner.
@@ -153,6 +156,20 @@ func TestAnOutageIsShownWithTheDevices(t *testing.T) {
 		p.mustRun()
 		if !strings.Contains(p.stdout.String(), want) {
 			t.Errorf("%q is not in\n%s", want, p.stdout.String())
+		}
+	}
+}
+
+func TestADevicesMeterIsShown(t *testing.T) {
+	row := &calibrationRow{}
+	row.surround(&tilthv1.Surroundings{Power: []*tilthv1.Power{{Meter: "powercap", Watts: 35.24}, {Meter: "ina226"}}})
+	var out strings.Builder
+	if err := row.writeSurroundings(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`energy meter powercap +35\.2 W`, `energy meter ina226 +-`} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%s is not in\n%s", want, out.String())
 		}
 	}
 }

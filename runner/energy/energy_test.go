@@ -1,6 +1,9 @@
 package energy
 
 import (
+	"context"
+	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -136,8 +139,61 @@ func TestASensorIsLookedAtAgainAndAgain(t *testing.T) {
 	if watts, err := r.End(); err != nil || math.Abs(watts-2.5) > 1e-9 {
 		t.Errorf("%v W, want 2.5, %v", watts, err)
 	}
+	if watts, err := m.Now(t.Context()); err != nil || watts != 2.5 {
+		t.Errorf("%v W now, want 2.5, %v", watts, err)
+	}
 	write(hwmon+"hwmon0/power1_input", "broken")
+	if _, err := m.Now(t.Context()); err == nil {
+		t.Error("a sensor that says no number is read")
+	}
 	if _, err := m.Begin(); err == nil || !strings.Contains(err.Error(), "energy meter ina226") {
 		t.Errorf("a sensor that says no number: %v", err)
+	}
+}
+
+// ticking is a /sys whose counter has a joule more with each look.
+type ticking struct {
+	fstest.MapFS
+	microjoules int
+}
+
+// Open implements fs.FS.
+func (t *ticking) Open(name string) (fs.File, error) {
+	if strings.HasSuffix(name, "energy_uj") {
+		t.microjoules += 1_000_000
+		return tree(map[string]string{name: strconv.Itoa(t.microjoules)}).Open(name)
+	}
+	return t.MapFS.Open(name)
+}
+
+// ReadFile hides that of the map.
+func (t *ticking) ReadFile(name string) ([]byte, error) {
+	f, err := t.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+func TestCountersTellThePowerOfNow(t *testing.T) {
+	counter := map[string]string{rapl + "intel-rapl:0/name": "package-0", rapl + "intel-rapl:0/energy_uj": "1000000"}
+	m, err := Open(tree(counter), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if watts, err := m.Now(t.Context()); err == nil {
+		t.Errorf("a counter that stands still tells %v W", watts)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Now(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	if m, err = Open(&ticking{MapFS: tree(counter)}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if watts, err := m.Now(t.Context()); err != nil || !(watts > 0 && watts <= 10) {
+		t.Errorf("%v W now, want a joule in a tenth of a second at least, %v", watts, err)
 	}
 }

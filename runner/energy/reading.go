@@ -1,6 +1,7 @@
 package energy
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -59,6 +60,26 @@ func (r *Reading) End() (watts float64, err error) {
 		joules += spent / 1e6
 	}
 	return positive(joules/seconds, r.meter)
+}
+
+// glance is for how long counters are looked at to know the power of now.
+const glance = 100 * time.Millisecond
+
+// Now returns the power of now in watts, which is a chip's mean of a while, or that of a tenth of a second.
+func (m *Meter) Now(ctx context.Context) (watts float64, err error) {
+	if m.sensor != "" {
+		return m.look()
+	}
+	r, err := m.Begin()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-time.After(glance):
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	return r.End()
 }
 
 // positive refuses what no machine takes.

@@ -22,6 +22,9 @@ type Reader struct {
 	Sys fs.FS
 	// GPUs asks NVIDIA's tool; nil = there are none.
 	GPUs func(ctx context.Context) (csv string, err error)
+	// Power reads the meter by which the machine is tuned for energy, in watts, 0 = it cannot be read; nil = there is
+	// none.
+	Power func(ctx context.Context) (meter string, watts float64)
 }
 
 // Machine reads those of this machine.
@@ -31,7 +34,11 @@ func Machine() *Reader { return &Reader{Sys: os.DirFS("/sys"), GPUs: askNVIDIA} 
 func (r *Reader) Read(ctx context.Context) *tilthv1.Surroundings {
 	s := &tilthv1.Surroundings{Temperatures: r.temperatures(), Clocks: r.clocks(), Throttling: r.throttling()}
 	r.gpus(ctx, s)
-	if len(s.GetTemperatures())+len(s.GetClocks())+len(s.GetThrottling()) == 0 {
+	if r.Power != nil {
+		meter, watts := r.Power(ctx)
+		s.Power = []*tilthv1.Power{{Meter: meter, Watts: watts}}
+	}
+	if len(s.GetTemperatures())+len(s.GetClocks())+len(s.GetThrottling())+len(s.GetPower()) == 0 {
 		return nil
 	}
 	s.Temperatures = s.Temperatures[:min(len(s.Temperatures), mostReadings)]

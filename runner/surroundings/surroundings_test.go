@@ -32,6 +32,9 @@ func words(s *tilthv1.Surroundings) string {
 	for _, t := range s.GetThrottling() {
 		parts = append(parts, fmt.Sprintf("%s throttled %d", t.GetSource(), t.GetEvents()))
 	}
+	for _, p := range s.GetPower() {
+		parts = append(parts, fmt.Sprintf("%s %g W", p.GetMeter(), p.GetWatts()))
+	}
 	return strings.Join(parts, "; ")
 }
 
@@ -95,4 +98,11 @@ func TestALargeMachineIsCutShort(t *testing.T) {
 
 func TestThisMachineIsRead(t *testing.T) {
 	t.Logf("this machine shows: %s", words(Machine().Read(t.Context())))
+}
+
+func TestAMeterIsRead(t *testing.T) {
+	r := &Reader{Sys: tree(nil), Power: func(context.Context) (string, float64) { return "powercap", 12.5 }}
+	if got := words(r.Read(t.Context())); got != "powercap 12.5 W" {
+		t.Errorf("read %q", got)
+	}
 }

@@ -250,6 +250,8 @@ var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.Surroundings.throttling":           {items: 128},
 	"tilth.v1.Surroundings.impairments":          {items: 8, bytes: noteBytes},
 	"tilth.v1.Surroundings.memory_errors":        {items: 128},
+	"tilth.v1.Surroundings.power":                {items: 16},
+	"tilth.v1.Power.meter":                       {bytes: nameBytes},
 	"tilth.v1.MemoryErrors.memory":               {bytes: 64},
 	"tilth.v1.Temperature.sensor":                {bytes: 64},
 	"tilth.v1.Clock.domain":                      {bytes: 64},

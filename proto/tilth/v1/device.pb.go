@@ -550,8 +550,10 @@ type Surroundings struct {
 	Throttling   []*Throttling          `protobuf:"bytes,3,rep,name=throttling,proto3" json:"throttling,omitempty"`
 	// Why what is measured now says little of the device, in the device's own judgement: "is slowed down to cool" or "has uncorrected errors
 	// in its memory". Empty where it knows of nothing.
-	Impairments   []string        `protobuf:"bytes,4,rep,name=impairments,proto3" json:"impairments,omitempty"`
-	MemoryErrors  []*MemoryErrors `protobuf:"bytes,5,rep,name=memory_errors,json=memoryErrors,proto3" json:"memory_errors,omitempty"`
+	Impairments  []string        `protobuf:"bytes,4,rep,name=impairments,proto3" json:"impairments,omitempty"`
+	MemoryErrors []*MemoryErrors `protobuf:"bytes,5,rep,name=memory_errors,json=memoryErrors,proto3" json:"memory_errors,omitempty"`
+	// Of the meter by which the device is tuned for energy; none where it has no meter.
+	Power         []*Power `protobuf:"bytes,6,rep,name=power,proto3" json:"power,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -621,6 +623,68 @@ func (x *Surroundings) GetMemoryErrors() []*MemoryErrors {
 	return nil
 }
 
+func (x *Surroundings) GetPower() []*Power {
+	if x != nil {
+		return x.Power
+	}
+	return nil
+}
+
+// Power is what a meter reads.
+type Power struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// E.g. "powercap" or "ina3221/VDD_CPU".
+	Meter string `protobuf:"bytes,1,opt,name=meter,proto3" json:"meter,omitempty"`
+	// 0 = it could not be read.
+	Watts         float64 `protobuf:"fixed64,2,opt,name=watts,proto3" json:"watts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Power) Reset() {
+	*x = Power{}
+	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Power) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Power) ProtoMessage() {}
+
+func (x *Power) ProtoReflect() protoreflect.Message {
+	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Power.ProtoReflect.Descriptor instead.
+func (*Power) Descriptor() ([]byte, []int) {
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Power) GetMeter() string {
+	if x != nil {
+		return x.Meter
+	}
+	return ""
+}
+
+func (x *Power) GetWatts() float64 {
+	if x != nil {
+		return x.Watts
+	}
+	return 0
+}
+
 // Temperature is what a sensor reads.
 type Temperature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -633,7 +697,7 @@ type Temperature struct {
 
 func (x *Temperature) Reset() {
 	*x = Temperature{}
-	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	mi := &file_tilth_v1_device_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +709,7 @@ func (x *Temperature) String() string {
 func (*Temperature) ProtoMessage() {}
 
 func (x *Temperature) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[7]
+	mi := &file_tilth_v1_device_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +722,7 @@ func (x *Temperature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Temperature.ProtoReflect.Descriptor instead.
 func (*Temperature) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{7}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Temperature) GetSensor() string {
@@ -691,7 +755,7 @@ type Clock struct {
 
 func (x *Clock) Reset() {
 	*x = Clock{}
-	mi := &file_tilth_v1_device_proto_msgTypes[8]
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +767,7 @@ func (x *Clock) String() string {
 func (*Clock) ProtoMessage() {}
 
 func (x *Clock) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[8]
+	mi := &file_tilth_v1_device_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +780,7 @@ func (x *Clock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Clock.ProtoReflect.Descriptor instead.
 func (*Clock) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{8}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Clock) GetDomain() string {
@@ -759,7 +823,7 @@ type Throttling struct {
 
 func (x *Throttling) Reset() {
 	*x = Throttling{}
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +835,7 @@ func (x *Throttling) String() string {
 func (*Throttling) ProtoMessage() {}
 
 func (x *Throttling) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[9]
+	mi := &file_tilth_v1_device_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +848,7 @@ func (x *Throttling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Throttling.ProtoReflect.Descriptor instead.
 func (*Throttling) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{9}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Throttling) GetSource() string {
@@ -815,7 +879,7 @@ type MemoryErrors struct {
 
 func (x *MemoryErrors) Reset() {
 	*x = MemoryErrors{}
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +891,7 @@ func (x *MemoryErrors) String() string {
 func (*MemoryErrors) ProtoMessage() {}
 
 func (x *MemoryErrors) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[10]
+	mi := &file_tilth_v1_device_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +904,7 @@ func (x *MemoryErrors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryErrors.ProtoReflect.Descriptor instead.
 func (*MemoryErrors) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{10}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MemoryErrors) GetMemory() string {
@@ -881,7 +945,7 @@ type CalibrationFigures struct {
 
 func (x *CalibrationFigures) Reset() {
 	*x = CalibrationFigures{}
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +957,7 @@ func (x *CalibrationFigures) String() string {
 func (*CalibrationFigures) ProtoMessage() {}
 
 func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[11]
+	mi := &file_tilth_v1_device_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +970,7 @@ func (x *CalibrationFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationFigures.ProtoReflect.Descriptor instead.
 func (*CalibrationFigures) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{11}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CalibrationFigures) GetComputeSeconds() float64 {
@@ -980,7 +1044,7 @@ type DeviceCalibration struct {
 
 func (x *DeviceCalibration) Reset() {
 	*x = DeviceCalibration{}
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1056,7 @@ func (x *DeviceCalibration) String() string {
 func (*DeviceCalibration) ProtoMessage() {}
 
 func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[12]
+	mi := &file_tilth_v1_device_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1069,7 @@ func (x *DeviceCalibration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCalibration.ProtoReflect.Descriptor instead.
 func (*DeviceCalibration) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{12}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeviceCalibration) GetKernels() string {
@@ -1128,7 +1192,7 @@ type CalibrationCourse struct {
 
 func (x *CalibrationCourse) Reset() {
 	*x = CalibrationCourse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1140,7 +1204,7 @@ func (x *CalibrationCourse) String() string {
 func (*CalibrationCourse) ProtoMessage() {}
 
 func (x *CalibrationCourse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[13]
+	mi := &file_tilth_v1_device_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1153,7 +1217,7 @@ func (x *CalibrationCourse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalibrationCourse.ProtoReflect.Descriptor instead.
 func (*CalibrationCourse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{13}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CalibrationCourse) GetAtSeconds() []int64 {
@@ -1192,7 +1256,7 @@ type DeviceChange struct {
 
 func (x *DeviceChange) Reset() {
 	*x = DeviceChange{}
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1268,7 @@ func (x *DeviceChange) String() string {
 func (*DeviceChange) ProtoMessage() {}
 
 func (x *DeviceChange) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[14]
+	mi := &file_tilth_v1_device_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1281,7 @@ func (x *DeviceChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceChange.ProtoReflect.Descriptor instead.
 func (*DeviceChange) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{14}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeviceChange) GetAt() *timestamppb.Timestamp {
@@ -1260,7 +1324,7 @@ type ListDevicesRequest struct {
 
 func (x *ListDevicesRequest) Reset() {
 	*x = ListDevicesRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1336,7 @@ func (x *ListDevicesRequest) String() string {
 func (*ListDevicesRequest) ProtoMessage() {}
 
 func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[15]
+	mi := &file_tilth_v1_device_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1349,7 @@ func (x *ListDevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesRequest.ProtoReflect.Descriptor instead.
 func (*ListDevicesRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{15}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListDevicesRequest) GetPageSize() uint32 {
@@ -1314,7 +1378,7 @@ type ListDevicesResponse struct {
 
 func (x *ListDevicesResponse) Reset() {
 	*x = ListDevicesResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1390,7 @@ func (x *ListDevicesResponse) String() string {
 func (*ListDevicesResponse) ProtoMessage() {}
 
 func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[16]
+	mi := &file_tilth_v1_device_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1403,7 @@ func (x *ListDevicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDevicesResponse.ProtoReflect.Descriptor instead.
 func (*ListDevicesResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{16}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListDevicesResponse) GetDevices() []*Device {
@@ -1365,7 +1429,7 @@ type GetDeviceRequest struct {
 
 func (x *GetDeviceRequest) Reset() {
 	*x = GetDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1441,7 @@ func (x *GetDeviceRequest) String() string {
 func (*GetDeviceRequest) ProtoMessage() {}
 
 func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[17]
+	mi := &file_tilth_v1_device_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1454,7 @@ func (x *GetDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceRequest.ProtoReflect.Descriptor instead.
 func (*GetDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{17}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetDeviceRequest) GetName() string {
@@ -1409,7 +1473,7 @@ type GetDeviceResponse struct {
 
 func (x *GetDeviceResponse) Reset() {
 	*x = GetDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1485,7 @@ func (x *GetDeviceResponse) String() string {
 func (*GetDeviceResponse) ProtoMessage() {}
 
 func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[18]
+	mi := &file_tilth_v1_device_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1498,7 @@ func (x *GetDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeviceResponse.ProtoReflect.Descriptor instead.
 func (*GetDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{18}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetDeviceResponse) GetDevice() *Device {
@@ -1457,7 +1521,7 @@ type CordonDeviceRequest struct {
 
 func (x *CordonDeviceRequest) Reset() {
 	*x = CordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1469,7 +1533,7 @@ func (x *CordonDeviceRequest) String() string {
 func (*CordonDeviceRequest) ProtoMessage() {}
 
 func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[19]
+	mi := &file_tilth_v1_device_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1482,7 +1546,7 @@ func (x *CordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*CordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{19}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CordonDeviceRequest) GetName() string {
@@ -1522,7 +1586,7 @@ type CordonDeviceResponse struct {
 
 func (x *CordonDeviceResponse) Reset() {
 	*x = CordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1598,7 @@ func (x *CordonDeviceResponse) String() string {
 func (*CordonDeviceResponse) ProtoMessage() {}
 
 func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[20]
+	mi := &file_tilth_v1_device_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1611,7 @@ func (x *CordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*CordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{20}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CordonDeviceResponse) GetDevice() *Device {
@@ -1568,7 +1632,7 @@ type UncordonDeviceRequest struct {
 
 func (x *UncordonDeviceRequest) Reset() {
 	*x = UncordonDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1580,7 +1644,7 @@ func (x *UncordonDeviceRequest) String() string {
 func (*UncordonDeviceRequest) ProtoMessage() {}
 
 func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[21]
+	mi := &file_tilth_v1_device_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1593,7 +1657,7 @@ func (x *UncordonDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceRequest.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{21}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UncordonDeviceRequest) GetName() string {
@@ -1626,7 +1690,7 @@ type UncordonDeviceResponse struct {
 
 func (x *UncordonDeviceResponse) Reset() {
 	*x = UncordonDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1702,7 @@ func (x *UncordonDeviceResponse) String() string {
 func (*UncordonDeviceResponse) ProtoMessage() {}
 
 func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[22]
+	mi := &file_tilth_v1_device_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1715,7 @@ func (x *UncordonDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UncordonDeviceResponse.ProtoReflect.Descriptor instead.
 func (*UncordonDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{22}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UncordonDeviceResponse) GetDevice() *Device {
@@ -1674,7 +1738,7 @@ type DrainDeviceRequest struct {
 
 func (x *DrainDeviceRequest) Reset() {
 	*x = DrainDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1750,7 @@ func (x *DrainDeviceRequest) String() string {
 func (*DrainDeviceRequest) ProtoMessage() {}
 
 func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[23]
+	mi := &file_tilth_v1_device_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1763,7 @@ func (x *DrainDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceRequest.ProtoReflect.Descriptor instead.
 func (*DrainDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{23}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DrainDeviceRequest) GetName() string {
@@ -1739,7 +1803,7 @@ type DrainDeviceResponse struct {
 
 func (x *DrainDeviceResponse) Reset() {
 	*x = DrainDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1815,7 @@ func (x *DrainDeviceResponse) String() string {
 func (*DrainDeviceResponse) ProtoMessage() {}
 
 func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[24]
+	mi := &file_tilth_v1_device_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1828,7 @@ func (x *DrainDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainDeviceResponse.ProtoReflect.Descriptor instead.
 func (*DrainDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{24}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DrainDeviceResponse) GetDevice() *Device {
@@ -1785,7 +1849,7 @@ type RecalibrateDeviceRequest struct {
 
 func (x *RecalibrateDeviceRequest) Reset() {
 	*x = RecalibrateDeviceRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[25]
+	mi := &file_tilth_v1_device_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1861,7 @@ func (x *RecalibrateDeviceRequest) String() string {
 func (*RecalibrateDeviceRequest) ProtoMessage() {}
 
 func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[25]
+	mi := &file_tilth_v1_device_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1874,7 @@ func (x *RecalibrateDeviceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceRequest.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{25}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RecalibrateDeviceRequest) GetName() string {
@@ -1843,7 +1907,7 @@ type RecalibrateDeviceResponse struct {
 
 func (x *RecalibrateDeviceResponse) Reset() {
 	*x = RecalibrateDeviceResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[26]
+	mi := &file_tilth_v1_device_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +1919,7 @@ func (x *RecalibrateDeviceResponse) String() string {
 func (*RecalibrateDeviceResponse) ProtoMessage() {}
 
 func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[26]
+	mi := &file_tilth_v1_device_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +1932,7 @@ func (x *RecalibrateDeviceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecalibrateDeviceResponse.ProtoReflect.Descriptor instead.
 func (*RecalibrateDeviceResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{26}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecalibrateDeviceResponse) GetDevice() *Device {
@@ -1888,7 +1952,7 @@ type ReportCalibrationRequest struct {
 
 func (x *ReportCalibrationRequest) Reset() {
 	*x = ReportCalibrationRequest{}
-	mi := &file_tilth_v1_device_proto_msgTypes[27]
+	mi := &file_tilth_v1_device_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +1964,7 @@ func (x *ReportCalibrationRequest) String() string {
 func (*ReportCalibrationRequest) ProtoMessage() {}
 
 func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[27]
+	mi := &file_tilth_v1_device_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +1977,7 @@ func (x *ReportCalibrationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationRequest.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationRequest) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{27}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReportCalibrationRequest) GetSession() string {
@@ -1938,7 +2002,7 @@ type ReportCalibrationResponse struct {
 
 func (x *ReportCalibrationResponse) Reset() {
 	*x = ReportCalibrationResponse{}
-	mi := &file_tilth_v1_device_proto_msgTypes[28]
+	mi := &file_tilth_v1_device_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2014,7 @@ func (x *ReportCalibrationResponse) String() string {
 func (*ReportCalibrationResponse) ProtoMessage() {}
 
 func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tilth_v1_device_proto_msgTypes[28]
+	mi := &file_tilth_v1_device_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2027,7 @@ func (x *ReportCalibrationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportCalibrationResponse.ProtoReflect.Descriptor instead.
 func (*ReportCalibrationResponse) Descriptor() ([]byte, []int) {
-	return file_tilth_v1_device_proto_rawDescGZIP(), []int{28}
+	return file_tilth_v1_device_proto_rawDescGZIP(), []int{29}
 }
 
 var File_tilth_v1_device_proto protoreflect.FileDescriptor
@@ -2007,7 +2071,7 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"\x0fcompute_seconds\x18\x02 \x03(\x01R\x0ecomputeSeconds\x12%\n" +
 	"\x0ememory_seconds\x18\x03 \x03(\x01R\rmemorySeconds\x12\x16\n" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12:\n" +
-	"\fsurroundings\x18\x05 \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\x87\x02\n" +
+	"\fsurroundings\x18\x05 \x01(\v2\x16.tilth.v1.SurroundingsR\fsurroundings\"\xae\x02\n" +
 	"\fSurroundings\x129\n" +
 	"\ftemperatures\x18\x01 \x03(\v2\x15.tilth.v1.TemperatureR\ftemperatures\x12'\n" +
 	"\x06clocks\x18\x02 \x03(\v2\x0f.tilth.v1.ClockR\x06clocks\x124\n" +
@@ -2015,7 +2079,11 @@ const file_tilth_v1_device_proto_rawDesc = "" +
 	"throttling\x18\x03 \x03(\v2\x14.tilth.v1.ThrottlingR\n" +
 	"throttling\x12 \n" +
 	"\vimpairments\x18\x04 \x03(\tR\vimpairments\x12;\n" +
-	"\rmemory_errors\x18\x05 \x03(\v2\x16.tilth.v1.MemoryErrorsR\fmemoryErrors\"?\n" +
+	"\rmemory_errors\x18\x05 \x03(\v2\x16.tilth.v1.MemoryErrorsR\fmemoryErrors\x12%\n" +
+	"\x05power\x18\x06 \x03(\v2\x0f.tilth.v1.PowerR\x05power\"3\n" +
+	"\x05Power\x12\x14\n" +
+	"\x05meter\x18\x01 \x01(\tR\x05meter\x12\x14\n" +
+	"\x05watts\x18\x02 \x01(\x01R\x05watts\"?\n" +
 	"\vTemperature\x12\x16\n" +
 	"\x06sensor\x18\x01 \x01(\tR\x06sensor\x12\x18\n" +
 	"\acelsius\x18\x02 \x01(\x01R\acelsius\"p\n" +
@@ -2138,7 +2206,7 @@ func file_tilth_v1_device_proto_rawDescGZIP() []byte {
 }
 
 var file_tilth_v1_device_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_tilth_v1_device_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_tilth_v1_device_proto_goTypes = []any{
 	(DeviceState)(0),                  // 0: tilth.v1.DeviceState
 	(*Device)(nil),                    // 1: tilth.v1.Device
@@ -2148,91 +2216,93 @@ var file_tilth_v1_device_proto_goTypes = []any{
 	(*DeviceWarning)(nil),             // 5: tilth.v1.DeviceWarning
 	(*CalibrationReport)(nil),         // 6: tilth.v1.CalibrationReport
 	(*Surroundings)(nil),              // 7: tilth.v1.Surroundings
-	(*Temperature)(nil),               // 8: tilth.v1.Temperature
-	(*Clock)(nil),                     // 9: tilth.v1.Clock
-	(*Throttling)(nil),                // 10: tilth.v1.Throttling
-	(*MemoryErrors)(nil),              // 11: tilth.v1.MemoryErrors
-	(*CalibrationFigures)(nil),        // 12: tilth.v1.CalibrationFigures
-	(*DeviceCalibration)(nil),         // 13: tilth.v1.DeviceCalibration
-	(*CalibrationCourse)(nil),         // 14: tilth.v1.CalibrationCourse
-	(*DeviceChange)(nil),              // 15: tilth.v1.DeviceChange
-	(*ListDevicesRequest)(nil),        // 16: tilth.v1.ListDevicesRequest
-	(*ListDevicesResponse)(nil),       // 17: tilth.v1.ListDevicesResponse
-	(*GetDeviceRequest)(nil),          // 18: tilth.v1.GetDeviceRequest
-	(*GetDeviceResponse)(nil),         // 19: tilth.v1.GetDeviceResponse
-	(*CordonDeviceRequest)(nil),       // 20: tilth.v1.CordonDeviceRequest
-	(*CordonDeviceResponse)(nil),      // 21: tilth.v1.CordonDeviceResponse
-	(*UncordonDeviceRequest)(nil),     // 22: tilth.v1.UncordonDeviceRequest
-	(*UncordonDeviceResponse)(nil),    // 23: tilth.v1.UncordonDeviceResponse
-	(*DrainDeviceRequest)(nil),        // 24: tilth.v1.DrainDeviceRequest
-	(*DrainDeviceResponse)(nil),       // 25: tilth.v1.DrainDeviceResponse
-	(*RecalibrateDeviceRequest)(nil),  // 26: tilth.v1.RecalibrateDeviceRequest
-	(*RecalibrateDeviceResponse)(nil), // 27: tilth.v1.RecalibrateDeviceResponse
-	(*ReportCalibrationRequest)(nil),  // 28: tilth.v1.ReportCalibrationRequest
-	(*ReportCalibrationResponse)(nil), // 29: tilth.v1.ReportCalibrationResponse
-	(*Agent)(nil),                     // 30: tilth.v1.Agent
-	(*timestamppb.Timestamp)(nil),     // 31: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 32: google.protobuf.Duration
+	(*Power)(nil),                     // 8: tilth.v1.Power
+	(*Temperature)(nil),               // 9: tilth.v1.Temperature
+	(*Clock)(nil),                     // 10: tilth.v1.Clock
+	(*Throttling)(nil),                // 11: tilth.v1.Throttling
+	(*MemoryErrors)(nil),              // 12: tilth.v1.MemoryErrors
+	(*CalibrationFigures)(nil),        // 13: tilth.v1.CalibrationFigures
+	(*DeviceCalibration)(nil),         // 14: tilth.v1.DeviceCalibration
+	(*CalibrationCourse)(nil),         // 15: tilth.v1.CalibrationCourse
+	(*DeviceChange)(nil),              // 16: tilth.v1.DeviceChange
+	(*ListDevicesRequest)(nil),        // 17: tilth.v1.ListDevicesRequest
+	(*ListDevicesResponse)(nil),       // 18: tilth.v1.ListDevicesResponse
+	(*GetDeviceRequest)(nil),          // 19: tilth.v1.GetDeviceRequest
+	(*GetDeviceResponse)(nil),         // 20: tilth.v1.GetDeviceResponse
+	(*CordonDeviceRequest)(nil),       // 21: tilth.v1.CordonDeviceRequest
+	(*CordonDeviceResponse)(nil),      // 22: tilth.v1.CordonDeviceResponse
+	(*UncordonDeviceRequest)(nil),     // 23: tilth.v1.UncordonDeviceRequest
+	(*UncordonDeviceResponse)(nil),    // 24: tilth.v1.UncordonDeviceResponse
+	(*DrainDeviceRequest)(nil),        // 25: tilth.v1.DrainDeviceRequest
+	(*DrainDeviceResponse)(nil),       // 26: tilth.v1.DrainDeviceResponse
+	(*RecalibrateDeviceRequest)(nil),  // 27: tilth.v1.RecalibrateDeviceRequest
+	(*RecalibrateDeviceResponse)(nil), // 28: tilth.v1.RecalibrateDeviceResponse
+	(*ReportCalibrationRequest)(nil),  // 29: tilth.v1.ReportCalibrationRequest
+	(*ReportCalibrationResponse)(nil), // 30: tilth.v1.ReportCalibrationResponse
+	(*Agent)(nil),                     // 31: tilth.v1.Agent
+	(*timestamppb.Timestamp)(nil),     // 32: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 33: google.protobuf.Duration
 }
 var file_tilth_v1_device_proto_depIdxs = []int32{
-	30, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
+	31, // 0: tilth.v1.Device.agent:type_name -> tilth.v1.Agent
 	0,  // 1: tilth.v1.Device.state:type_name -> tilth.v1.DeviceState
 	3,  // 2: tilth.v1.Device.cordon:type_name -> tilth.v1.Cordon
 	4,  // 3: tilth.v1.Device.quarantine:type_name -> tilth.v1.Quarantine
-	15, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
-	13, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
+	16, // 4: tilth.v1.Device.history:type_name -> tilth.v1.DeviceChange
+	14, // 5: tilth.v1.Device.calibration:type_name -> tilth.v1.DeviceCalibration
 	5,  // 6: tilth.v1.Device.warning:type_name -> tilth.v1.DeviceWarning
 	2,  // 7: tilth.v1.Device.work:type_name -> tilth.v1.DeviceWork
-	31, // 8: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
-	31, // 9: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
-	31, // 10: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
-	31, // 11: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
-	31, // 12: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
+	32, // 8: tilth.v1.Cordon.since:type_name -> google.protobuf.Timestamp
+	32, // 9: tilth.v1.Cordon.until:type_name -> google.protobuf.Timestamp
+	32, // 10: tilth.v1.Quarantine.since:type_name -> google.protobuf.Timestamp
+	32, // 11: tilth.v1.Quarantine.until:type_name -> google.protobuf.Timestamp
+	32, // 12: tilth.v1.DeviceWarning.since:type_name -> google.protobuf.Timestamp
 	7,  // 13: tilth.v1.CalibrationReport.surroundings:type_name -> tilth.v1.Surroundings
-	8,  // 14: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
-	9,  // 15: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
-	10, // 16: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
-	11, // 17: tilth.v1.Surroundings.memory_errors:type_name -> tilth.v1.MemoryErrors
-	31, // 18: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
-	12, // 19: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
-	12, // 20: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
-	12, // 21: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
-	12, // 22: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
-	31, // 23: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
-	31, // 24: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
-	7,  // 25: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
-	31, // 26: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
-	14, // 27: tilth.v1.DeviceCalibration.course:type_name -> tilth.v1.CalibrationCourse
-	31, // 28: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
-	0,  // 29: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
-	1,  // 30: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
-	1,  // 31: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
-	32, // 32: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
-	1,  // 33: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 34: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
-	32, // 35: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
-	1,  // 36: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
-	1,  // 37: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
-	6,  // 38: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
-	18, // 39: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
-	16, // 40: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
-	20, // 41: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
-	22, // 42: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
-	24, // 43: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
-	26, // 44: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
-	28, // 45: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
-	19, // 46: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
-	17, // 47: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
-	21, // 48: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
-	23, // 49: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
-	25, // 50: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
-	27, // 51: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
-	29, // 52: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
-	46, // [46:53] is the sub-list for method output_type
-	39, // [39:46] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	9,  // 14: tilth.v1.Surroundings.temperatures:type_name -> tilth.v1.Temperature
+	10, // 15: tilth.v1.Surroundings.clocks:type_name -> tilth.v1.Clock
+	11, // 16: tilth.v1.Surroundings.throttling:type_name -> tilth.v1.Throttling
+	12, // 17: tilth.v1.Surroundings.memory_errors:type_name -> tilth.v1.MemoryErrors
+	8,  // 18: tilth.v1.Surroundings.power:type_name -> tilth.v1.Power
+	32, // 19: tilth.v1.CalibrationFigures.at:type_name -> google.protobuf.Timestamp
+	13, // 20: tilth.v1.DeviceCalibration.reference:type_name -> tilth.v1.CalibrationFigures
+	13, // 21: tilth.v1.DeviceCalibration.learning:type_name -> tilth.v1.CalibrationFigures
+	13, // 22: tilth.v1.DeviceCalibration.level:type_name -> tilth.v1.CalibrationFigures
+	13, // 23: tilth.v1.DeviceCalibration.recent:type_name -> tilth.v1.CalibrationFigures
+	32, // 24: tilth.v1.DeviceCalibration.calm_at:type_name -> google.protobuf.Timestamp
+	32, // 25: tilth.v1.DeviceCalibration.released_at:type_name -> google.protobuf.Timestamp
+	7,  // 26: tilth.v1.DeviceCalibration.surroundings:type_name -> tilth.v1.Surroundings
+	32, // 27: tilth.v1.DeviceCalibration.disturbed_since:type_name -> google.protobuf.Timestamp
+	15, // 28: tilth.v1.DeviceCalibration.course:type_name -> tilth.v1.CalibrationCourse
+	32, // 29: tilth.v1.DeviceChange.at:type_name -> google.protobuf.Timestamp
+	0,  // 30: tilth.v1.DeviceChange.state:type_name -> tilth.v1.DeviceState
+	1,  // 31: tilth.v1.ListDevicesResponse.devices:type_name -> tilth.v1.Device
+	1,  // 32: tilth.v1.GetDeviceResponse.device:type_name -> tilth.v1.Device
+	33, // 33: tilth.v1.CordonDeviceRequest.duration:type_name -> google.protobuf.Duration
+	1,  // 34: tilth.v1.CordonDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 35: tilth.v1.UncordonDeviceResponse.device:type_name -> tilth.v1.Device
+	33, // 36: tilth.v1.DrainDeviceRequest.wait:type_name -> google.protobuf.Duration
+	1,  // 37: tilth.v1.DrainDeviceResponse.device:type_name -> tilth.v1.Device
+	1,  // 38: tilth.v1.RecalibrateDeviceResponse.device:type_name -> tilth.v1.Device
+	6,  // 39: tilth.v1.ReportCalibrationRequest.report:type_name -> tilth.v1.CalibrationReport
+	19, // 40: tilth.v1.DeviceService.GetDevice:input_type -> tilth.v1.GetDeviceRequest
+	17, // 41: tilth.v1.DeviceService.ListDevices:input_type -> tilth.v1.ListDevicesRequest
+	21, // 42: tilth.v1.DeviceService.CordonDevice:input_type -> tilth.v1.CordonDeviceRequest
+	23, // 43: tilth.v1.DeviceService.UncordonDevice:input_type -> tilth.v1.UncordonDeviceRequest
+	25, // 44: tilth.v1.DeviceService.DrainDevice:input_type -> tilth.v1.DrainDeviceRequest
+	27, // 45: tilth.v1.DeviceService.RecalibrateDevice:input_type -> tilth.v1.RecalibrateDeviceRequest
+	29, // 46: tilth.v1.DeviceService.ReportCalibration:input_type -> tilth.v1.ReportCalibrationRequest
+	20, // 47: tilth.v1.DeviceService.GetDevice:output_type -> tilth.v1.GetDeviceResponse
+	18, // 48: tilth.v1.DeviceService.ListDevices:output_type -> tilth.v1.ListDevicesResponse
+	22, // 49: tilth.v1.DeviceService.CordonDevice:output_type -> tilth.v1.CordonDeviceResponse
+	24, // 50: tilth.v1.DeviceService.UncordonDevice:output_type -> tilth.v1.UncordonDeviceResponse
+	26, // 51: tilth.v1.DeviceService.DrainDevice:output_type -> tilth.v1.DrainDeviceResponse
+	28, // 52: tilth.v1.DeviceService.RecalibrateDevice:output_type -> tilth.v1.RecalibrateDeviceResponse
+	30, // 53: tilth.v1.DeviceService.ReportCalibration:output_type -> tilth.v1.ReportCalibrationResponse
+	47, // [47:54] is the sub-list for method output_type
+	40, // [40:47] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_tilth_v1_device_proto_init() }
@@ -2247,7 +2317,7 @@ func file_tilth_v1_device_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tilth_v1_device_proto_rawDesc), len(file_tilth_v1_device_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
