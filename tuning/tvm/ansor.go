@@ -203,16 +203,15 @@ func (s *stepsRead) interpret(shapes []int64) (*measured, error) {
 		return nil, refuse(Malformed, "its lengths do not divide its extents")
 	}
 	n := nests[0]
-	for _, read := range []func(nest, []int64) (*measured, error){convolutionOf, depthwiseOf, denseOf, productsOf} {
+	for _, read := range []func(nest, []int64) (*measured, error){
+		convolutionOf, depthwiseOf, convolutionFirstOf, depthwiseFirstOf, denseOf, productsOf,
+	} {
 		if m, err := read(n, shapes); m != nil || err != nil {
 			if m != nil {
 				m.tiling = n.tiling(s.written[n.stage], m.tiling)
 			}
 			return m, err
 		}
-	}
-	if m, _ := nchwOf(n, shapes); m {
-		return nil, refuse(OtherLayout, "%s, which is vectorized along columns", nchw)
 	}
 	return nil, refuse(Unknown, "loops of %v and %v, of arguments %v", n.extents(n.results), n.extents(n.sum), shapes)
 }

@@ -38,12 +38,38 @@ func depthwiseOf(n nest, shapes []int64) (*measured, error) {
 	return guessed(shapes, r, k[0], k[1], []int64{r[3], 1}, r[3])
 }
 
-// nchwOf reports whether a nest is a convolution of [n,c,h,w] by [o,c,kh,kw].
-func nchwOf(n nest, shapes []int64) (is bool, err error) {
+// convolutionFirstOf is a convolution of [n,c,h,w] by [o,c,kh,kw], whose channels come first. It is vectorized along
+// columns, and schedules here along channels: what is the same is which results a tile has, and in which order sums
+// are computed.
+func convolutionFirstOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
-	return len(r) == 4 && len(k) == 3 && len(shapes) >= 12 && begins(shapes, r[0], k[0]) &&
-		equal(shapes[4:8], []int64{r[1], k[0], k[1], k[2]}) && ends(shapes, r...), nil
+	if len(r) != 4 || len(k) != 3 || len(shapes) < 12 || !begins(shapes, r[0], k[0]) ||
+		!equal(shapes[4:8], []int64{r[1], k[0], k[1], k[2]}) || !ends(shapes, r...) {
+		return nil, nil
+	}
+	n.channelsLast()
+	n.sum[0], n.sum[1], n.sum[2] = n.sum[1], n.sum[2], n.sum[0]
+	return guessed(lastOf(shapes), n.extents(n.results), k[1], k[2], []int64{r[1], k[0]}, 1)
 }
+
+// depthwiseFirstOf is a depthwise convolution of [n,c,h,w] by [c,1,kh,kw].
+func depthwiseFirstOf(n nest, shapes []int64) (*measured, error) {
+	r, k := n.extents(n.results), n.extents(n.sum)
+	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 || !begins(shapes, r[0], r[1]) ||
+		!equal(shapes[4:8], []int64{r[1], 1, k[0], k[1]}) || !ends(shapes, r...) {
+		return nil, nil
+	}
+	n.channelsLast()
+	return guessed(lastOf(shapes), n.extents(n.results), k[0], k[1], []int64{r[1], 1}, r[1])
+}
+
+// channelsLast brings results from the order of [n,c,h,w] into that of [n,h,w,c].
+func (n nest) channelsLast() {
+	n.results[1], n.results[2], n.results[3] = n.results[2], n.results[3], n.results[1]
+}
+
+// lastOf is the shape of data [n,c,h,w] as [n,h,w,c].
+func lastOf(shapes []int64) []int64 { return []int64{shapes[0], shapes[2], shapes[3], shapes[1]} }
 
 // guessed is a convolution with whatever strides and padding make results of data. The log tells neither: where more
 // than one stride fits, it is ambiguous; paddings that fit are all meant, since they change no tile. Dilation is taken

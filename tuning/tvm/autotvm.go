@@ -3,6 +3,7 @@ package tvm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/tuning/seeds"
@@ -223,17 +224,20 @@ func (c *convolution) order(layout string, depthwise bool) error {
 	case layout == nhwc && len(d) == 4 && len(w) == 4 && !depthwise:
 		c.data, c.weights = []int64{d[0], d[3], d[1], d[2]}, []int64{w[3], w[2], w[0], w[1]}
 	case layout == nchw && len(d) == 4 && len(w) == 4:
-	case layout == nchw && len(d) == 5 && len(w) == 6: // NCHWc and OIHWio
-		for _, e := range append(append([]int64{}, d...), w...) {
-			if e < 1 || e > mostExtent {
-				return refuse(OutOfBounds, "%v and %v", d, w)
-			}
-		}
+	case layout == nchw && len(d) == 4 && len(w) == 5 && bounded(w): // OIHWo, which weights were brought into before
+		c.weights = []int64{w[0] * w[4], w[1], w[2], w[3]}
+	case layout == nchw && len(d) == 5 && len(w) == 6 && bounded(d) && bounded(w): // NCHWc and OIHWio
 		c.data, c.weights = []int64{d[0], d[1] * d[4], d[2], d[3]}, []int64{w[0] * w[5], w[1] * w[4], w[2], w[3]}
+	case !bounded(d) || !bounded(w):
+		return refuse(OutOfBounds, "%v and %v", d, w)
 	default:
 		return refuse(OtherLayout, "data of %v and weights of %v", d, w)
 	}
 	return nil
+}
+
+func bounded(shape []int64) bool {
+	return !slices.ContainsFunc(shape, func(e int64) bool { return e < 1 || e > mostExtent })
 }
 
 // mostExtent bounds the factors of an extent, so that no product of them overflows.

@@ -186,6 +186,10 @@ func (b *builder) operator(m *measured) *operator {
 	o := &operator{entry: seeds.Entry{From: string(b.format)}}
 	b.at[m.key] = o
 	meanings, err := m.make()
+	if err != nil {
+		o.err = err
+		return o
+	}
 	for _, meaning := range meanings {
 		var anchors []string
 		if anchors, err = meaning.Anchors(); err != nil {

@@ -65,7 +65,7 @@ matmul 8x128x64 x 8x64x128
   {channels:16,columns:8,channel_tiles:1,column_tiles:1,row_tiles:1,outside:positions}
 2 unknown operator or template, first line 12: topi_nn_conv2d winograd
 1 failed measurement, first line 4: code 4
-1 other structure of loops, first line 8: dense_nopack.x86, which is vectorized along the sum
+1 other structure of loops, first line 8: dense_nopack.x86, which has terms of one sum in a vector: tiles here have results there
 1 GPU target, first line 13: cuda
 1 other element type than float32, first line 15: float16
 1 malformed line, first line 16: unexpected end of JSON input
@@ -75,19 +75,38 @@ matmul 8x128x64 x 8x64x128
 conv2d 1x56x56x64 k3x3 -> 64
   {channels:32,columns:7,rows:2,channel_tiles:2,column_tiles:8,row_tiles:1,reduce:4}
   {channels:16,columns:4,rows:2,channel_tiles:1,column_tiles:7,row_tiles:1,reduce:32,unroll:8}
+  {channels:8,columns:8,rows:4,channel_tiles:1,column_tiles:1,row_tiles:7,reduce:1}
 dense 128x512 -> 1536
   {channels:16,columns:8,rows:1,channel_tiles:2,column_tiles:4,row_tiles:1,unroll:16}
 matmul 8x128x64 x 8x64x96
   {channels:16,columns:4,rows:1,channel_tiles:2,column_tiles:4,row_tiles:1}
 2 ambiguous shapes, first line 6: operands of [8 64 64] and [8 64 64]
-1 other layout, first line 7: NCHW, which is vectorized along columns
 1 operator of a program, which the log does not define, first line 8: matmul_add
 1 other structure of loops, first line 9: its sum has no tiles of four levels
 1 failed measurement, first line 11: code 6
 1 GPU target, first line 12: cuda
 1 line of another format, first line 13: AutoTVM's: use --format autotvm
 1 malformed line, first line 14: unexpected end of JSON input
-4 of 13
+5 of 13
+`},
+		{"autotvm-arm.log", AutoTVM, `
+conv2d 1x112x112x32 k3x3 depthwise -> 32
+  {channels:4,columns:8,rows:2,channel_tiles:1,outside:channels}
+  {channels:8,columns:7,rows:1,channel_tiles:1,outside:channels}
+  {channels:4,columns:4,rows:2,channel_tiles:1,outside:channels}
+conv2d 1x32x32x512 k3x3 depthwise -> 512
+  {channels:16,columns:8,rows:1,channel_tiles:1,unroll:9,outside:channels}
+1 unknown operator or template, first line 6: a depthwise convolution without the knobs tile_c, tile_h and tile_w
+1 shapes out of bounds, first line 7: input [1 32 112 112], weights [32 2 3 3] and 32 groups do not fit
+4 of 6
+`},
+		{"ansor-nchw.json", Ansor, `
+conv2d 1x28x28x32 k1x1 -> 64
+  {channels:8,columns:14,rows:1,channel_tiles:2,column_tiles:2,row_tiles:7,reduce:4,unroll:4}
+conv2d 1x112x112x96 k3x3 s2x2 depthwise -> 96
+  {channels:2,columns:28,rows:2,channel_tiles:4,column_tiles:1,row_tiles:2}
+1 unknown operator or template, first line 3: loops of [1 192 8 8] and [3 3], of arguments [1 96 8 8 96 2 3 3 1 192 8 8]
+2 of 3
 `},
 	} {
 		text := logOf(t, c.file)
@@ -198,7 +217,7 @@ func TestDamagedLinesAreRefused(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, file := range []string{"autotvm.log", "ansor.json"} {
+	for _, file := range []string{"autotvm.log", "ansor.json", "autotvm-arm.log", "ansor-nchw.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
 		if err != nil {
 			f.Fatal(err)

@@ -3,6 +3,7 @@ package tvm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/space"
@@ -21,33 +22,39 @@ type template func(args list, k *knobs) (*measured, error)
 var templates = map[string]template{
 	"conv2d_NCHWc.x86":                           blocked(false),
 	"topi_x86_conv2d_NCHWc":                      blocked(false),
-	"topi_nn_conv2d":                             either(blocked(false), packed(nchw, false)),
+	"topi_nn_conv2d":                             either("tile_ic", blocked(false), packed(nchw, false)),
 	"conv2d_nchw_spatial_pack.arm_cpu":           packed(nchw, false),
 	"conv2d_nhwc_spatial_pack.arm_cpu":           packed(nhwc, false),
 	"depthwise_conv2d_NCHWc.x86":                 blocked(true),
 	"topi_x86_depthwise_conv2d_NCHWc_from_nchw":  blocked(true),
 	"depthwise_conv2d_nchw_spatial_pack.arm_cpu": packed(nchw, true),
+	"depthwise_conv2d_nchw.arm_cpu":              planes,
+	"topi_nn_depthwise_conv2d_nchw":              either("tile_co", packed(nchw, true), planes),
 	"dense_pack.x86":                             dense,
 	"batch_matmul.x86":                           products,
 	"topi_nn_batch_matmul":                       products,
 }
 
+// kinds are those of templates that compute direct sums. Depthwise convolutions on ARM have had two, each with knobs
+// of its own.
+var kinds = []string{"", "direct", "contrib_spatial_pack"}
+
 // ofTemplate reads a line of a task. kind is that of the template in version 0.1, where several kinds share a name.
 func ofTemplate(name, kind string, args list, k *knobs) (*measured, error) {
 	if name == "dense_nopack.x86" {
-		return nil, refuse(Structure, "%s, which is vectorized along the sum", name)
+		return nil, refuse(Structure, "%s, which has terms of one sum in a vector: tiles here have results there", name)
 	}
 	read, known := templates[name]
-	if !known || kind != "" && kind != "direct" {
+	if !known || !slices.Contains(kinds, kind) {
 		return nil, refuse(Unknown, "%s", strings.TrimSpace(name+" "+kind))
 	}
 	return read(args, k)
 }
 
-// either is for a name under which two templates were registered, of which only the first has a knob tile_ic.
-func either(with, without template) template {
+// either is for a name under which two templates were registered, of which only the first has a knob.
+func either(knob string, with, without template) template {
 	return func(args list, k *knobs) (*measured, error) {
-		if k.has("tile_ic") {
+		if k.has(knob) {
 			return with(args, k)
 		}
 		return without(args, k)
@@ -116,6 +123,26 @@ func packed(layout string, depthwise bool) template {
 		}
 		return c.measured(t), nil
 	}
+}
+
+// planes is TVM's first depthwise convolution on ARM:
+//
+//	parallel tile_c's outer
+//	  tile_h's outer, tile_w's outer
+//	    kernel rows, kernel columns
+//	      tile_h's inner x tile_w's inner x tile_c's inner                 ann: unrolled, vectorized
+func planes(args list, k *knobs) (*measured, error) {
+	if !k.has("tile_c", "tile_h", "tile_w") {
+		return nil, refuse(Unknown, "a depthwise convolution without the knobs tile_c, tile_h and tile_w")
+	}
+	c, err := readConvolution(args, nchw, true)
+	if err != nil {
+		return nil, err
+	}
+	return c.measured(space.Tiling{
+		Channels: k.inner("tile_c", 0), Columns: k.inner("tile_w", 0), Rows: k.inner("tile_h", 0),
+		ChannelTiles: 1, Outside: space.ChannelsOutside,
+	}), nil
 }
 
 // unrolled is how many steps are written out of loops over a kernel's rows and columns with annotations.
