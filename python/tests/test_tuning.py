@@ -71,6 +71,22 @@ class Tuning(unittest.TestCase):
         records.export(support.FOLDER / "export.jsonl")
         self.assertGreater((support.FOLDER / "export.jsonl").stat().st_size, 0)
 
+    def test_schedules_of_tvm_are_seeds(self) -> None:
+        log = Path(__file__).parents[2] / "tuning" / "tvm" / "testdata" / "autotvm.log"
+        path = support.FOLDER / "seeded.db"
+        said = tilth.Records(path).import_log(log, "autotvm")
+        self.assertRegex(said, r"dense 1x784 -> 256 +1\n")
+        self.assertRegex(said, r"[0-9]+ seeds, [1-9][0-9]* of them new")
+        again = tilth.Records(path).import_log(log, "autotvm")
+        self.assertIn("0 of them new", again)
+        with self.assertRaisesRegex(tilth.ProgramError, "--format relay: want one of"):
+            tilth.Records(path).import_log(log, "relay")
+
+        other = support.FOLDER / "other.db"
+        tuned = tilth.tune(support.mlp(), records=other, trials=2, tasks="0", threads=1, seeds={log: "autotvm"})
+        self.assertEqual((tuned.state, tuned.trials), ("done", 2))
+        self.assertTrue(Path(f"{other}.seeds").exists())
+
     def test_what_progress_raises_ends_the_search_and_keeps_its_measurements(self) -> None:
         class Enough(Exception):
             pass

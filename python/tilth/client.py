@@ -23,7 +23,7 @@ from . import program as tool
 from .errors import Error
 from .records import Record
 from .source import files
-from .tuning import Tuned, tune
+from .tuning import Seeds, Tuned, import_seeds, tune
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -224,12 +224,14 @@ class Client:
         shape: Optional[tool.Shapes] = None,
         device: Optional[str] = None,
         name: Optional[str] = None,
+        seeds: Optional[Seeds] = None,
         **options: Any,
     ) -> Job:
         """Submits a job and does not wait for it. The program does it, since the compiler that finds tasks is there.
 
         Arguments are those of ``tune``; other ``options`` are flags of ``tilth jobs submit``, such as ``threads=4``.
         """
+        import_seeds(seeds, None, self._program)
         with self._proof() as proof, files(model, args) as paths:
             words = [
                 *tool.flags(tracker=self.address, time=tool.duration(time), trials=trials, shape=tool.shapes(shape)),

@@ -61,6 +61,15 @@ class Records:
         words = tool.flags(output=os.path.join(os.curdir, os.fspath(out)), target=target, workload=workload)
         tool.call(["records", "export", *self._where, *words], program=self._program)
 
+    def import_log(self, log: PathLike, format: str) -> str:
+        """Takes schedules of a tuning log of TVM, which searches then try first: seeds, kept beside the records.
+
+        ``format`` is ``autotvm`` or ``ansor``. Records in a file only; a farm's jobs take the seeds of the user's own.
+        Returns what the program says: which operators have seeds, and why other lines are none.
+        """
+        words = [*self._where, *tool.flags(format=format), "--", os.fsdecode(log)]
+        return tool.call(["records", "import", *words], program=self._program)
+
     def _read(self, verb: str, target: Optional[str], workload: Optional[str]) -> List[Record]:
         words = [*self._where, *tool.flags(target=target, workload=workload)]
         return [_record(row) for row in tool.call_json(["records", verb], words, program=self._program)]

@@ -6,14 +6,17 @@ import json
 import os
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import program as tool
 from .errors import Error
 from .program import Duration, Shapes
+from .records import Records
 from .source import ModelLike, files
 
 PathLike = Union[str, "os.PathLike[str]"]
+# Logs of TVM with their formats, autotvm or ansor.
+Seeds = Mapping[PathLike, str]
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ def tune(
     tuner: Optional[str] = None,
     seed: Optional[int] = None,
     transfer: bool = True,
+    seeds: Optional[Seeds] = None,
     tracker: Optional[str] = None,
     device: Optional[str] = None,
     wait: Union[None, bool, Duration] = None,
@@ -114,6 +118,9 @@ def tune(
     this thread. Other arguments are the flags of ``tilth tune``; None is the program's default, by which
     ``$TILTH_TRACKER`` names a farm. ``wait=True`` waits for ever for what the farm lacks.
 
+    ``seeds`` are tuning logs of TVM with their formats, ``{"tune.log": "autotvm"}`` or ``"ansor"``. Their schedules
+    are tried first, and stay beside the records for later searches (``Records.import_log``).
+
     An interrupt (ctrl-C), or what ``progress`` raises, ends the job, keeps its measurements, and is raised again;
     tuning again goes on from there. Raises ProgramError with the program's message.
 
@@ -121,6 +128,7 @@ def tune(
     >>> tuned.best, tuned.speedup  # doctest: +SKIP
     (0.0131, 2.4)
     """
+    import_seeds(seeds, records, program)
     words = [
         *tool.flags(time=tool.duration(time), trials=trials, early_stop=early_stop, shape=tool.shapes(shape)),
         *tool.flags(target=target, threads=threads, numerics=numerics, storage=storage, weights=weights),
@@ -134,6 +142,12 @@ def tune(
             ["tune"], [*words, "--quiet", f"--log={follower.path}", "--", *paths], program=program, watch=follower.read
         )
     return _tuned(result, follower.trials)
+
+
+def import_seeds(seeds: Optional[Seeds], records: Optional[PathLike], program: Optional[PathLike]) -> None:
+    """Imports logs before a search begins with them."""
+    for log, format in (seeds or {}).items():
+        Records(records, program=program).import_log(log, format)
 
 
 def _wait(value: Union[None, bool, Duration]) -> Optional[str]:

@@ -113,7 +113,7 @@ func TestSeveralModelsAreOneJobAsOfACompilerHere(t *testing.T) {
 	}
 }
 
-// TestWhatASeveralModelsLackIsNamed by the job's field.
+// TestWhatSeveralModelsLackIsNamed by the job's field.
 func TestWhatSeveralModelsLackIsNamed(t *testing.T) {
 	whole := built(t, model.Options{}).Encode()
 	for name, c := range map[string]struct {

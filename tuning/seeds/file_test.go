@@ -3,6 +3,7 @@ package seeds
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,27 @@ func TestSeedsOfALogComeBeforeOlderOnes(t *testing.T) {
 	}
 	if len(f.entries) != 3 || !slices.Equal(f.entries[0].Tilings, tilings(9, 2, 4, 5, 6, 7, 8, 1)) || len(f.at["c"]) != 1 || len(f.at["a"]) != 2 {
 		t.Errorf("there are %+v", f.entries)
+	}
+}
+
+// TestLogsInMemoryAreWhatAFileHas after they were added one after the other.
+func TestLogsInMemoryAreWhatAFileHas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seeds")
+	logs := [][]Entry{
+		{{Operator: "x", From: "autotvm", Anchors: []string{"a"}, Tilings: tilings(1, 2)}, {Operator: "y", From: "ansor", Anchors: []string{"a"}, Tilings: tilings(3)}},
+		{{Operator: "x", From: "autotvm", Anchors: []string{"a"}, Tilings: tilings(4, 2)}, {Operator: "z", From: "ansor", Anchors: []string{"b"}, Tilings: tilings(5)}},
+	}
+	for _, log := range logs {
+		if _, err := Add(path, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made := New(logs...); !reflect.DeepEqual(made, read) || !slices.Equal(made.Entries()[0].Tilings, tilings(4, 2, 1)) {
+		t.Errorf("made %+v, read %+v", made, read)
 	}
 }
 
