@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -120,6 +120,8 @@ conformance-boards: ## all ONNX backend test cases for boards, under emulators; 
 test-bare: ## C source of small models for microcontrollers, built by clang alone and run under emulators of boards
 	@scripts/packages.sh test bare
 	$(GO) test -count=1 -v -run 'TestBoards|TestSource|TestLibrary' ./compiler/aot ./compiler/backend/board
+	$(GO) test -count=1 -v ./runner/boards
+	$(GO) test -count=1 -v -run 'Board' ./runner
 
 farm-boards: ## a farm tunes a model on emulated boards, and their packages are compared; BOARDS='riscv64 arm32 arm64'
 	@scripts/packages.sh test
@@ -130,6 +132,11 @@ farm-bare: ## a farm tunes a model on emulated boards without an operating syste
 	@scripts/packages.sh test bare
 	@$(MAKE) --no-print-directory build
 	@scripts/farm-bare.sh $(BOARDS)
+
+STREAMS ?= 100000
+fuzz-boards: ## spoilt streams of boards, and spoilt modules for them, under sanitizers; STREAMS=100000 SEED=1
+	@scripts/packages.sh test
+	$(GO) test ./compiler/backend/board -run Hostile -count=1 -timeout 0 -v -hostile-rounds $(STREAMS) -hostile-seed $(SEED)
 
 PAIRS ?= 10000
 fuzz-kernels: ## random workloads with random schedules on the simulated GPU; PAIRS=10000 SEED=1

@@ -2,9 +2,11 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/tilth-dev/tilth/sandbox"
 )
@@ -36,7 +38,7 @@ func (p Plan) deviceArguments() []string {
 // processes goes with a /proc of its own, or is left out, too. The reference, which runs on the processor, has run by
 // then. A driver that compiles gets a folder, which is gone when the function that comes back is called.
 func (p *Plan) openForDevice() (closed func(), err error) {
-	if p.Device == nil || p.Device.Link { // the harness has no driver
+	if p.Device == nil || p.linked() { // the harness has no driver
 		return func() {}, nil
 	}
 	p.Sandbox = p.Sandbox.Only(sandbox.Processes, sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges, sandbox.Memory)
@@ -54,10 +56,39 @@ func (p *Plan) openForDevice() (closed func(), err error) {
 
 // reserved is the address space that does not count as memory.
 func (p Plan) reserved() int64 {
-	if p.Device == nil || p.Device.Link {
+	if p.Device == nil || p.linked() {
 		return 0
 	}
 	return driverBytes
+}
+
+// linked says whether candidates run at the end of a link. The harness, which runs none, is trusted then.
+func (p Plan) linked() bool { return p.Device != nil && p.Device.Link }
+
+// mostLosses is how often a device may be lost while a plan's kernels are measured, or one of them is examined, before
+// that is left to others.
+const mostLosses = 2
+
+// lost is the error of an event that says that the device is lost.
+func (e event) lost() error {
+	if e.Event != "lost" {
+		return nil
+	}
+	return &lostError{e.Message}
+}
+
+// blamed says whether an error is a candidate's doing, as the harness of a linked device says.
+func blamed(err error) bool {
+	return errors.As(err, new(*faultError)) || errors.As(err, new(*overdueError))
+}
+
+// lost is the error of a process that ended although no candidate is to blame: the harness bounds what each of them
+// takes.
+func (p Plan) lost(err error, ending string) error {
+	if errors.As(err, new(*lostError)) {
+		return err
+	}
+	return &lostError{strings.TrimSpace(fmt.Sprintf("the harness: %v %s", err, ending))}
 }
 
 // line opens the link to the device.

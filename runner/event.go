@@ -13,8 +13,8 @@ import (
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is ready, workload, load, module, calibration, start, ran, sustain, sustained, outcome, fault, too-large,
-	// error or done.
+	// Event is ready, workload, load, module, calibration, start, ran, sustain, sustained, outcome, fault, timeout,
+	// lost, too-large, error or done.
 	Event string `json:"event"`
 	// Args are the workload's. Harnesses of older builders tell one Tolerance for all of them.
 	Args      []answer.Arg `json:"args"`

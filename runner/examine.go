@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -82,8 +83,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 	o := m.outcomes[k]
 	claimed, seconds := median(o), 0.0
 	for n := range examinations {
-		exam := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results}
-		took, failed, err := exam.run(ctx)
+		took, failed, err := m.exam(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 			m.outcomes[k] = failed
 			return nil
 		}
-		if m.plan.Device != nil && m.plan.Device.Link { // a board's counter is out of its candidates' reach
+		if m.plan.linked() { // a board's counter is out of its candidates' reach
 			return nil
 		}
 		if n == 0 || took < seconds {
@@ -109,6 +109,18 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 	o.EnergyJoules *= seconds / claimed
 	o.Remeasured = fmt.Sprintf("its own process's clock says %.3g µs, the runner's %.3g µs", 1e6*claimed, 1e6*seconds)
 	return nil
+}
+
+// exam examines a candidate once: again where the device was lost meanwhile.
+func (m *measurement) exam(ctx context.Context, k int) (seconds float64, failed *Outcome, err error) {
+	for range mostLosses + 1 {
+		x := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results}
+		seconds, failed, err = x.run(ctx)
+		if !errors.As(err, new(*lostError)) {
+			break
+		}
+	}
+	return seconds, failed, err
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -153,6 +165,8 @@ func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err e
 	switch {
 	case ctx.Err() != nil:
 		return 0, nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
+	case err != nil && x.plan.linked() && !blamed(err) && !errors.As(err, new(*infraError)):
+		return 0, nil, x.plan.lost(err, ending)
 	case err != nil && !x.begun:
 		return 0, nil, fmt.Errorf("harness: examining a candidate: %w %s", err, ending)
 	case err != nil:
@@ -258,6 +272,10 @@ func (x *exam) load(proc *process) error {
 			limit = x.plan.candidateLimit()
 		case e.Event == "ran" && e.Index == 0:
 			return x.judge.hear(proc, e)
+		case e.Event == "lost":
+			return e.lost()
+		case e.Event == "timeout":
+			return &overdueError{e.Message}
 		case e.Event == "fault", e.Event == "error", e.Event == "outcome":
 			return &faultError{cmp.Or(e.Message, "runs otherwise by itself")}
 		default:

@@ -51,10 +51,17 @@ type measurement struct {
 	powers  map[int]float64
 }
 
-// run measures until every kernel has an outcome.
+// run measures until every kernel has an outcome. A device that is lost is found again, or not, when the next process
+// opens its link; what it was lost in is measured again.
 func (m *measurement) run(ctx context.Context) error {
-	for {
-		if done, err := m.process(ctx); done || err != nil {
+	for losses := 0; ; {
+		done, err := m.process(ctx)
+		if errors.As(err, new(*lostError)) && losses < mostLosses {
+			losses++
+			m.current, m.loading = -1, -1
+			continue
+		}
+		if done || err != nil {
 			return err
 		}
 	}
@@ -150,7 +157,24 @@ type faultError struct{ message string }
 // Error is the harness's message.
 func (e *faultError) Error() string { return e.message }
 
+// lostError is a device at the end of a link that answers no longer. No candidate can reach what answers.
+type lostError struct{ message string }
+
+// Error is the harness's message.
+func (e *lostError) Error() string { return "the device is lost: " + e.message }
+
+// overdueError is a candidate that its device ended, as it ran longer than it may.
+type overdueError struct{ message string }
+
+// Error is the harness's message.
+func (e *overdueError) Error() string { return e.message }
+
 func (m *measurement) take(ctx context.Context, proc *process, e event) error {
+	if m.plan.linked() {
+		if err := e.lost(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case e.Event == "load" && !m.running() && e.Index == m.loading+1 && e.Index < len(m.plan.Candidates):
 		m.loading = e.Index
@@ -183,6 +207,8 @@ func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 	case e.Event == "fault" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
 		m.current = e.Index
 		return &faultError{e.Message}
+	case e.Event == "timeout" && m.plan.linked() && m.running() && e.Index == m.current:
+		return &overdueError{e.Message}
 	case e.Event == "error" && m.running(): // the candidate asks for what the harness cannot give
 		return &faultError{e.Message}
 	case e.Event == "error":
@@ -358,6 +384,8 @@ func (m *measurement) settle(err error, ending string) error {
 		return nil
 	case errors.As(err, &infra), errors.As(err, new(*loadError)), errors.As(err, new(*tooLargeError)):
 		return err
+	case m.plan.linked() && !blamed(err):
+		return m.plan.lost(err, ending)
 	case m.loading >= 0:
 		return m.loadFailure(err, ending)
 	case !m.running():
@@ -371,6 +399,8 @@ func (m *measurement) settle(err error, ending string) error {
 func (p Plan) failure(err error, ending string) Outcome {
 	failed := Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_CRASH, Message: err.Error()}
 	switch {
+	case errors.As(err, new(*overdueError)):
+		failed.Error = tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		failed.Error = tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
 		failed.Message = fmt.Sprintf("runs longer than %v", p.candidateLimit())

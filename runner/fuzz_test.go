@@ -27,6 +27,8 @@ const dialogue = `{"event":"start","index":-1}
 {"event":"calibration","seconds":0.0006,"patience_seconds":0.25}
 {"event":"done"}
 {"event":"error","message":"no memory"}
+{"event":"timeout","index":1,"message":"runs longer than 2 s of the board's clock"}
+{"event":"lost","index":-1,"message":"the board answers no longer"}
 {"event":"outcome","index":0,"kernel":"a","status":"overrun","message":"writes 4 bytes past the end of y","run_seconds":0.01,"samples":[]}
 {"event":"outcome","index":1,"kernel":"b","status":"wrong","message":"","run_seconds":1e308,"samples":[]}
 `

@@ -87,7 +87,7 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 	if err != nil {
 		return nil, nil, errors.Join(err, memory.Close())
 	}
-	if p.Device != nil && p.Device.Link {
+	if p.linked() {
 		line, err := p.line(ctx)
 		if err != nil {
 			return nil, nil, errors.Join(err, memory.Close())

@@ -88,7 +88,7 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > wire.MostFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MostFinalists)
 	}
-	if p.Device != nil && p.Device.Link {
+	if p.linked() {
 		p.Limits = p.Limits.forLinks()
 	}
 	p.Limits = p.Limits.withDefaults(p.BestSeconds, p.Finalists)

@@ -64,6 +64,8 @@ func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
 			return &answer.Workload{Args: e.Args}, nil
 		case e.Event == "error", e.Event == "fault":
 			return nil, &infraError{e.Message}
+		case e.Event == "lost":
+			return nil, e.lost()
 		default:
 			return nil, errGarbled
 		}
@@ -83,6 +85,10 @@ func (p *process) run(w word, limit time.Duration) error {
 		return nil
 	case e.Event == "error", e.Event == "fault":
 		return &infraError{e.Message}
+	case e.Event == "lost":
+		return e.lost()
+	case e.Event == "timeout":
+		return &overdueError{e.Message}
 	}
 	return errGarbled
 }

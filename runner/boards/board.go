@@ -1,6 +1,7 @@
 package boards
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -33,7 +34,9 @@ type Config struct {
 	Toolchain *toolchain.Toolchain
 	// Scratch is a folder for them.
 	Scratch string
-	Logger  *slog.Logger
+	// Patience is how long the board may be silent before it is reset; 20 s by default.
+	Patience time.Duration
+	Logger   *slog.Logger
 }
 
 // Board is a board that is reached. Its methods may be called by several goroutines.
@@ -47,6 +50,8 @@ type Board struct {
 	hello   link.Hello
 	// resets counts how often the board was reset.
 	resets int
+	// gone says that the board did not answer even after that.
+	gone bool
 }
 
 // Open reaches a board, and waits until it answers.
@@ -136,6 +141,17 @@ func remedy(err error, program string) string {
 	return ""
 }
 
+// bounded is a line that nothing is awaited on any longer once the context has ended.
+type bounded struct {
+	*os.File
+	ctx context.Context //nolint:containedctx // it is that of one greeting
+}
+
+// SetDeadline fails when the context has ended: otherwise its end would move the deadline only once.
+func (l bounded) SetDeadline(t time.Time) error {
+	return errors.Join(l.File.SetDeadline(t), context.Cause(l.ctx))
+}
+
 // session is any number.
 func session() uint32 {
 	var b [4]byte
@@ -150,7 +166,9 @@ func (b *Board) greet(ctx context.Context) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = b.line.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	hello, err := link.New(b.line, session()).Begin()
+	c := link.New(bounded{b.line, ctx}, session())
+	c.Patience = cmp.Or(b.cfg.Patience, c.Patience)
+	hello, err := c.Begin()
 	if err != nil {
 		return fmt.Errorf("board %s: %w", b.name(), err)
 	}
@@ -195,7 +213,11 @@ func (b *Board) control(do func(fd int) error) error {
 func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.answers(ctx); err != nil {
+	err = b.answers(ctx)
+	if ctx.Err() == nil {
+		b.tell(err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	err = b.control(func(fd int) error {
@@ -206,6 +228,17 @@ func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 		return err
 	})
 	return line, err
+}
+
+// tell logs that the board is gone, and that it is back, once each.
+func (b *Board) tell(err error) {
+	switch gone := err != nil; {
+	case gone && !b.gone:
+		b.cfg.Logger.Warn("the board is gone: nothing is measured until it answers again", "board", b.name(), "error", err)
+	case !gone && b.gone:
+		b.cfg.Logger.Info("the board answers again", "board", b.name())
+	}
+	b.gone = err != nil
 }
 
 // answers sees to it that the board does.

@@ -42,18 +42,23 @@ type Line interface {
 // beginPatience is how long the first greeting is waited for.
 const beginPatience = time.Second
 
+// bytePatience is what each byte of a request adds to the patience: ten times what it takes at 19200 baud. An emulator
+// on a busy machine takes as long, since it hands over single bytes.
+const bytePatience = 5 * time.Millisecond
+
 // Client speaks with a monitor. It is for one goroutine.
 type Client struct {
 	line    Line
 	in      *bufio.Reader
 	session uint32
 	number  uint32
-	// Patience is how long an answer may take: of a call, beside its deadline.
+	// Patience is how long an answer may take, beside what sending the request takes, and of a call beside its
+	// deadline.
 	Patience time.Duration
 }
 
-// defaultPatience is far more than the longest request takes but calls, over a line of 115200 baud.
-const defaultPatience = 5 * time.Second
+// defaultPatience is far more than an answer takes, also of an emulator on a busy machine.
+const defaultPatience = 20 * time.Second
 
 // New is a client over a line. A session is any number; a session that begins ends all others.
 func New(line Line, session uint32) *Client {
@@ -107,15 +112,18 @@ type Called struct {
 // ErrStale says that another session has begun.
 var ErrStale = errors.New("another session with the board has begun")
 
-// Begin begins the session, also with a board that is in the middle of something: a byte that arrives ends a call.
+// Begin begins the session, also with a board that is in the middle of something, where a byte that arrives ends a
+// call, or that starts only now, and hears nothing yet. So it greets again and again, and waits longer each time.
 func (c *Client) Begin() (Hello, error) {
 	body, err := c.ask(opHello, nil, min(c.Patience, beginPatience))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// A frame that was cut short wants at most so many bytes yet, which are none of a frame.
-		if err := c.send(make([]byte, headerBytes+PayloadBytes+4)); err != nil {
-			return Hello{}, err
+	for again := 0; errors.Is(err, os.ErrDeadlineExceeded) && beginPatience<<again < c.Patience; {
+		if again == 0 { // a frame that was cut short wants at most so many bytes yet, which are none of a frame
+			if err := c.send(make([]byte, headerBytes+PayloadBytes+4)); err != nil {
+				return Hello{}, err
+			}
 		}
-		body, err = c.ask(opHello, nil, c.Patience)
+		again++
+		body, err = c.ask(opHello, nil, beginPatience<<again)
 	}
 	if err != nil {
 		return Hello{}, err
@@ -228,7 +236,9 @@ func (c *Client) Call(call Call, limit time.Duration) (Called, error) {
 // ask sends a request and returns the body of its answer.
 func (c *Client) ask(op uint32, payload []byte, patience time.Duration) ([]byte, error) {
 	c.number++
-	if err := c.send(Frame{c.session, c.number, op, payload}.Encode()); err != nil {
+	frame := Frame{c.session, c.number, op, payload}.Encode()
+	patience += time.Duration(len(frame)) * bytePatience
+	if err := c.send(frame); err != nil {
 		return nil, err
 	}
 	if err := c.line.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -263,7 +273,7 @@ func status(s uint32) error {
 }
 
 func (c *Client) send(data []byte) error {
-	if err := c.line.SetDeadline(time.Now().Add(c.Patience)); err != nil {
+	if err := c.line.SetDeadline(time.Now().Add(c.Patience + time.Duration(len(data))*bytePatience)); err != nil {
 		return fmt.Errorf("the link: %w", err)
 	}
 	if _, err := c.line.Write(data); err != nil {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// What frames are made of; see firmware/src/link.h.
+// What frames are made of; see compiler/monitor/src/link.h.
 const (
 	magic       = 0x314b4c54
 	headerBytes = 24

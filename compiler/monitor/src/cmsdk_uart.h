@@ -20,12 +20,9 @@ void board_send(unsigned char byte) {
 }
 
 unsigned char board_receive(void) {
-  for (int k = 0; !(UART->state & UART_ARRIVED); k++) {
-    pause_a_little();
-    if (k >= BOARD_PATIENCE) {
-      board_quiet(), core_forget();
-      if (!(UART->state & UART_ARRIVED)) core_wait();
-    }
+  while (!(UART->state & UART_ARRIVED)) {
+    board_quiet(), core_forget();
+    if (!(UART->state & UART_ARRIVED)) core_wait();
   }
   return (unsigned char)UART->data;
 }

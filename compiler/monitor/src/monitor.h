@@ -6,20 +6,8 @@
 #include "board.h"
 #include "link.h"
 
-/* So often the monitor looks whether something has arrived before it sleeps, and counts so far in between. An emulator answers such looks under
- * a lock that what arrives needs, too. */
-#ifndef BOARD_PATIENCE
-#define BOARD_PATIENCE 20000
-#endif
-#ifndef BOARD_PAUSE
-#define BOARD_PAUSE 0
-#endif
-
-static inline void pause_a_little(void) {
-  for (int k = 0; k < BOARD_PAUSE; k++) __asm__ volatile("nop");
-}
-
-/* The board's. A byte is sent, or awaited while the processor sleeps. */
+/* The board's. A byte is sent, or awaited while the processor sleeps: one that looks again and again takes from an emulator the time in
+ * which the byte would arrive. */
 void board_open(void);
 void board_send(unsigned char byte);
 unsigned char board_receive(void);

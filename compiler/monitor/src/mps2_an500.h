@@ -8,7 +8,5 @@
 /* The board's PSRAM. */
 #define BOARD_MEMORY 0x60000000u
 #define BOARD_MEMORY_BYTES 0x1000000u
-#define BOARD_PATIENCE 200
-#define BOARD_PAUSE 1000
 
 #endif

@@ -8,7 +8,5 @@
 /* Part of its DDR4 that the secure state has. */
 #define BOARD_MEMORY 0x70000000u
 #define BOARD_MEMORY_BYTES 0x1000000u
-#define BOARD_PATIENCE 200
-#define BOARD_PAUSE 1000
 
 #endif

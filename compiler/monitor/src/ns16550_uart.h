@@ -21,12 +21,9 @@ void board_send(unsigned char byte) {
 }
 
 unsigned char board_receive(void) {
-  for (int k = 0; !(UART[UART_STATE] & UART_ARRIVED); k++) {
-    pause_a_little();
-    if (k >= BOARD_PATIENCE) {
-      board_quiet();
-      if (!(UART[UART_STATE] & UART_ARRIVED)) core_wait();
-    }
+  while (!(UART[UART_STATE] & UART_ARRIVED)) {
+    board_quiet();
+    if (!(UART[UART_STATE] & UART_ARRIVED)) core_wait();
   }
   return UART[UART_DATA];
 }

@@ -8,9 +8,11 @@
 
 #include "bench.h"
 
-/* How long answers take at most, but those of calls, in seconds; and the first greeting. */
+/* How long answers take at most, but those of calls, in seconds, and the first greeting; and what each byte of a request adds to that: an
+ * emulator, which hands over single bytes, takes long for them on a busy machine. */
 #define PATIENCE 20.0
 #define FIRST_PATIENCE 1.0
+#define BYTE_PATIENCE 5e-3
 
 void boardlink_open(struct boardlink *l, int fd, uint32_t session) {
   *l = (struct boardlink){.fd = fd, .session = session};
@@ -37,13 +39,18 @@ static void drop(struct boardlink *l, uint32_t bytes) {
 }
 
 int boardlink_take(struct boardlink *l, const unsigned char *data, uint32_t bytes, uint32_t *used) {
+  drop(l, l->frame);
+  l->frame = 0;
   for (*used = 0;;) {
     while (l->got >= LINK_HEADER && !is_header(l)) drop(l, 1);
     uint32_t whole = l->got < LINK_HEADER ? LINK_HEADER : LINK_HEADER + word_at(l->in, LINK_AT_BYTES) + 4;
-    if (l->got >= LINK_HEADER && l->got == whole) {
+    if (l->got >= whole && l->got >= LINK_HEADER) { /* with more behind it, where another that was none held both */
       uint32_t payload = whole - LINK_HEADER - 4, crc;
       memcpy(&crc, l->in + whole - 4, 4);
-      if (crc == link_crc(l->crc, 0, l->in + LINK_HEADER, payload)) return 1;
+      if (crc == link_crc(l->crc, 0, l->in + LINK_HEADER, payload)) {
+        l->frame = whole;
+        return 1;
+      }
       drop(l, 1);
       continue;
     }
@@ -84,7 +91,6 @@ static int receive(struct boardlink *l, uint32_t op, uint32_t least, double unti
     at += used;
     if (whole) {
       uint32_t bytes = word_at(l->in, LINK_AT_BYTES);
-      l->got = 0;
       if (word_at(l->in, LINK_AT_SESSION) != l->session || word_at(l->in, LINK_AT_NUMBER) != l->number || word_at(l->in, LINK_AT_OP) != op || bytes < 4)
         continue;
       uint32_t status = word_at(l->in, LINK_HEADER_WORDS);
@@ -102,7 +108,7 @@ static int receive(struct boardlink *l, uint32_t op, uint32_t least, double unti
 int boardlink_ask(struct boardlink *l, uint32_t op, const void *payload, uint32_t bytes, uint32_t least, double seconds) {
   static unsigned char out[LINK_HEADER + LINK_PAYLOAD + 4];
   uint32_t header[LINK_HEADER_WORDS] = {LINK_MAGIC, l->session, ++l->number, op, bytes}, crc = link_crc(l->crc, 0, payload, bytes);
-  double until = seconds_now() + (seconds > 0 ? seconds : PATIENCE);
+  double until = seconds_now() + (seconds > 0 ? seconds : PATIENCE) + BYTE_PATIENCE * bytes;
   header[LINK_AT_CRC] = link_crc(l->crc, 0, header, 4 * LINK_AT_CRC);
   memcpy(out, header, LINK_HEADER);
   if (bytes > 0) memcpy(out + LINK_HEADER, payload, bytes);
@@ -111,14 +117,20 @@ int boardlink_ask(struct boardlink *l, uint32_t op, const void *payload, uint32_
   return receive(l, op, least, until);
 }
 
+int boardlink_interrupt(struct boardlink *l, uint32_t op, uint32_t least) {
+  double until = seconds_now() + PATIENCE;
+  return send_all(l, "", 1, until) ? BOARDLINK_SILENT : receive(l, op, least, until);
+}
+
 const void *boardlink_answer(const struct boardlink *l) { return l->in + LINK_HEADER; }
 
 int boardlink_begin(struct boardlink *l, struct link_hello *hello) {
   static const unsigned char nothing[LINK_HEADER + LINK_PAYLOAD + 4];
   int how = boardlink_ask(l, LINK_HELLO, NULL, 0, sizeof *hello, FIRST_PATIENCE);
   if (how == BOARDLINK_SILENT) { /* a frame that was cut short wants at most so many bytes yet */
-    if (send_all(l, nothing, sizeof nothing, seconds_now() + PATIENCE)) return BOARDLINK_SILENT;
-    how = boardlink_ask(l, LINK_HELLO, NULL, 0, sizeof *hello, 0);
+    double patience = PATIENCE + BYTE_PATIENCE * sizeof nothing;
+    if (send_all(l, nothing, sizeof nothing, seconds_now() + patience)) return BOARDLINK_SILENT;
+    how = boardlink_ask(l, LINK_HELLO, NULL, 0, sizeof *hello, patience);
   }
   if (how != BOARDLINK_OK) return how;
   memcpy(hello, boardlink_answer(l), sizeof *hello);

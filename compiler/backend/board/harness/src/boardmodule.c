@@ -184,14 +184,27 @@ struct boardmodule *boardmodule_read(const char *path, char *message, int messag
   struct boardmodule *m = calloc(1, sizeof *m);
   if (!all || !m) {
     snprintf(message, message_bytes, "reading %s: %s", path, strerror(errno));
+    free(all), free(m);
     return NULL;
   }
   f.all = all;
   int bad = read_module(&f, m);
   free(all);
   if (!bad) return m;
+  boardmodule_free(m);
   snprintf(message, message_bytes, "%s is no module for a board", path);
   return NULL;
+}
+
+void boardmodule_free(struct boardmodule *m) {
+  if (!m) return;
+  for (int32_t k = 0; k < m->module.n_args; k++) free((void *)m->module.args[k].name);
+  for (int32_t k = 0; k < m->module.n_kernels; k++) {
+    free((void *)m->module.kernels[k].id);
+    free(m->kernels[k].packs);
+  }
+  free((void *)m->module.args), free((void *)m->module.kernels);
+  free(m->kernels), free(m->words), free(m->bytes), free(m);
 }
 
 unsigned char *boardmodule_at(const struct boardmodule *m, uint32_t address) {

@@ -30,6 +30,9 @@ struct boardmodule {
 /* Reads a file. NULL on failure, with a message. */
 struct boardmodule *boardmodule_read(const char *path, char *message, int message_bytes);
 
+/* Gives back what reading took; m may be NULL. */
+void boardmodule_free(struct boardmodule *m);
+
 /* A copy of the module's bytes as they are at an address, allocated; NULL without memory. */
 unsigned char *boardmodule_at(const struct boardmodule *m, uint32_t address);
 

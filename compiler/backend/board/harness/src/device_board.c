@@ -3,9 +3,11 @@
  * is not sent: data that depend on a seed are filled there, and told by their CRC. */
 #define _GNU_SOURCE
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boardlink.h"
 #include "boardmodule.h"
@@ -21,8 +23,10 @@ enum { BOARD_ALIGN = 64, BOARD_FENCE = 64, BOARD_STACK = 64 << 10, BOARD_MODULES
 #define UNKNOWN_DEADLINE 20.0
 /* Filling and packing may take so long. */
 #define PREPARING_DEADLINE 60.0
-/* How long the host waits for a call beyond the board's deadline, whose seconds an emulator may take longer for. */
-#define CALL_PATIENCE 20.0
+/* How long the host waits for a call beyond the board's deadline, whose seconds an emulator takes longer for. Then it ends the call. */
+#define CALL_PATIENCE 60.0
+/* How a call ended that the host ended. */
+#define OVERDUE UINT32_C(0x100)
 
 /* A part of the board's memory with a fence behind it. */
 struct place {
@@ -47,13 +51,21 @@ static struct {
   uint32_t cold;
 } board;
 
-/* The kernel of the turn is to blame. */
-static void check(int how, const char *step) {
+/* The board is lost, which is no kernel's doing: none can reach the link, or the monitor. */
+__attribute__((noreturn)) static void lose(const char *step, const char *why) {
   char text[256];
-  if (how == BOARDLINK_OK) return;
-  const char *why = how == BOARDLINK_SILENT ? "the board answers no longer" : how == BOARDLINK_STALE ? "the board serves another" : "the board refuses it";
   snprintf(text, sizeof text, "%s: %s", step, why);
-  fault_report(text);
+  report_lost(text);
+  _exit(1);
+}
+
+static void check(int how, const char *step) {
+  switch (how) {
+    case BOARDLINK_OK: return;
+    case BOARDLINK_SILENT: lose(step, "the board answers no longer");
+    case BOARDLINK_STALE: lose(step, "the board serves another program, too");
+    default: lose(step, "the board refuses it");
+  }
 }
 
 static int fill(uint32_t at, int64_t bytes, unsigned char value) {
@@ -97,22 +109,30 @@ static int call(uint32_t entry, uint32_t a, uint32_t b, uint32_t c, uint32_t d, 
   uint64_t ticks = (uint64_t)(seconds * hertz);
   struct link_call request = {entry, {a, b, c, d}, board.hello.memory + BOARD_STACK, (uint32_t)ticks, (uint32_t)(ticks >> 32), board.cold};
   int how = boardlink_ask(&board.link, LINK_CALL, &request, sizeof request, sizeof *called, seconds + CALL_PATIENCE);
+  int overdue = how == BOARDLINK_SILENT;
+  if (overdue) how = boardlink_interrupt(&board.link, LINK_CALL, sizeof *called);
   if (how == BOARDLINK_OK) memcpy(called, boardlink_answer(&board.link), sizeof *called);
+  if (overdue && called->ending == LINK_INTERRUPTED) called->ending = OVERDUE;
   board.cold = 0;
   return how;
 }
 
-/* The kernel of the turn is to blame for how a call ended. */
+/* The kernel of the turn is to blame for how a call ended, unless something interrupted it. */
 static void check_ending(const struct link_called *c, const char *step, double seconds) {
   char text[256];
   switch (c->ending) {
     case LINK_RETURNED: return;
-    case LINK_DEADLINE: snprintf(text, sizeof text, "%s: runs longer than %g s of the board's clock", step, seconds); break;
-    case LINK_INTERRUPTED: snprintf(text, sizeof text, "%s: was interrupted", step); break;
-    default:
+    case LINK_DEADLINE:
+      snprintf(text, sizeof text, "%s: runs longer than %g s of the board's clock", step, seconds);
+      fault_report_timeout(text);
+    case OVERDUE:
+      snprintf(text, sizeof text, "%s: runs longer than %g s of the host's clock", step, seconds + CALL_PATIENCE);
+      fault_report_timeout(text);
+    case LINK_FAULT:
       snprintf(text, sizeof text, "%s: the processor faults at %#" PRIx32 " (cause %#" PRIx32 ", address %#" PRIx32 ")", step, c->pc, c->cause, c->address);
+      fault_report(text);
+    default: lose(step, "something arrived at the board meanwhile");
   }
-  fault_report(text);
 }
 
 static uint32_t memory_end(void) { return board.hello.memory + board.hello.memory_bytes; }
@@ -164,9 +184,10 @@ int device_ready(const struct options *o) { return (void)o, 0; }
 static uint32_t a_session(void) { return (uint32_t)(1e9 * seconds_now()) * UINT32_C(0x9E3779B9); }
 
 int device_open(const struct bench *b) {
+  signal(SIGPIPE, SIG_IGN); /* an emulator may end */
   boardlink_open(&board.link, b->options->device, a_session());
   if (begin() != BOARDLINK_OK) {
-    report_error("the board does not answer");
+    report_lost("the board does not answer");
     return -1;
   }
   if (board.hello.version != LINK_VERSION || board.hello.memory_bytes < 2 * BOARD_STACK || board.hello.memory + board.hello.memory_bytes < board.hello.memory ||

@@ -50,4 +50,9 @@ void fault_report(const char *text) {
   _exit(1);
 }
 
+void fault_report_timeout(const char *text) {
+  report_timeout(watched.index, text);
+  _exit(1);
+}
+
 void fault_watch(int32_t index, const struct loaded *l) { watched.index = index, watched.loaded = l; }

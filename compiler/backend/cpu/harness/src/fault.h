@@ -12,4 +12,7 @@ void fault_watch(int32_t index, const struct loaded *l);
 /* Reports a fault of the kernel last named, and ends the process. */
 void fault_report(const char *text) __attribute__((noreturn));
 
+/* The same of a kernel that ran longer than it may. */
+void fault_report_timeout(const char *text) __attribute__((noreturn));
+
 #endif

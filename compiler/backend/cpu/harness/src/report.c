@@ -113,10 +113,16 @@ void report_calibration(double seconds, double patience) {
   put(line, snprintf(line, sizeof line, "%s{\"event\":\"calibration\",\"seconds\":%.9g,\"patience_seconds\":%.9g}\n", report_word, seconds, patience));
 }
 
-void report_fault(int32_t index, const char *message) {
+static void report_end(const char *event, int32_t index, const char *message) {
   char line[LINE_BYTES], text[TEXT_BYTES];
-  put(line, snprintf(line, sizeof line, "%s{\"event\":\"fault\",\"index\":%d,\"message\":\"%s\"}\n", report_word, index, escape(text, message)));
+  put(line, snprintf(line, sizeof line, "%s{\"event\":\"%s\",\"index\":%d,\"message\":\"%s\"}\n", report_word, event, index, escape(text, message)));
 }
+
+void report_fault(int32_t index, const char *message) { report_end("fault", index, message); }
+
+void report_timeout(int32_t index, const char *message) { report_end("timeout", index, message); }
+
+void report_lost(const char *message) { report_end("lost", -1, message); }
 
 static void report_why(const char *event, const char *format, va_list args) {
   char line[LINE_BYTES], text[TEXT_BYTES], message[TEXT_BYTES];

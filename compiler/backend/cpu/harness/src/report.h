@@ -46,6 +46,12 @@ void report_calibration(double seconds, double patience);
 /* Kernel `index` touched memory that is not its own. Safe in a signal handler as far as snprintf is. */
 void report_fault(int32_t index, const char *message);
 
+/* Kernel `index` ran longer than it may by the clock of the device, which ended it. */
+void report_timeout(int32_t index, const char *message);
+
+/* The device answers no longer, or not as it should, which is no kernel's doing. */
+void report_lost(const char *message);
+
 /* The harness itself cannot go on. */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

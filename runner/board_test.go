@@ -1,0 +1,206 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/board"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner/boards"
+)
+
+// onBoard is an emulated board, and a plan for the candidates of one workload on it.
+type onBoard struct {
+	*boards.Board
+	plan Plan
+}
+
+// spoilt is a candidate whose source may be changed: something is put behind what matches after its symbol.
+type spoilt struct {
+	name  string
+	error tilthv1.ErrorClass
+	// want is what is said of it.
+	want            string
+	expression, put string
+}
+
+// asIs is a candidate that is right.
+func asIs(name string) spoilt { return spoilt{name: name, error: none} }
+
+// newOnBoard starts an emulated board, and builds candidates for it, all in one module: sending it takes long.
+func newOnBoard(t *testing.T, candidates []spoilt) *onBoard {
+	t.Helper()
+	d, err := boards.Find("mps2-an500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath(d.Command[0]); err != nil {
+		t.Skipf("there is no emulator of boards: %v: run scripts/packages.sh bare", err)
+	}
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := board.Backend{}
+	on, err := by.Target(d.Target, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := boards.Open(t.Context(),
+		boards.Config{Description: d, Machine: on, Toolchain: tc, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = there.Close() })
+	dir, w := t.TempDir(), exprtest.Product(t, 8, 12, 16)
+	build := func(what toolchain.Build, err error, name string) string {
+		path := filepath.Join(dir, name)
+		if err == nil {
+			err = tc.Build(t.Context(), what, path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	reference, err := by.Reference(w, on)
+	plan := Plan{Threads: 1, Seed: 1, Device: by.Device(on), Line: there.Line, BestSeconds: 1e-3, Reference: build(reference, err, "reference.so"),
+		Harness: build(by.Harness(on), nil, "harness")}
+	var printed []backend.Printed
+	for k, c := range candidates {
+		p, err := by.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: c.name, Schedule: schedule.New(w)}, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed, plan.Kernels = append(printed, p), append(plan.Kernels, c.name)
+	}
+	module, err := by.Module(w, printed, on)
+	for k, c := range candidates {
+		before := module.Sources[0].Text
+		what := regexp.MustCompile(fmt.Sprintf(`(?m)(\bk%d%s)`, k, c.expression))
+		module.Sources[0].Text = what.ReplaceAllString(before, "${1}"+c.put)
+		if c.error != none && module.Sources[0].Text == before {
+			t.Fatalf("%s is as it was", c.name)
+		}
+	}
+	plan.Candidates = []string{build(module, err, "module")}
+	return &onBoard{there, plan}
+}
+
+// measure has the board measure the candidates.
+func (b *onBoard) measure(t *testing.T) map[string]Outcome {
+	t.Helper()
+	outcomes := map[string]Outcome{}
+	if err := Measure(t.Context(), b.plan, func(o Outcome) { outcomes[o.Kernel] = o }); err != nil {
+		t.Fatal(err)
+	}
+	return outcomes
+}
+
+// TestCandidatesOnABoardCostOnlyThemselves: on an emulated board some candidates are right, one faults, one hangs, and
+// one needs more memory than the board has.
+func TestCandidatesOnABoardCostOnlyThemselves(t *testing.T) {
+	const body, workspace = `_run\(.*\{$`, `_run, `
+	cases := []spoilt{
+		asIs("right"),
+		{"faulty", crash, "the processor faults at", body, ` *(volatile int *)4 = 1;`},
+		{"hanging", timeout, "runs longer than 2 s of the board's clock", body, ` for (;;) __asm__ volatile("");`},
+		{"large", crash, "16777152 for all", workspace, "20000000 + "},
+		asIs("right again"),
+	}
+	b := newOnBoard(t, cases)
+	outcomes := b.measure(t)
+	for _, c := range cases {
+		o := outcomes[c.name]
+		if !strings.Contains(o.Message, c.want) || o.Error != c.error || (len(o.Samples) > 0) != (c.error == none) {
+			t.Errorf("%s: %v, %q, samples %v", c.name, o.Error, o.Message, o.Samples)
+		}
+	}
+	if first, second := outcomes["right"], outcomes["right again"]; first.Error == none && second.Error == none && first.Samples[0] != second.Samples[0] {
+		t.Errorf("the same takes %g s, then %g s", first.Samples[0], second.Samples[0])
+	}
+	if b.Resets() > 0 {
+		t.Errorf("the board was reset %d times", b.Resets())
+	}
+}
+
+// TestABoardThatIsLostCostsNoCandidate: what the harness asks goes to a board that answers no longer, or to one that
+// is gone in the middle; each time the candidate is measured again, or by somebody else.
+func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
+	b := newOnBoard(t, []spoilt{asIs("right")})
+	opened := 0
+	whole := b.plan.Line
+	b.plan.Line = func(ctx context.Context) (*os.File, error) {
+		opened++
+		if opened%2 == 0 { // the processes that measure and examine find the board at their second try
+			return whole(ctx)
+		}
+		line, err := whole(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer line.Close()
+		return cut(t, line), nil
+	}
+	if o := b.measure(t)["right"]; o.Error != none || len(o.Samples) == 0 {
+		t.Errorf("a board that was lost and found: %v, %q", o.Error, o.Message)
+	}
+	b.plan.Line = func(ctx context.Context) (*os.File, error) {
+		line, err := whole(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer line.Close()
+		return cut(t, line), nil
+	}
+	err := Measure(t.Context(), b.plan, func(o Outcome) { t.Errorf("%s is said to be %v: %s", o.Kernel, o.Error, o.Message) })
+	if !errors.As(err, new(*lostError)) {
+		t.Errorf("a board that is lost each time: %v", err)
+	}
+}
+
+// cut is a link that ends after some frames.
+func cut(t *testing.T, line *os.File) *os.File {
+	t.Helper()
+	const most = 2000
+	far, err := unix.FcntlInt(line.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unix.SetNonblock(far, true), unix.SetNonblock(ends[1], true)); err != nil {
+		t.Fatal(err)
+	}
+	board, harness := os.NewFile(uintptr(far), "board"), os.NewFile(uintptr(ends[1]), "harness")
+	answers := make(chan struct{})
+	go func() {
+		defer close(answers)
+		_, _ = io.Copy(harness, board) // ends with the deadline
+	}()
+	go func() {
+		_, _ = io.CopyN(board, harness, most) // the harness may end before
+		_ = board.SetReadDeadline(time.Unix(1, 0))
+		<-answers
+		_, _ = harness.Close(), board.Close()
+	}()
+	return os.NewFile(uintptr(ends[0]), "link")
+}
