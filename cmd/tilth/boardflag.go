@@ -43,8 +43,9 @@ type attached struct {
 	scratch string
 }
 
-// open reaches the board. Without one there is nothing to reach.
-func (f *boardFlag) open(ctx context.Context, log *slog.Logger) (*attached, error) {
+// open reaches the board, whose monitor the compiler builds where there is none yet. Without a board there is nothing
+// to reach.
+func (f *boardFlag) open(ctx context.Context, compiler string, log *slog.Logger) (*attached, error) {
 	if f.name == "" {
 		return &attached{}, nil
 	}
@@ -56,7 +57,7 @@ func (f *boardFlag) open(ctx context.Context, log *slog.Logger) (*attached, erro
 	if err != nil {
 		return nil, err
 	}
-	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
+	tc, err := toolchain.Find(ctx, compiler)
 	if err != nil {
 		tc = nil // opening says whether one is needed
 	}

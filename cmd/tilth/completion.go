@@ -15,6 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/wire/names"
+	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/tuner"
 )
 
@@ -80,6 +81,8 @@ func arguments(wanted string) completer {
 		switch word := strings.Trim(words[at], "[].="); word {
 		case "JOB":
 			return without(jobIDs, args)(c, args, begin)
+		case "BOARD":
+			return boards.Names(), cobra.ShellCompDirectiveDefault // or a file
 		case "DEVICE":
 			return deviceNames(c, args, begin)
 		case "NAME", "ID", "BATCH":

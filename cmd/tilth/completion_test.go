@@ -72,7 +72,7 @@ func TestFlagsOfFewValuesAreCompleted(t *testing.T) {
 
 // TestArgumentsAreOfAKnownKind has a new kind of argument get its completion.
 func TestArgumentsAreOfAKnownKind(t *testing.T) {
-	known := []string{"JOB", "DEVICE", "NAME", "ID", "BATCH", "DIR"}
+	known := []string{"JOB", "BOARD", "DEVICE", "NAME", "ID", "BATCH", "DIR"}
 	files := []string{"FILE", "FROM", "TO", "SET|FOLDER", "MODEL"}
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
 		for _, word := range strings.Fields(c.Use)[1:] {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -104,7 +105,7 @@ func newRunner(a *app) *cobra.Command {
 			return err
 		}
 		emulated := len(emulator.command) > 0
-		there, err := board.open(ctx, config.Logger)
+		there, err := board.open(ctx, os.Getenv(toolchain.Variable), config.Logger)
 		if err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ var outputs = map[string]reflect.Type{
 	"bench":               reflect.TypeFor[[]compareRow](),
 	"bench model":         reflect.TypeFor[[]accuracy.Result](),
 	"bench search":        reflect.TypeFor[contest.Report](),
+	"board monitor":       reflect.TypeFor[monitorResult](),
 	"check":               reflect.TypeFor[conformance.Result](),
 	"compare":             reflect.TypeFor[[]compareRow](),
 	"compile":             reflect.TypeFor[compileResult](),

@@ -128,7 +128,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if err != nil {
 		return err
 	}
-	there, err := t.board.open(ctx, log)
+	there, err := t.board.open(ctx, t.compiler, log)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -18,7 +21,7 @@ type Board struct {
 	Name string
 	// Target is the name of the target that its processor is.
 	Target string
-	// header describes it to the monitor's sources, core and port are those for its processor and serial port.
+	// header describes it to the monitor's sources, core and port are those for its processor and serial port; texts.
 	header, core, port string
 	// rom and ram are where the monitor lies.
 	rom, ram uint32
@@ -29,11 +32,53 @@ type Board struct {
 // Boards are those that there is a monitor for, by name.
 func Boards() []Board {
 	return []Board{
-		{Name: "mps2-an500", Target: "cortex-m7", header: "mps2_an500.h", core: "cortexm.c", port: "cmsdk_uart.h", ram: 0x20000000},
-		{Name: "mps3-an547", Target: "cortex-m55", header: "mps3_an547.h", core: "cortexm.c", port: "cmsdk_uart.h", ram: 0x30000000},
-		{Name: "riscv32-virt", Target: "riscv32", header: "riscv_virt.h", core: "riscv.c", port: "ns16550_uart.h",
-			rom: 0x80000000, ram: 0x80010000, flags: []string{"-march=rv32imac_zicsr_zifencei", "-mabi=ilp32", "-mcmodel=medany"}},
+		cortexM(Board{Name: "mps2-an500", Target: "cortex-m7", header: text("mps2_an500.h"), port: text(Ports()["cmsdk"]), ram: 0x20000000}),
+		cortexM(Board{Name: "mps3-an547", Target: "cortex-m55", header: text("mps3_an547.h"), port: text(Ports()["cmsdk"]), ram: 0x30000000}),
+		riscv(Board{Name: "riscv32-virt", Target: "riscv32", header: text("riscv_virt.h"), port: text(Ports()["16550"]), rom: 0x80000000, ram: 0x80010000}),
 	}
+}
+
+// Ports are the serial ports that there is source for, by name.
+func Ports() map[string]string {
+	return map[string]string{"cmsdk": "cmsdk_uart.h", "16550": "ns16550_uart.h"}
+}
+
+func cortexM(b Board) Board {
+	b.core, b.flags = text("cortexm.c"), []string{"-mfloat-abi=soft"}
+	return b
+}
+
+func riscv(b Board) Board {
+	b.core, b.flags = text("riscv.c"), []string{"-march=rv32imac_zicsr_zifencei", "-mabi=ilp32", "-mcmodel=medany"}
+	return b
+}
+
+// Description is a board of one's own.
+type Description struct {
+	// Target is the name of the target that its processor is.
+	Target string
+	// Header is a text like that of src/mps2_an500.h.
+	Header string
+	// Port is the name of a serial port, or, where that is empty, PortSource is the C source of another.
+	Port, PortSource string
+	// ROM and RAM are where the monitor lies: its vectors and code, and its 20 KiB of data and stack.
+	ROM, RAM uint32
+}
+
+// Own is a board of one's own. Whether the monitor says the board's name is the header's business.
+func Own(name string, d Description) (Board, error) {
+	b := Board{Name: name, Target: d.Target, header: d.Header, port: d.PortSource, rom: d.ROM, ram: d.RAM}
+	if d.Port != "" {
+		file, ok := Ports()[d.Port]
+		if !ok {
+			return Board{}, fmt.Errorf("there is no source for a serial port %q; use %s, or a .c file", d.Port, strings.Join(slices.Sorted(maps.Keys(Ports())), ", "))
+		}
+		b.port = text(file)
+	}
+	if d.Target == "riscv32" {
+		return riscv(b), nil
+	}
+	return cortexM(b), nil
 }
 
 // Find is a board by name.
@@ -64,11 +109,11 @@ func Protocol() toolchain.File { return toolchain.File{Name: "link.h", Text: tex
 func (b Board) Build(t *target.Target) toolchain.Build {
 	headers := []toolchain.File{
 		Protocol(), {Name: "link.ld", Text: text("link.ld")}, {Name: "monitor.h", Text: text("monitor.h")},
-		{Name: "board.h", Text: text(b.header)},
+		{Name: "board.h", Text: b.header},
 	}
 	sources := []toolchain.File{
-		{Name: "monitor.c", Text: text("monitor.c")}, {Name: "core.c", Text: text(b.core)},
-		{Name: "port.c", Text: "#include \"board.h\"\n" + text(b.port)},
+		{Name: "monitor.c", Text: text("monitor.c")}, {Name: "core.c", Text: b.core},
+		{Name: "port.c", Text: "#include \"board.h\"\n" + b.port},
 	}
 	digest := sha256.New()
 	for _, f := range append(headers, sources...) {
@@ -78,9 +123,6 @@ func (b Board) Build(t *target.Target) toolchain.Build {
 	// The compiler makes no calls of its own functions for loops that copy, and the monitor, which shares its
 	// processor's registers of floats with candidates, touches none.
 	flags := []string{"-fomit-frame-pointer", "-fno-builtin", fmt.Sprintf("-DMONITOR_DIGEST=\"%x\"", digest.Sum(nil)[:shown])}
-	if b.core == "cortexm.c" {
-		flags = append(flags, "-mfloat-abi=soft")
-	}
 	return toolchain.Build{
 		Target: t, Form: toolchain.Bare, Headers: headers, Sources: sources, Flags: append(flags, b.flags...),
 		LinkFlags: []string{"-T", "link.ld", "--nostdlib", fmt.Sprintf("--defsym=rom=%#x", b.rom), fmt.Sprintf("--defsym=ram=%#x", b.ram)},

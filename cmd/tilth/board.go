@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/monitor"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/show"
+)
+
+func newBoard(a *app) *cobra.Command {
+	return branch("board", "Prepare boards without an operating system", newBoardMonitor(a))
+}
+
+const boardMonitorLong = `Build the monitor of a board without an operating system: the firmware that lets a
+runner measure there. It is an ELF file, which programs that write flash memory take;
+'objcopy -O binary' makes one of raw bytes of it.
+
+A board is one that is known by name, or the header that describes another:
+its clock, memory and serial port. Then --target, --port and --ram are needed, too; see
+docs/bare-metal-boards.md.`
+
+// monitorResult is what was built, for scripts.
+type monitorResult struct {
+	Board  string `json:"board"`
+	Target string `json:"target"`
+	File   string `json:"file"`
+	// SizeBytes is the file's.
+	SizeBytes int64 `json:"size_bytes"`
+	// Digest is of the monitor's sources; the runner says it when the board answers.
+	Digest string `json:"digest"`
+}
+
+// monitorFlags describe a board of one's own.
+type monitorFlags struct{ target, port, rom, ram string }
+
+func newBoardMonitor(a *app) *cobra.Command {
+	var flags monitorFlags
+	var output, compiler string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "monitor BOARD", Short: "Build the firmware that lets a runner measure on a board", Long: boardMonitorLong,
+		Example: `  tilth board monitor mps2-an500 -o monitor.elf
+  tilth board monitor my_board.h --target cortex-m7 --port my_uart.c --ram 0x20000000`,
+		Args: cobra.ExactArgs(1),
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write, - for standard output (default monitor-NAME.elf)")
+	c.Flags().StringVar(&flags.target, "target", "", "target of the header's board: "+strings.Join(target.Boards(), ", "))
+	c.Flags().StringVar(&flags.port, "port", "", "serial port of the header's board: cmsdk, 16550, or a C `file`")
+	c.Flags().StringVar(&flags.rom, "rom", "0", "`address` of the monitor's code, of the header's board")
+	c.Flags().StringVar(&flags.ram, "ram", "", "`address` of the monitor's memory, 20 KiB, of the header's board")
+	compilerFlag(c, &compiler)
+	jsonFlag(c, &asJSON)
+	return a.leaf(c, func(ctx context.Context, args []string) error {
+		if err := onlyOutput(output, map[string]bool{"--json": asJSON}); err != nil {
+			return err
+		}
+		board, err := flags.board(c, args[0])
+		if err != nil {
+			return err
+		}
+		machine, err := registry.Target(board.Target, 0)
+		if err != nil {
+			return &usageError{err}
+		}
+		tc, err := toolchain.Find(ctx, compiler)
+		if err != nil {
+			return err
+		}
+		made := monitorResult{Board: board.Name, Target: board.Target, File: cmp.Or(output, "monitor-"+board.Name+".elf"), Digest: board.Digest(machine)}
+		err = a.outputFile(made.File, func(file string) error {
+			if err := tc.Build(ctx, board.Build(machine), file); err != nil {
+				return fmt.Errorf("building the monitor of board %s: %w", board.Name, err)
+			}
+			info, err := os.Stat(file)
+			if err == nil {
+				made.SizeBytes = info.Size()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return a.sayMonitor(made, asJSON)
+	})
+}
+
+// sayMonitor says what was built, unless standard output is where it went.
+func (a *app) sayMonitor(made monitorResult, asJSON bool) error {
+	if asJSON {
+		return writeJSON(a.stdout, made)
+	}
+	to := a.stdout
+	if made.File == stdio {
+		to = a.stderr
+	}
+	_, err := fmt.Fprintf(to, "wrote %s (%s), monitor %s of %s, a %s\n", made.File, show.Bytes(made.SizeBytes), made.Digest, made.Board, made.Target)
+	return err
+}
+
+// mostHeaderBytes bounds the files that describe a board.
+const mostHeaderBytes = 1 << 20
+
+// board is the one that is named, or that a header describes.
+func (f monitorFlags) board(c *cobra.Command, named string) (monitor.Board, error) {
+	if filepath.Ext(named) != ".h" {
+		for _, flag := range []string{"target", "port", "rom", "ram"} {
+			if c.Flags().Changed(flag) {
+				return monitor.Board{}, usagef("--%s is for a header's board: %s is known", flag, named)
+			}
+		}
+		board, err := monitor.Find(named)
+		if err != nil {
+			return board, &usageError{fmt.Errorf("%w, or name a header, such as my_board.h", err)}
+		}
+		return board, nil
+	}
+	if f.target == "" || f.port == "" || f.ram == "" {
+		return monitor.Board{}, usagef("board %s: say its --target, --port and --ram, too", named)
+	}
+	if !slices.Contains(target.Boards(), f.target) {
+		return monitor.Board{}, usagef("--target %s: it is no microcontroller: use one of %s", f.target, strings.Join(target.Boards(), ", "))
+	}
+	d := monitor.Description{Target: f.target, Port: f.port}
+	var err error
+	if d.Header, err = readSource(named); err != nil {
+		return monitor.Board{}, err
+	}
+	if filepath.Ext(f.port) == ".c" {
+		d.Port = ""
+		if d.PortSource, err = readSource(f.port); err != nil {
+			return monitor.Board{}, err
+		}
+	}
+	if d.ROM, err = address("rom", f.rom); err != nil {
+		return monitor.Board{}, err
+	}
+	if d.RAM, err = address("ram", f.ram); err != nil {
+		return monitor.Board{}, err
+	}
+	board, err := monitor.Own(strings.TrimSuffix(filepath.Base(named), ".h"), d)
+	if err != nil {
+		return board, &usageError{err}
+	}
+	return board, nil
+}
+
+func address(flag, text string) (uint32, error) {
+	at, err := strconv.ParseUint(text, 0, 32)
+	if err != nil {
+		return 0, usagef("--%s %s: want an address of 32 bits, such as 0x20000000", flag, text)
+	}
+	return uint32(at), nil
+}
+
+// readSource reads a file of C source.
+func readSource(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Size() > mostHeaderBytes {
+		return "", fmt.Errorf("%s has %d bytes; source of a board has at most %d", path, info.Size(), mostHeaderBytes)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}
