@@ -38,7 +38,7 @@ func (p Plan) deviceArguments() []string {
 // processes goes with a /proc of its own, or is left out, too. The reference, which runs on the processor, has run by
 // then. A driver that compiles gets a folder, which is gone when the function that comes back is called.
 func (p *Plan) openForDevice() (closed func(), err error) {
-	if p.Device == nil || p.linked() { // the harness has no driver
+	if p.Device == nil || p.Device.Link { // the harness has no driver
 		return func() {}, nil
 	}
 	p.Sandbox = p.Sandbox.Only(sandbox.Processes, sandbox.Network, sandbox.IPC, sandbox.Hostname, sandbox.Privileges, sandbox.Memory)
@@ -56,7 +56,7 @@ func (p *Plan) openForDevice() (closed func(), err error) {
 
 // reserved is the address space that does not count as memory.
 func (p Plan) reserved() int64 {
-	if p.Device == nil || p.linked() {
+	if p.Device == nil || p.Device.Link {
 		return 0
 	}
 	return driverBytes

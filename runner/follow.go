@@ -207,7 +207,8 @@ func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 	case e.Event == "fault" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
 		m.current = e.Index
 		return &faultError{e.Message}
-	case e.Event == "timeout" && m.plan.linked() && m.running() && e.Index == m.current:
+	case e.Event == "timeout" && m.plan.linked() && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
+		m.current = e.Index
 		return &overdueError{e.Message}
 	case e.Event == "error" && m.running(): // the candidate asks for what the harness cannot give
 		return &faultError{e.Message}
