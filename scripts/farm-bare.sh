@@ -64,7 +64,11 @@ failed=0
 for one in "$@"; do
 	echo "== $one"
 	start "runner-$one" "$tilth" runner --tracker "$tracker" --name "$one" --board "$one" --cache "$work/cache-$one"
-	(tune "$one") || failed=1
+	# Not before ||, where -e would have no effect.
+	set +e
+	(set -e && tune "$one")
+	[ $? -eq 0 ] || failed=1
+	set -e
 done
 [ $failed -eq 0 ] || tail -n 5 "$work"/*.log >&2
 exit $failed
