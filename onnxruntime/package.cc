@@ -1,19 +1,16 @@
 #include "package.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <stdexcept>
 #include <utility>
 
+#include "file.h"
+#include "manifest.h"
 #include "processor.h"
-#include "sha256.h"
 
 namespace tilth {
 namespace {
@@ -21,36 +18,6 @@ namespace {
 // What a package's parts may take at most: more is a damaged file.
 constexpr std::int64_t most_code = std::int64_t{1} << 30, most_manifest = std::int64_t{64} << 20;
 constexpr int most_parts = 64;
-
-[[noreturn]] void fail(const std::string &what, const std::string &why) { throw std::runtime_error(what + ": " + why); }
-
-// File is a descriptor that is closed in the end.
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  File(const File &) = delete;
-  File &operator=(const File &) = delete;
-  explicit operator bool() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
-  // Reads so many bytes from an offset; fewer are an error.
-  void read(void *to, std::int64_t bytes, std::int64_t offset, const std::string &name) const {
-    for (auto *at = static_cast<char *>(to); bytes > 0;) {
-      const ssize_t n = pread(fd_, at, static_cast<std::size_t>(bytes), offset);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail(name, std::strerror(errno));
-      if (n == 0) fail(name, "it is cut short");
-      at += n, bytes -= n, offset += n;
-    }
-  }
-
- private:
-  int fd_;
-};
 
 struct Part {
   std::int64_t offset = 0, size = 0;
@@ -73,16 +40,14 @@ std::int64_t octal(const unsigned char *field, int length) {
 
 // The parts of a package, which is a tar archive of few files.
 std::map<std::string, Part> contents(const File &file, const std::string &path) {
-  struct stat info {};
-  if (fstat(file.fd(), &info) != 0) fail(path, std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) fail(path, "it is no file");
+  const std::int64_t all = file.size();
   std::map<std::string, Part> parts;
-  for (std::int64_t at = 0; at + 512 <= info.st_size;) {
+  for (std::int64_t at = 0; at + 512 <= all;) {
     unsigned char header[512];
-    file.read(header, sizeof header, at, path);
+    file.read(header, sizeof header, at);
     if (header[0] == 0) break;
     const std::int64_t size = octal(header + 124, 12);
-    if (std::memcmp(header + 257, "ustar", 5) != 0 || size < 0 || size > info.st_size - at - 512 || parts.size() >= most_parts)
+    if (std::memcmp(header + 257, "ustar", 5) != 0 || size < 0 || size > all - at - 512 || parts.size() >= most_parts)
       fail(path, "it is not a package of Tilth, or it is damaged");
     parts[std::string(reinterpret_cast<char *>(header), strnlen(reinterpret_cast<char *>(header), 100))] = {at + 512, size};
     at += 512 + (size + 511) / 512 * 512;
@@ -97,36 +62,11 @@ const Part &part(const std::map<std::string, Part> &parts, const char *name, std
   return found->second;
 }
 
-// text reads the text of a key of one of the manifest's objects, whose members are indented by two spaces.
-std::string text(const std::string &manifest, const std::string &key) {
-  const std::string start = "\n  \"" + key + "\": \"";
-  const auto at = manifest.find(start);
-  if (at == std::string::npos) return "";
-  const auto from = at + start.size();
-  return manifest.substr(from, manifest.find('"', from) - from);
-}
-
-// features are those that the manifest's target lists, each a plain word.
-std::vector<std::string> features(const std::string &manifest) {
-  const std::string start = "\n  \"features\": [";
-  const auto at = manifest.find(start);
-  if (at == std::string::npos) return {};
-  const auto end = manifest.find(']', at);
-  std::vector<std::string> list;
-  for (auto from = manifest.find('"', at + start.size()); from < end;) {
-    const auto to = manifest.find('"', from + 1);
-    if (to == std::string::npos) break;
-    list.push_back(manifest.substr(from + 1, to - from - 1));
-    from = manifest.find('"', to + 1);
-  }
-  return list;
-}
-
 // load loads a shared object from memory. Its descriptor stays open as long as the object is loaded: the loader knows
 // objects by their paths, and would take another one behind the same number for this one.
 std::shared_ptr<void> load(const std::string &code, const std::string &path) {
-  File memory(memfd_create("model.so", MFD_CLOEXEC));
-  if (!memory) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
+  File memory(memfd_create("model.so", MFD_CLOEXEC), path);
+  if (memory.fd() < 0) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
   for (std::size_t done = 0; done < code.size();) {
     const ssize_t n = write(memory.fd(), code.data() + done, code.size() - done);
     if (n < 0 && errno == EINTR) continue;
@@ -145,18 +85,18 @@ std::shared_ptr<void> load(const std::string &code, const std::string &path) {
 }  // namespace
 
 Package::Package(std::string path) : path_(std::move(path)) {
-  const auto opened = std::make_shared<File>(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const auto opened = std::make_shared<File>(path_);
   const File &file = *opened;
-  if (!file) fail(path_, std::strerror(errno));
   file_ = opened, fd_ = file.fd();
   const auto parts = contents(file, path_);
   const Part &code = part(parts, "model.so", most_code, path_), &described = part(parts, "manifest.json", most_manifest, path_);
   weights_ = part(parts, "weights.bin", INT64_MAX, path_).offset;
 
   std::string manifest(static_cast<std::size_t>(described.size), 0), object(static_cast<std::size_t>(code.size), 0);
-  file.read(manifest.data(), described.size, described.offset, path_);
-  file.read(object.data(), code.size, code.offset, path_);
+  file.read(manifest.data(), described.size, described.offset);
+  file.read(object.data(), code.size, code.offset);
   model_digest_ = text(manifest, "model_sha256");
+  model_data_ = data_files(manifest);
   if (model_digest_.empty()) fail(path_, "it does not say from which model it was compiled: compile it with this version of Tilth");
 
   std::string missing;
@@ -179,20 +119,6 @@ std::shared_ptr<tilth_model> Package::open(int threads) const {
   tilth_model *model = api_->open_with(("/proc/self/fd/" + std::to_string(fd_)).c_str(), weights_, &options);
   if (!model) fail(path_, api_->last_error());
   return {model, api_->close};
-}
-
-std::string sha256_of(const std::string &path) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) fail(path, std::strerror(errno));
-  Sha256 sum;
-  std::string buffer(1 << 20, 0);
-  for (;;) {
-    const ssize_t n = ::read(file.fd(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(path, std::strerror(errno));
-    if (n == 0) return sum.hex();
-    sum.add(buffer.data(), static_cast<std::size_t>(n));
-  }
 }
 
 }  // namespace tilth

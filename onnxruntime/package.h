@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "manifest.h"
 #include "tilth.h"
 
 namespace tilth {
@@ -24,8 +25,10 @@ class Package {
   const std::string &path() const { return path_; }
   const Api &api() const { return *api_; }
 
-  // The sha256 of the model's file from which the package was compiled, in hex.
+  // The sha256 of the model's file from which the package was compiled, in hex. Where data lies in files beside it, it
+  // is the sha256 of this digest and those of these files, in hex, one after the other.
   const std::string &model_digest() const { return model_digest_; }
+  const std::vector<DataFile> &model_data() const { return model_data_; }
 
   const std::vector<const tilth_tensor *> &inputs() const { return inputs_; }
   const std::vector<const tilth_tensor *> &outputs() const { return outputs_; }
@@ -35,14 +38,12 @@ class Package {
 
  private:
   std::string path_, model_digest_;
+  std::vector<DataFile> model_data_;
   std::int64_t weights_ = 0;  // where weights.bin begins in the package
   std::shared_ptr<void> file_, object_;  // the package, open, and its code, loaded
   int fd_ = -1;                          // of file_
   const Api *api_ = nullptr;
   std::vector<const tilth_tensor *> inputs_, outputs_;
 };
-
-// The sha256 of a file, in hex. Throws std::runtime_error.
-std::string sha256_of(const std::string &path);
 
 }  // namespace tilth

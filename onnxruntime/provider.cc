@@ -1,13 +1,14 @@
 // The execution provider of ONNX Runtime that runs packages of Tilth: a library that ONNX Runtime loads when a program
 // registers it. docs/onnxruntime.md says how.
 //
-// A session gets packages by the option `packages`. Where its model is the file from which a package was compiled, the
+// A session gets packages by the option `packages`. Where its model is that from which a package was compiled, the
 // nodes between the package's inputs and outputs become one node, and everything else stays with the other providers.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
 
+#include "identity.h"
 #include "kernel.h"
 #include "match.h"
 #include "ort.h"
@@ -55,6 +56,12 @@ int to_threads(const std::string &text) {
   return static_cast<int>(n);
 }
 
+std::string to_digest(const std::string &text) {
+  if (!text.empty() && (text.size() != 64 || text.find_first_not_of("0123456789abcdef") != std::string::npos))
+    throw std::runtime_error("model_sha256 is \"" + text + "\": give the 64 lower-case hex digits of the model's SHA-256");
+  return text;
+}
+
 // Computing is a package at a node, in ONNX Runtime's form.
 struct Computing : OrtNodeComputeInfo {
   explicit Computing(Kernel kernel) : OrtNodeComputeInfo{}, kernel_(std::move(kernel)) {
@@ -94,6 +101,7 @@ class Provider : public OrtEp {
     };
 
     threads_ = to_threads(option(options, "threads", "0"));
+    model_sha256_ = to_digest(option(options, "model_sha256", ""));
     std::istringstream paths(option(options, "packages", ""));
     for (std::string path; std::getline(paths, path, ';');) {
       if (packages_.size() >= most_packages) throw std::runtime_error("packages names more than " + std::to_string(most_packages) + " files");
@@ -106,14 +114,11 @@ class Provider : public OrtEp {
   // choose claims the nodes of each package of this model.
   void choose(const Ort::ConstGraph &graph, OrtEpGraphSupportInfo *support) {
     if (graph.GetParentNode()) return;  // a graph inside of a node, whose model has no package
-    const std::string model = graph.GetModelPath();
-    const std::string digest = model.empty() ? "" : sha256_of(model);
+    Identity identity(graph.GetModelPath(), model_sha256_);
     std::vector<std::size_t> taken;
     for (const auto &package : packages_) {
       try {
-        if (digest.empty()) throw Mismatch("the session's model was not loaded from a file, so nobody can tell whether it is the package's");
-        if (digest != package->model_digest())
-          throw Mismatch("it was compiled from a model with the digest " + package->model_digest() + ", and " + model + " has " + digest);
+        identity.check(*package);
         const auto nodes = nodes_of(*package, graph);
         std::vector<const OrtNode *> list;
         for (const auto &node : nodes) {
@@ -158,6 +163,7 @@ class Provider : public OrtEp {
 
   const OrtLogger *logger_;
   int threads_ = 0;
+  std::string model_sha256_;
   std::vector<std::shared_ptr<const Package>> packages_, used_;
 };
 

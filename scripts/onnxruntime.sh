@@ -40,7 +40,8 @@ scripts/ort.sh
 runtime=$(dirname "$(find .tools/ort -path '*linux/x64/libonnxruntime.so.1' -print -quit)")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-${CXX:-g++} "${flags[@]}" onnxruntime/test/session.cc -o "$work/session" "$runtime/libonnxruntime.so.1" -Wl,-rpath,"$PWD/$runtime" -Wl,--allow-shlib-undefined
+sources=(onnxruntime/test/session.cc onnxruntime/{package,manifest,processor}.cc)
+${CXX:-g++} "${flags[@]}" -Icompiler/backend/cpu/runtime/src "${sources[@]}" -o "$work/session" "$runtime/libonnxruntime.so.1" -Wl,-rpath,"$PWD/$runtime" -Wl,--allow-shlib-undefined -ldl
 tilth=$PWD/bin/tilth provider=$PWD/bin/libtilth_onnxruntime.so
 cd "$work"
 
@@ -61,9 +62,50 @@ shaped() { /usr/bin/python3 -c 'import onnx, sys; onnx.save(onnx.shape_inference
 for model in mlp mobilenet-v2 lstm; do
 	"$tilth" model "$model" -o "$model.onnx" >/dev/null
 	"$tilth" compile "$model.onnx" --untuned --threads 1 -o "$model.tar" >/dev/null
-	ALONE=1 session "$model.onnx" "$model.tar" "${RUNS:-3}"
+	ALONE=1 COST=1 session "$model.onnx" "$model.tar" "${RUNS:-3}"
 	used
 done
+
+# A model with its weights in files beside it, of which some have odd names.
+mkdir beside
+/usr/bin/python3 - <<-'END'
+	import onnx
+	from onnx.external_data_helper import set_external_data, write_external_data_tensors
+	model = onnx.load("mlp.onnx")
+	for i, tensor in enumerate(model.graph.initializer):
+	    if tensor.HasField("raw_data") and len(tensor.raw_data) > 64:
+	        set_external_data(tensor, f'a "b" & \u00e9{i % 2}.data')
+	onnx.save(write_external_data_tensors(model, "beside"), "beside/model.onnx")
+END
+"$tilth" compile beside/model.onnx --untuned --threads 1 -o beside.tar >/dev/null
+ALONE=1 session beside/model.onnx beside.tar 3
+used
+ALONE=1 session "$PWD/beside/model.onnx" "mlp.tar;beside.tar" 1
+unused 'it was compiled from a model with the digest'
+cp -r beside other
+for data in other/*0.data; do printf '\x3f' | dd of="$data" bs=1 seek=3 conv=notrunc status=none; done
+session other/model.onnx beside.tar 1
+unused 'it was compiled from a model with other data in other/a "b" & '
+for data in other/*0.data; do truncate -s +1 "$data"; done
+session other/model.onnx beside.tar 1
+unused 'it was compiled from a model with other data in other/a "b" & '
+
+# A model in memory is the one whose digest the program says.
+digest=$(sha256sum mlp.onnx | cut -d' ' -f1)
+MEMORY=1 MODEL_SHA256=$digest ALONE=1 session mlp.onnx mlp.tar 3
+used
+MEMORY=1 session mlp.onnx mlp.tar 1
+unused "the session's model was not loaded from a file: say which model it is by the option model_sha256"
+MEMORY=1 MODEL_SHA256=${digest//[0-9]/0} session mlp.onnx mlp.tar 1
+unused 'it was compiled from a model with the digest'
+if MODEL_SHA256=$digest. ./session "$provider" mlp.onnx mlp.tar 1 1 2>warnings; then
+	echo "what is no digest is taken for one" >&2
+	exit 1
+fi
+grep 'give the 64 lower-case hex digits' warnings | tail -1
+# It does not stand in for a file's own.
+MODEL_SHA256=$digest session mobilenet-v2.onnx mlp.tar 1
+unused 'it was compiled from a model with the digest'
 
 # Two parts of a model, with a part of the runtime between them.
 shaped mlp.onnx shaped.onnx

@@ -327,7 +327,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 func (k *compileCommand) provenance(t *target.Target) *aot.Provenance {
 	build := thisBuild()
 	return &aot.Provenance{
-		ModelSHA256: k.model.digest, Tilth: build.Version, Commit: build.Commit, Numerics: k.numerics.level.String(),
+		ModelSHA256: k.model.digest, ModelData: k.model.data, Tilth: build.Version, Commit: build.Commit, Numerics: k.numerics.level.String(),
 		DeviceClass: t.DeviceClass(), Target: t.Fingerprint(),
 	}
 }

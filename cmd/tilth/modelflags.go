@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
@@ -29,8 +30,9 @@ type modelFlags struct {
 	own map[string]map[string]string
 	// quantised is how many weights of the model that was loaded last are in integers, and of how many.
 	quantised [2]int
-	// digest is that of the model that was loaded last.
+	// digest is that of the model that was loaded last, and data its files beside it.
 	digest string
+	data   []aot.DataFile
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -50,7 +52,11 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	if err != nil {
 		return nil, err
 	}
-	o.Storage, f.quantised, f.digest = storage, [2]int{}, m.Digest
+	f.digest, f.data = m.Digest, nil
+	for _, file := range m.Data {
+		f.data = append(f.data, aot.DataFile(file))
+	}
+	o.Storage, f.quantised = storage, [2]int{}
 	o.Quantised = func(quantised, all int) { f.quantised = [2]int{quantised, all} }
 	return importModel(path, m, o)
 }

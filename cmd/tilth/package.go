@@ -106,6 +106,11 @@ func (v packageView) print(w io.Writer) error {
 	if p := v.Provenance; p != nil && err == nil {
 		_, err = fmt.Fprintf(w, "device class: %s\nmodel's sha256: %s\nmade by: tilth %s (commit %s), %s, numerics %s\n",
 			p.DeviceClass, cmp.Or(p.ModelSHA256, "not known"), p.Tilth, cmp.Or(p.Commit, "not known"), v.Toolchain, p.Numerics)
+		for _, f := range p.ModelData {
+			if err == nil {
+				_, err = fmt.Fprintf(w, "model's data: %q (%s), sha256 %s\n", f.Name, show.Bytes(f.Bytes), f.SHA256)
+			}
+		}
 	}
 	for _, l := range v.Libraries {
 		if err == nil {

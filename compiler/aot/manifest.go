@@ -66,8 +66,10 @@ type Manifest struct {
 // Provenance says what a package was made of, and by what. The compiler is part of the manifest's target, and records
 // are part of its tasks.
 type Provenance struct {
-	// ModelSHA256 is the digest of the model's file (onnx.Model.Digest).
+	// ModelSHA256 is the digest of the model's files (onnx.Model.Digest).
 	ModelSHA256 string `json:"model_sha256,omitempty"`
+	// ModelData are the files beside the model's that have data of its tensors.
+	ModelData []DataFile `json:"model_data,omitempty"`
 	// Tilth and Commit are those of the program that compiled the package.
 	Tilth  string `json:"tilth"`
 	Commit string `json:"commit,omitempty"`
@@ -76,6 +78,14 @@ type Provenance struct {
 	// DeviceClass and Target are those that the schedules are for; records of other targets are not used.
 	DeviceClass string `json:"device_class"`
 	Target      string `json:"target"`
+}
+
+// DataFile is a file beside a model's (onnx.DataFile).
+type DataFile struct {
+	// Name is relative to the model's folder, with slashes.
+	Name   string `json:"name"`
+	Bytes  int64  `json:"size_bytes"`
+	SHA256 string `json:"sha256"`
 }
 
 // Record names the measurement that a schedule comes from, among those of its workload and the package's target.

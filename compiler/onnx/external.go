@@ -2,11 +2,13 @@ package onnx
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -61,8 +63,9 @@ type folder struct {
 	dir  string
 	root *os.Root // nil before the first file is read
 	left int64    // how many bytes may be read yet
-	// digest has all that was read; nil before anything was.
-	digest hash.Hash
+	// sizes are those of the files of which something was read, by their names; all is their sum.
+	sizes map[string]int64
+	all   int64
 	// The file that was read last; models have one for all tensors, or one for each.
 	name string
 	file *os.File
@@ -104,10 +107,6 @@ func (d *folder) read(e external, bytes int64) ([]byte, error) {
 	if _, err := d.file.ReadAt(data, e.offset); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("its external data: %w", err)
 	}
-	if d.digest == nil {
-		d.digest = sha256.New()
-	}
-	d.digest.Write(data)
 	return data, nil
 }
 
@@ -142,5 +141,52 @@ func (d *folder) open(location string) error {
 		d.file.Close()
 	}
 	d.name, d.file, d.size = location, file, info.Size()
+	return d.count()
+}
+
+// count bounds the sizes of all files that were opened: each is read whole for its digest.
+func (d *folder) count() error {
+	if _, counted := d.sizes[d.name]; counted {
+		return nil
+	}
+	if d.size > maxModelBytes-d.all {
+		return fmt.Errorf("%s and the other files with external data are over the limit of %d bytes", d.name, int64(maxModelBytes))
+	}
+	if d.sizes == nil {
+		d.sizes = map[string]int64{}
+	}
+	d.sizes[d.name] = d.size
+	d.all += d.size
 	return nil
+}
+
+// DataFile is a file beside a model's, in which data of tensors lies.
+type DataFile struct {
+	// Name is relative to the model's folder, with slashes.
+	Name  string
+	Bytes int64
+	// SHA256 is that of the whole file, in lower-case hex.
+	SHA256 string
+}
+
+// files are those of which something was read, by name.
+func (d *folder) files() (list []DataFile, err error) {
+	if d == nil {
+		return nil, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.sizes)) {
+		if err := d.open(name); err != nil {
+			return nil, err
+		}
+		sum := sha256.New()
+		n, err := io.Copy(sum, io.NewSectionReader(d.file, 0, d.sizes[name]))
+		if err == nil && n < d.sizes[name] {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the file %q beside the model: %w", name, cause(err))
+		}
+		list = append(list, DataFile{Name: name, Bytes: n, SHA256: hex.EncodeToString(sum.Sum(nil))})
+	}
+	return list, nil
 }

@@ -3,6 +3,8 @@ package onnx
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,6 +76,38 @@ func TestExternalDataIsReadFromBesideTheModel(t *testing.T) {
 	}
 }
 
+// TestFilesBesideTheModelIdentifyIt: whole, whatever of them tensors use.
+func TestFilesBesideTheModelIdentifyIt(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.onnx")
+	model := modelOf(outside(2, []int64{1}, "location", "b"), outside(2, []int64{1}, "location", "a"), outside(2, []int64{1}, "location", "b"))
+	writeFile(t, path, model)
+	read := func(a, b string) *Model {
+		t.Helper()
+		writeFile(t, filepath.Join(dir, "a"), []byte(a))
+		writeFile(t, filepath.Join(dir, "b"), []byte(b))
+		m, err := ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	hexed := func(data string) string {
+		sum := sha256.Sum256([]byte(data))
+		return hex.EncodeToString(sum[:])
+	}
+	m := read("xy", "z")
+	if want := []DataFile{{"a", 2, hexed("xy")}, {"b", 1, hexed("z")}}; !reflect.DeepEqual(m.Data, want) {
+		t.Errorf("got %v, want %v", m.Data, want)
+	}
+	if want := hexed(hexed(string(model)) + hexed("xy") + hexed("z")); m.Digest != want {
+		t.Errorf("the digest is %s, want %s", m.Digest, want)
+	}
+	if other := read("x!", "z"); other.Digest == m.Digest {
+		t.Error("another file gives the same digest")
+	}
+}
+
 func TestExternalDataIsRefused(t *testing.T) {
 	above := t.TempDir()
 	dir := filepath.Join(above, "model")
@@ -128,6 +162,20 @@ func TestExternalDataIsBounded(t *testing.T) {
 	}
 	if _, err := read(modelOf(whole), beside); err == nil || !strings.Contains(err.Error(), "over the limit") {
 		t.Errorf("a second time: %v", err)
+	}
+}
+
+// TestFilesBesideTheModelAreBounded by the sum of their sizes, for each is read whole; this one is a hole.
+func TestFilesBesideTheModelAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.onnx")
+	writeFile(t, path, modelOf(outside(2, []int64{1}, "location", "data")))
+	data := filepath.Join(filepath.Dir(path), "data")
+	writeFile(t, data, []byte{1})
+	if err := os.Truncate(data, maxModelBytes+1); err != nil {
+		t.Skipf("no file of that size here: %v", err)
+	}
+	if _, err := ReadFile(path); err == nil || !strings.Contains(err.Error(), "data and the other files with external data are over the limit") {
+		t.Error(err)
 	}
 }
 

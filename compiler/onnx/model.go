@@ -15,9 +15,11 @@ type Model struct {
 	Graph           *Graph
 	Functions       []*Function
 	// Digest is the SHA-256, in lower-case hex, of the file that the model was read from, decompressed. Where data
-	// lies beside that, it is the SHA-256 of this digest and that of the data that the model uses, in its order.
-	// Empty of a model that was not read.
+	// lies beside that, it is the SHA-256 of this digest and those of Data, in hex, one after the other. Empty of a
+	// model that was not read.
 	Digest string
+	// Data are the files beside the model's in which data of its tensors lies, by name.
+	Data []DataFile
 }
 
 // Opset is a version of an operator set; Domain is empty for ONNX's own.

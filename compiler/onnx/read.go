@@ -154,20 +154,26 @@ func read(data []byte, beside *folder) (*Model, error) {
 	if err != nil {
 		return nil, cmp.Or(refuseOther(data), err)
 	}
-	m.Digest = digest(data, beside)
+	if m.Data, err = beside.files(); err != nil {
+		return nil, err
+	}
+	m.Digest = digest(data, m.Data)
 	return m, nil
 }
 
-// digest is that of a model in data, and of what was read of the files beside it.
-func digest(data []byte, beside *folder) string {
-	sum := sha256.Sum256(data)
-	if beside != nil && beside.digest != nil {
-		all := sha256.New()
-		all.Write(sum[:])
-		all.Write(beside.digest.Sum(nil))
-		return hex.EncodeToString(all.Sum(nil))
+// digest is that of a model in a file and of the files beside it.
+func digest(model []byte, beside []DataFile) string {
+	sum := sha256.Sum256(model)
+	own := hex.EncodeToString(sum[:])
+	if len(beside) == 0 {
+		return own
 	}
-	return hex.EncodeToString(sum[:])
+	all := sha256.New()
+	all.Write([]byte(own))
+	for _, f := range beside {
+		all.Write([]byte(f.SHA256))
+	}
+	return hex.EncodeToString(all.Sum(nil))
 }
 
 func (m *Model) check() error {

@@ -2,8 +2,13 @@
 //
 //   session PROVIDER.so MODEL.onnx PACKAGES RUNS THREADS [NAME=EXTENT...]
 //
-// Inputs are drawn at random; an extent that the model leaves open is that of its NAME, or 1. Prints how many nodes the
-// runtime kept for itself, the largest relative difference of an output, and medians of the times of a run.
+// Inputs are drawn at random; an extent that the model leaves open is that of its NAME, or 1. Prints the largest
+// relative difference of an output, and medians of the times of a run. The environment says more:
+//
+//   ALONE=1            packages must compute the whole model
+//   MEMORY=1           sessions get the model in memory
+//   MODEL_SHA256=HEX   the option model_sha256
+//   COST=1             the package also runs by the C interface, in turns with its session: what the session adds
 #include <onnxruntime_cxx_api.h>
 
 #include <algorithm>
@@ -12,11 +17,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "../package.h"
 
 namespace {
 
@@ -74,7 +83,7 @@ struct Run {
   std::vector<std::string> outputs;
   std::vector<double> seconds;
 
-  Run(const Ort::Env &env, const std::string &model, const Ort::SessionOptions &options) : session(env, model.c_str(), options) {
+  Run(const Ort::Env &env, const std::string &model, const Ort::SessionOptions &options) : session(open(env, model, options)) {
     Ort::AllocatorWithDefaultOptions allocator;
     for (std::size_t i = 0; i < session.GetOutputCount(); i++) outputs.emplace_back(session.GetOutputNameAllocated(i, allocator).get());
   }
@@ -94,11 +103,54 @@ struct Run {
     return results;
   }
 
-  double median() {
-    std::sort(seconds.begin(), seconds.end());
-    return seconds[seconds.size() / 2];
+  static Ort::Session open(const Ort::Env &env, const std::string &model, const Ort::SessionOptions &options) {
+    if (!std::getenv("MEMORY")) return Ort::Session(env, model.c_str(), options);
+    std::ifstream file(model, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    return Ort::Session(env, bytes.data(), bytes.size(), options);
   }
 };
+
+double median(std::vector<double> list) {
+  std::sort(list.begin(), list.end());
+  return list[list.size() / 2];
+}
+
+// cost runs a package by the C interface in turns with its session, each after the other, and prints what the session
+// takes more, and how much of that are the copies of inputs and outputs.
+void cost(const std::string &path, int threads, Run &session, std::vector<Input> &inputs, int runs) {
+  const tilth::Package package(path);
+  const auto model = package.open(threads);
+  const tilth::Api &api = package.api();
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const auto since = [&](auto start) { return std::chrono::duration<double>(now() - start).count(); };
+  std::vector<char> taken;
+  const auto copy = [&] {
+    const auto start = now();
+    for (std::size_t i = 0; i < inputs.size(); i++) std::memcpy(api.input(model.get(), static_cast<int>(i)), inputs[i].bytes.data(), inputs[i].bytes.size());
+    for (std::size_t i = 0; i < package.outputs().size(); i++) {
+      taken.resize(static_cast<std::size_t>(package.outputs()[i]->bytes));
+      std::memcpy(taken.data(), api.output(model.get(), static_cast<int>(i)), taken.size());
+    }
+    return since(start);
+  };
+  std::vector<double> alone, copies, more;
+  session.seconds.clear();
+  for (int i = 0; i < 1 + runs; i++) {
+    session.once(inputs);
+    const double copied = copy();
+    const auto start = now();
+    api.run(model.get());
+    const double ran = since(start);
+    if (i == 0) {
+      session.seconds.clear();
+      continue;
+    }
+    alone.push_back(ran), copies.push_back(copied), more.push_back(session.seconds.back() - ran);
+  }
+  std::printf("session %.6f ms, package %.6f ms, more %.1f us, of which copies %.1f us\n", median(session.seconds) * 1e3, median(alone) * 1e3,
+              median(more) * 1e6, median(copies) * 1e6);
+}
 
 // The largest difference of an element, relative to the largest element of its output.
 double difference(const std::vector<Ort::Value> &got, const std::vector<Ort::Value> &want) {
@@ -146,7 +198,9 @@ void compare(int argc, char **argv) {
       options->SetIntraOpNumThreads(threads);
       options->AddConfigEntry("session.intra_op.allow_spinning", "0");  // neither disturbs the other between its runs
     }
-    ours.AppendExecutionProvider_V2(env, devices, std::unordered_map<std::string, std::string>{{"packages", packages}, {"threads", std::to_string(threads)}});
+    std::unordered_map<std::string, std::string> given{{"packages", packages}, {"threads", std::to_string(threads)}};
+    if (const char *digest = std::getenv("MODEL_SHA256")) given["model_sha256"] = digest;
+    ours.AppendExecutionProvider_V2(env, devices, given);
     if (std::getenv("ALONE")) ours.AddConfigEntry("session.disable_cpu_ep_fallback", "1");
     Run without(env, model, plain), with(env, model, ours);
     auto inputs = draw_inputs(without.session, extents);
@@ -157,8 +211,9 @@ void compare(int argc, char **argv) {
       worst = std::max(worst, difference(got, want));
       if (i == 0) without.seconds.clear(), with.seconds.clear();
     }
-    if (runs > 0) std::printf("without %.6f ms, with %.6f ms, ", without.median() * 1e3, with.median() * 1e3);
+    if (runs > 0) std::printf("without %.6f ms, with %.6f ms, ", median(without.seconds) * 1e3, median(with.seconds) * 1e3);
     std::printf("difference %.3g\n", worst);
+    if (std::getenv("COST")) cost(packages, threads, with, inputs, runs);
   }
   env.UnregisterExecutionProviderLibrary("tilth");
 }
