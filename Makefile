@@ -117,7 +117,7 @@ conformance-boards: ## all ONNX backend test cases for boards, under emulators; 
 	@$(MAKE) --no-print-directory build
 	@scripts/boards.sh $(BOARDS)
 
-test-bare: ## C source of small models for microcontrollers, built by clang alone and run under emulators of boards
+test-bare: ## C source of small models for microcontrollers, built by clang and gcc and run under emulators of boards
 	@scripts/packages.sh test bare
 	$(GO) test -count=1 -v -run 'TestBoards|TestSource|TestLibrary' ./compiler/aot ./compiler/backend/board
 	$(GO) test -count=1 -v ./runner/boards

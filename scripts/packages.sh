@@ -31,8 +31,8 @@ tests+=(protobuf-compiler protobuf-compiler-grpc)
 # The other program that signs and verifies, and the check of install.sh.
 tests+=(minisign shellcheck)
 runtimes=(nodejs npm)
-# Emulators of boards without an operating system.
-bare=(qemu-system-arm qemu-system-misc)
+# Emulators of boards without an operating system, and the compiler that firmwares mostly are made with.
+bare=(qemu-system-arm qemu-system-misc gcc-arm-none-eabi)
 # A machine with systemd, what goes there, and what looks at it.
 service=(debootstrap e2fsprogs qemu-system-x86 openssh-client minisign jq python3)
 peers=(g++ binutils)

@@ -19,8 +19,19 @@ var emulated = map[string]struct {
 	"riscv32":    {[]string{"qemu-system-riscv32", "-M", "virt", "-bios", "none"}, "virt.ld", "start_riscv.c"},
 }
 
-// TestBoardsComputeWhatAPackageDoes: clang alone makes a firmware of an archive. Its outputs under an emulator of the
-// board are those of a package for this machine.
+// compilers make a firmware of an archive: their commands, beside clang, and their flags.
+func compilers(o Options, board, files, script string) map[string][]string {
+	link := "-Wl,--gc-sections,-L" + files + ",-T," + script
+	source := append(toolchain.SourceFlags(o.Target, cFlags), "-nostdlib", "-static", link)
+	list := map[string][]string{"clang": append(append([]string{o.Toolchain.Path()}, o.Target.ClangFlags()...), append(source, "-fuse-ld=lld")...)}
+	if board == "cortex-m4" || board == "cortex-m7" {
+		list["gcc"] = append(append([]string{"arm-none-eabi-gcc"}, o.Target.GCCFlags()...), source...)
+	}
+	return list
+}
+
+// TestBoardsComputeWhatAPackageDoes: a compiler alone makes a firmware of an archive. Its outputs under an emulator of
+// the board are those of a package for this machine.
 func TestBoardsComputeWhatAPackageDoes(t *testing.T) {
 	files, err := filepath.Abs(filepath.Join("testdata", "board"))
 	if err != nil {
@@ -33,21 +44,29 @@ func TestBoardsComputeWhatAPackageDoes(t *testing.T) {
 					t.Skipf("%s is missing: make test-bare installs it", b.emulator[0])
 				}
 				p := imported(t, make())
-				on := board(t, name)
-				o := sourceOptions(t, p, on)
+				o := sourceOptions(t, p, board(t, name))
 				manifest, err := Compile(t.Context(), p, o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				dir := unpackSource(t, o.Output)
-				args := append(on.ClangFlags(), toolchain.SourceFlags(on, cFlags)...)
-				args = append(args, "-I.", "-I"+files, "-nostdlib", "-static", "-fuse-ld=lld", "-Wl,--gc-sections,-L"+files+",-T,"+b.script, "-o", "net.elf",
-					filepath.Join(files, b.start), "main.c", "net.c", "net_kernels.c", "net_libc.c", "net_weights.c")
-				command(t, dir, o.Toolchain.Path(), args...)
-				run := append(b.emulator[1:len(b.emulator):len(b.emulator)], "-display", "none", "-serial", "none", "-monitor", "none", "-chardev", "stdio,id=out", "-semihosting-config", "enable=on,target=native,chardev=out",
-					"-icount", "shift=0", "-kernel", "net.elf")
-				instructions := compareWords(t, command(t, dir, b.emulator[0], run...), here(t, p))
-				t.Logf("%d instructions; RAM %d, of which stack %d, flash %d bytes, of which code %d", instructions, manifest.C.RAMBytes, manifest.C.StackBytes, manifest.C.FlashBytes, manifest.C.CodeBytes)
+				want := here(t, p)
+				t.Logf("RAM %d, of which stack %d, flash %d bytes, of which code %d", manifest.C.RAMBytes, manifest.C.StackBytes, manifest.C.FlashBytes, manifest.C.CodeBytes)
+				for compiler, build := range compilers(o, name, files, b.script) {
+					t.Run(compiler, func(t *testing.T) {
+						if _, err := exec.LookPath(build[0]); err != nil {
+							t.Skipf("%s is missing: make test-bare installs it", build[0])
+						}
+						dir := unpackSource(t, o.Output)
+						build = append(build, "-I.", "-I"+files, "-o", "net.elf", filepath.Join(files, b.start), "main.c", "net.c", "net_kernels.c", "net_libc.c", "net_weights.c")
+						if compiler == "gcc" {
+							build = append(build, "-lgcc")
+						}
+						command(t, dir, build[0], build[1:]...)
+						run := append(b.emulator[1:len(b.emulator):len(b.emulator)], "-display", "none", "-serial", "none", "-monitor", "none", "-chardev", "stdio,id=out",
+							"-semihosting-config", "enable=on,target=native,chardev=out", "-icount", "shift=0", "-kernel", "net.elf")
+						t.Logf("%d instructions", compareWords(t, command(t, dir, b.emulator[0], run...), want))
+					})
+				}
 			})
 		}
 	}

@@ -62,8 +62,27 @@ func quantisedLayers() *onnx.Model {
 		Node("f = Reshape c flat").Node("m = QLinearMatMul f big z w2 s1 z big z").Node("y = DequantizeLinear m big z").Output("y")
 }
 
+// choice is an If that takes one side for inputs whose largest element is above a threshold, and the other for others.
+func choice(threshold float64) func() *onnx.Model {
+	side := func(name string, s sketch.Model, output string) *onnx.Attribute {
+		return &onnx.Attribute{Name: name, Type: onnx.AttrGraph, Graph: s.Output(output).Graph}
+	}
+	return func() *onnx.Model {
+		limit := array.New(array.Float32)
+		limit.SetFloat(0, threshold)
+		return sketch.New().Input("x", 4, 8).Constant("w", 8, 8).Known("limit", limit).
+			Node("m = ReduceMax x", sketch.Int("keepdims", 0)).Node("above = Greater m limit").
+			Node("c = If above", side("then_branch", sketch.New().Node("p = MatMul x w").Node("q = Neg p"), "q"),
+				side("else_branch", sketch.New().Node("r = MatMul x w").Node("s = MatMul r w"), "s")).
+			Node("y = Relu c").Output("y")
+	}
+}
+
 // small are models that fit microcontrollers.
-var small = map[string]func() *onnx.Model{"perceptron": perceptron, "convolutions": convolutions, "integers": quantisedLayers}
+var small = map[string]func() *onnx.Model{
+	"perceptron": perceptron, "convolutions": convolutions, "integers": quantisedLayers,
+	"then": choice(-1), "else": choice(1), // inputs lie between
+}
 
 func imported(t testing.TB, m *onnx.Model) *program.Program {
 	t.Helper()
