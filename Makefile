@@ -112,7 +112,7 @@ conformance: ## all ONNX backend test cases on the simulated GPU; on OpenCL one 
 	@$(MAKE) --no-print-directory build
 	@scripts/conformance.sh $(OPENCL) $(SEED)
 
-conformance-boards: ## all ONNX backend test cases for boards, under emulators; BOARDS='riscv64 arm32 arm64'
+conformance-boards: ## all ONNX backend test cases for boards, under emulators; BOARDS='riscv64 arm32 arm64 neoverse-v1 a64fx'
 	@scripts/packages.sh test
 	@$(MAKE) --no-print-directory build
 	@scripts/boards.sh $(BOARDS)
@@ -123,7 +123,7 @@ test-bare: ## C source of small models for microcontrollers, built by clang and 
 	$(GO) test -count=1 -v ./runner/boards
 	$(GO) test -count=1 -v -run 'Board' ./runner
 
-farm-boards: ## a farm tunes a model on emulated boards, and their packages are compared; BOARDS='riscv64 arm32 arm64'
+farm-boards: ## a farm tunes a model on emulated boards, and their packages are compared; BOARDS='riscv64 arm32 arm64 neoverse-v1'
 	@scripts/packages.sh test
 	@$(MAKE) --no-print-directory build
 	@scripts/farm-boards.sh $(BOARDS)

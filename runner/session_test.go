@@ -447,6 +447,20 @@ func TestForeignTargetUnderEmulator(t *testing.T) {
 	}
 }
 
+// TestADeviceWithOtherRegistersOfSVEMeasuresNothing: the harness finds out before any candidate runs.
+func TestADeviceWithOtherRegistersOfSVEMeasuresNothing(t *testing.T) {
+	board, err := target.Parse("neoverse-v1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newBench(t, board).plan(t, "good")
+	p.Emulator = []string{"qemu-aarch64", "-cpu", "max,sve512=on,sve1024=off", "-L", "/usr/aarch64-linux-gnu"}
+	err = Measure(t.Context(), p, func(o Outcome) { t.Errorf("outcome %v", o) })
+	if err == nil || !strings.Contains(err.Error(), "the code needs SVE registers of 256 bits, and those of this process have 512") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // BenchmarkMeasure measures a batch of 16 good kernels of 0.1 ms against an incumbent: what a trial costs the device,
 // in a sandbox and with limits only, and how fast the kernel seems to be.
 func BenchmarkMeasure(b *testing.B) {

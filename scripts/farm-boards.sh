@@ -32,8 +32,9 @@ board() {
 	riscv64) goarch=riscv64 machine="qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128" libraries=/usr/riscv64-linux-gnu ;;
 	arm32) goarch=arm machine="qemu-arm -cpu cortex-a7" libraries=/usr/arm-linux-gnueabihf ;;
 	arm64) goarch=arm64 machine=qemu-aarch64 libraries=/usr/aarch64-linux-gnu ;;
+	neoverse-v1) goarch=arm64 machine="qemu-aarch64 -cpu max,sve256=on,sve512=off" libraries=/usr/aarch64-linux-gnu ;;
 	*)
-		echo "farm-boards.sh: no such board: $1 (want riscv64, arm32 or arm64)" >&2
+		echo "farm-boards.sh: no such board: $1 (want riscv64, arm32, arm64 or neoverse-v1)" >&2
 		return 2
 		;;
 	esac
@@ -82,7 +83,7 @@ assert worst < 1e-3, worst
 EOF
 }
 
-[ $# -gt 0 ] || set -- riscv64 arm32 arm64
+[ $# -gt 0 ] || set -- riscv64 arm32 arm64 neoverse-v1
 start tracker "$tilth" tracker --listen "$tracker" --http '' --data "$work/tracker"
 start tuner "$tilth" tuner --tracker "$tracker"
 start builder "$tilth" builder --tracker "$tracker"

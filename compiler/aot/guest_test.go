@@ -20,6 +20,7 @@ func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 	o := options(t, p)
 	for name, emulator := range map[string]string{
 		"arm32": "qemu-arm -cpu cortex-a7 -L /usr/arm-linux-gnueabihf", "riscv64": "qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128 -L /usr/riscv64-linux-gnu",
+		"neoverse-v1": "qemu-aarch64 -cpu max,sve256=on,sve512=off -L /usr/aarch64-linux-gnu",
 	} {
 		t.Run(name, func(t *testing.T) {
 			board, err := target.Parse(name, 2)
@@ -41,6 +42,27 @@ func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 				compare(t, got[k][0], want)
 			}
 		})
+	}
+}
+
+// TestAPackageIsNotOpenedWithOtherRegistersOfSVE: it would compute other numbers, or crash.
+func TestAPackageIsNotOpenedWithOtherRegistersOfSVE(t *testing.T) {
+	p := residual(t)
+	o := options(t, p)
+	on, err := target.Parse("neoverse-v1", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cpu, want := range map[string]string{
+		"max,sve512=on,sve1024=off": "the code needs SVE registers of 256 bits, and those of this process have 512: compile for this machine",
+		"max,sve=off":               "the code needs SVE, which this processor or its kernel does not have: compile for this machine",
+	} {
+		o.Target, o.Emulator = on, strings.Fields("qemu-aarch64 -cpu "+cpu+" -L /usr/aarch64-linux-gnu")
+		_, err := RunOnce(t.Context(), []*program.Program{p}, []map[string]*array.Array{{inputName(p): sample(10, rows, width)}}, o,
+			func([]program.Task) ([]Choice, error) { return o.Choices, nil })
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", cpu, err)
+		}
 	}
 }
 

@@ -35,8 +35,8 @@ type CPU struct {
 	Cores int `json:"cores"`
 	// Threads is how many threads a kernel runs on.
 	Threads int `json:"threads"`
-	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon, and
-	// for the V extension the length that all processors with the features have.
+	// VectorBytes is the width of the widest vector register to use: 64 for AVX-512, 32 for AVX2, 16 for Neon, for SVE
+	// the length that the features say, and for the V extension the length that all processors with the features have.
 	VectorBytes int `json:"vector_bytes"`
 	// VectorRegisters is the number of architectural vector registers of that width.
 	VectorRegisters int `json:"vector_registers"`
@@ -66,6 +66,9 @@ func (c *CPU) check() error {
 		if k > 0 && f <= c.Features[k-1] {
 			return fmt.Errorf("target: feature %s comes twice, or is not sorted", f)
 		}
+	}
+	if err := c.checkLength(); err != nil {
+		return err
 	}
 	if c.Threads < 1 || c.Threads > maxThreads || c.Cores < 1 || c.Cores > maxThreads {
 		return fmt.Errorf("target: %d threads on %d cores; both must be between 1 and %d", c.Threads, c.Cores, maxThreads)

@@ -39,6 +39,7 @@ var arches = map[string]arch{
 	ARM: {triple: "aarch64-linux-gnu", march: "armv8-a", features: []feature{
 		{name: "neon", flag: "asimd"}, {name: "lse", flag: "atomics"}, {name: "fp16", flag: "asimdhp"}, {name: "dotprod", flag: "asimddp"},
 		{name: "bf16"}, {name: "i8mm"}, {name: "sve"}, {name: "sve2"},
+		{name: "sve256"}, {name: "sve512"}, {name: "sve1024"},
 	}},
 	ARM32: {triple: "arm-linux-gnueabihf", march: "armv7-a", features: []feature{{name: "neon"}, {name: "vfpv4"}, {name: "idiv", flag: "idiva"}}},
 	RISCV: {triple: "riscv64-linux-gnu", march: "rv64gc", features: []feature{
@@ -95,7 +96,9 @@ func (c *CPU) setVectors() {
 		c.VectorBytes, c.VectorRegisters = 8, 16
 	case c.Has("v"):
 		c.VectorBytes, c.VectorRegisters = c.leastLength(), 32
-	default: // Neon; elsewhere the compiler splits vectors into scalars
+	case c.sveBytes() > 0:
+		c.VectorBytes, c.VectorRegisters = c.sveBytes(), 32
+	default: // Neon, which is as wide as the shortest SVE; elsewhere the compiler splits vectors into scalars
 		c.VectorBytes, c.VectorRegisters = 16, 32
 	}
 }

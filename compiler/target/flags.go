@@ -1,6 +1,9 @@
 package target
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Triple is the compiler's name for the processor's architecture e.g. "aarch64-linux-gnu".
 func (c *CPU) Triple() string { return arches[c.Arch].triple }
@@ -27,11 +30,7 @@ func (c *CPU) machineFlags() []string {
 		}
 		return flags
 	case ARM:
-		for _, f := range c.Features {
-			if f != "neon" { // part of the baseline
-				march += "+" + f
-			}
-		}
+		return c.armFlags(march)
 	case ARM32:
 		return append([]string{"-march=" + march}, c.floatingPoint()...)
 	case ARMV7EM, ARMV8M:
@@ -42,6 +41,21 @@ func (c *CPU) machineFlags() []string {
 		return []string{"-march=" + c.extended(march), "-mabi=lp64d"}
 	}
 	return []string{"-march=" + march}
+}
+
+// armFlags are those of an arm64 processor. Neon is part of the baseline, and a length of SVE's registers is no
+// extension: with it, clang uses these registers for vectors of that length.
+func (c *CPU) armFlags(march string) []string {
+	for _, f := range c.Features {
+		if f != "neon" && sveLengths[f] == 0 {
+			march += "+" + f
+		}
+	}
+	flags := []string{"-march=" + march}
+	if bytes := c.sveBytes(); bytes > 0 {
+		flags = append(flags, fmt.Sprintf("-msve-vector-bits=%d", 8*bytes))
+	}
+	return flags
 }
 
 // floatingPoint are the flags for the units of an arm32 processor. One with VFPv4 has fused multiply-adds.

@@ -27,6 +27,12 @@ var presets = map[string]CPU{
 	"sifive-u74":    {Arch: RISCV, Features: []string{"zba", "zbb"}, L2Bytes: 2 << 20},
 	"spacemit-x60":  {Arch: RISCV, Features: []string{"v", "zba", "zbb", "zbs", "zfh", "zvfh", "zvl256b"}},
 
+	// Servers with SVE: the processor of AWS Graviton3, and Fujitsu's.
+	"neoverse-v1": {Arch: ARM, Features: []string{"bf16", "dotprod", "fp16", "i8mm", "lse", "neon", "sve", "sve256"},
+		L1DataBytes: 64 << 10, L2Bytes: 1 << 20},
+	"a64fx": {Arch: ARM, Features: []string{"fp16", "lse", "neon", "sve", "sve512"}, L1DataBytes: 64 << 10, L2Bytes: 8 << 20,
+		CacheLineBytes: 256},
+
 	"sapphire-rapids": {Arch: X86, Features: levelFeatures(v2, v3, v4, sapphireRapids), L1DataBytes: 48 << 10, L2Bytes: 2 << 20},
 	"granite-rapids": {Arch: X86, Features: levelFeatures(v2, v3, v4, sapphireRapids, []string{"amx-fp16"}),
 		L1DataBytes: 48 << 10, L2Bytes: 2 << 20},
@@ -106,7 +112,8 @@ func preset(c CPU, threads int) *Target {
 	c.Model = generic
 	c.Threads = max(threads, 1)
 	c.Cores = c.Threads
-	c.L1DataBytes, c.L2Bytes, c.CacheLineBytes = cmp.Or(c.L1DataBytes, defaultL1), cmp.Or(c.L2Bytes, defaultL2), defaultLine
+	c.L1DataBytes, c.L2Bytes = cmp.Or(c.L1DataBytes, defaultL1), cmp.Or(c.L2Bytes, defaultL2)
+	c.CacheLineBytes = cmp.Or(c.CacheLineBytes, defaultLine)
 	c.setVectors()
 	return &Target{Backend: Default, CPU: &c}
 }

@@ -26,6 +26,10 @@ func (t *Target) RunsOn(machine *Target) error {
 			return fmt.Errorf("target %s/%s has vectors (v), which this CPU (%s) or its kernel does not have: --target sifive-u74 has none, and native has what there is",
 				c.Arch, c.Model, has.Model)
 		}
+		if bytes := c.sveBytes(); sveLengths[missing[0]] > 0 && has.Has("sve") {
+			return fmt.Errorf("target %s/%s needs SVE registers of %d bits, and this process has others on this CPU (%s): --target native has their length",
+				c.Arch, c.Model, 8*bytes, has.Model)
+		}
 		return fmt.Errorf("target %s/%s needs %s, which this CPU (%s) does not have", c.Arch, c.Model, missing[0], has.Model)
 	}
 	return nil

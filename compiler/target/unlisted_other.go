@@ -1,4 +1,4 @@
-//go:build !amd64 && !arm && !riscv64
+//go:build !amd64 && !arm && !arm64 && !riscv64
 
 package target
 

@@ -136,6 +136,10 @@ func (tc *Toolchain) compiler(t *target.Target) (string, []string, error) {
 	if tc.family == "clang" {
 		return tc.path, append(t.ClangFlags(), "-fno-crash-diagnostics"), nil
 	}
+	if t.SVEBytes() > 0 { // products of bytes came out wrong with gcc 12, and right with clang
+		return "", nil, &Error{Kind: Infra, Step: "compiling for SVE",
+			Message: fmt.Sprintf("%s is not used for SVE registers, of which gcc 12 made wrong code; install clang, or compile for --target arm64", tc.Name)}
+	}
 	if t.IsHost() {
 		return tc.path, t.GCCFlags(), nil
 	}

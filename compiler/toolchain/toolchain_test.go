@@ -266,3 +266,16 @@ func TestCompilersInASandboxHaveNoNetworkAndDoTheirWork(t *testing.T) {
 		t.Errorf("a compiler sees a network: %v", err)
 	}
 }
+
+func TestGCCIsRefusedForRegistersOfSVE(t *testing.T) {
+	for name, refused := range map[string]bool{"neoverse-v1": true, "arm64": false} {
+		on, err := target.Parse(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = (&Toolchain{Name: "gcc-12.2.0", path: "gcc", family: "gcc"}).compiler(on)
+		if (err != nil && strings.Contains(err.Error(), "gcc-12.2.0 is not used for SVE registers")) != refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -184,4 +184,5 @@ class Processor(unittest.TestCase):
             self.assertEqual(processor.lacks(["avx2", "avx512f", "lzcnt"], frozenset(["avx2", "abm"])), ["avx512f"])
             self.assertEqual(processor.lacks(["sse4.1"], frozenset(["sse4_1"])), [])
         self.assertEqual(processor.lacks(["avx2"], None), [])
+        self.assertEqual(processor.lacks(["sve", "sve256"], frozenset(["sve"])), [])
         self.assertIsNone(processor.flags("/nothing/there"))

@@ -39,6 +39,9 @@ _FLAGS: Dict[str, Tuple[str, Dict[str, str]]] = {
     "arm32": ("Features", {"idiv": "idiva"}),
 }
 
+# Lengths of SVE registers, which belong to a process: /proc/cpuinfo does not tell them, and a package checks its own.
+_LENGTHS = frozenset(["sve256", "sve512", "sve1024"])
+
 
 def arch() -> str:
     """This machine's architecture, as a target names it."""
@@ -67,4 +70,4 @@ def lacks(features: Iterable[str], has: Optional[FrozenSet[str]]) -> List[str]:
     if "avx2" in has:
         has |= {"abm"}  # some kernels leave it out, and every processor with AVX2 has it
     names = _FLAGS.get(arch(), ("", {}))[1]
-    return [f for f in features if names.get(f, f) not in has]
+    return [f for f in features if names.get(f, f) not in has and f not in _LENGTHS]

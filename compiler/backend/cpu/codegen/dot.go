@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -43,6 +44,9 @@ const (
 	hasVNNI512 = "defined(__AVX512VNNI__)"
 	hasBF16    = "defined(__AVX512BF16__)"
 	hasBF16VL  = "defined(__AVX512BF16__) && defined(__AVX512VL__)"
+	hasDotProd = "defined(__ARM_FEATURE_DOTPROD)"
+	hasMatMul  = "defined(__ARM_FEATURE_MATMUL_INT8)"
+	hasSVE     = "defined(__ARM_FEATURE_SVE)"
 )
 
 // dotInstructions are those that neither round integers nor saturate, as x86's pmaddubsw would but for elements of few
@@ -52,21 +56,19 @@ var dotInstructions = map[dot.Types]dotForm{
 		{4, hasVNNI, x86Dot("vpdpwssd", 4)}, {8, hasVNNI, x86Dot("vpdpwssd", 8)}, {16, hasVNNI512, x86Dot("vpdpwssd", 16)},
 		{4, "defined(__SSE2__)", x86MultiplyAdd(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyAdd(256, 8)}, {16, "defined(__AVX512BW__)", x86MultiplyAdd(512, 16)},
 	}},
-	{A: array.Uint8, B: array.Int8}: {4, []dotInstruction{
+	{A: array.Uint8, B: array.Int8}: {4, slices.Concat([]dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpbusd", 4)}, {8, hasVNNI, x86Dot("vpdpbusd", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd", 16)},
-		{4, "defined(__ARM_FEATURE_MATMUL_INT8)", armDot("usdot")},
-	}},
-	{A: array.Uint8, B: array.Int8, Few: true}: {4, []dotInstruction{
+	}, armDots("usdot", "b", hasMatMul, hasMatMul))},
+	{A: array.Uint8, B: array.Int8, Few: true}: {4, slices.Concat([]dotInstruction{
 		{4, hasVNNI, x86Dot("vpdpbusd", 4)}, {8, hasVNNI, x86Dot("vpdpbusd", 8)}, {16, hasVNNI512, x86Dot("vpdpbusd", 16)},
 		{4, "defined(__SSSE3__)", x86MultiplyFew(128, 4)}, {8, "defined(__AVX2__)", x86MultiplyFew(256, 8)},
-		{16, "defined(__clang__) && defined(__AVX512BW__)", x86MultiplyFew(512, 16)}, {4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")},
-	}},
-	{A: array.Int8, B: array.Int8}:   {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("sdot")}}},
-	{A: array.Uint8, B: array.Uint8}: {4, []dotInstruction{{4, "defined(__ARM_FEATURE_DOTPROD)", armDot("udot")}}},
-	{A: array.BFloat16, B: array.BFloat16}: {2, []dotInstruction{
+		{16, "defined(__clang__) && defined(__AVX512BW__)", x86MultiplyFew(512, 16)},
+	}, armDots("sdot", "b", hasDotProd, hasSVE))},
+	{A: array.Int8, B: array.Int8}:   {4, armDots("sdot", "b", hasDotProd, hasSVE)},
+	{A: array.Uint8, B: array.Uint8}: {4, armDots("udot", "b", hasDotProd, hasSVE)},
+	{A: array.BFloat16, B: array.BFloat16}: {2, slices.Concat([]dotInstruction{
 		{4, hasBF16VL, x86DotBF16("128", 4)}, {8, hasBF16VL, x86DotBF16("256", 8)}, {16, hasBF16, x86DotBF16("512", 16)},
-		{4, "defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)", armDotBF16},
-	}},
+	}, armDots("bfdot", "h", hasArmRounding, hasArmRounding))},
 }
 
 // x86Dot adds products to acc by the instruction of a name, which compilers call by the bits of a vector or its lanes.
@@ -128,10 +130,27 @@ func x86DotBF16(bits string, lanes int64) string {
 `, bits, 4*lanes)
 }
 
-const armDotBF16 = "  __asm__(\"bfdot %0.4s, %1.8h, %2.8h\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n"
+// armDots add products of elements, which an assembler calls b or h, by the instruction of a name: in registers of
+// Neon where one macro says that the machine has it, and by another in those of SVE, of a length that compilers are
+// told.
+func armDots(name, element, neon, sve string) []dotInstruction {
+	elements := map[string]string{"b": "16b", "h": "8h"}[element]
+	list := []dotInstruction{{4, neon, fmt.Sprintf("  __asm__(\"%[1]s %%0.4s, %%1.%[2]s, %%2.%[2]s\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n", name, elements)}}
+	for lanes := int64(8); lanes <= 32; lanes *= 2 {
+		condition := fmt.Sprintf("%s && __ARM_FEATURE_SVE_BITS == %d", sve, 32*lanes)
+		list = append(list, dotInstruction{lanes, condition, sveDot(fmt.Sprintf("%[1]s %%0.s, %%1.%[2]s, %%2.%[2]s", name, element), lanes)})
+	}
+	return list
+}
 
-func armDot(name string) string {
-	return fmt.Sprintf("  __asm__(\"%s %%0.4s, %%1.16b, %%2.16b\" : \"+w\"(acc) : \"w\"(a), \"w\"(b));\n  return acc;\n", name)
+// sveDot does so by an instruction as assembly, for which clang wants other types than for arithmetic.
+func sveDot(text string, lanes int64) string {
+	return fmt.Sprintf(`  typedef __SVUint8_t whole __attribute__((arm_sve_vector_bits(%[1]d)));
+  typedef uint8_t bytes __attribute__((vector_size(%[2]d)));
+  __SVUint8_t sum = (whole)(bytes)acc, left = (whole)(bytes)a, right = (whole)(bytes)b;
+  __asm__("%[3]s" : "+w"(sum) : "w"(left), "w"(right));
+  return ({acc})(bytes)(whole)sum;
+`, 32*lanes, 4*lanes, text)
 }
 
 // dotHelper declares the function of a dot product that is added to acc, whatever the machine has for it. Terms of

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func drawPointOf(t *rapid.T, draw func(*rapid.T) *expr.Workload, d *target.Targe
 // TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the
 // last bit.
 func TestProductsOfSmallIntegersAreExact(t *testing.T) {
-	checkDrawn(t, slices.Concat(modes, dotModes), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, slices.Concat(modes, dotModes, []mode{sve}), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawIntegerProduct, d, schedule.Strict)
 	})
 }
@@ -70,7 +71,7 @@ func TestWindowsOfBytesAreExact(t *testing.T) {
 // TestProductsOfNarrowFloatsKeepTheMeaning: in whatever types of 16 bits operands are stored, and whatever a machine
 // has for them, products are what the evaluator computes.
 func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
-	checkDrawn(t, slices.Concat(modes, pairModes), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, slices.Concat(modes, pairModes, []mode{sve}), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawNarrowProduct, d, schedule.Fast)
 	})
 }
@@ -146,6 +147,9 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 		{"arm64 dot products, mixed signs", "arm64", []string{"dotprod", "i8mm"}, u8, i8, "usdot"},
 		{"AVX-512 BF16", "x86-64-v4", []string{"avx512bf16"}, bf16, bf16, "vdpbf16ps"},
 		{"arm64 BF16", "arm64", []string{"bf16"}, bf16, bf16, "bfdot"},
+		{"SVE", "a64fx", nil, i8, i8, "sdot"},
+		{"SVE, mixed signs", "neoverse-v1", nil, u8, i8, "usdot"},
+		{"SVE BF16", "neoverse-v1", nil, bf16, bf16, "bfdot"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := mode{target: c.target, features: c.features}.description(t)
@@ -165,6 +169,24 @@ func TestProductsOfNeighboursAreInstructions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVectorsAreInRegistersOfSVE: clang keeps them there, and takes none apart.
+func TestVectorsAreInRegistersOfSVE(t *testing.T) {
+	a, b := expr.NewInput("a", array.Float32, 6, 64), expr.NewConstant("b", array.Float32, 64, 32)
+	w, err := expr.NewWorkload([]*expr.Tensor{expr.ReduceOver("mm", expr.Sum, []int64{6, 32}, []int64{64}, func(i, r []expr.Expr) expr.Expr {
+		return expr.MulE(a.At(i[0], r[0]), b.At(r[0], i[1]))
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"neoverse-v1", "a64fx"} {
+		d := mode{target: name}.description(t)
+		text := assembly(t, "clang-19", defaultModule(t, w, d), append(d.CPU.ClangFlags(), "-ffp-contract=fast"))
+		if !regexp.MustCompile(`\tfm(la|ad)\tz\d+\.s`).MatchString(text) || regexp.MustCompile(`\tfm(la|ad)\tv\d+\.4s`).MatchString(text) {
+			t.Errorf("%s: no multiply-adds of whole registers in\n%s", name, text)
+		}
 	}
 }
 

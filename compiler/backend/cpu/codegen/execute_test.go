@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,10 @@ var modes = []mode{
 	{name: "sanitized", target: "x86-64-v4", compiler: "clang-19", flags: []string{"-O1", "-g1", "-fsanitize=address,undefined,float-cast-overflow",
 		"-fno-sanitize-recover=undefined,float-cast-overflow", "-fno-sanitize=alignment", "-ftrivial-auto-var-init=pattern"}},
 }
+
+// sve has registers of 256 bits, for which compilers make other instructions than for Neon's.
+var sve = mode{name: "sve", target: "neoverse-v1", compiler: "clang-19", flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"},
+	emulator: "qemu-aarch64 -cpu max,sve256=on,sve512=off"}
 
 func (m mode) description(t testing.TB) *target.Target {
 	d, err := target.Parse(m.target, 1)
@@ -80,7 +85,7 @@ func (m mode) execute(t testing.TB, cases []kerneltest.Case) (outputs [][]*array
 	}
 	command := []string{program}
 	if m.emulator != "" {
-		command = []string{m.emulator, program}
+		command = append(strings.Fields(m.emulator), program)
 	}
 	outputs, at, err = kerneltest.Run(command, cases, refused)
 	return outputs, refused, at, err

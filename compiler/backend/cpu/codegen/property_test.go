@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -28,7 +29,7 @@ func drawCaseOf(t *rapid.T, w *expr.Workload) kerneltest.Case {
 // TestSchedulesKeepTheMeaning is the property the compiler stands on: whatever primitives are applied to whatever
 // workload, either lowering says why it refuses, or the kernel computes what the evaluator does.
 func TestSchedulesKeepTheMeaning(t *testing.T) {
-	for _, m := range modes {
+	for _, m := range slices.Concat(modes, []mode{sve}) {
 		t.Run(m.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				checkCases(t, rt, m, rapid.SliceOfN(rapid.Custom(drawCase), 1, batchSize).Draw(rt, "cases"))

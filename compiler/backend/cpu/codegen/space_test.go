@@ -3,6 +3,7 @@ package codegen
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -69,7 +70,9 @@ func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 
 // TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any
 // workload.
-func TestEveryPointIsRight(t *testing.T) { checkDrawn(t, modes, batchSize, drawPoint) }
+func TestEveryPointIsRight(t *testing.T) {
+	checkDrawn(t, slices.Concat(modes, []mode{sve}), batchSize, drawPoint)
+}
 
 // TestAttentionOfOneRowIsRight: with no axis of rows, heads take its place.
 func TestAttentionOfOneRowIsRight(t *testing.T) {

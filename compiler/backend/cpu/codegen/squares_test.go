@@ -67,8 +67,11 @@ func drawSquarePoint(t *rapid.T, d *target.Target) (c kerneltest.Case, squares b
 // TestProductsOfSquaresAreRight: whatever the types, the shape and the point of the space, and whether a compiler has
 // the instructions; integers to the last bit.
 func TestProductsOfSquaresAreRight(t *testing.T) {
-	on := squareMode.description(t)
-	checkDrawn(t, append([]mode{squareMode}, plainSquares...), 8, func(t *rapid.T, _ *target.Target) kerneltest.Case {
+	squares := squareMode.description(t)
+	checkDrawn(t, append([]mode{squareMode, sve}, plainSquares...), 8, func(t *rapid.T, on *target.Target) kerneltest.Case {
+		if !on.CPU.Has("i8mm") {
+			on = squares
+		}
 		c, _ := drawSquarePoint(t, on)
 		return c
 	})

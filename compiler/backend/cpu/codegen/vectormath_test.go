@@ -63,7 +63,7 @@ func sweepVectorMath(t *testing.T, m mode, source string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	if m.emulator != "" {
-		cmd = exec.CommandContext(ctx, m.emulator, program)
+		cmd = exec.CommandContext(ctx, strings.Fields(m.emulator)[0], append(strings.Fields(m.emulator)[1:], program)...)
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

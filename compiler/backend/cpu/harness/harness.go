@@ -40,6 +40,7 @@ func source(name string) toolchain.File {
 // build adds those of the harness's sources that are wanted. All sources make one translation unit, because starting a
 // compiler takes longer than compiling any of them.
 func build(t *target.Target, parts []toolchain.File, wanted func(name string) bool) toolchain.Build {
+	parts = append(parts, runtime.Vectors()...)
 	entries, err := files.ReadDir("src")
 	if err != nil {
 		panic(err) // embedded

@@ -22,9 +22,7 @@ var source string
 // launcher, which may be empty, stands before the command.
 func Measure(ctx context.Context, tc *toolchain.Toolchain, t *target.Target, dir string, launcher []string) (roofline.Rates, error) {
 	path := filepath.Join(dir, "machine")
-	build := toolchain.Build{Target: t, Form: toolchain.Executable, Sources: []toolchain.File{{Name: "machine.c", Text: source}},
-		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.CPU.VectorBytes)}}
-	if err := tc.Build(ctx, build, path); err != nil {
+	if err := tc.Build(ctx, build(t), path); err != nil {
 		return roofline.Rates{}, err
 	}
 	m := roofline.Rates{Stores: storesOf(t)}
@@ -61,4 +59,10 @@ func storesOf(t *target.Target) []roofline.Store {
 		list = append(list[:1], list[2])
 	}
 	return list
+}
+
+// build is the program that measures a target.
+func build(t *target.Target) toolchain.Build {
+	return toolchain.Build{Target: t, Form: toolchain.Executable, Sources: []toolchain.File{{Name: "machine.c", Text: source}},
+		Flags: []string{fmt.Sprintf("-DVECTOR_BYTES=%d", t.CPU.VectorBytes)}}
 }

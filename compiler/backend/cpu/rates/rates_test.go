@@ -1,6 +1,7 @@
 package rates
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
@@ -25,6 +26,23 @@ func TestThisMachineHasRates(t *testing.T) {
 	again, err := roofline.Decode(rates.Encode())
 	if err != nil || again.String() != rates.String() {
 		t.Errorf("%v came back as %v, %v", rates, again, err)
+	}
+}
+
+// TestRatesAreMeasuredOnAllArchitectures: what measures them compiles for each, whatever this machine is.
+func TestRatesAreMeasuredOnAllArchitectures(t *testing.T) {
+	tc, err := toolchain.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"arm64", "neoverse-v1", "arm32", "riscv64", "x86-64-v2"} {
+		on, err := target.Parse(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tc.Build(t.Context(), build(on), filepath.Join(t.TempDir(), "machine")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

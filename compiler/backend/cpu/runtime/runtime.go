@@ -31,6 +31,9 @@ func PoolHeaders() []toolchain.File {
 	return append(Read("pool.h", "spread.h", "tiles.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
+// Vectors are the check that a process has the vector registers which the code is made for.
+func Vectors() []toolchain.File { return Read("vectors.h", "vectors.c") }
+
 // ModelSources are what all packages share beside the kernels: the thread pool, the C interface, and the measure of
 // what the machine can do.
 func ModelSources() []toolchain.File {
@@ -44,12 +47,12 @@ func ModelHeaders() []toolchain.File {
 
 // CommonSources are what packages for all kinds of devices share: what a package tells of itself, and its weights.
 func CommonSources() []toolchain.File {
-	return Read("interface.c", "handle.c", "extents.c", "weights.c")
+	return Read("interface.c", "handle.c", "extents.c", "weights.c", "vectors.c")
 }
 
 // CommonHeaders are what CommonSources and the generated part of a package include.
 func CommonHeaders() []toolchain.File {
-	return append(Read("tilth.h", "model.h", "engine.h", "handle.h", "failure.h", "weights.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
+	return append(Read("tilth.h", "model.h", "engine.h", "handle.h", "failure.h", "weights.h", "vectors.h"), toolchain.File{Name: abi.HeaderName, Text: abi.Header})
 }
 
 // Interface is the header of a package's C interface.

@@ -36,6 +36,9 @@ func bytesProduct(t *testing.T, rows, terms int64) *expr.Workload {
 // TestSquaresAreTheDefaultWhereRowsComeInPairs: they take about half of the cycles, and one row has no other.
 func TestSquaresAreTheDefaultWhereRowsComeInPairs(t *testing.T) {
 	on := squareTarget(t)
+	if s := New(bytesProduct(t, 64, 256), sketchtest.Target(t, "neoverse-v1"), schedule.Strict); s.Algorithm(s.Default()) != core.MMLAI8 {
+		t.Error("where there is SVE, the default is another")
+	}
 	for _, rows := range []int64{2, 7, 64, 256} {
 		s := New(bytesProduct(t, rows, 256), on, schedule.Strict)
 		if by := s.Algorithm(s.Default()); by != core.MMLAI8 {

@@ -21,6 +21,7 @@
 #include "pool.h"
 #include "sandbox.h"
 #include "tiles.h"
+#include "vectors.h"
 
 enum { MOST_KERNELS = 4096 };
 
@@ -180,8 +181,13 @@ static void calm_libraries(void) {
 
 int main(int argc, char **argv) {
   struct options o;
+  const char *unfit = tilth_vectors_unfit();
   calm_libraries();
   if (report_open() || judge_open()) return 2;
+  if (unfit) {
+    report_error("%s", unfit);
+    return 1;
+  }
   if (parse(&o, argc, argv)) return 2;
   if (tilth_tiles_permit()) {
     report_error("asking the kernel for the use of tiles: %s; candidates need a processor with AMX and Linux 5.16 or later", strerror(errno));

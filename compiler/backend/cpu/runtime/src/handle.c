@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "failure.h"
+#include "vectors.h"
 
 enum { MOST_OPTION_BYTES = 4096 };
 
@@ -34,9 +35,10 @@ static int make_mutex(pthread_mutex_t *mutex) {
 
 TILTH_API struct tilth_model *tilth_open_with(const char *weights, int64_t offset, const struct tilth_options *options) {
   struct tilth_options o;
+  const char *unfit = tilth_vectors_unfit();
   tilth_fail(NULL);
-  if (read_options(options, &o)) return NULL;
-  const char *unfit = tilth_plan.libraries ? tilth_plan.libraries() : NULL;
+  if (!unfit && read_options(options, &o)) return NULL;
+  if (!unfit && tilth_plan.libraries) unfit = tilth_plan.libraries();
   if (unfit) {
     tilth_fail("%s", unfit);
     return NULL;

@@ -7,14 +7,20 @@
 
 #include "model.h"
 
-#if defined __AVX512F__
+#if defined __AVX512F__ || __ARM_FEATURE_SVE_BITS >= 512
 #define VECTOR_BYTES 64
-#elif defined __AVX__
+#elif defined __AVX__ || __ARM_FEATURE_SVE_BITS == 256
 #define VECTOR_BYTES 32
 #else
 #define VECTOR_BYTES 16
 #endif
+#ifdef __aarch64__ /* instructions of Neon, whose rate is that of SVE's in as many bits */
+#define INTEGER_BYTES 16
+#else
+#define INTEGER_BYTES VECTOR_BYTES
+#endif
 #define LANES (VECTOR_BYTES / sizeof(float))
+#define INTEGER_LANES (INTEGER_BYTES / sizeof(int))
 typedef float vector __attribute__((vector_size(VECTOR_BYTES)));
 
 /* As many independent sums as it takes to hide the latency of a multiply-add on every unit, in registers all of them: cores
@@ -54,8 +60,8 @@ static void multiply_add(void *closure, int64_t begin, int64_t end, int32_t work
 
 /* A step of sums of products of small integers by the instructions that kernels have for it: TERMS products are added to each 32 bits
  * of a sum. The empty assembly keeps compilers from computing products once for all steps. */
-typedef int words __attribute__((vector_size(VECTOR_BYTES)));
-typedef short halves __attribute__((vector_size(VECTOR_BYTES)));
+typedef int words __attribute__((vector_size(INTEGER_BYTES)));
+typedef short halves __attribute__((vector_size(INTEGER_BYTES)));
 #ifdef __clang__
 #define VPDPBUSD512 __builtin_ia32_vpdpbusd512
 #define VPDPBUSD256 __builtin_ia32_vpdpbusd256
@@ -94,7 +100,7 @@ typedef short halves __attribute__((vector_size(VECTOR_BYTES)));
 static void multiply_add_integers(void *closure, int64_t begin, int64_t end, int32_t worker) {
   const struct job *job = closure;
   words x, y;
-  for (unsigned k = 0; k < LANES; k++) x[k] = 0, y[k] = (int)job->rounds;
+  for (unsigned k = 0; k < INTEGER_LANES; k++) x[k] = 0, y[k] = (int)job->rounds;
 #define START_INTEGERS(s) words s = y;
   EACH_SUM(START_INTEGERS)
   for (int64_t round = 0; round < job->rounds; round++) { EACH_SUM(DOT) }
@@ -126,11 +132,11 @@ static double least(const struct tilth_runtime *rt, tilth_body body, struct job 
   return best;
 }
 
-/* The operations a second of a body whose steps are multiply-adds of so many terms in each lane. */
+/* The operations a second of a body whose steps are so many multiply-adds for each sum. */
 static double arithmetic(const struct tilth_runtime *rt, struct job *job, tilth_body body, int terms) {
   double seconds = 0;
   for (job->rounds = 1 << 12; seconds < LEAST_SECONDS; job->rounds *= 2) seconds = least(rt, body, job, rt->workers);
-  return 2.0 * (double)(job->rounds / 2) * SUMS * LANES * terms * rt->workers / seconds;
+  return 2.0 * (double)(job->rounds / 2) * SUMS * terms * rt->workers / seconds;
 }
 
 static double reading(const struct tilth_runtime *rt, struct job *job) {
@@ -145,14 +151,14 @@ static double reading(const struct tilth_runtime *rt, struct job *job) {
 
 void tilth_measure_peak(const struct tilth_runtime *rt, double *flops, double *bytes) {
   struct job job = {.sinks = calloc(rt->workers, 64)};
-  *flops = job.sinks ? arithmetic(rt, &job, multiply_add, 1) : 0;
+  *flops = job.sinks ? arithmetic(rt, &job, multiply_add, LANES) : 0;
   *bytes = job.sinks ? reading(rt, &job) : 0;
   free(job.sinks);
 }
 
 double tilth_measure_integer_peak(const struct tilth_runtime *rt) {
   struct job job = {.sinks = calloc(rt->workers, 64)};
-  double operations = job.sinks && TERMS > 0 ? arithmetic(rt, &job, multiply_add_integers, TERMS) : 0;
+  double operations = job.sinks && TERMS > 0 ? arithmetic(rt, &job, multiply_add_integers, TERMS * INTEGER_LANES) : 0;
   free(job.sinks);
   return operations;
 }

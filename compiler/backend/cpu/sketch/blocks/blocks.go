@@ -3,6 +3,7 @@ package blocks
 import (
 	"fmt"
 
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/core"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/sketch/nest"
@@ -115,7 +116,7 @@ func (x *blocks) multipliesBytes() bool {
 
 func (x *blocks) multipliesHalves() bool {
 	c := x.target.CPU
-	return c.Arch == target.ARM && c.Has("dotprod") || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
+	return feature.Dots(x.target) || c.Arch == target.X86 && (c.VectorBytes <= 32 && c.Has("avx2") || c.Has("avx512bw"))
 }
 
 // open are the knobs.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/feature"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/machine"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/sketch/reuse"
 	"github.com/tilth-dev/tilth/compiler/expr"
@@ -68,7 +69,7 @@ func dotInstruction(t *target.Target, data, weights array.DType) instruction {
 	case t.CPU.Arch == target.X86 && (t.CPU.VectorBytes <= 32 || t.CPU.Has("avx512bw")):
 		// Additions compete for the units that multiply.
 		return instruction{terms: 2, wide: array.Int16, slots: 0.62, operations: 2, registers: 1}
-	case t.CPU.Arch == target.ARM && narrow && data == weights && t.CPU.Has("dotprod"), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
+	case narrow && data == weights && feature.Dots(t), t.CPU.Arch == target.ARM && narrow && data == array.Uint8 && signed && t.CPU.Has("i8mm"):
 		return instruction{terms: 4, slots: 0.5, operations: 1}
 	}
 	return instruction{}

@@ -23,15 +23,16 @@ import (
 // zero.
 func Squares(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.Target, numerics schedule.Numerics) space.Family {
 	choose := func(data, weights array.DType) instruction { return squareInstruction(t, data, weights, numerics) }
+	narrow := inSquares(t)
 	a, b, product := schedule.Factors(acc.Body)
 	if !product || acc.Combiner != expr.Sum || choose(a.DType(), b.DType()).terms == 0 {
 		return nil
 	}
-	x := newTile(s, acc, u, t)
+	x := newTile(s, acc, u, narrow)
 	if x.findDot(s, acc, choose); x.dot != nil {
 		x.joinPositions()
 		x.fedBy(s, acc, u)
-	} else if x = adjoinTerms(s, acc, u, t, choose); x == nil {
+	} else if x = adjoinTerms(s, acc, u, narrow, choose); x == nil {
 		return nil
 	}
 	if x.lanes != ir.SquareLanes || x.extent(x.vec) < x.lanes || x.picks || x.ragged || x.col < 0 {
@@ -43,10 +44,25 @@ func Squares(s *schedule.Schedule, acc *schedule.Stage, u nest.Unit, t *target.T
 	return x.family(core.MMLAI8)
 }
 
+// inSquares is a target with vectors as long as squares are. SVE's instructions would multiply several squares at
+// once; Neon's are used there, too, in the lower parts of the same registers.
+func inSquares(t *target.Target) *target.Target {
+	if t.CPU.Arch != target.ARM || t.CPU.VectorBytes <= feature.NeonBytes {
+		return t
+	}
+	t = t.Clone()
+	t.CPU.VectorBytes = feature.NeonBytes
+	return t
+}
+
 // squareInstruction is that of a target for products of data by weights. As many are taken to begin in a cycle as of
-// those for single sums, and to take as long.
+// those for single sums, and to take as long. On processors with longer registers than Neon's, a unit for these works
+// as several for Neon's. Estimated from vendors' tables.
 func squareInstruction(t *target.Target, data, weights array.DType, numerics schedule.Numerics) instruction {
 	by := instruction{terms: schedule.SquareBytes / data.Bytes(), slots: 0.5, operations: 1, squares: true}
+	if longer := float64(t.CPU.VectorBytes) / feature.NeonBytes; longer > 1 {
+		by.slots /= longer
+	}
 	switch {
 	case !feature.Squares(t, data, weights):
 		return instruction{}
