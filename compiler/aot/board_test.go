@@ -3,6 +3,7 @@ package aot
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
@@ -24,7 +25,7 @@ func compilers(o Options, board, files, script string) map[string][]string {
 	link := "-Wl,--gc-sections,-L" + files + ",-T," + script
 	source := append(toolchain.SourceFlags(o.Target, cFlags), "-nostdlib", "-static", link)
 	list := map[string][]string{"clang": append(append([]string{o.Toolchain.Path()}, o.Target.ClangFlags()...), append(source, "-fuse-ld=lld")...)}
-	if board == "cortex-m4" || board == "cortex-m7" {
+	if strings.HasPrefix(board, "cortex-m") {
 		list["gcc"] = append(append([]string{"arm-none-eabi-gcc"}, o.Target.GCCFlags()...), source...)
 	}
 	return list

@@ -34,14 +34,14 @@ func (u *Unit) cast(code string, from, to array.DType, lanes int64) string {
 
 // kept declares a function that hides from the compiler where a vector comes from. Clang 19 makes one instruction of a
 // cast and a product with a power of two on processors with MVE, and may put the number of a register where the
-// exponent belongs.
+// exponent belongs. Other compilers do without.
 func (u *Unit) kept(d array.DType, lanes int64) string {
 	t, name, where := u.vector(d, lanes), ctext.HelperName("kept", d, lanes), "w"
 	if lanes*d.Bytes() > u.vectorBytes { // several registers
 		where = "m"
 	}
 	if !u.declarations.Has(name) {
-		u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) { __asm__(\"\" : \"+%s\"(x)); return x; }\n", ctext.C.Head, t, name, t, where))
+		u.declarations.Declare(name, fmt.Sprintf("%s%s %s(%s x) {\n#ifdef __clang__\n  __asm__(\"\" : \"+%s\"(x));\n#endif\n  return x;\n}\n", ctext.C.Head, t, name, t, where))
 	}
 	return name
 }
