@@ -201,7 +201,7 @@ func TestTargetsOfABackendThatIsNotThereAreRefused(t *testing.T) {
 	if _, err := registry.Target(path, 0); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a file with such a target: %v", err)
 	}
-	if _, err := registry.Target("nonsense", 0); err == nil || !strings.Contains(err.Error(), "native, arm32, arm64") {
+	if _, err := registry.Target("nonsense", 0); err == nil || !strings.Contains(err.Error(), "native, a64fx, arm32, arm64") {
 		t.Errorf("a name that is not known: %v", err)
 	}
 	if _, err := registry.Target("native:99", 0); err == nil || !strings.Contains(err.Error(), `no class of cores "99"`) {
