@@ -99,8 +99,8 @@ func usageOfFlags(out *strings.Builder, all *pflag.FlagSet) {
 	}
 	all.VisitAll(func(f *pflag.Flag) {
 		shown := *f
-		if shown.DefValue == "[]" {
-			shown.DefValue = "" // of a map, where it is as little worth a word as for a list
+		if strings.HasPrefix(f.Value.Type(), "stringTo") && f.DefValue == "[]" {
+			shown.DefValue = "" // pflag leaves out empty lists, and not empty maps
 		}
 		sections[sectionOf(f.Name)].AddFlag(&shown)
 	})

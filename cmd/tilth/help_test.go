@@ -34,8 +34,10 @@ func TestHelpFitsItsColumns(t *testing.T) {
 
 func TestHelpExplainsEveryFlagOnce(t *testing.T) {
 	for _, c := range commands(newRoot(&app{stdout: io.Discard, stderr: io.Discard})) {
-		if strings.Contains(c.UsageString(), "(default [])") {
-			t.Errorf("%s: a flag's help says that it is empty by default", c.CommandPath())
+		for _, empty := range []string{"(default [])", "(default )"} {
+			if strings.Contains(c.UsageString(), empty) {
+				t.Errorf("%s: a flag's help says that it is empty by default", c.CommandPath())
+			}
 		}
 		explained := map[string]int{}
 		for line := range strings.Lines(c.UsageString()) {
