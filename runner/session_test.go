@@ -287,7 +287,7 @@ func TestEnergyIsPowerTimesLatency(t *testing.T) {
 	p.BestSeconds = 1e-9 // nothing races the best
 	outcomes := measureAll(t, p)
 	check(t, outcomes, []wanted{{"good", none, ""}, {"wrong", wrong, "y[7] is"}})
-	if o := outcomes[0]; len(o.Samples) < 2 || math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules {
+	if o := outcomes[0]; len(o.Samples) == 0 || math.Abs(o.EnergyJoules-watts*stat.Of(o.Samples).Median) > 1e-9*o.EnergyJoules {
 		t.Errorf("%v J for samples of %v s", o.EnergyJoules, o.Samples)
 	}
 	if outcomes[1].EnergyJoules != 0 {
