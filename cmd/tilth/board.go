@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/signing"
 )
 
 func newBoard(a *app) *cobra.Command {
@@ -109,8 +111,8 @@ func (a *app) sayMonitor(made monitorResult, asJSON bool) error {
 	return err
 }
 
-// mostHeaderBytes bounds the files that describe a board.
-const mostHeaderBytes = 1 << 20
+// mostSourceBytes bounds each file that describes a board.
+const mostSourceBytes = 1 << 20
 
 // board is the one that is named, or that a header describes.
 func (f monitorFlags) board(c *cobra.Command, named string) (monitor.Board, error) {
@@ -166,13 +168,14 @@ func address(flag, text string) (uint32, error) {
 
 // readSource reads a file of C source.
 func readSource(path string) (string, error) {
-	info, err := os.Stat(path)
+	f, err := signing.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
-	if info.Size() > mostHeaderBytes {
-		return "", fmt.Errorf("%s has %d bytes; source of a board has at most %d", path, info.Size(), mostHeaderBytes)
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostSourceBytes+1))
+	if err == nil && len(text) > mostSourceBytes {
+		err = fmt.Errorf("%s: source of a board has at most %d bytes", path, mostSourceBytes)
 	}
-	text, err := os.ReadFile(path)
 	return string(text), err
 }
