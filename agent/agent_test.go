@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // limit bounds what would otherwise hang a failing test.
-const limit = 20 * time.Second
+const limit = 10 * time.Minute
 
 // farm is a tracker on a unix socket that can stop and come back.
 type farm struct {

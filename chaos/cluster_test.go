@@ -210,7 +210,7 @@ func (c *cluster) promote(ctx context.Context, m *member) error {
 
 // settle waits until the primary answers, when no fault is in force any more.
 func (c *cluster) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	p := c.servers[c.first()]
 	for {

@@ -33,7 +33,7 @@ const (
 	// shardFaultsWithin is a few times what it takes until a tracker that is silent loses its shards.
 	shardFaultsWithin = 12 * time.Second
 	// shardPatience has room for a transaction's whole time, which a server may take to be found silent.
-	shardPatience = 4 * time.Minute
+	shardPatience = 10 * time.Minute
 	// grpcPort is where each tracker listens, at its host.
 	grpcPort = ":9190"
 )

@@ -71,7 +71,7 @@ func TestATrackerWaitsForItsObjectStore(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", strings.TrimPrefix(web, "unix:"))
 	}}}
 	defer client.CloseIdleConnections()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		response, err := client.Get("http://tracker/healthz")
 		if err == nil {
 			response.Body.Close()
@@ -101,7 +101,7 @@ func TestATrackerWaitsForItsObjectStore(t *testing.T) {
 	case <-ready:
 	case err := <-ended:
 		t.Fatalf("it ended with %v", err)
-	case <-time.After(time.Minute):
+	case <-time.After(10 * time.Minute):
 		t.Fatal("it does not serve")
 	}
 	stop()

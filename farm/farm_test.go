@@ -66,7 +66,7 @@ func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobS
 
 func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
 	cfg := config(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	l, err := StartLocal(ctx, cfg)
 	if err != nil {
@@ -298,7 +298,7 @@ func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
 // runnerSandbox is what the runner says of its sandbox, once it has joined.
 func runnerSandbox(t *testing.T, l *Local) []*tilthv1.SandboxLayer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		agents, err := l.Client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)

@@ -32,7 +32,7 @@ func TestALocalFarmSaysOnceWhyItFails(t *testing.T) {
 	var log lines
 	cfg := config(t)
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	l, err := StartLocal(ctx, cfg)
 	if err != nil {

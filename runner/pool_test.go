@@ -265,7 +265,7 @@ func TestProcessesDoNotWaitForEver(t *testing.T) {
 	s.Idle = time.Millisecond
 	b.warmed(t, s)
 	s.rest()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Minute); ; time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		n := len(s.waiting)
 		s.mu.Unlock()

@@ -118,7 +118,7 @@ func output(t testing.TB, s *Sandbox, c Command) (string, *os.ProcessState) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := read.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := read.SetReadDeadline(time.Now().Add(10 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(io.LimitReader(read, 1<<20))

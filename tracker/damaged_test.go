@@ -144,7 +144,7 @@ func TestScrubbingSetsADamagedRecordAside(t *testing.T) {
 	registry, f := prometheus.NewRegistry(), damagedBest(t)
 	f.cfg.Registerer, f.cfg.Artifacts.ScrubBytes = registry, 1<<30
 	f.start()
-	deadline := time.After(time.Minute)
+	deadline := time.After(10 * time.Minute)
 	for value(t, registry, "tilth_tracker_store_checked_timestamp_seconds") == 0 {
 		select {
 		case <-time.After(10 * time.Millisecond):

@@ -290,7 +290,7 @@ func (f *farm) job(id string) *tilthv1.Job {
 // events reads n events of a job from a sequence number on.
 func (f *farm) events(id string, from uint64, n int) (out []*tilthv1.JobEvent) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second) // a hang is a failure, not a stuck run
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute) // a hang is a failure, not a stuck run
 	defer cancel()
 	stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](f)(
 		f.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: from}))

@@ -54,7 +54,7 @@ func await(ctx context.Context, t *testing.T, client healthv1.HealthClient, name
 
 func TestHealthTellsWhatAgentsAreThere(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	client := healthv1.NewHealthClient(f.conn)
 	const up, down = healthv1.HealthCheckResponse_SERVING, healthv1.HealthCheckResponse_NOT_SERVING

@@ -89,8 +89,8 @@ func TestKillNineAtAnyMomentLosesAndRepeatsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Two minutes bound a hang; the run takes a few seconds.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	// Ten minutes bound a hang; the run takes a few seconds.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	jobs := tilthv1.NewJobServiceClient(conn)
 	var job *tilthv1.Job

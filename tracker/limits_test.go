@@ -162,7 +162,7 @@ func TestEveryLimitIsThereFromTheStart(t *testing.T) {
 // overload opens more long polls and streams than there may be, and waits until those are refused that are too many.
 func (f *farm) overload(job string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	var open sync.WaitGroup
 	defer open.Wait()
 	defer cancel()

@@ -119,7 +119,7 @@ func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(time.Minute): // the listing may take a quarter of an hour
+			case <-time.After(10 * time.Minute): // the listing may take a quarter of an hour
 				t.Error("it waits for the listing")
 				server.CloseClientConnections()
 			}
@@ -150,7 +150,7 @@ func (r *rival) servesArtifact(shard int, digest string) int {
 		r.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), time.Minute)
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), 10*time.Minute)
 	defer cancel()
 	stream, err := tilthv1.NewArtifactServiceClient(conn).DownloadArtifact(ctx, &tilthv1.DownloadArtifactRequest{Digest: digest})
 	if err != nil {

@@ -59,7 +59,7 @@ func TestABrowserSignsInLooksAndPauses(t *testing.T) {
 	ctx, complaints := browser(t)
 	do := func(what string, steps ...chromedp.Action[chromedp.Void]) {
 		t.Helper()
-		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+		limited, cancel := context.WithTimeout(ctx, 10*time.Minute)
 		defer cancel()
 		if err := chromedp.Do(limited, steps...); err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -92,7 +92,7 @@ func TestABrowserWithoutScriptsShowsPredictions(t *testing.T) {
 	server := httptest.NewServer(f.tracker.HTTPHandler())
 	defer server.Close()
 	ctx, complaints := browser(t)
-	limited, cancel := context.WithTimeout(ctx, time.Minute) // a hang is a failure, not a stuck run
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // a hang is a failure, not a stuck run
 	defer cancel()
 	off := emulation.SetScriptExecutionDisabledParams{Value: true}
 	must[cdp.Empty](t)(chromedp.Call(limited, emulation.SetScriptExecutionDisabled, off))

@@ -61,7 +61,7 @@ func TestPagesFitAPhoneAndADesk(t *testing.T) {
 		server.Close()
 	}()
 	ctx, complaints := browser(t)
-	limited, cancel := context.WithTimeout(ctx, 2*time.Minute) // a hang is a failure, not a stuck run
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // a hang is a failure, not a stuck run
 	defer cancel()
 	for _, width := range []int64{380, 1280} {
 		for name, path := range paths {

@@ -204,7 +204,7 @@ func TestPagesOfALargeFarmAreBounded(t *testing.T) {
 		server.Close()
 	}()
 	ctx, complaints := browser(t)
-	limited, cancel := context.WithTimeout(ctx, 3*time.Minute) // a hang is a failure, not a stuck run
+	limited, cancel := context.WithTimeout(ctx, 10*time.Minute) // a hang is a failure, not a stuck run
 	defer cancel()
 	if err := chromedp.Do(limited, chromedp.EmulateViewport(1280, 900)); err != nil {
 		t.Fatal(err)

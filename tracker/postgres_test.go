@@ -81,7 +81,7 @@ func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
 // refusedWhileAway has calls refused from soon on, but for those that change nothing of what is in memory.
 func (f *farm) refusedWhileAway() {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		// The first may wait: nobody has noticed yet. It is stored when the database is back.
@@ -107,7 +107,7 @@ func (f *farm) refusedWhileAway() {
 // untilBack waits until calls are taken again.
 func (f *farm) untilBack() {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		_, err := f.jobs.SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "while away", Spec: spec("conv")})

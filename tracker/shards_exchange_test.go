@@ -37,7 +37,7 @@ func (c *cutting) Add(ctx context.Context, batch []*tilthv1.Record) (added, ther
 // mustEnd syncs until a sync comes to its end, and returns how many records were sent in all.
 func mustEnd(t *testing.T, from exchange.From, to exchange.To) (sent uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
 	defer cancel()
 	for {
 		report, err := exchange.Sync(ctx, from, to, exchange.Options{})

@@ -61,7 +61,7 @@ func (r *rival) has(want int) {
 	defer conn.Close()
 	jobs := tilthv1.NewJobServiceClient(conn)
 	var said error
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		count := 0
 		for shard := range someShards {
 			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), time.Second)
@@ -201,7 +201,7 @@ func newWatchedJobs(t *testing.T, addresses string) *watchedJobs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
 	j := &watchedJobs{T: t, ctx: ctx, workers: &workers{conn: conn, dir: t.TempDir()}}
 	uploader := artifact.NewClient(conn, nil, j.workers.logger())
 	j.workers.upload = func(ctx context.Context, path string) (*tilthv1.ArtifactRef, error) {
@@ -277,7 +277,7 @@ func (r *rival) refusesShards() {
 	}
 	defer conn.Close()
 	for shard := range someShards {
-		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), 20*time.Second)
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), 10*time.Minute)
 		s := spec("conv")
 		s.Owner = ownerOf(shard)
 		_, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r0", Spec: s})

@@ -162,7 +162,7 @@ func (r *rival) standsBy() {
 
 func (r *rival) until(what string, is func(error) bool) {
 	r.Helper()
-	for end := time.Now().Add(time.Minute); !is(r.ask()); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); !is(r.ask()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatalf("it did not come to be that the tracker %s: %v", what, r.ask())
 		}
@@ -179,7 +179,7 @@ func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // which bounds a hang
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
 	defer cancel()
 	submitted, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})
 	if err != nil {
@@ -225,7 +225,7 @@ func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 // refuses has a tracker that lost its database while it stood still change nothing.
 func (r *rival) refuses() {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Minute)
 	defer cancel()
 	_, err := r.jobs.SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "late", Spec: spec("conv")})
 	if status.Code(err) != codes.Unavailable {
@@ -257,7 +257,7 @@ func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow 
 	tried = func(n int64) {
 		t.Helper()
 		var count int64
-		for end := time.Now().Add(time.Minute); count < n; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Minute); count < n; time.Sleep(20 * time.Millisecond) {
 			if err := conn.QueryRow(t.Context(), "SELECT last_value - (NOT is_called)::int FROM tilth.refused").Scan(&count); err != nil {
 				t.Fatal(err)
 			}

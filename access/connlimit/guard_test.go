@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what is to come, however starved the machine is.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // service answers Echo with what it was sent, and Flood with messages without end; Sink takes all that comes. Causes
 // gets the cause with which each call's context ended.

@@ -183,7 +183,7 @@ func serving(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serving PATH")
 	}
 	// It takes a moment; the deadline bounds a hang.
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(10 * time.Minute); ; {
 		conn, err := net.Dial("unix", ts.MkAbs(args[0]))
 		if err == nil {
 			ts.Check(conn.Close())
@@ -201,7 +201,7 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: appears PATTERN")
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(10 * time.Minute); ; {
 		files, err := filepath.Glob(ts.MkAbs(args[0]))
 		ts.Check(err)
 		if len(files) > 0 {
@@ -214,12 +214,12 @@ func appears(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// eventually runs a command again until it succeeds, for a minute: eventually PROGRAM ARGS.
+// eventually runs a command again until it succeeds, for ten minutes: eventually PROGRAM ARGS.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually PROGRAM ARGS")
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		err := ts.Exec(args[0], args[1:]...)
 		if err == nil {
 			return
