@@ -57,7 +57,7 @@ func handled(version int) *unix.LandlockRulesetAttr {
 const landlockSize = unsafe.Offsetof(unix.LandlockRulesetAttr{}.Scoped) + unsafe.Sizeof(unix.LandlockRulesetAttr{}.Scoped)
 
 // landlock lets the child read libraries and files only, where it cannot have a root of its own.
-func (s *script) landlock(version int, files []string) error {
+func (s *script) landlock(version int, libraries, files []string) error {
 	attr := handled(version)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), landlockSize, 0)
 	if errno != 0 {

@@ -15,6 +15,23 @@ import (
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/alternatives",
 	"/nix/store", "/gnu/store"}
 
+// withAdded are the libraries and the folders that this machine's owner has added to the loader's, such as that of
+// CUDA; of each tree the uppermost one.
+func withAdded(added []string) []string {
+	list := slices.Clone(libraries)
+	for _, path := range slices.Sorted(slices.Values(added)) {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() || path == "/" {
+			continue
+		}
+		if !slices.ContainsFunc(list, func(l string) bool { return path == l || within(path, l) }) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+func within(path, folder string) bool { return strings.HasPrefix(path, folder+"/") }
+
 // rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they
 // were.
 const (
@@ -25,16 +42,17 @@ const (
 // root describes a new tree of files in a folder.
 type root struct {
 	*script
-	dir  string
-	made map[string]bool
+	dir       string
+	made      map[string]bool
+	libraries []string
 }
 
 // newRoot mounts an empty tree on a folder. The child has mounts of its own; others do not see its tree.
-func (s *script) newRoot(dir string) *root {
+func (s *script) newRoot(dir string, libraries []string) *root {
 	s.layer = Files
 	s.ownMounts()
 	s.mount("mount a root", "tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", rootBytes, rootFiles))
-	return &root{s, dir, map[string]bool{"/": true}}
+	return &root{s, dir, map[string]bool{"/": true}, libraries}
 }
 
 // show makes a file or folder visible where it is outside; what a link leads to is seen in its place.
@@ -81,12 +99,12 @@ func (r *root) folder(path string) {
 }
 
 func (r *root) shown(path string) bool {
-	return slices.ContainsFunc(libraries, func(l string) bool { return r.made[l] && strings.HasPrefix(path, l+"/") })
+	return slices.ContainsFunc(r.libraries, func(l string) bool { return r.made[l] && within(path, l) })
 }
 
 // showAll shows the libraries, as far as there are any, and further files by their absolute names.
 func (r *root) showAll(files []string) error {
-	for _, path := range libraries {
+	for _, path := range r.libraries {
 		if err := r.showLibrary(path); err != nil && !os.IsNotExist(err) {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/internal/loader"
 )
 
 // Mode is what to do about layers that cannot be had.
@@ -36,7 +38,9 @@ func ParseMode(name string) (Mode, error) {
 type Sandbox struct {
 	// rootDir is an empty folder to mount the new root on.
 	rootDir string
-	states  []State
+	// libraries are places of shared libraries, which every program sees.
+	libraries []string
+	states    []State
 	// has are the layers had.
 	has map[Layer]bool
 	// id is the other user and group; 0 = none. namespace says that there is a user namespace in its place.
@@ -56,7 +60,7 @@ var flags = map[Layer]uintptr{Processes: unix.CLONE_NEWPID, Network: unix.CLONE_
 // Open tries each layer in a process that does nothing. dir is a folder of the sandbox's own, in which it makes what
 // it needs. With Required, the error names each layer that is missing.
 func Open(mode Mode, dir string) (*Sandbox, error) {
-	s := &Sandbox{rootDir: filepath.Join(dir, "root"), has: map[Layer]bool{}}
+	s := &Sandbox{rootDir: filepath.Join(dir, "root"), libraries: withAdded(loader.Folders()), has: map[Layer]bool{}}
 	if mode == Off {
 		return s, nil
 	}
@@ -146,7 +150,7 @@ func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 		c.newProc()
 	}
 	if s.has[Files] && s.pivots {
-		r := c.newRoot(s.rootDir)
+		r := c.newRoot(s.rootDir, s.libraries)
 		if err := r.showAll(files); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
 		}

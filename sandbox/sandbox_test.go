@@ -419,6 +419,28 @@ func TestLinksAreSeenAsWhatTheyLeadTo(t *testing.T) {
 	}
 }
 
+// TestLibrariesOfThisMachineAreSeen where its loader is told to look, besides its own folders.
+func TestLibrariesOfThisMachineAreSeen(t *testing.T) {
+	s, dir := open(t), reachable(t)
+	own, nested := filepath.Join(dir, "cuda"), filepath.Join(dir, "cuda", "lib")
+	if err := os.MkdirAll(nested, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(nested, "libx.so.1"), []byte("a library\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.libraries = withAdded([]string{nested, own, "/", "/usr/lib/here", filepath.Join(dir, "missing")})
+	if got := s.libraries[len(libraries):]; !slices.Equal(got, []string{own}) {
+		t.Errorf("%q are added to the libraries", got)
+	}
+	for name, box := range map[string]*Sandbox{"a root": s, "Landlock": landlocked(t, s)} {
+		text, state := output(t, box, Command{Program: "/bin/cat", Args: []string{filepath.Join(nested, "libx.so.1")}})
+		if text != "a library\n" || !state.Success() {
+			t.Errorf("%s: %q, %v", name, text, state)
+		}
+	}
+}
+
 // landlocked is a sandbox whose files are hidden by Landlock.
 func landlocked(t *testing.T, s *Sandbox) *Sandbox {
 	t.Helper()
