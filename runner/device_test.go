@@ -34,9 +34,11 @@ import (
 
 // deviceBench has candidates for a GPU whose driver is a fake.
 type deviceBench struct {
-	driver *fakedriver.Driver
-	plan   Plan
-	ids    []string
+	toolchain *toolchain.Toolchain
+	dir       string
+	driver    *fakedriver.Driver
+	plan      Plan
+	ids       []string
 }
 
 // onCard is this machine with a card in it.
@@ -59,41 +61,56 @@ func newDeviceBench(t testing.TB, w *expr.Workload, points int) *deviceBench {
 
 func newDeviceBenchOf(t testing.TB, w *expr.Workload, list []*schedule.Schedule) *deviceBench {
 	t.Helper()
+	b := emptyDeviceBench(t, w)
+	for k, s := range list {
+		id := schedule.Digest(s.Trace())
+		p, err := image.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, onCard(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		module := cuda.Module(w, []*image.Printed{p}, onCard(t))
+		if err := b.driver.Play(t.Context(), module); err != nil {
+			t.Fatal(err)
+		}
+		b.add(t, id, module)
+	}
+	return b
+}
+
+// emptyDeviceBench has no candidates yet.
+func emptyDeviceBench(t testing.TB, w *expr.Workload) *deviceBench {
+	t.Helper()
 	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, dir := onCard(t), t.TempDir()
-	b := &deviceBench{plan: Plan{Threads: 1, Seed: 1, Limits: Limits{Budget: time.Millisecond}}}
-	build := func(what toolchain.Build, name string) string {
-		path := filepath.Join(dir, name)
-		what.Objects = keptObjects(t)
-		if err := tc.Build(t.Context(), what, path); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
+	on := onCard(t)
+	b := &deviceBench{toolchain: tc, dir: t.TempDir(), plan: Plan{Threads: 1, Seed: 1, Limits: Limits{Budget: time.Millisecond}}}
 	b.driver, b.plan.Harness = kit(t, tc, on)
 	reference, err := cpu.Backend{}.Reference(w, on)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.plan.Device = &backend.Device{Driver: b.driver.Library()}
-	b.plan.Reference = build(reference, "reference.so")
-	for k, s := range list {
-		id := schedule.Digest(s.Trace())
-		p, err := image.Print(fmt.Sprintf("k%d", k), backend.Kernel{ID: id, Schedule: s}, on)
-		if err != nil {
-			t.Fatal(err)
-		}
-		module := cuda.Module(w, []*image.Printed{p}, on)
-		if err := b.driver.Play(t.Context(), module); err != nil {
-			t.Fatal(err)
-		}
-		path := build(module, fmt.Sprintf("module%d", k))
-		b.plan.Candidates, b.ids = append(b.plan.Candidates, path), append(b.ids, id)
-	}
+	b.plan.Reference = b.build(t, reference, "reference.so")
 	return b
+}
+
+func (b *deviceBench) build(t testing.TB, what toolchain.Build, name string) string {
+	t.Helper()
+	path := filepath.Join(b.dir, name)
+	what.Objects = keptObjects(t)
+	if err := b.toolchain.Build(t.Context(), what, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// add adds a candidate in a module of its own.
+func (b *deviceBench) add(t testing.TB, id string, module toolchain.Build) {
+	t.Helper()
+	path := b.build(t, module, fmt.Sprintf("module%d", len(b.ids)))
+	b.plan.Candidates, b.ids = append(b.plan.Candidates, path), append(b.ids, id)
 }
 
 // made has the driver and the harness, which are the same in all tests and made by the first.

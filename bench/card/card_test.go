@@ -102,7 +102,7 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 	}
 	once := func(version, only string) []result {
 		if err := command(t.Context(), []string{"-tilth", o.tilth, "-python", o.python, "-version", version, "-out", o.out, "-work", o.work,
-			"-cases", cases, "-sandbox", "off", "-only", only}); err != nil {
+			"-cases", cases, "-kernels", "../../examples/cublaslt-product", "-sandbox", "off", "-only", only}); err != nil {
 			t.Fatal(err)
 		}
 		l, err := openLedger(o.out)
@@ -122,6 +122,9 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 	}
 	if len(once("v1", "machine,sandbox,memory")) != 3 || len(once("v2", "memory")) != 4 {
 		t.Error("steps were done again, or not")
+	}
+	if last := once("v2", libraryStep)[4]; last.Error != "" || !strings.Contains(last.Undone, "no cuBLASLt: ") || !strings.Contains(last.Undone, "is not installed") {
+		t.Errorf("without the library, its step says %v", last)
 	}
 }
 

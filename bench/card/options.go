@@ -18,6 +18,8 @@ type options struct {
 	out, work string
 	// cases has ONNX's conformance cases.
 	cases string
+	// kernels is the example of a kernel that calls a library of cards.
+	kernels string
 	// sandbox is the isolation of what is tuned.
 	sandbox string
 	limit   time.Duration
@@ -34,6 +36,7 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.out, "out", resultsFolder, "folder that keeps results and records")
 	flags.StringVar(&o.work, "work", ".tools/card", "folder of models, records and packages")
 	flags.StringVar(&o.cases, "cases", "/usr/share/libonnx-testdata/data/node", "folder of ONNX's conformance cases")
+	flags.StringVar(&o.kernels, "kernels", "examples/cublaslt-product", "folder of a kernel that calls a library of cards")
 	flags.StringVar(&o.sandbox, "sandbox", "best-effort", "isolation of candidates: required, best-effort or off; off is used where this one fails")
 	flags.DurationVar(&o.limit, "limit", 9*time.Minute, "begin no step that is not expected to end within this time")
 	flags.BoolVar(&o.plan, "plan", false, "list the steps that are left and what they are expected to take, without a card")

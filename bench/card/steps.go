@@ -24,7 +24,7 @@ func steps() []step {
 	return slices.Concat(
 		[]step{{machineStep, 30 * time.Second, machine}, {sandboxStep, 30 * time.Second, probeSandbox}, caseStep(0, "default")},
 		productSteps(bf16, skinny(1, 4096, 14336)), modelSteps("fast", 1)[:2],
-		[]step{pointStep(1, "fast"), {"memory checker", time.Minute, memoryChecker}},
+		[]step{pointStep(1, "fast"), {"memory checker", time.Minute, memoryChecker}, {libraryStep, 2 * time.Minute, library}},
 		productSteps(tf32, fp32, skinny(8, 4096, 14336), skinny(16, 4096, 14336)), modelSteps("fast", 1)[2:],
 		modelSteps("fast", 32), []step{caseStep(0, "fast"), pointStep(2, "default")},
 		productSteps(large(8192)...), modelSteps("default", 1),

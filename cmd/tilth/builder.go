@@ -28,7 +28,7 @@ func newBuilder(a *app) *cobra.Command {
 	c.Flags().IntVar(&parallel, "threads", runtime.NumCPU(), "compilers run at a time for one batch")
 	box.add(c)
 	c.Flags().BoolVar(&ownKernels, "own-kernels", false,
-		"compile kernels that jobs' owners wrote; their C may include any file that this builder's user can read")
+		"compile kernels that jobs' owners wrote; their C may include any file that this builder's user can read, and those for cards may read files of the runner's user")
 	compilerFlag(c, &compiler)
 	check := func() error {
 		if parallel < 1 {

@@ -40,7 +40,7 @@ type Kernel struct {
 	// Name tells it from others of a job.
 	Name string `json:"name"`
 	// Arch is the architecture of processors that it is for, Features the extensions of the instruction set that it
-	// needs, sorted.
+	// needs, sorted. With Card, it is code for the host of a card of NVIDIA's.
 	Arch     string   `json:"arch"`
 	Features []string `json:"features,omitempty"`
 	// Numerics is the least level that allows it: strict, default or fast.
@@ -92,6 +92,10 @@ var (
 	nameOf  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 	macroOf = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,31}$`)
 )
+
+// Card is the architecture of kernels that put work into a stream of a card of NVIDIA's. They run on the host, and
+// call libraries such as cuBLAS. It is the name of the backend, too.
+const Card = "cuda"
 
 // Threads is the name of the number of threads in expressions and in the source.
 const Threads = "THREADS"
@@ -195,6 +199,12 @@ func (k *Kernel) Number() int64 {
 
 // Runs says why the kernel is not for a target; nil when it is.
 func (k *Kernel) Runs(t *target.Target) error {
+	if k.Arch == Card {
+		if t.Backend != Card {
+			return fmt.Errorf("own kernel %s is for cards of NVIDIA's", k.Name)
+		}
+		return nil
+	}
 	if t.GPU != nil || t.Arch() != k.Arch {
 		return fmt.Errorf("own kernel %s is for processors with %s", k.Name, k.Arch)
 	}
@@ -210,7 +220,7 @@ func (k *Kernel) complete() error {
 	if k.Numerics == "" {
 		k.Numerics = "strict"
 	}
-	for _, check := range []func() error{k.checkWords, k.checkLibraries, k.checkKnobs, k.checkForms, k.parseExpressions, k.parsePacks, k.checkDefault} {
+	for _, check := range []func() error{k.checkWords, k.checkLibraries, k.checkKnobs, k.checkForms, k.parseExpressions, k.parsePacks, k.checkCard, k.checkDefault} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -228,12 +238,28 @@ func (k *Kernel) complete() error {
 	return nil
 }
 
+// arches are what kernels are for.
+var arches = []string{target.X86, target.ARM, target.ARM32, target.RISCV, Card}
+
+// checkCard refuses what kernels for processors alone may have.
+func (k *Kernel) checkCard() error {
+	switch {
+	case k.Arch != Card:
+		return nil
+	case len(k.Features) > 0:
+		return fmt.Errorf("features: a kernel for arch %s has none", Card)
+	case len(k.Packs) > 0:
+		return fmt.Errorf("pack: kernels for arch %s read constants as they are", Card)
+	}
+	return nil
+}
+
 func (k *Kernel) checkWords() error {
 	switch {
 	case !nameOf.MatchString(k.Name):
 		return fmt.Errorf("name %q: want up to 64 lower-case letters, digits and dashes", k.Name)
-	case !slices.Contains([]string{target.X86, target.ARM, target.ARM32, target.RISCV}, k.Arch):
-		return fmt.Errorf("arch %q: want %s, %s, %s or %s", k.Arch, target.X86, target.ARM, target.ARM32, target.RISCV)
+	case !slices.Contains(arches, k.Arch):
+		return fmt.Errorf("arch %q: want one of %s", k.Arch, strings.Join(arches, ", "))
 	case !slices.Contains([]string{"strict", "default", "fast"}, k.Numerics):
 		return fmt.Errorf("numerics %q: want strict, default or fast", k.Numerics)
 	case strings.TrimSpace(k.Source) == "":
@@ -245,7 +271,7 @@ func (k *Kernel) checkWords() error {
 	}
 	known := target.FeatureNames(k.Arch)
 	for i, f := range k.Features {
-		if !slices.Contains(known, f) {
+		if !slices.Contains(known, f) && k.Arch != Card {
 			return fmt.Errorf("features: %.40q is none of %s: %s", f, k.Arch, strings.Join(known, ", "))
 		}
 		if i > 0 && k.Features[i-1] == f {

@@ -15,6 +15,9 @@ type Library struct {
 	// them.
 	Function string `json:"version_function"`
 	Numbers  int    `json:"version_numbers,omitempty"`
+	// Properties is how many parts the version has where the function takes the number of a part, from 0 on, and a
+	// place for it, and returns 0, as cublasGetProperty does.
+	Properties int `json:"version_properties,omitempty"`
 	// Version is the one that is called, such as 0.3.21: the first number with dots in the function's text. A folder
 	// may leave it open; a kernel in a trace has it.
 	Version string `json:"version,omitempty"`
@@ -23,7 +26,8 @@ type Library struct {
 // Limits on libraries.
 const (
 	maxLibraries = 4
-	maxNumbers   = 4
+	// maxNumbers bounds the parts of a version that functions give as numbers.
+	maxNumbers = 4
 )
 
 var (
@@ -49,6 +53,10 @@ func (k *Kernel) checkLibraries() error {
 			return fmt.Errorf("library %s: version_function %.60q: want the name of a function of the library that returns its version", l.SOName, l.Function)
 		case l.Numbers < 0 || l.Numbers == 1 || l.Numbers > maxNumbers:
 			return fmt.Errorf("library %s: version_numbers %d: want 2 to %d, or none where the function returns a text", l.SOName, l.Numbers, maxNumbers)
+		case l.Properties < 0 || l.Properties == 1 || l.Properties > maxNumbers:
+			return fmt.Errorf("library %s: version_properties %d: want 2 to %d, or none", l.SOName, l.Properties, maxNumbers)
+		case l.Properties > 0 && l.Numbers > 0:
+			return fmt.Errorf("library %s: its version has either version_numbers or version_properties", l.SOName)
 		case l.Version != "" && !versionOf.MatchString(l.Version):
 			return fmt.Errorf("library %s: version %.60q: want numbers with dots between them, such as 0.3.21", l.SOName, l.Version)
 		}

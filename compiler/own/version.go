@@ -56,10 +56,13 @@ func VersionProgram(list []Library) string {
 // declare adds a function for each library that reads its version.
 func declare(b *strings.Builder, list []Library) {
 	for i, l := range list {
-		if l.Numbers > 0 {
+		switch {
+		case l.Properties > 0:
+			fmt.Fprintf(b, "extern int %s(int, int *);\nstatic void read%d(char *found) { properties(found, %s, %d); }\n", l.Function, i, l.Function, l.Properties)
+		case l.Numbers > 0:
 			fmt.Fprintf(b, "extern const void *%s(void);\nstatic void read%d(char *found) { numbers(found, %s(), %d); }\n", l.Function, i, l.Function, l.Numbers)
-			continue
+		default:
+			fmt.Fprintf(b, "extern const char *%s(void);\nstatic void read%d(char *found) { dotted(found, %s()); }\n", l.Function, i, l.Function)
 		}
-		fmt.Fprintf(b, "extern const char *%s(void);\nstatic void read%d(char *found) { dotted(found, %s()); }\n", l.Function, i, l.Function)
 	}
 }

@@ -99,16 +99,31 @@ func (Backend) Features() backend.Features { return gpudescribe.Features{} }
 
 // Print implements backend.Code.
 func (Backend) Print(symbol string, k backend.Kernel, t *target.Target) (backend.Printed, error) {
+	if k.Schedule.Own != nil {
+		return image.PrintWritten(symbol, k, t)
+	}
 	return image.Print(symbol, k, t)
 }
 
 // Module implements backend.Code.
 func (Backend) Module(w *expr.Workload, kernels []backend.Printed, t *target.Target) (toolchain.Build, error) {
-	list := make([]*image.Printed, len(kernels))
-	for k, p := range kernels {
-		list[k] = p.(*image.Printed)
+	var list []*image.Printed
+	var written []*image.Written
+	for _, p := range kernels {
+		switch p := p.(type) {
+		case *image.Printed:
+			list = append(list, p)
+		case *image.Written:
+			written = append(written, p)
+		}
 	}
-	return Module(w, list, t), nil
+	switch {
+	case len(written) == 0:
+		return Module(w, list, t), nil
+	case len(list) == 0:
+		return image.WrittenModule(w, written, t)
+	}
+	return toolchain.Build{}, fmt.Errorf("a module has %d kernels that somebody wrote and %d schedules: these run in different places", len(written), len(list))
 }
 
 // Reference implements backend.Code: candidates are verified against what the host computes.
@@ -137,7 +152,7 @@ func visible(t *target.Target) string { return cmp.Or(t.GPU.ID, os.Getenv(Visibl
 
 // Runtime implements backend.Programs.
 func (Backend) Runtime(*target.Target) backend.Runtime {
-	own := slices.Concat(DriverSources(), image.Parts(), sources("runtime/src"))
+	own := slices.Concat(DriverSources(), image.Parts(), image.Card(), sources("runtime/src"))
 	r := backend.Runtime{Headers: append(runtime.CommonHeaders(), own...), Sources: runtime.CommonSources(), Interface: runtime.Interface()}
 	for _, f := range own {
 		if strings.HasSuffix(f.Name, ".c") {

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"embed"
+	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/harness"
 	"github.com/tilth-dev/tilth/compiler/backend/gpu/image"
@@ -15,7 +16,7 @@ var files embed.FS
 // Harness is what to compile for the program that verifies and times candidates on a GPU. It finds the driver's
 // library when it runs.
 func Harness(t *target.Target) toolchain.Build {
-	return harness.BuildFor(t, append(append(sources("driver/src"), image.Sources()...), sources("harness/src")...))
+	return harness.BuildFor(t, slices.Concat(sources("driver/src"), image.Sources(), image.Card(), sources("harness/src")))
 }
 
 // DriverSources are what calls the driver: the part of its interface that is used, what finds it, and what it makes

@@ -48,3 +48,18 @@ func TestAKernelIsForTheVersionThatIsInstalled(t *testing.T) {
 		}
 	}
 }
+
+// TestAVersionMayBeProperties: a function of the C library that has the shape of cublasLtGetProperty plays it. It
+// keeps the numbers 0 and 1, of which it returns the one before, and refuses others.
+func TestAVersionMayBeProperties(t *testing.T) {
+	tc, machine := toolchaintest.Native(t, 1)
+	of := func(parts string) *own.Kernel {
+		return kernel(t, machine.Arch(), `{"soname":"libc.so.6","version_function":"pthread_setcancelstate","version_properties":`+parts+`,"version":"0.0"}`)
+	}
+	if k, err := installed.Pin(t.Context(), tc, machine, of("2")); err != nil || k.Libraries[0].Version != "0.0" {
+		t.Errorf("%v", err)
+	}
+	if _, err := installed.Pin(t.Context(), tc, machine, of("3")); err == nil || !strings.Contains(err.Error(), "libc.so.6 tells no version by pthread_setcancelstate") {
+		t.Errorf("a part that the library refuses: %v", err)
+	}
+}

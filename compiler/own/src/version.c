@@ -28,6 +28,14 @@ static void __attribute__((unused)) numbers(char *found, const void *from, int n
   for (int i = 0, at = 0; from && i < n; i++) at += snprintf(found + at, (size_t)(VERSION_BYTES - at), i ? ".%d" : "%d", ((const int *)from)[i]);
 }
 
+static void __attribute__((unused)) properties(char *found, int (*property)(int, int *), int n) {
+  int parts[4];
+  found[0] = 0;
+  for (int i = 0; i < n; i++)
+    if (property(i, &parts[i])) return;
+  numbers(found, parts, n);
+}
+
 static int __attribute__((unused)) differs(const char *soname, const char *wanted, const char *found) {
   if (strcmp(found, wanted) == 0) return 0;
   snprintf(complaint, sizeof complaint, "%s has version %s here, and the kernel was measured with %s: tune and compile it again on this machine, or install that version",

@@ -76,7 +76,7 @@ func LinkIn(u *Unit, w *expr.Workload, kernels []backend.Printed) (string, error
 		}
 		table = append(table, p.fields(p.kernel.ID, packs))
 	}
-	u.moduleTable(w, table)
+	u.code.WriteString(ModuleTable(w, table))
 	return u.Source(), nil
 }
 
@@ -93,7 +93,8 @@ func Module(w *expr.Workload, kernels []backend.Kernel, t *target.Target) (strin
 	return Link(w, list, t)
 }
 
-func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
+// ModuleTable is the table tilth_module in C, with the initialisers of its kernels.
+func ModuleTable(w *expr.Workload, kernels []string) string {
 	roles := map[expr.Role]string{expr.Input: "TILTH_INPUT", expr.Constant: "TILTH_CONSTANT", expr.Computed: "TILTH_OUTPUT"}
 	var args []string
 	allowed, counts := tolerance.OfArgs(w), w.Counts()
@@ -102,7 +103,7 @@ func (u *Unit) moduleTable(w *expr.Workload, kernels []string) {
 		args = append(args, fmt.Sprintf("{\"t%d\", %d, %d, %s, %s, %s, %s, %d}", i, n, n*t.DType.Bytes(), abiName(t.DType), roles[t.Role],
 			float(allowed[i].Sums), float(allowed[i].Rounding), counts[t]))
 	}
-	fmt.Fprintf(&u.code, "static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", "))
-	fmt.Fprintf(&u.code, "static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  "))
-	fmt.Fprintf(&u.code, "const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels};\n", len(args), len(kernels))
+	return fmt.Sprintf("static const struct tilth_arg module_args[] = {%s};\n", strings.Join(args, ", ")) +
+		fmt.Sprintf("static const struct tilth_kernel module_kernels[] = {%s};\n", strings.Join(kernels, ",\n  ")) +
+		fmt.Sprintf("const struct tilth_module tilth_module = {TILTH_ABI, %d, module_args, %d, module_kernels};\n", len(args), len(kernels))
 }

@@ -2,17 +2,17 @@ package codegen
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
-	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/packing"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
+
+// prototype is that of kernels that somebody wrote.
+const prototype = "void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace)"
 
 // ownKernel adds a kernel that somebody wrote as a translation unit of its own, whose macros and functions no other
 // one sees, and prints the function by which it is run.
@@ -47,28 +47,9 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 		}
 	}
 	name := symbol + "_own"
-	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: ownText(name, c.Names(threads), c.Kernel)})
+	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: c.Unit(name, abi.Header, prototype, threads)})
 	fmt.Fprintf(&u.code, "extern void %s(const struct tilth_runtime *rt, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", name)
 	fmt.Fprintf(&u.code, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
 	fmt.Fprintf(&u.code, "  void *const own[] = {%s};\n  %s(rt, own, workspace);\n}\n", strings.Join(args, ", "), name)
 	return info, nil
-}
-
-// ownText is the translation unit of a kernel under a name: what it may use, its numbers as macros, and its source.
-// Functions but the kernel itself must be static, since a module may have the kernel several times.
-func ownText(name string, numbers map[string]int64, k *own.Kernel) string {
-	var b strings.Builder
-	for _, l := range k.Libraries { // whose headers have another content in another version, and objects are kept by their text
-		fmt.Fprintf(&b, "/* %s */\n", l)
-	}
-	b.WriteString(abi.Header)
-	for _, macro := range slices.Sorted(maps.Keys(numbers)) {
-		fmt.Fprintf(&b, "#define %s %d\n", macro, numbers[macro])
-	}
-	fmt.Fprintf(&b, "#define kernel %s\n", name)
-	b.WriteString("__attribute__((visibility(\"hidden\"))) void kernel(const struct tilth_runtime *rt, void *const *args, void *workspace);\n")
-	b.WriteString("#line 1 \"kernel.c\"\n")
-	b.WriteString(k.Source)
-	b.WriteString("\n")
-	return b.String()
 }

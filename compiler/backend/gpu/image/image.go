@@ -31,6 +31,9 @@ type Printed struct {
 // Print prints a candidate under a symbol that none of its module's others may have. The error says why the schedule
 // cannot be lowered, or which limit of the GPU it breaks.
 func Print(symbol string, k backend.Kernel, t *target.Target) (*Printed, error) {
+	if k.Schedule.Own != nil {
+		return nil, fmt.Errorf("candidate %.12s: %s is no kernel for this kind of device", k.ID, k.Schedule.Own.Kernel.Label())
+	}
 	f, err := codegen.Lower(k.Schedule, t.GPU, nil)
 	if err != nil {
 		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)

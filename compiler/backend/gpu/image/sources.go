@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-//go:embed src parts boxes
+//go:embed src parts boxes card
 var files embed.FS
 
 // Sources are the reader of files of candidates, for a harness.
@@ -14,6 +14,9 @@ func Sources() []toolchain.File { return append(Files(files, "src"), Boxes()...)
 
 // Boxes are the header that says how boxes of a tensor are copied, which drivers make tensor maps of.
 func Boxes() []toolchain.File { return Files(files, "boxes") }
+
+// Card is the header of kernels that somebody wrote for a card.
+func Card() []toolchain.File { return Files(files, "card") }
 
 // Parts are the header that says how a package has code for a device, which launch.h includes.
 func Parts() []toolchain.File { return Files(files, "parts") }

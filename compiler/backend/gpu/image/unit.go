@@ -24,6 +24,8 @@ type unit struct {
 	helpers ctext.Declarations
 	// kernels are for the device, host is for the processor.
 	kernels, host strings.Builder
+	// own is what to compile beside the unit.
+	own []toolchain.File
 }
 
 // NewUnit is an empty translation unit of a package for a device, whose runtime has launch.h.
@@ -31,6 +33,9 @@ func NewUnit(t *target.Target, code Code) backend.Unit { return &unit{target: t,
 
 // Add implements backend.Unit.
 func (u *unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
+	if s.Own != nil {
+		return u.addWritten(symbol, id, s)
+	}
 	p, err := Print(symbol, backend.Kernel{ID: id, Schedule: s}, u.target)
 	if err != nil {
 		return backend.Info{}, err
@@ -44,8 +49,13 @@ func (u *unit) Add(symbol, id string, s *schedule.Schedule) (backend.Info, error
 		fmt.Fprintf(&run, "  { void *const pointers[] = {%s};\n    tilth_device_launch(rt, &%s, pointers, %d); }\n", pointers(k), k.Name, len(k.Parameters()))
 	}
 	fmt.Fprintf(&u.host, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n%s}\n", symbol, run.String())
-	fmt.Fprintf(&u.host, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %[1]s = {\"%[2]s\", 0, 0, %[1]s_run, %[3]d, 0, %[4]g};\n", symbol, id, p.workspaceBytes, p.growth)
+	u.describe(symbol, id, p.workspaceBytes, p.growth)
 	return backend.Info{WorkspaceBytes: p.workspaceBytes}, nil
+}
+
+// describe prints the description of a kernel.
+func (u *unit) describe(symbol, id string, workspaceBytes int64, growth float64) {
+	fmt.Fprintf(&u.host, "__attribute__((visibility(\"hidden\"))) const struct tilth_kernel %[1]s = {\"%[2]s\", 0, 0, %[1]s_run, %[3]d, 0, %[4]g};\n", symbol, id, workspaceBytes, growth)
 }
 
 // pointers are those of a launch, as C expressions.
@@ -111,18 +121,24 @@ func (u *unit) symbol() string {
 
 // Source implements backend.Unit.
 func (u *unit) Source() string {
-	return fmt.Sprintf(`#include "launch.h"
-__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.popsection\n");
+	const include = "#include \"launch.h\"\n"
+	if u.kernels.Len() == 0 { // all were written by somebody, as those of other units may be
+		return include + u.host.String()
+	}
+	return include + fmt.Sprintf(`__asm__(".pushsection .rodata\n.balign 16\n.hidden %[1]s\n.globl %[1]s\n%[1]s:\n.incbin \"%[1]s\"\n.popsection\n");
 extern const char %[1]s[];
 static struct tilth_device_code unit_code = {%[1]s, {0}};
 %[2]s`, u.symbol(), u.host.String())
 }
 
-// Own implements backend.Unit: kernels that somebody wrote run on processors.
-func (u *unit) Own() []toolchain.File { return nil }
+// Own implements backend.Unit.
+func (u *unit) Own() []toolchain.File { return u.own }
 
 // Embedded implements backend.Unit.
 func (u *unit) Embedded() []toolchain.Embedded {
+	if u.kernels.Len() == 0 {
+		return nil
+	}
 	b := u.device()
 	b.Join = embedded
 	return []toolchain.Embedded{{Name: u.symbol(), Build: b}}

@@ -20,7 +20,7 @@ typedef struct { unsigned char bytes[16]; } CUuuid;
 
 typedef struct { uint64_t bits[16]; } __attribute__((aligned(64))) CUtensorMap;
 
-enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NOT_SUPPORTED = 801 };
+enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_NOT_SUPPORTED = 801, CUDA_ERROR_UNKNOWN = 999 };
 
 enum { CU_CAPTURE_THREAD_LOCAL = 1 };
 

@@ -45,8 +45,10 @@ static __thread CUcontext current;
 
 enum { MOST_MAPS = 16 };
 
-/* A launch, with its pointers and tensor maps. */
+/* A launch, with its pointers and tensor maps; or a function of the host. */
 struct started {
+  void (*host)(void *of);
+  void *of;
   void (*play)(const struct tilth_runtime *rt, void *const *parameters, int64_t blocks);
   void *pointers[256];
   int64_t blocks;
@@ -341,6 +343,7 @@ static CUresult vanish(void) {
 static CUresult play(const struct started *s) {
   void *parameters[256];
   if (fake.sticky) return fake.sticky;
+  if (s->host) return s->host(s->of), CUDA_SUCCESS;
   fake.launches++;
   if (fake.launches >= told_of_card("illegal", INT64_MAX)) return fake.sticky = ILLEGAL_ADDRESS, CUDA_SUCCESS;
   if (fake.launches >= told_of_card("vanish", INT64_MAX)) return vanish();
@@ -351,11 +354,25 @@ static CUresult play(const struct started *s) {
   return CUDA_SUCCESS;
 }
 
+/* Plays a launch, unless it is recorded. */
+static CUresult begin(const struct started *s) {
+  struct CUgraph_st *g = fake.recorded;
+  if (!g) return play(s);
+  g->all = realloc(g->all, (g->n + 1) * sizeof *g->all);
+  g->all[g->n++] = *s;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream stream, void (*host)(void *of), void *of) {
+  WITH_CONTEXT
+  const struct started s = {.host = host, .of = of};
+  return (void)stream, fake.sticky ? fake.sticky : begin(&s);
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                                unsigned shared_bytes, CUstream stream, void **parameters, void **extra) {
   WITH_CONTEXT
-  struct started s = {function->play, {NULL}, grid_x, 0, function->maps, {{0}}};
-  struct CUgraph_st *g = fake.recorded;
+  struct started s = {.play = function->play, .blocks = grid_x, .n_maps = function->maps};
   (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z, (void)shared_bytes, (void)stream, (void)extra;
   if (fake.sticky) return fake.sticky;
   if (function->context != current || function->life != current->life) return INVALID_HANDLE;
@@ -364,10 +381,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
   if (s.n_maps > MOST_MAPS || (s.first_map -= s.n_maps) < 0) return INVALID_VALUE;
   for (int k = 0; k < s.first_map; k++) memcpy(&s.pointers[k], parameters[k], sizeof *s.pointers);
   for (int k = 0; k < s.n_maps; k++) memcpy(&s.maps[k], parameters[s.first_map + k], sizeof *s.maps);
-  if (!g) return play(&s);
-  g->all = realloc(g->all, (g->n + 1) * sizeof *g->all);
-  g->all[g->n++] = s;
-  return CUDA_SUCCESS;
+  return begin(&s);
 }
 
 /* A tensor map, which is what the simulation has for one. What the driver is documented to refuse is refused. */

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "calibration.h"
+#include "card.h"
 #include "device.h"
 #include "driver.h"
 #include "fault.h"
 #include "fence.h"
+#include "hosted.h"
 #include "image.h"
 #include "report.h"
 
@@ -26,7 +29,7 @@ static struct {
   CUdeviceptr args[MOST_ARGS], workspace, flush, sums;
   int64_t workspace_bytes, flush_bytes;
   CUfunction calibration;
-  int ready, open, multiprocessors;
+  int ready, open, multiprocessors, number;
   unsigned char turn;
 } gpu;
 
@@ -115,7 +118,7 @@ static int open_context(const struct options *o) {
   if (fails(gpu.api.cuDeviceGetAttribute(&l2, CU_L2_BYTES, device), "describing the GPU") ||
       fails(gpu.api.cuDeviceGetAttribute(&gpu.multiprocessors, CU_MULTIPROCESSORS, device), "describing the GPU"))
     return -1;
-  gpu.flush_bytes = 2 * (int64_t)l2;
+  gpu.flush_bytes = 2 * (int64_t)l2, gpu.number = o->device;
   return 0;
 }
 
@@ -166,6 +169,7 @@ static void find_functions(struct image *i, CUmodule module) {
 
 const struct tilth_module *device_module(const char *path) {
   char message[512], log[2048] = "";
+  if (hosted_is(path)) return hosted_load(path);
   struct image *i = image_read(path, message, sizeof message);
   if (!i || image_keep(i)) {
     report_error("loading kernels: %s", i ? "there are too many files" : message);
@@ -246,11 +250,24 @@ static double elapsed(void) {
   return fmax(1e-3 * (double)milliseconds, TICK / 2);
 }
 
+/* Calls a kernel that somebody wrote. */
+static void call(const struct bench *b, tilth_card_kernel kernel) {
+  const struct tilth_card card = {gpu.stream, gpu.number, 1};
+  char text[128];
+  void *args[MOST_ARGS];
+  for (int32_t k = 0; k < b->n_args; k++) args[k] = (void *)gpu.args[k];
+  int status = kernel(&card, args, (void *)gpu.workspace);
+  if (status == 0) return;
+  snprintf(text, sizeof text, "the kernel returns %d", status);
+  fault_report(text);
+}
+
 double device_run(const struct bench *b, const struct loaded *l) {
-  const struct image_kernel *k = image_kernel_of(l->kernel);
-  (void)b;
+  tilth_card_kernel written = hosted_kernel_of(l->kernel);
+  const struct image_kernel *k = written ? NULL : image_kernel_of(l->kernel);
   check_run(gpu.api.cuEventRecord(gpu.begin, gpu.stream), "timing a kernel");
-  for (int32_t n = 0; n < k->n_launches; n++) launch(&k->launches[n]);
+  if (written) call(b, written);
+  for (int32_t n = 0; k && n < k->n_launches; n++) launch(&k->launches[n]);
   check_run(gpu.api.cuEventRecord(gpu.end, gpu.stream), "timing a kernel");
   return elapsed();
 }
@@ -284,7 +301,9 @@ double device_calibrate(void) {
   return elapsed();
 }
 
+/* What somebody wrote has run in this process, not on the card alone: nothing else is measured in it. */
 void device_close(const struct bench *b) {
+  if (hosted_any()) _exit(0);
   for (int32_t k = 0; k < b->n_args; k++) give_back(&gpu.args[k], b->args[k].bytes);
   if (gpu.workspace) give_back(&gpu.workspace, gpu.workspace_bytes);
   for (struct image *i; (i = image_take()); image_close(i)) check_run(gpu.api.cuModuleUnload(i->loaded), "unloading candidates");

@@ -124,6 +124,36 @@ void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_ker
     start(d, k, parameters);
 }
 
+/* What a kernel returns is its own; the driver's numbers say nothing of it. */
+static void call_own(struct tilth_device_runtime *d, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace) {
+  const struct tilth_card card = {d->stream, d->card, d->life};
+  pthread_mutex_lock(&loading);
+  int status = kernel(&card, args, workspace);
+  pthread_mutex_unlock(&loading);
+  if (status == 0) return;
+  d->failed = CUDA_ERROR_UNKNOWN, d->step = "calling a kernel that somebody wrote";
+  snprintf(d->refused, sizeof d->refused, "; %s returns %d", name, status);
+}
+
+static void call_profiled(struct tilth_device_runtime *d, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace) {
+  struct tilth_device_profile *p = d->profile;
+  if (p->n == p->most) return;
+  p->launches[p->n] = (struct tilth_launch){.kernel = name, .call = p->call};
+  if (went_wrong(d, d->driver->cuEventRecord(p->begins[p->n], d->stream), "timing a kernel")) return;
+  call_own(d, kernel, name, args, workspace);
+  if (d->failed == CUDA_SUCCESS) went_wrong(d, d->driver->cuEventRecord(p->ends[p->n++], d->stream), "timing a kernel");
+}
+
+void tilth_device_own(const struct tilth_runtime *rt, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace) {
+  struct tilth_device_runtime *d = (struct tilth_device_runtime *)rt;
+  if (d->failed != CUDA_SUCCESS) return;
+  d->launches++;
+  if (d->profile)
+    call_profiled(d, kernel, name, args, workspace);
+  else
+    call_own(d, kernel, name, args, workspace);
+}
+
 void tilth_device_unload(const struct driver *d, int card) {
   pthread_mutex_lock(&loading);
   for (struct tilth_device_kernel *k = listed; k; k = k->next) {

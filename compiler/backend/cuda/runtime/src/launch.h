@@ -1,6 +1,7 @@
 /* How kernels of a package are started on an NVIDIA GPU. */
 #ifndef TILTH_LAUNCH_H
 #define TILTH_LAUNCH_H
+#include "card.h"
 #include "driver.h"
 #include "parts.h"
 #include "tilth.h"
@@ -41,6 +42,7 @@ struct tilth_device_runtime {
   struct tilth_runtime runtime; /* the first member: a pointer to it is one to all */
   const struct driver *driver;
   int card; /* its number */
+  int32_t life; /* how often the card was opened in this process */
   CUstream stream;
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */
@@ -51,6 +53,9 @@ struct tilth_device_runtime {
 
 /* Starts a kernel with pointers into the device's memory, of which the last ones are where its tensor maps lie. */
 __attribute__((visibility("hidden"))) void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_kernel *k, void *const *pointers, int n);
+
+/* Has a kernel that somebody wrote put its work into the stream. */
+__attribute__((visibility("hidden"))) void tilth_device_own(const struct tilth_runtime *rt, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace);
 
 /* Takes all kernels off a card, whose context is the one that the thread uses. */
 __attribute__((visibility("hidden"))) void tilth_device_unload(const struct driver *d, int card);

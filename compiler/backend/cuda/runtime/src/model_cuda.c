@@ -65,12 +65,15 @@ static int choose_card(void) {
 
 /* The models that are open on each card. They share its primary context, and the code there. */
 static int users[TILTH_MOST_CARDS];
+/* How often the first of them was opened. */
+static int32_t lives[TILTH_MOST_CARDS];
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 
 static CUresult retain(struct tilth_engine *m, CUdevice device) {
   pthread_mutex_lock(&using);
   CUresult result = driver.cuDevicePrimaryCtxRetain(&m->context, device);
-  if (result == CUDA_SUCCESS) users[m->device.card]++;
+  if (result == CUDA_SUCCESS && users[m->device.card]++ == 0) lives[m->device.card]++;
+  m->device.life = lives[m->device.card];
   pthread_mutex_unlock(&using);
   return result;
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/accuracy"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/npz"
+)
+
+const (
+	// libraryStep has cuBLASLt be a candidate beside schedules.
+	libraryStep = "library"
+	// libraryTrials and libraryTime bound each of its two searches.
+	libraryTrials, libraryTime = "64", "40s"
+)
+
+// library tunes a network with and without the example of a kernel that calls cuBLASLt, and times both packages in
+// turns. Where the library is not installed, it lacks its contender.
+func library(ctx context.Context, b *bench, r *result) error {
+	model := b.path("library.onnx")
+	if _, err := b.call(ctx, "model", "mlp", "--batch", "1024", "-o", model); err != nil {
+		return err
+	}
+	_, err := b.call(ctx, "kernels", "check", b.kernels, "--model", model, "--target", "cuda")
+	if err != nil && strings.Contains(err.Error(), "is not installed") {
+		r.lacks("cuBLASLt", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	packages := []contest{{"schedules", b.path("schedules.tar")}, {"library", b.path("library.tar")}}
+	if err := b.tunedBy(ctx, model, packages[0], nil); err != nil {
+		return err
+	}
+	if err := b.tunedBy(ctx, model, packages[1], []string{"--kernels", b.kernels}); err != nil {
+		return err
+	}
+	shown, err := b.call(ctx, "package", "show", packages[1].file)
+	if err != nil {
+		return err
+	}
+	r.Values["own_kernels"] = float64(strings.Count(string(shown), "own kernel"))
+	if err := b.inTurns(ctx, packages, nil, r); err != nil {
+		return err
+	}
+	r.ratio("of_schedules", "schedules_s", "library_s")
+	r.Values["relative_error"], err = b.differ(ctx, packages[1].file, packages[0].file)
+	return err
+}
+
+// tunedBy tunes a model into records of its own, and compiles it.
+func (b *bench) tunedBy(ctx context.Context, model string, p contest, kernels []string) error {
+	records := b.path(p.name + ".db")
+	if err := os.RemoveAll(records); err != nil {
+		return err
+	}
+	tuning := []string{"tune", model, "--target", "cuda", "--records", records, "--no-transfer", "--sandbox", b.isolation(), "--quiet",
+		"--trials", libraryTrials, "--time", libraryTime}
+	if _, err := b.call(ctx, slices.Concat(tuning, kernels)...); err != nil {
+		return err
+	}
+	compiling := []string{"compile", model, "--target", "cuda", "--records", records, "-o", p.file}
+	_, err := b.call(ctx, slices.Concat(compiling, kernels)...)
+	return err
+}
+
+// differ is how far the outputs of a package are from another's of the same inputs.
+func (b *bench) differ(ctx context.Context, got, want string) (worst float64, err error) {
+	var outputs [2]map[string]*array.Array
+	path := b.path("outputs.npz")
+	for i, file := range []string{got, want} {
+		if _, err := b.call(ctx, "run", file, "--outputs", path); err != nil {
+			return 0, err
+		}
+		if outputs[i], err = npz.ReadFile(path); err != nil {
+			return 0, err
+		}
+	}
+	for name, of := range outputs[1] {
+		worst = max(worst, accuracy.Relative(outputs[0][name], of))
+	}
+	return worst, nil
+}

@@ -1,0 +1,108 @@
+package image
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen"
+	"github.com/tilth-dev/tilth/compiler/backend/cpu/codegen/abi"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/own"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+)
+
+// cardHeader is what kernels that somebody wrote for a card are given.
+var cardHeader = Card()[0].Text
+
+// prototype is that of such kernels.
+const prototype = "int kernel(const struct tilth_card *card, void *const *args, void *workspace)"
+
+// Written is a candidate by a kernel that somebody wrote for a card: code for the host.
+type Written struct {
+	kernel         backend.Kernel
+	name           string
+	source         toolchain.File
+	workspaceBytes int64
+}
+
+// PrintWritten prints a candidate by such a kernel under a symbol that none of its module's others may have. The error
+// says why the kernel is not for the target.
+func PrintWritten(symbol string, k backend.Kernel, t *target.Target) (*Written, error) {
+	p, err := written(symbol, k.Schedule, t)
+	if err != nil {
+		return nil, fmt.Errorf("candidate %.12s: %w", k.ID, err)
+	}
+	p.kernel = k
+	return p, nil
+}
+
+func written(symbol string, s *schedule.Schedule, t *target.Target) (*Written, error) {
+	c := s.Own
+	if err := c.Kernel.Runs(t); err != nil {
+		return nil, err
+	}
+	if len(c.Kernel.Libraries) > 0 && !t.IsHost() {
+		return nil, fmt.Errorf("%s calls %s, which is taken from the machine that compiles: compile on a machine with %s", c.Kernel.Label(), c.Kernel.Libraries[0].SOName, t.Arch())
+	}
+	if err := c.Legal(t.Threads()); err != nil {
+		return nil, err
+	}
+	workspace, err := c.WorkspaceBytes(t.Threads())
+	if err != nil {
+		return nil, err
+	}
+	name := symbol + "_own"
+	return &Written{name: name, workspaceBytes: workspace, source: toolchain.File{Name: name + ".c", Text: c.Unit(name, abi.Header+cardHeader, prototype, t.Threads())}}, nil
+}
+
+// Size implements backend.Printed.
+func (p *Written) Size() int { return len(p.source.Text) }
+
+// declaration declares the kernel.
+func (p *Written) declaration() string {
+	return fmt.Sprintf("extern int %s(const struct tilth_card *card, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", p.name)
+}
+
+// WrittenModule is what to compile for candidates by kernels that somebody wrote, all of w and t: a shared object with
+// the table tilth_module, whose functions do nothing, and beside it tilth_card_kernels, which do the work.
+func WrittenModule(w *expr.Workload, candidates []*Written, t *target.Target) (toolchain.Build, error) {
+	var declarations, names strings.Builder
+	b := toolchain.Build{Target: t, Form: toolchain.Kernels, Level: toolchain.KernelLevel}
+	var entries []string
+	var kernels []*own.Kernel
+	for _, p := range candidates {
+		declarations.WriteString(p.declaration())
+		fmt.Fprintf(&names, "%s, ", p.name)
+		entries = append(entries, fmt.Sprintf("{\"%s\", 0, 0, not_here, %d, 0, %g}", p.kernel.ID, p.workspaceBytes, p.kernel.Schedule.ErrorGrowth()))
+		b.AddOwn([]toolchain.File{p.source})
+		kernels = append(kernels, p.kernel.Schedule.Own.Kernel)
+	}
+	table := abi.Header + cardHeader + declarations.String() +
+		"static void not_here(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {}\n" +
+		codegen.ModuleTable(w, entries) +
+		fmt.Sprintf("const tilth_card_kernel tilth_card_kernels[] = {%s0};\n", names.String())
+	b.Sources = append(b.Sources, toolchain.File{Name: "kernels.c", Text: table})
+	check, libraries, err := own.Check(kernels, "")
+	if err != nil {
+		return toolchain.Build{}, err
+	}
+	b.AddLibraries(libraries, check)
+	return b, nil
+}
+
+// addWritten adds a kernel that somebody wrote to a package: it is compiled beside the unit, which calls it.
+func (u *unit) addWritten(symbol, id string, s *schedule.Schedule) (backend.Info, error) {
+	p, err := written(symbol, s, u.target)
+	if err != nil {
+		return backend.Info{}, err
+	}
+	u.own = append(u.own, p.source)
+	u.host.WriteString(p.declaration())
+	fmt.Fprintf(&u.host, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n  tilth_device_own(rt, %s, \"%s\", args, workspace);\n}\n",
+		symbol, p.name, s.Own.Kernel.Name)
+	u.describe(symbol, id, p.workspaceBytes, s.ErrorGrowth())
+	return backend.Info{WorkspaceBytes: p.workspaceBytes}, nil
+}
