@@ -104,10 +104,13 @@ func (u *Unit) truncateVector(from, d array.DType, lanes int64) string {
 	l := ctext.IntegerLimits[d]
 	suffix := ctext.TypeOf(from).Literal
 	mask := u.vector(ctext.TypeOf(from).Mask, lanes)
-	choose := u.helper("select", from, lanes)
+	fits := fmt.Sprintf("%s(over | under | nan, (%s){0}, x)", u.helper("select", from, lanes), u.vector(from, lanes))
+	if from == array.Float64 && d == array.Int32 && u.narrowsIntegers {
+		fits = fmt.Sprintf("__builtin_convertvector(%s, %s)", fits, u.vector(array.Int64, lanes))
+	}
 	return fmt.Sprintf(`  %[1]s over = (%[1]s)(x >= %[2]s), under = (%[1]s)(x < %[3]s), nan = (%[1]s)(x != x);
-  {t} whole = __builtin_convertvector(%[4]s(over | under | nan, (%[7]s){0}, x), {t});
+  {t} whole = __builtin_convertvector(%[4]s, {t});
   {t} most = __builtin_convertvector(over, {t}) & %[5]s, least = __builtin_convertvector(under, {t}) & %[6]s;
   return whole | most | least;
-`, mask, l.High+suffix, l.Low+suffix, choose, l.Most, l.Least, u.vector(from, lanes))
+`, mask, l.High+suffix, l.Low+suffix, fits, l.Most, l.Least)
 }

@@ -29,6 +29,8 @@ type Unit struct {
 	keepsCasts bool
 	// avoidsDoubles leaves functions that would compute in double to the C library.
 	avoidsDoubles bool
+	// narrowsIntegers casts double to int32 by way of int64: QEMU 7 ends at RISC-V's instruction for both at once.
+	narrowsIntegers bool
 	// lookedUp is how many operations a function of a byte takes at least that is looked up; 0 where none is, since no
 	// instruction does it: vectors that are taken apart for it cost more than an exponential.
 	lookedUp int
@@ -82,6 +84,7 @@ func NewUnit(t *target.Target) *Unit {
 	if t.IsBare() {
 		u.room, u.avoidsDoubles, u.keepsCasts = bareRoom, true, t.CPU.Has("mve")
 	}
+	u.narrowsIntegers = t.Arch() == target.RISCV
 	if t.CPU.Has("avx512vbmi") {
 		u.lookedUp = fewLookedUp
 	}
