@@ -134,7 +134,7 @@ func (c *compilation) run(ctx context.Context) (*Manifest, error) {
 	if err := c.lower(); err != nil {
 		return nil, err
 	}
-	l := newLayout(c.program, c.infos, c.options.Target.Threads())
+	l := newLayout(c.program, c.infos, c.options.Target.Threads(), alignmentFor(c.options.Target))
 	if err := fits(c.options.Target, l.arenaBytes+l.weightsBytes); err != nil {
 		return nil, err
 	}

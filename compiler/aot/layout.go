@@ -35,9 +35,10 @@ func (s spot) String() string {
 
 // layout says where everything lies while a package runs.
 type layout struct {
-	program *program.Program
-	infos   []backend.Info
-	workers int64
+	program   *program.Program
+	infos     []backend.Info
+	workers   int64
+	alignment alignment
 	// values are the spots of root values; workspace is each call's offset in the arena.
 	values    map[int]spot
 	workspace []int64
@@ -67,8 +68,8 @@ type constant struct {
 }
 
 // newLayout plans the memory of a program whose tasks were lowered to infos.
-func newLayout(p *program.Program, infos []backend.Info, workers int) *layout {
-	l := &layout{program: p, infos: infos, workers: int64(workers), values: map[int]spot{}, byContent: map[string]int64{}}
+func newLayout(p *program.Program, infos []backend.Info, workers int, a alignment) *layout {
+	l := &layout{program: p, infos: infos, workers: int64(workers), alignment: a, values: map[int]spot{}, byContent: map[string]int64{}}
 	l.planArena()
 	l.planOutputs()
 	return l
@@ -122,11 +123,11 @@ func (l *layout) planArena() {
 	for root, k := range spanOf {
 		l.uses[k].name = p.Values[root].Name
 	}
-	offsets, total := place(spans)
+	offsets, total := l.alignment.place(spans)
 	for root, k := range spanOf {
 		l.values[root] = spot{offset: offsets[k]}
 	}
-	l.workspace, l.arenaBytes, l.arenaLeast = offsets[scratch:], total, lowerBound(spans)
+	l.workspace, l.arenaBytes, l.arenaLeast = offsets[scratch:], total, l.alignment.lowerBound(spans)
 }
 
 // planOutputs gives outputs that are constants a place in the weights.
@@ -171,7 +172,7 @@ func (l *layout) constant(root int, pack *ir.Pack) spot {
 	}
 	offset, ok := l.byContent[key]
 	if !ok {
-		offset = alignUp(l.weightsBytes)
+		offset = l.alignment.up(l.weightsBytes)
 		l.byContent[key] = offset
 		l.constants = append(l.constants, constant{offset, root, pack})
 		l.weightsBytes = offset + bytes

@@ -7,12 +7,28 @@ import (
 	"slices"
 
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// alignment of every buffer, by the kernel ABI.
-const alignment = program.Alignment
+// alignment is that of every buffer, in bytes.
+type alignment int64
 
-func alignUp(n int64) int64 { return (n + alignment - 1) / alignment * alignment }
+const (
+	// onProcessors is that of the kernel ABI, onDevices that of memory which drivers of devices give, in which
+	// candidates are measured.
+	onProcessors alignment = program.Alignment
+	onDevices    alignment = 256
+)
+
+// alignmentFor is the alignment of a target's packages.
+func alignmentFor(t *target.Target) alignment {
+	if t.GPU != nil {
+		return onDevices
+	}
+	return onProcessors
+}
+
+func (a alignment) up(n int64) int64 { return (n + int64(a) - 1) / int64(a) * int64(a) }
 
 // span is a buffer that holds its bytes during the calls from..to, inclusive.
 type span struct {
@@ -27,19 +43,19 @@ func (s span) overlaps(o span) bool { return s.from <= o.to && o.from <= s.to }
 // after Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5.1), and the best
 // order is then improved: what sticks out at the top is placed earlier, until the size is the lower bound or nothing
 // helps.
-func place(spans []span) (offsets []int64, total int64) {
+func (a alignment) place(spans []span) (offsets []int64, total int64) {
 	best := placement{total: math.MaxInt64}
 	for _, order := range orders(spans) {
-		if p := placeInOrder(spans, order); p.total < best.total {
+		if p := a.placeInOrder(spans, order); p.total < best.total {
 			best = p
 		}
 	}
-	least, random := lowerBound(spans), rand.New(rand.NewPCG(1, 1))
+	least, random := a.lowerBound(spans), rand.New(rand.NewPCG(1, 1))
 	for range min(maxRounds, maxPlacingSteps/(1+len(spans)*len(spans))) {
 		if best.total <= least {
 			break
 		}
-		if p := placeInOrder(spans, best.raised(spans, random)); p.total <= best.total {
+		if p := a.placeInOrder(spans, a.raised(best, spans, random)); p.total <= best.total {
 			best = p
 		}
 	}
@@ -81,7 +97,7 @@ func orders(spans []span) [][]int {
 }
 
 // placeInOrder puts each span into the lowest gap that holds it.
-func placeInOrder(spans []span, order []int) placement {
+func (a alignment) placeInOrder(spans []span, order []int) placement {
 	p := placement{order: order, offsets: make([]int64, len(spans))}
 	var placed []int // by offset
 	for _, k := range order {
@@ -96,10 +112,10 @@ func placeInOrder(spans []span, order []int) placement {
 			if p.offsets[o]-offset >= spans[k].bytes {
 				break
 			}
-			offset = max(offset, alignUp(p.offsets[o]+spans[o].bytes))
+			offset = max(offset, a.up(p.offsets[o]+spans[o].bytes))
 		}
 		p.offsets[k] = offset
-		p.total = max(p.total, alignUp(offset+spans[k].bytes))
+		p.total = max(p.total, a.up(offset+spans[k].bytes))
 		at, _ := slices.BinarySearchFunc(placed, offset, func(o int, x int64) int { return cmp.Compare(p.offsets[o], x) })
 		placed = slices.Insert(placed, at, k)
 	}
@@ -107,10 +123,10 @@ func placeInOrder(spans []span, order []int) placement {
 }
 
 // raised is the order in which a span that ends last in memory comes earlier.
-func (p placement) raised(spans []span, random *rand.Rand) []int {
+func (a alignment) raised(p placement, spans []span, random *rand.Rand) []int {
 	top := 0
 	for at, k := range p.order {
-		if spans[k].bytes > 0 && alignUp(p.offsets[k]+spans[k].bytes) == p.total {
+		if spans[k].bytes > 0 && a.up(p.offsets[k]+spans[k].bytes) == p.total {
 			top = at
 		}
 	}
@@ -119,13 +135,13 @@ func (p placement) raised(spans []span, random *rand.Rand) []int {
 }
 
 // lowerBound is the most bytes alive during any one call: no placement needs less.
-func lowerBound(spans []span) int64 {
+func (a alignment) lowerBound(spans []span) int64 {
 	var most int64
 	for _, s := range spans { // the maximum is reached where some span begins
 		var alive int64
 		for _, o := range spans {
 			if o.from <= s.from && s.from <= o.to {
-				alive += alignUp(o.bytes)
+				alive += a.up(o.bytes)
 			}
 		}
 		most = max(most, alive)

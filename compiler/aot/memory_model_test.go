@@ -25,7 +25,7 @@ func TestPlansOfModelsAreTight(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLayout(p, make([]backend.Info, len(p.Tasks)), 1)
+			l := newLayout(p, make([]backend.Info, len(p.Tasks)), 1, onProcessors)
 			if l.arenaBytes > l.arenaLeast+l.arenaLeast/10 {
 				t.Errorf("%d bytes where %d are in use at a time", l.arenaBytes, l.arenaLeast)
 			}
