@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -57,14 +58,14 @@ func handled(version int) *unix.LandlockRulesetAttr {
 const landlockSize = unsafe.Offsetof(unix.LandlockRulesetAttr{}.Scoped) + unsafe.Sizeof(unix.LandlockRulesetAttr{}.Scoped)
 
 // landlock lets the child read libraries and files only, where it cannot have a root of its own.
-func (s *script) landlock(version int, libraries, files []string) error {
+func (s *script) landlock(version int, added, files []string) error {
 	attr := handled(version)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), landlockSize, 0)
 	if errno != 0 {
 		return fmt.Errorf("sandbox: making rules for files: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	for _, path := range libraries {
+	for _, path := range slices.Concat(libraries, added) {
 		if err := allow(int(fd), path); err != nil && !os.IsNotExist(err) {
 			return err
 		}

@@ -110,7 +110,7 @@ func (s *Sandbox) prepare(script *script, c Command, files []string) error {
 		if c.Executable != nil {
 			files = append(files, fmt.Sprintf("/proc/self/fd/%d", c.Executable.Fd()))
 		}
-		return script.landlock(s.landlock, s.libraries, files)
+		return script.landlock(s.landlock, s.added, files)
 	}
 	return nil
 }

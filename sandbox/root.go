@@ -15,22 +15,23 @@ import (
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/alternatives",
 	"/nix/store", "/gnu/store"}
 
-// withAdded are the libraries and the folders that this machine's owner has added to the loader's, such as that of
-// CUDA; of each tree the uppermost one.
-func withAdded(added []string) []string {
-	list := slices.Clone(libraries)
-	for _, path := range slices.Sorted(slices.Values(added)) {
-		if info, err := os.Stat(path); err != nil || !info.IsDir() || path == "/" {
+// addedLibraries are the folders that this machine's owner has added to the loader's, such as that of CUDA, but for
+// those that hold others, are held by others, or are not there.
+func addedLibraries(folders []string) (added []string) {
+	for _, path := range slices.Sorted(slices.Values(folders)) {
+		held := func(l string) bool { return path == l || within(path, l) }
+		holds := func(l string) bool { return within(l, path) }
+		if info, err := os.Stat(path); err != nil || !info.IsDir() || slices.ContainsFunc(slices.Concat(libraries, added), held) || slices.ContainsFunc(libraries, holds) {
 			continue
 		}
-		if !slices.ContainsFunc(list, func(l string) bool { return path == l || within(path, l) }) {
-			list = append(list, path)
-		}
+		added = append(added, path)
 	}
-	return list
+	return added
 }
 
-func within(path, folder string) bool { return strings.HasPrefix(path, folder+"/") }
+func within(path, folder string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
 
 // rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they
 // were.
@@ -42,17 +43,18 @@ const (
 // root describes a new tree of files in a folder.
 type root struct {
 	*script
-	dir       string
-	made      map[string]bool
-	libraries []string
+	dir  string
+	made map[string]bool
+	// added are libraries of this machine alone.
+	added []string
 }
 
 // newRoot mounts an empty tree on a folder. The child has mounts of its own; others do not see its tree.
-func (s *script) newRoot(dir string, libraries []string) *root {
+func (s *script) newRoot(dir string, added []string) *root {
 	s.layer = Files
 	s.ownMounts()
 	s.mount("mount a root", "tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", rootBytes, rootFiles))
-	return &root{s, dir, map[string]bool{"/": true}, libraries}
+	return &root{s, dir, map[string]bool{"/": true}, added}
 }
 
 // show makes a file or folder visible where it is outside; what a link leads to is seen in its place.
@@ -99,17 +101,17 @@ func (r *root) folder(path string) {
 }
 
 func (r *root) shown(path string) bool {
-	return slices.ContainsFunc(r.libraries, func(l string) bool { return r.made[l] && within(path, l) })
+	return slices.ContainsFunc(slices.Concat(libraries, r.added), func(l string) bool { return r.made[l] && within(path, l) })
 }
 
 // showAll shows the libraries, as far as there are any, and further files by their absolute names.
 func (r *root) showAll(files []string) error {
-	for _, path := range r.libraries {
+	for _, path := range libraries {
 		if err := r.showLibrary(path); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 	}
-	for _, path := range files {
+	for _, path := range slices.Concat(r.added, files) {
 		if r.shown(path) {
 			continue
 		}

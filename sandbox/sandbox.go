@@ -38,9 +38,9 @@ func ParseMode(name string) (Mode, error) {
 type Sandbox struct {
 	// rootDir is an empty folder to mount the new root on.
 	rootDir string
-	// libraries are places of shared libraries, which every program sees.
-	libraries []string
-	states    []State
+	// added are folders of shared libraries of this machine, which every program sees.
+	added  []string
+	states []State
 	// has are the layers had.
 	has map[Layer]bool
 	// id is the other user and group; 0 = none. namespace says that there is a user namespace in its place.
@@ -60,7 +60,7 @@ var flags = map[Layer]uintptr{Processes: unix.CLONE_NEWPID, Network: unix.CLONE_
 // Open tries each layer in a process that does nothing. dir is a folder of the sandbox's own, in which it makes what
 // it needs. With Required, the error names each layer that is missing.
 func Open(mode Mode, dir string) (*Sandbox, error) {
-	s := &Sandbox{rootDir: filepath.Join(dir, "root"), libraries: withAdded(loader.Folders()), has: map[Layer]bool{}}
+	s := &Sandbox{rootDir: filepath.Join(dir, "root"), added: addedLibraries(loader.Folders()), has: map[Layer]bool{}}
 	if mode == Off {
 		return s, nil
 	}
@@ -150,7 +150,7 @@ func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 		c.newProc()
 	}
 	if s.has[Files] && s.pivots {
-		r := c.newRoot(s.rootDir, s.libraries)
+		r := c.newRoot(s.rootDir, s.added)
 		if err := r.showAll(files); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
 		}

@@ -419,24 +419,30 @@ func TestLinksAreSeenAsWhatTheyLeadTo(t *testing.T) {
 	}
 }
 
-// TestLibrariesOfThisMachineAreSeen where its loader is told to look, besides its own folders.
+// TestLibrariesOfThisMachineAreSeen where its loader is told to look, besides its own folders. Such a folder may be a
+// link.
 func TestLibrariesOfThisMachineAreSeen(t *testing.T) {
 	s, dir := open(t), reachable(t)
-	own, nested := filepath.Join(dir, "cuda"), filepath.Join(dir, "cuda", "lib")
+	own, nested, link := filepath.Join(dir, "cuda"), filepath.Join(dir, "cuda", "lib"), filepath.Join(dir, "lib64")
 	if err := os.MkdirAll(nested, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("cuda/lib", link); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(nested, "libx.so.1"), []byte("a library\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s.libraries = withAdded([]string{nested, own, "/", "/usr/lib/here", filepath.Join(dir, "missing")})
-	if got := s.libraries[len(libraries):]; !slices.Equal(got, []string{own}) {
-		t.Errorf("%q are added to the libraries", got)
+	s.added = addedLibraries([]string{nested, own, "/", "/usr", "/usr/lib/here", filepath.Join(dir, "missing"), link})
+	if want := []string{own, link}; !slices.Equal(s.added, want) {
+		t.Errorf("%q are added to the libraries, not %q", s.added, want)
 	}
 	for name, box := range map[string]*Sandbox{"a root": s, "Landlock": landlocked(t, s)} {
-		text, state := output(t, box, Command{Program: "/bin/cat", Args: []string{filepath.Join(nested, "libx.so.1")}})
-		if text != "a library\n" || !state.Success() {
-			t.Errorf("%s: %q, %v", name, text, state)
+		for _, path := range []string{nested, link} {
+			text, state := output(t, box, Command{Program: "/bin/cat", Args: []string{filepath.Join(path, "libx.so.1")}})
+			if text != "a library\n" || !state.Success() {
+				t.Errorf("%s, %s: %q, %v", name, path, text, state)
+			}
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s *Sandbox) probe() error {
 	}
 	s.yield(c)
 	if s.has[Files] && !s.pivots {
-		if err := c.landlock(s.landlock, s.libraries, nil); err != nil {
+		if err := c.landlock(s.landlock, s.added, nil); err != nil {
 			return err
 		}
 	}

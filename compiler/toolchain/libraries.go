@@ -13,21 +13,19 @@ import (
 // libraries are the flags by which a build is linked with its libraries. The error says which one is not installed.
 func (tc *Toolchain) libraries(ctx context.Context, b Build) (flags []string, err error) {
 	for _, name := range b.Libraries {
-		folder, err := tc.installed(ctx, b, name)
+		flag, err := tc.installed(ctx, b, name)
 		if err != nil {
 			return nil, err
 		}
-		if folder != "" {
-			flags = append(flags, "-L"+folder)
-		}
-		flags = append(flags, "-l:"+name)
+		flags = append(flags, flag)
 	}
 	return flags, nil
 }
 
-// installed finds a library: its folder, or nothing where the linker looks there by itself. The error says why a build
-// cannot be linked with it. The source is to blame: it need not call one.
-func (tc *Toolchain) installed(ctx context.Context, b Build, name string) (folder string, err error) {
+// installed is the flag that has a library linked: by its name where the linker finds it, and by its path where this
+// machine's loader does, as with CUDA's. The error says why a build cannot be linked with it. The source is to blame:
+// it need not call one.
+func (tc *Toolchain) installed(ctx context.Context, b Build, name string) (flag string, err error) {
 	step := "linking with " + name
 	if !b.Target.IsHost() {
 		return "", &Error{Kind: Rejected, Step: step, Message: "libraries are taken from the machine that compiles, and the target has another architecture: compile on the device"}
@@ -41,10 +39,10 @@ func (tc *Toolchain) installed(ctx context.Context, b Build, name string) (folde
 		return "", &Error{Kind: Infra, Step: step, Message: fmt.Sprintf("asking %s for it: %v", tc.Name, err), Err: err}
 	}
 	if filepath.IsAbs(strings.TrimSpace(string(found))) { // a bare name where it is in none of the linker's folders
-		return "", nil
+		return "-l:" + name, nil
 	}
-	if folder = loader.Folder(name); folder == "" {
-		return "", &Error{Kind: Rejected, Step: step, Message: "it is not installed on this machine: install the package of the system that has it, or do without the kernel"}
+	if path := loader.Find(name); path != "" {
+		return path, nil
 	}
-	return folder, nil
+	return "", &Error{Kind: Rejected, Step: step, Message: "it is not installed on this machine: install the package of the system that has it, or do without the kernel"}
 }

@@ -16,11 +16,14 @@ const (
 // /etc/ld.so.conf and the files that it includes (ldconfig(8)). There are none where there is no such file.
 func Folders() []string { return read(configuration, nil, 0) }
 
-// Folder is the first of them that has a library; empty where none has.
-func Folder(soname string) string {
-	for _, dir := range Folders() {
-		if info, err := os.Stat(filepath.Join(dir, soname)); err == nil && info.Mode().IsRegular() {
-			return dir
+// Find is the path of a library in the first of these folders that has it; empty where none has.
+func Find(soname string) string { return find(Folders(), soname) }
+
+func find(folders []string, soname string) string {
+	for _, dir := range folders {
+		path := filepath.Join(dir, soname)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
 		}
 	}
 	return ""

@@ -31,3 +31,26 @@ func TestFoldersAreThoseOfTheConfiguration(t *testing.T) {
 		t.Errorf("a file that is not there names %q", got)
 	}
 }
+
+func TestTheFirstFolderWithALibraryHasIt(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	for path, text := range map[string]string{filepath.Join(one, "libx.so"): "", filepath.Join(two, "libx.so.1"): "a library"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(one, "libx.so.1"), 0o755); err != nil { // which is no library
+		t.Fatal(err)
+	}
+	folders := []string{filepath.Join(dir, "missing"), one, two}
+	if got := find(folders, "libx.so.1"); got != filepath.Join(two, "libx.so.1") {
+		t.Errorf("the library is %q", got)
+	}
+	if got := find(folders, "libx.so.2"); got != "" {
+		t.Errorf("a library that is not there is %q", got)
+	}
+}
