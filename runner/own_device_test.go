@@ -39,6 +39,20 @@ func writtenFor(t *testing.T, w *expr.Workload, arch, name, source string) backe
 	return backend.Kernel{ID: schedule.Digest(s.Trace()), Schedule: s}
 }
 
+// The parts of a kernel for a card that computes a product. The memory of the fake card is the host's, which therefore
+// can do a card's work.
+const (
+	beginning = "int kernel(const struct tilth_card *card, void *const *args, void *workspace) {\n  const float *a = args[0], *b = args[1];\n  float *out = args[2];\n"
+	product   = `
+  for (int i = 0; i < 32; i++)
+    for (int j = 0; j < 48; j++) {
+      float sum = 0;
+      for (int k = 0; k < 64; k++) sum += a[i * 64 + k] * b[k * 48 + j];
+      out[i * 48 + j] = sum;
+    }
+`
+)
+
 // addWritten adds such a candidate for the card.
 func (b *deviceBench) addWritten(t *testing.T, w *expr.Workload, k backend.Kernel) {
 	t.Helper()
@@ -72,27 +86,19 @@ func (b *deviceBench) addOfProcessor(t *testing.T, w *expr.Workload, k backend.K
 }
 
 // TestKernelsForACardRunOnItsHost: one that computes what it should is timed, and whatever others do costs nobody but
-// themselves. The memory of the fake card is the host's, which therefore can do a card's work.
+// themselves.
 func TestKernelsForACardRunOnItsHost(t *testing.T) {
-	const begin, product = "int kernel(const struct tilth_card *card, void *const *args, void *workspace) {\n  const float *a = args[0], *b = args[1];\n  float *out = args[2];\n", `
-  for (int i = 0; i < 32; i++)
-    for (int j = 0; j < 48; j++) {
-      float sum = 0;
-      for (int k = 0; k < 64; k++) sum += a[i * 64 + k] * b[k * 48 + j];
-      out[i * 48 + j] = sum;
-    }
-`
 	cases := map[string]struct {
 		source  string
 		class   tilthv1.ErrorClass
 		message string
 	}{
-		"right":   {begin + product + "  return card->number != 0 || card->life != 1;\n}", none, ""},
-		"refuses": {begin + product + "  return 7;\n}", crash, "the kernel returns 7"},
-		"dies":    {begin + product + "  __builtin_trap();\n}", crash, ""},
-		"wrong":   {begin + product + "  out[5] += 1;\n  return 0;\n}", wrong, ""},
-		"beyond":  {begin + product + "  out[32 * 48] = 1;\n  return 0;\n}", crash, "writes 4 bytes past the end of t2"},
-		"hangs":   {begin + product + "  for (;;) __asm__ volatile(\"\" ::: \"memory\");\n}", timeout, ""},
+		"right":   {beginning + product + "  return card->number != 0 || card->generation != 1;\n}", none, ""},
+		"refuses": {beginning + product + "  return 7;\n}", crash, "the kernel returns 7"},
+		"dies":    {beginning + product + "  __builtin_trap();\n}", crash, ""},
+		"wrong":   {beginning + product + "  out[5] += 1;\n  return 0;\n}", wrong, ""},
+		"beyond":  {beginning + product + "  out[32 * 48] = 1;\n  return 0;\n}", crash, "writes 4 bytes past the end of t2"},
+		"hangs":   {beginning + product + "  for (;;) __asm__ volatile(\"\" ::: \"memory\");\n}", timeout, ""},
 	}
 	w := exprtest.Product(t, 32, 64, 48)
 	b := emptyDeviceBench(t, w)
@@ -130,5 +136,22 @@ func TestObjectsOfProcessorsAreNotForCards(t *testing.T) {
 	const want = "the object cannot be loaded: it has no tilth_card_kernels: it is for a processor"
 	if outcomes, err := b.measure(t); err == nil || !strings.Contains(err.Error(), want) || len(outcomes) > 0 {
 		t.Errorf("%+v, %v", outcomes, err)
+	}
+}
+
+// TestAProcessThatRanHostCodeServesNoOtherPlan, whatever that code did to it.
+func TestAProcessThatRanHostCodeServesNoOtherPlan(t *testing.T) {
+	w := exprtest.Product(t, 32, 64, 48)
+	b := emptyDeviceBench(t, w)
+	s := &Pool{Idle: time.Hour}
+	b.plan.Pool = s
+	t.Cleanup(s.Close)
+	b.addWritten(t, w, writtenFor(t, w, own.Card, "product", beginning+product+"  return 0;\n}"))
+	b.plan.Kernels = b.ids
+	for range 2 {
+		b.passes(t)
+		if slices.ContainsFunc(s.waiting, func(w *worker) bool { return w.served > 0 }) || s.busy != 0 {
+			t.Error("a process waits that ran a plan")
+		}
 	}
 }

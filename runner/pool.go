@@ -3,8 +3,11 @@ package runner
 import (
 	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +47,8 @@ type worker struct {
 	life int
 	// served counts the plans that it was told.
 	served int
+	// foreign says that a candidate's own code ran in it, which may have changed anything there.
+	foreign bool
 }
 
 const (
@@ -65,6 +70,21 @@ func (p Plan) kind() string {
 		p.deviceArguments(), p.Sandbox == nil)
 }
 
+// hasHostCode reports whether candidates for a device have code for its host, which runs in the process that measures.
+// Whoever builds them cannot hide that: only such files are loaded as code.
+func (p Plan) hasHostCode() bool { return slices.ContainsFunc(p.Candidates, isHostCode) }
+
+func isHostCode(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false // the harness says so
+	}
+	defer f.Close()
+	magic := make([]byte, len(elf.ELFMAG))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == elf.ELFMAG
+}
+
 // worker is a process that is told to do as one that is started with the command, and what judges so many executions'
 // outputs at a time. Its caller releases it.
 func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox.Command) (*worker, *judge, error) {
@@ -74,7 +94,7 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 			w.release(ctx, false)
 			return nil, nil, err
 		}
-		if w.told(ctx, command.Args) == nil {
+		if w.foreign = p.hasHostCode(); w.told(ctx, command.Args) == nil {
 			return w, judge, nil
 		}
 		w.release(ctx, false) // it ended while it waited
@@ -209,7 +229,7 @@ func (w *worker) release(ctx context.Context, well bool) (ending string) {
 	if w.pool == nil {
 		return w.end()
 	}
-	well = well && w.served < mostServed && w.stop() && w.becomesReady(ctx, becomeReady) && w.memory.Clear() == nil
+	well = well && !w.foreign && w.served < mostServed && w.stop() && w.becomesReady(ctx, becomeReady) && w.memory.Clear() == nil
 	if w.pool.receive(w, well) {
 		return ""
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -82,7 +83,11 @@ func (b *bench) differ(ctx context.Context, got, want string) (worst float64, er
 		}
 	}
 	for name, of := range outputs[1] {
-		worst = max(worst, accuracy.Relative(outputs[0][name], of))
+		out := outputs[0][name]
+		if out == nil {
+			return 0, fmt.Errorf("%s has no output %s", got, name)
+		}
+		worst = max(worst, accuracy.Relative(out, of))
 	}
 	return worst, nil
 }

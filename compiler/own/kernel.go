@@ -40,7 +40,7 @@ type Kernel struct {
 	// Name tells it from others of a job.
 	Name string `json:"name"`
 	// Arch is the architecture of processors that it is for, Features the extensions of the instruction set that it
-	// needs, sorted. With Card, it is code for the host of a card of NVIDIA's.
+	// needs, sorted. With Card, it is code for the host of an NVIDIA card.
 	Arch     string   `json:"arch"`
 	Features []string `json:"features,omitempty"`
 	// Numerics is the least level that allows it: strict, default or fast.
@@ -93,8 +93,8 @@ var (
 	macroOf = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,31}$`)
 )
 
-// Card is the architecture of kernels that put work into a stream of a card of NVIDIA's. They run on the host, and
-// call libraries such as cuBLAS. It is the name of the backend, too.
+// Card is the architecture of kernels that put work into a stream of an NVIDIA card. They run on the host, and call
+// libraries such as cuBLAS. It is the name of the backend, too.
 const Card = "cuda"
 
 // Threads is the name of the number of threads in expressions and in the source.
@@ -201,7 +201,7 @@ func (k *Kernel) Number() int64 {
 func (k *Kernel) Runs(t *target.Target) error {
 	if k.Arch == Card {
 		if t.Backend != Card {
-			return fmt.Errorf("own kernel %s is for cards of NVIDIA's", k.Name)
+			return fmt.Errorf("own kernel %s is for NVIDIA cards", k.Name)
 		}
 		return nil
 	}

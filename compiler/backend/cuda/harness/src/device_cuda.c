@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "calibration.h"
 #include "card.h"
@@ -13,7 +12,7 @@
 #include "driver.h"
 #include "fault.h"
 #include "fence.h"
-#include "hosted.h"
+#include "hostcode.h"
 #include "image.h"
 #include "report.h"
 
@@ -29,7 +28,7 @@ static struct {
   CUdeviceptr args[MOST_ARGS], workspace, flush, sums;
   int64_t workspace_bytes, flush_bytes;
   CUfunction calibration;
-  int ready, open, multiprocessors, number;
+  int ready, open, multiprocessors;
   unsigned char turn;
 } gpu;
 
@@ -118,7 +117,7 @@ static int open_context(const struct options *o) {
   if (fails(gpu.api.cuDeviceGetAttribute(&l2, CU_L2_BYTES, device), "describing the GPU") ||
       fails(gpu.api.cuDeviceGetAttribute(&gpu.multiprocessors, CU_MULTIPROCESSORS, device), "describing the GPU"))
     return -1;
-  gpu.flush_bytes = 2 * (int64_t)l2, gpu.number = o->device;
+  gpu.flush_bytes = 2 * (int64_t)l2;
   return 0;
 }
 
@@ -169,7 +168,7 @@ static void find_functions(struct image *i, CUmodule module) {
 
 const struct tilth_module *device_module(const char *path) {
   char message[512], log[2048] = "";
-  if (hosted_is(path)) return hosted_load(path);
+  if (hostcode_is(path)) return hostcode_load(path);
   struct image *i = image_read(path, message, sizeof message);
   if (!i || image_keep(i)) {
     report_error("loading kernels: %s", i ? "there are too many files" : message);
@@ -252,7 +251,7 @@ static double elapsed(void) {
 
 /* Calls a kernel that somebody wrote. */
 static void call(const struct bench *b, tilth_card_kernel kernel) {
-  const struct tilth_card card = {gpu.stream, gpu.number, 1};
+  const struct tilth_card card = {gpu.stream, 0, 1}; /* the only one of this process */
   char text[128];
   void *args[MOST_ARGS];
   for (int32_t k = 0; k < b->n_args; k++) args[k] = (void *)gpu.args[k];
@@ -263,7 +262,7 @@ static void call(const struct bench *b, tilth_card_kernel kernel) {
 }
 
 double device_run(const struct bench *b, const struct loaded *l) {
-  tilth_card_kernel written = hosted_kernel_of(l->kernel);
+  tilth_card_kernel written = hostcode_kernel_of(l->kernel);
   const struct image_kernel *k = written ? NULL : image_kernel_of(l->kernel);
   check_run(gpu.api.cuEventRecord(gpu.begin, gpu.stream), "timing a kernel");
   if (written) call(b, written);
@@ -301,9 +300,7 @@ double device_calibrate(void) {
   return elapsed();
 }
 
-/* What somebody wrote has run in this process, not on the card alone: nothing else is measured in it. */
 void device_close(const struct bench *b) {
-  if (hosted_any()) _exit(0);
   for (int32_t k = 0; k < b->n_args; k++) give_back(&gpu.args[k], b->args[k].bytes);
   if (gpu.workspace) give_back(&gpu.workspace, gpu.workspace_bytes);
   for (struct image *i; (i = image_take()); image_close(i)) check_run(gpu.api.cuModuleUnload(i->loaded), "unloading candidates");

@@ -124,15 +124,14 @@ void tilth_device_launch(const struct tilth_runtime *rt, struct tilth_device_ker
     start(d, k, parameters);
 }
 
-/* What a kernel returns is its own; the driver's numbers say nothing of it. */
 static void call_own(struct tilth_device_runtime *d, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace) {
-  const struct tilth_card card = {d->stream, d->card, d->life};
+  const struct tilth_card card = {d->stream, d->card, d->generation};
   pthread_mutex_lock(&loading);
   int status = kernel(&card, args, workspace);
   pthread_mutex_unlock(&loading);
   if (status == 0) return;
-  d->failed = CUDA_ERROR_UNKNOWN, d->step = "calling a kernel that somebody wrote";
-  snprintf(d->refused, sizeof d->refused, "; %s returns %d", name, status);
+  d->failed = CUDA_ERROR_UNKNOWN, d->own_failed = 1;
+  snprintf(d->refused, sizeof d->refused, "own kernel %s returns %d", name, status);
 }
 
 static void call_profiled(struct tilth_device_runtime *d, tilth_card_kernel kernel, const char *name, void *const *args, void *workspace) {

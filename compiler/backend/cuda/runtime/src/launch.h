@@ -42,11 +42,12 @@ struct tilth_device_runtime {
   struct tilth_runtime runtime; /* the first member: a pointer to it is one to all */
   const struct driver *driver;
   int card; /* its number */
-  int32_t life; /* how often the card was opened in this process */
+  int32_t generation; /* of its context */
   CUstream stream;
   CUresult failed;  /* the first error, after which nothing is started */
   const char *step; /* at which it happened */
-  char refused[384]; /* what more is known of code that the driver refuses */
+  int own_failed;    /* that error is a kernel's that somebody wrote: the driver's numbers say nothing of it */
+  char refused[384]; /* what more is known of code that the driver refuses, or all of the other */
   int32_t launches; /* of a run so far */
   struct tilth_device_profile *profile; /* NULL but while a run is profiled */
 };

@@ -65,15 +65,15 @@ static int choose_card(void) {
 
 /* The models that are open on each card. They share its primary context, and the code there. */
 static int users[TILTH_MOST_CARDS];
-/* How often the first of them was opened. */
-static int32_t lives[TILTH_MOST_CARDS];
+/* How often the first of them was opened: the context may have been another one before. */
+static int32_t generations[TILTH_MOST_CARDS];
 static pthread_mutex_t using = PTHREAD_MUTEX_INITIALIZER;
 
 static CUresult retain(struct tilth_engine *m, CUdevice device) {
   pthread_mutex_lock(&using);
   CUresult result = driver.cuDevicePrimaryCtxRetain(&m->context, device);
-  if (result == CUDA_SUCCESS && users[m->device.card]++ == 0) lives[m->device.card]++;
-  m->device.life = lives[m->device.card];
+  if (result == CUDA_SUCCESS && users[m->device.card]++ == 0) generations[m->device.card]++;
+  m->device.generation = generations[m->device.card];
   pthread_mutex_unlock(&using);
   return result;
 }
@@ -154,7 +154,9 @@ static int start(struct tilth_engine *m, double *seconds) {
   m->device.launches = 0;
   tilth_plan.run(&m->device.runtime, (char *)m->arena, (char *)m->weights, seconds);
   CUresult failed = m->device.failed;
-  return failed == CUDA_SUCCESS ? 0 : tilth_fail("%s: %s%s", m->device.step, driver_error(&driver, failed), m->device.refused);
+  if (failed == CUDA_SUCCESS) return 0;
+  if (m->device.own_failed) return tilth_fail("%s", m->device.refused);
+  return tilth_fail("%s: %s%s", m->device.step, driver_error(&driver, failed), m->device.refused);
 }
 
 /* Kernels are loaded by a run, which must come before the one that is recorded. */
@@ -162,10 +164,9 @@ static int open_graph(struct tilth_engine *m) {
   if (start(m, NULL) || fails(driver.cuStreamSynchronize(m->device.stream), "running the model for the first time")) return -1;
   if (fails(driver.cuStreamBeginCapture_v2(m->device.stream, CU_CAPTURE_THREAD_LOCAL), "recording a run")) return -1;
   int bad = start(m, NULL);
-  return fails(driver.cuStreamEndCapture(m->device.stream, &m->graph), "recording a run") || bad ||
-                 fails(driver.cuGraphInstantiateWithFlags(&m->run, m->graph, 0), "making a graph of a run")
-             ? -1
-             : 0;
+  CUresult ended = driver.cuStreamEndCapture(m->device.stream, &m->graph);
+  if (bad) return -1; /* and has said so */
+  return fails(ended, "recording a run") || fails(driver.cuGraphInstantiateWithFlags(&m->run, m->graph, 0), "making a graph of a run") ? -1 : 0;
 }
 
 static int start_driver(void) {

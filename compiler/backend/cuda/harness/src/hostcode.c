@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "hosted.h"
+#include "hostcode.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -8,15 +8,15 @@
 #include "module.h"
 #include "report.h"
 
-enum { HOSTED_FILES = 4096 };
+enum { HOSTCODE_FILES = 4096 };
 
 static struct {
-  const struct tilth_module *modules[HOSTED_FILES];
-  const tilth_card_kernel *kernels[HOSTED_FILES];
+  const struct tilth_module *modules[HOSTCODE_FILES];
+  const tilth_card_kernel *kernels[HOSTCODE_FILES];
   int n;
-} hosted;
+} hostcode;
 
-int hosted_is(const char *path) {
+int hostcode_is(const char *path) {
   char magic[4] = "";
   FILE *f = fopen(path, "rb");
   if (!f) return 0;
@@ -25,25 +25,23 @@ int hosted_is(const char *path) {
   return n == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
-const struct tilth_module *hosted_load(const char *path) {
+const struct tilth_module *hostcode_load(const char *path) {
   void *object;
   const struct tilth_module *module = module_load(path, &object);
   if (!module) return NULL;
   const tilth_card_kernel *kernels = dlsym(object, "tilth_card_kernels");
-  if (!kernels || hosted.n == HOSTED_FILES) {
+  if (!kernels || hostcode.n == HOSTCODE_FILES) {
     report_error("%s", kernels ? "there are too many files" : "it has no tilth_card_kernels: it is for a processor");
     return NULL;
   }
-  hosted.modules[hosted.n] = module, hosted.kernels[hosted.n++] = kernels;
+  hostcode.modules[hostcode.n] = module, hostcode.kernels[hostcode.n++] = kernels;
   return module;
 }
 
-tilth_card_kernel hosted_kernel_of(const struct tilth_kernel *kernel) {
-  for (int k = 0; k < hosted.n; k++) {
-    const struct tilth_module *m = hosted.modules[k];
-    if (kernel >= m->kernels && kernel < m->kernels + m->n_kernels) return hosted.kernels[k][kernel - m->kernels];
+tilth_card_kernel hostcode_kernel_of(const struct tilth_kernel *kernel) {
+  for (int k = 0; k < hostcode.n; k++) {
+    const struct tilth_module *m = hostcode.modules[k];
+    if (kernel >= m->kernels && kernel < m->kernels + m->n_kernels) return hostcode.kernels[k][kernel - m->kernels];
   }
   return NULL;
 }
-
-int hosted_any(void) { return hosted.n > 0; }

@@ -1,19 +1,16 @@
 /* Candidates by kernels that somebody wrote, which are code for the host. */
-#ifndef TILTH_HOSTED_H
-#define TILTH_HOSTED_H
+#ifndef TILTH_HOSTCODE_H
+#define TILTH_HOSTCODE_H
 #include "card.h"
 #include "tilth_kernel.h"
 
 /* Whether a file of candidates has such code. */
-int hosted_is(const char *path);
+int hostcode_is(const char *path);
 
 /* Loads such a file, which may run code of it. NULL after an error, with a message. */
-const struct tilth_module *hosted_load(const char *path);
+const struct tilth_module *hostcode_load(const char *path);
 
 /* The kernel of a description that such a file has; NULL for those of others. */
-tilth_card_kernel hosted_kernel_of(const struct tilth_kernel *kernel);
-
-/* Whether there was such a file. */
-int hosted_any(void);
+tilth_card_kernel hostcode_kernel_of(const struct tilth_kernel *kernel);
 
 #endif
