@@ -359,25 +359,36 @@ func (w *onWrite) Write(p []byte) (int, error) {
 func TestAnUploadToAllShardsThatOnePutsOffIsMadeAgain(t *testing.T) {
 	f := newSharded(t, tracker.Config{Artifacts: artifact.Options{Uploads: 1}})
 	const busy = 1
-	// An upload that does not end takes all the room of one shard.
+	// An upload that does not end takes all the room of one shard. It is refused where a probe is there before it.
 	ctx, cancel := context.WithCancel(f.at(busy))
 	defer cancel()
-	uploads := tilthv1.NewArtifactServiceClient(f.plain())
-	other := must[grpc.ClientStreamingClient[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]](t)(uploads.UploadArtifact(ctx))
-	if err := other.Send(&tilthv1.UploadArtifactRequest{Digest: records.Digest([]byte("other")), SizeBytes: 100, Data: []byte("o")}); err != nil {
-		t.Fatal(err)
+	conn := f.plain()
+	begin := func() (ended <-chan struct{}) {
+		other := must[grpc.ClientStreamingClient[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]](t)(tilthv1.NewArtifactServiceClient(conn).UploadArtifact(ctx))
+		if err := other.Send(&tilthv1.UploadArtifactRequest{Digest: records.Digest([]byte("other")), SizeBytes: 100, Data: []byte("o")}); err != nil {
+			t.Fatal(err)
+		}
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			_ = other.RecvMsg(&tilthv1.UploadArtifactResponse{}) // whatever ends it
+		}()
+		return told
 	}
+	ended := begin()
 	probe := filepath.Join(t.TempDir(), "probe")
-	if err := os.WriteFile(probe, []byte("probe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for full := false; !full; { // it has come to the shard
-		once, stop := context.WithCancel(f.at(busy))
-		_, err := artifact.NewClient(f.plain(), nil, slog.New(slog.NewTextHandler(&onWrite{do: stop}, nil))).Upload(once, "probe", probe)
-		stop()
-		full = err != nil
 		if err := os.WriteFile(probe, []byte(rand.Text()), 0o600); err != nil {
 			t.Fatal(err)
+		}
+		once, stop := context.WithCancel(f.at(busy))
+		_, err := artifact.NewClient(conn, nil, slog.New(slog.NewTextHandler(&onWrite{do: stop}, nil))).Upload(once, "probe", probe)
+		stop()
+		full = err != nil
+		select {
+		case <-ended:
+			ended, full = begin(), false
+		default:
 		}
 	}
 	// The first that the client says is that it was refused.
