@@ -1,8 +1,8 @@
 #!/bin/bash
 # All that wants a machine with an NVIDIA GPU, in one run of at most nine minutes: conformance cases, random points,
-# checkers, the card's rates, tuning, and comparisons with PyTorch where python3 has it. Results are lines of
-# bench/results/card/results.jsonl, and records lie beside them; commit both. What was done with this version is not
-# done again, so that another run goes on, on another machine, too.
+# checkers, the card's rates, tuning, comparisons with PyTorch where python3 has it, and kernels that call cuBLASLt where
+# the loader finds it. Results are lines of bench/results/card/results.jsonl, and records lie beside them; commit both.
+# What was done with this version is not done again, so that another run goes on, on another machine, too.
 #
 # usage: scripts/gpu.sh [FLAGS]     what 'go run ./bench/card -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/target"
 )
 
 // Candidate is a kernel for a workload with a value for each knob.
@@ -109,6 +110,20 @@ func (c *Candidate) WorkspaceBytes(threads int) (int64, error) {
 		return 0, fmt.Errorf("own kernel %s: workspace: %w", c.Kernel.Name, err)
 	}
 	return v, nil
+}
+
+// On is the scratch memory that the candidate wants on a target, in bytes. The error says why it is not for it.
+func (c *Candidate) On(t *target.Target) (workspaceBytes int64, err error) {
+	if err := c.Kernel.Runs(t); err != nil {
+		return 0, err
+	}
+	if len(c.Kernel.Libraries) > 0 && !t.IsHost() {
+		return 0, fmt.Errorf("%s calls %s, which is taken from the machine that compiles: compile on a machine with %s", c.Kernel.Label(), c.Kernel.Libraries[0].SOName, t.Arch())
+	}
+	if err := c.Legal(t.Threads()); err != nil {
+		return 0, err
+	}
+	return c.WorkspaceBytes(t.Threads())
 }
 
 // Point is the values as text, KNOB=value separated by blanks.

@@ -21,17 +21,7 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 	if u.target == nil {
 		return info, fmt.Errorf("%s is for processors, not for plain C", c.Kernel.Label())
 	}
-	if err := c.Kernel.Runs(u.target); err != nil {
-		return info, err
-	}
-	if len(c.Kernel.Libraries) > 0 && !u.target.IsHost() {
-		return info, fmt.Errorf("%s calls %s, which is taken from the machine that compiles: compile on a machine with %s", c.Kernel.Label(), c.Kernel.Libraries[0].SOName, u.target.Arch())
-	}
-	threads := u.target.Threads()
-	if err := c.Legal(threads); err != nil {
-		return info, err
-	}
-	if info.WorkspaceBytes, err = c.WorkspaceBytes(threads); err != nil {
+	if info.WorkspaceBytes, err = c.On(u.target); err != nil {
 		return info, err
 	}
 	args, inputs := make([]string, len(s.Workload.Args())), len(s.Workload.Inputs)
@@ -47,7 +37,7 @@ func (u *Unit) ownKernel(symbol string, s *schedule.Schedule) (info backend.Info
 		}
 	}
 	name := symbol + "_own"
-	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: c.Unit(name, abi.Header, prototype, threads)})
+	u.own = append(u.own, toolchain.File{Name: name + ".c", Text: c.Unit(name, abi.Header, prototype, u.target.Threads())})
 	fmt.Fprintf(&u.code, "extern void %s(const struct tilth_runtime *rt, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", name)
 	fmt.Fprintf(&u.code, "static void %s_run(const struct tilth_runtime *rt, void *const *args, void *const *prepared, void *workspace) {\n", symbol)
 	fmt.Fprintf(&u.code, "  void *const own[] = {%s};\n  %s(rt, own, workspace);\n}\n", strings.Join(args, ", "), name)

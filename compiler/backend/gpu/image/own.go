@@ -40,22 +40,13 @@ func PrintWritten(symbol string, k backend.Kernel, t *target.Target) (*Written, 
 }
 
 func written(symbol string, s *schedule.Schedule, t *target.Target) (*Written, error) {
-	c := s.Own
-	if err := c.Kernel.Runs(t); err != nil {
-		return nil, err
-	}
-	if len(c.Kernel.Libraries) > 0 && !t.IsHost() {
-		return nil, fmt.Errorf("%s calls %s, which is taken from the machine that compiles: compile on a machine with %s", c.Kernel.Label(), c.Kernel.Libraries[0].SOName, t.Arch())
-	}
-	if err := c.Legal(t.Threads()); err != nil {
-		return nil, err
-	}
-	workspace, err := c.WorkspaceBytes(t.Threads())
+	workspace, err := s.Own.On(t)
 	if err != nil {
 		return nil, err
 	}
-	name := symbol + "_own"
-	return &Written{name: name, workspaceBytes: workspace, source: toolchain.File{Name: name + ".c", Text: c.Unit(name, abi.Header+cardHeader, prototype, t.Threads())}}, nil
+	p := &Written{name: symbol + "_own", workspaceBytes: workspace}
+	p.source = toolchain.File{Name: p.name + ".c", Text: s.Own.Unit(p.name, abi.Header+cardHeader, prototype, t.Threads())}
+	return p, nil
 }
 
 // Size implements backend.Printed.
@@ -63,7 +54,7 @@ func (p *Written) Size() int { return len(p.source.Text) }
 
 // declaration declares the kernel.
 func (p *Written) declaration() string {
-	return fmt.Sprintf("extern int %s(const struct tilth_card *card, void *const *args, void *workspace) __attribute__((visibility(\"hidden\")));\n", p.name)
+	return fmt.Sprintf("extern %s __attribute__((visibility(\"hidden\")));\n", strings.Replace(prototype, "kernel", p.name, 1))
 }
 
 // WrittenModule is what to compile for candidates by kernels that somebody wrote, all of w and t: a shared object with
