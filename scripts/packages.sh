@@ -27,7 +27,7 @@ tests+=(cmake make)
 # What the Python package needs; of Debian's own Python, whatever another one in PATH has.
 tests+=(python3-numpy python3-grpcio python3-protobuf)
 # What makes modules of the wire for a Python program without that package.
-tests+=(protobuf-compiler protobuf-compiler-grpc)
+tests+=(protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
 # The other program that signs and verifies, and the check of install.sh.
 tests+=(minisign shellcheck)
 runtimes=(nodejs npm)
