@@ -22,21 +22,21 @@ demo: ## tune ResNet-18 on this machine for two minutes, compile it, run it
 docs: ## the documentation as a site in site/, with the reference made from the code; its links are checked
 	@scripts/packages.sh docs
 	@$(MAKE) --no-print-directory build
-	cd tools/docs && $(GO) run ./reference -tilth ../../bin/tilth -root ../.. -out ../../.tools/docs
-	hugo --quiet --source tools/docs/site --destination $(CURDIR)/site --cleanDestinationDir
-	cd tools/docs && $(GO) run ./links ../../site ../..
+	cd lab/docs && $(GO) run ./reference -tilth ../../bin/tilth -root ../.. -out ../../.tools/docs
+	hugo --quiet --source lab/docs/site --destination $(CURDIR)/site --cleanDestinationDir
+	cd lab/docs && $(GO) run ./links ../../site ../..
 
 TUTORIALS ?= docs/tutorials/*.md
 tutorials: ## run the commands of the tutorials, in empty folders; TUTORIALS=docs/tutorials/pytorch.md
 	@scripts/packages.sh tutorials
 	@$(MAKE) --no-print-directory build
-	cd tools/docs && $(GO) run ./tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
+	cd lab/docs && $(GO) run ./tutorials -root ../.. $(abspath $(wildcard $(TUTORIALS)))
 
 ARCH ?= amd64,arm64,riscv64
 KEY ?=
 dist: ## make a release of this commit in dist/: archives, Debian packages, an image; ARCH=amd64 KEY=tilth.key
 	@key=$${KEY:+$$(realpath -- "$$KEY")} && password=$${PASSWORD_FILE:+$$(realpath -- "$$PASSWORD_FILE")} && \
-	cd tools/dist && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key "$$key" -password-file "$$password"
+	cd lab/dist && $(GO) run . -root ../.. -out ../../dist -arch $(ARCH) -key "$$key" -password-file "$$password"
 
 dist-check: ## make it in two other folders, too, and see that all files are the same, and that they work; ARCH=amd64
 	@scripts/packages.sh test dist
@@ -46,7 +46,7 @@ dist-check: ## make it in two other folders, too, and see that all files are the
 TIMEOUT ?= 45m
 # One package more than there are processors: some of them wait for processes most of their time.
 # Those that take longest begin first, lest the last of them run alone.
-LONGEST = ./cmd/tilth ./tracker ./chaos ./records/postgres ./runner
+LONGEST = ./cmd/tilth ./tracker ./lab/chaos ./records/postgres ./runner
 PACKAGES ?= $(shell echo $$(($$(nproc) + 1)))
 test: ## install what the tests need and run all of them
 	@scripts/packages.sh test
@@ -54,7 +54,7 @@ test: ## install what the tests need and run all of them
 
 test-deploy: ## check deploy/ and docker-compose.yml, and run the farms that they describe in containers, as root
 	@scripts/packages.sh test
-	cd tools/deploy && $(GO) test -count=1 ./...
+	cd lab/deploy && $(GO) test -count=1 ./...
 
 test-service: ## make an emulated machine with systemd a device by deploy/install-runner.sh; update, reboot and remove it, as root
 	@scripts/packages.sh demo service
@@ -99,11 +99,11 @@ race: ## the same under the race detector, where anything runs side by side
 RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'
 	@scripts/packages.sh test
-	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./chaos/soak -runs $(RUNS) $(SOAK)
+	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./lab/chaos/soak -runs $(RUNS) $(SOAK)
 
 mutate: ## break one promise after the other, and see whether its test notices; MUTATE='-only lease'
 	@scripts/packages.sh test
-	$(GO) run ./chaos/mutate $(MUTATE)
+	$(GO) run ./lab/chaos/mutate $(MUTATE)
 
 SEED ?= 1
 OPENCL ?= 1
@@ -147,7 +147,7 @@ GRAPHS ?= 2000
 fuzz-graphs: ## random models with random schedules against ONNX Runtime; GRAPHS=2000 SEED=1
 	@scripts/packages.sh test bench
 	@scripts/ort.sh
-	$(GO) test ./testkit/graphfuzz -run TestRandom -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
+	$(GO) test ./lab/testkit/graphfuzz -run TestRandom -timeout 0 -v -graphs $(GRAPHS) -seed $(SEED) -ort $(CURDIR)/.tools/ort -keep $(CURDIR)/.tools/graphs
 
 ROUNDS ?= 200
 SHARDED ?= 200
@@ -155,31 +155,31 @@ REAL ?= 10
 FARMS ?= 20
 chaos: ## faults against farms of real processes, power cuts too, and whether promises hold; ROUNDS=200 SHARDED=200 REAL=10 FARMS=20 SEED=1
 	@scripts/packages.sh test
-	$(GO) test ./chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 3h -real $(REAL) -cuts 30 \
+	$(GO) test ./lab/chaos -run 'TestPromisesHold|TestAPowerCut' -timeout 0 -v -seed $(SEED) -rounds $(ROUNDS) -limit 3h -real $(REAL) -cuts 30 \
 		-farms $(FARMS) -shard-rounds $(SHARDED) -side-by-side 4 -keep $(CURDIR)/.tools/chaos
 	$(GO) test ./tracker -run TestTrackersThatShareADatabaseOutliveFaults -timeout 0 -v -args -shard-seed $(SEED) -shard-faults $(ROUNDS)
 
 bench: ## tune all built-in models and compare them with ONNX Runtime
 	@scripts/packages.sh bench peers
 	@$(MAKE) --no-print-directory build
-	@bench/run.sh
-	@bench/run.sh decoding
-	@bench/run.sh fast
-	@bench/run.sh quantised
+	@lab/bench/run.sh
+	@lab/bench/run.sh decoding
+	@lab/bench/run.sh fast
+	@lab/bench/run.sh quantised
 
 OPERATORS ?= -set library,blocks -batch 1
 bench-operators: ## single operators against the machine's limits, and in turns with oneDNN and ggml; OPERATORS='-set ansor'
 	@scripts/packages.sh demo peers
-	@peers=$$(scripts/peers.sh) && set -x && $(GO) run ./bench/operators -version "$$(scripts/version.sh)" -peers "$$peers" $(OPERATORS)
+	@peers=$$(scripts/peers.sh) && set -x && $(GO) run ./lab/bench/operators -version "$$(scripts/version.sh)" -peers "$$peers" $(OPERATORS)
 
 bench-racing: ## whether short measurements find the winners of long ones
 	@scripts/packages.sh demo
-	$(GO) run ./bench/racing -build $(RACING)
-	$(GO) run ./bench/racing $(RACING)
+	$(GO) run ./lab/bench/racing -build $(RACING)
+	$(GO) run ./lab/bench/racing $(RACING)
 
 bench-scale: ## what a result costs the tracker, over devices and records: docs/scale.svg
 	@$(MAKE) --no-print-directory build
-	ulimit -n $$(ulimit -H -n) && $(GO) run ./bench/scale -tilth bin/tilth -out docs/scale.svg $(SCALE)
+	ulimit -n $$(ulimit -H -n) && $(GO) run ./lab/bench/scale -tilth bin/tilth -out docs/scale.svg $(SCALE)
 
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh

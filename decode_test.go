@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/testkit/graphfuzz"
+	"github.com/tilth-dev/tilth/lab/testkit/graphfuzz"
 )
 
 // TestDecodeGoesOnWhereRunEnded: it computes what Run does with the keys and values that were put out before.

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/internal/signing"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // TestWithAKeyOnlyWhatItHasSignedIsLoaded: and what is loaded goes on when the file is changed afterwards.

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )

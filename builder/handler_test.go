@@ -11,10 +11,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"

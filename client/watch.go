@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

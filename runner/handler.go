@@ -11,9 +11,9 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/backend"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/energy"
-	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Artifacts fetches what builders made. The file stays at path until release is called.

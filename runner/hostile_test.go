@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/agent/failure"
-	"github.com/tilth-dev/tilth/sandbox"
-	"github.com/tilth-dev/tilth/testkit/bystander"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
 
 // hostile compiles kernels of testdata/hostile.c into an object.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/wire"
-	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Limits bound and shape the measurement of one candidate. Zero values mean the defaults.

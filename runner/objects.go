@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/execute"
-	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Packages is what a runner needs that runs packages.

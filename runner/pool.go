@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/runner/answer"
-	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Pool has harness processes that have their device ready and wait to be told what to do: a driver takes a good part

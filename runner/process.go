@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/affinity"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // process is one running harness.

@@ -7,11 +7,11 @@ import (
 	"strconv"
 
 	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/stat"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner/energy"
-	"github.com/tilth-dev/tilth/sandbox"
 )
 
 // Plan is what to measure: candidates of one workload.

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-go list -f '{{$dir := .Dir}}{{.ImportPath}}{{range .GoFiles}} {{$dir}}/{{.}}{{end}}' ./compiler/... ./bench/operators/... |
+go list -f '{{$dir := .Dir}}{{.ImportPath}}{{range .GoFiles}} {{$dir}}/{{.}}{{end}}' ./compiler/... ./lab/bench/operators/... |
 	while read -r package files; do
 		# shellcheck disable=SC2086 # names of files have no spaces
 		if ! grep -qE '(^|[^a-zA-Z])go (func|[a-zA-Z_.]+\()|\.Go\(|"sync(/atomic)?"' $files /dev/null; then

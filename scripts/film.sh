@@ -10,7 +10,7 @@ dir=/tmp/home
 mkdir "$dir" || { echo "film.sh: $dir is there already: remove it" >&2; exit 1; }
 trap 'rm -rf "$dir"' EXIT
 
-(cd tools/docs && go build -o "$dir/film" ./film)
+(cd lab/docs && go build -o "$dir/film" ./film)
 export HOME=$dir XDG_DATA_HOME=$dir/.local/share XDG_CACHE_HOME=$dir/.cache PATH=$root/bin:$PATH
 cd "$dir"
 tilth model resnet-18 -o resnet18.onnx

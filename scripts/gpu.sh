@@ -1,10 +1,10 @@
 #!/bin/bash
 # All that wants a machine with an NVIDIA GPU, in one run of at most nine minutes: conformance cases, random points,
 # checkers, the card's rates, tuning, comparisons with PyTorch where python3 has it, and kernels that call cuBLASLt where
-# the loader finds it. Results are lines of bench/results/card/results.jsonl, and records lie beside them; commit both.
+# the loader finds it. Results are lines of lab/bench/results/card/results.jsonl, and records lie beside them; commit both.
 # What was done with this version is not done again, so that another run goes on, on another machine, too.
 #
-# usage: scripts/gpu.sh [FLAGS]     what 'go run ./bench/card -help' lists, such as -only machine,product or -plan
+# usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab/card -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there
 #        scripts/gpu.sh version     prints the version that results are of
 #        scripts/gpu.sh table       writes the results into docs/performance.md
@@ -22,7 +22,7 @@ origin=\$ORIGIN/../lib
 build() { # FOLDER
 	mkdir -p "$1"
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/tilth" ./cmd/tilth
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/card" ./bench/card
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/card" ./lab/card
 }
 
 # A library with the symbols that LLVM has of another, which it calls for nothing that is done here.
@@ -95,7 +95,7 @@ version)
 	exec scripts/version.sh
 	;;
 table)
-	exec go run ./bench/card table -into docs/performance.md
+	exec go run ./lab/card table -into docs/performance.md
 	;;
 esac
 if [ -e "$packed/tilth.tar.xz" ]; then

@@ -33,7 +33,7 @@ breaking() {
 	local before
 	before=$(mktemp -d)
 	git archive "$base" buf.yaml proto | tar -x -C "$before"
-	go tool -modfile=tools/go.mod buf breaking --against "$before"
+	go tool -modfile=lab/tools/go.mod buf breaking --against "$before"
 	local status=$?
 	rm -rf "$before"
 	return $status
@@ -42,13 +42,13 @@ breaking() {
 # deployment runs a command in the module that checks deploy/, releases in the one that makes releases, documents in
 # that of the documentation; in a shell of its own, since it changes the folder.
 deployment() (
-	cd tools/deploy && "$@"
+	cd lab/deploy && "$@"
 )
 releases() (
-	cd tools/dist && "$@"
+	cd lab/dist && "$@"
 )
 documents() (
-	cd tools/docs && "$@"
+	cd lab/docs && "$@"
 )
 
 step 'file sizes' small
@@ -57,10 +57,10 @@ step "go vet" go vet ./...
 step "go vet, deployment" deployment go vet ./...
 step "go vet, releases" releases go vet ./...
 step "go vet, documentation" documents go vet ./...
-step "buf lint" go tool -modfile=tools/go.mod buf lint
+step "buf lint" go tool -modfile=lab/tools/go.mod buf lint
 step "buf breaking" breaking
-step golangci-lint go tool -modfile=tools/lint/go.mod golangci-lint run ./...
-step "golangci-lint, deployment" deployment go tool -modfile=../lint/go.mod golangci-lint run ./...
-step "golangci-lint, releases" releases go tool -modfile=../lint/go.mod golangci-lint run ./...
-step "golangci-lint, documentation" documents go tool -modfile=../lint/go.mod golangci-lint run ./...
+step golangci-lint go tool -modfile=lab/tools/lint/go.mod golangci-lint run ./...
+step "golangci-lint, deployment" deployment go tool -modfile=../tools/lint/go.mod golangci-lint run ./...
+step "golangci-lint, releases" releases go tool -modfile=../tools/lint/go.mod golangci-lint run ./...
+step "golangci-lint, documentation" documents go tool -modfile=../tools/lint/go.mod golangci-lint run ./...
 exit $failed

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-sources=bench/operators/peer/src models=bench/models/peer
+sources=lab/bench/operators/peer/src models=lab/bench/models/peer
 to=$PWD/.tools/peers
 root=$to/root
 libraries=$root/usr/lib/x86_64-linux-gnu

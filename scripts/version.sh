@@ -1,10 +1,10 @@
 #!/bin/bash
 # Prints the version that measured results are of: the newest commit of what is measured, and a digest of changes that
-# were not committed. What lies in bench/results or docs changes no version.
+# were not committed. What lies in lab/bench/results or docs changes no version.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-measured=(. ':!bench/results/*/*' ':!docs' ':!*.md')
+measured=(. ':!lab/bench/results/*/*' ':!docs' ':!*.md')
 if ! git rev-parse -q --verify HEAD >/dev/null; then
 	echo "scripts/version.sh: a version is a commit of git, and there is none here" >&2
 	exit 1

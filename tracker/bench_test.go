@@ -8,12 +8,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 	"github.com/tilth-dev/tilth/tracker"
 )
 

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/tilth-dev/tilth/access/authorisation"
-	"github.com/tilth-dev/tilth/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	livez "github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/internal/wire"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"

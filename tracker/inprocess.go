@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/authorisation"
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 )
 

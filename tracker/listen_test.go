@@ -11,7 +11,7 @@ import (
 
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/tracker"
 )

@@ -17,12 +17,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
-	tilthfarm "github.com/tilth-dev/tilth/farm"
+	tilthfarm "github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/s3server"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
-	"github.com/tilth-dev/tilth/testkit/s3server"
 )
 
 // objectsEnv has trackers in processes of their own keep artifacts in the object store of this address.

@@ -19,8 +19,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/tilth-dev/tilth/access/oidc"
-	"github.com/tilth-dev/tilth/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/internal/access/oidc"
+	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"

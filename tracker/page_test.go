@@ -16,7 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/tilth-dev/tilth/access/tokens"
+	"github.com/tilth-dev/tilth/internal/access/tokens"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker"
 )

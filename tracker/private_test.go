@@ -22,8 +22,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/tokens"
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/tokens"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tilth-dev/tilth/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
 // schemaOf is the version of a database's schema.

@@ -26,14 +26,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/audit"
-	"github.com/tilth-dev/tilth/access/authorisation"
-	"github.com/tilth-dev/tilth/access/caller"
-	"github.com/tilth-dev/tilth/access/certs"
-	"github.com/tilth-dev/tilth/access/connlimit"
-	"github.com/tilth-dev/tilth/access/tokens"
-	"github.com/tilth-dev/tilth/agent"
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
+	"github.com/tilth-dev/tilth/internal/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/access/tokens"
+	"github.com/tilth-dev/tilth/internal/agent"
 	"github.com/tilth-dev/tilth/internal/wire"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records/bolt"
@@ -191,12 +191,12 @@ func TestEveryMethodHasARule(t *testing.T) {
 	served := services(t)
 	for _, m := range served {
 		if !slices.Contains(authorisation.Methods(), m) {
-			t.Errorf("%s is served, but access/authorisation/rules.go has no line for it: nobody can call it on a closed tracker", m)
+			t.Errorf("%s is served, but internal/access/authorisation/rules.go has no line for it: nobody can call it on a closed tracker", m)
 		}
 	}
 	for _, m := range authorisation.Methods() {
 		if !slices.Contains(served, m) {
-			t.Errorf("access/authorisation/rules.go has a line for %s, which is not served", m)
+			t.Errorf("internal/access/authorisation/rules.go has a line for %s, which is not served", m)
 		}
 	}
 }

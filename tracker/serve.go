@@ -14,9 +14,9 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
-	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/authorisation"
-	"github.com/tilth-dev/tilth/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/authorisation"
+	"github.com/tilth-dev/tilth/internal/access/connlimit"
 	"github.com/tilth-dev/tilth/internal/health"
 	"github.com/tilth-dev/tilth/tracker/services"
 	"github.com/tilth-dev/tilth/tracker/web"

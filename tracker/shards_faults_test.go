@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 var (

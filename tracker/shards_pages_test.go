@@ -22,12 +22,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/access"
-	"github.com/tilth-dev/tilth/access/certs"
-	"github.com/tilth-dev/tilth/access/tokens"
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/certs"
+	"github.com/tilth-dev/tilth/internal/access/tokens"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // closedRivals are two trackers of a database of several shards that ask who calls, each with a certificate of an

@@ -10,11 +10,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
 	"github.com/tilth-dev/tilth/records/storetest"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // Two owners have jobs in shards of two trackers. Neither tracker shows the one what is private to the other, whether

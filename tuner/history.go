@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 
-	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )

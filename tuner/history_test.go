@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/compiler/backend/backendtest"
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

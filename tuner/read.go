@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tilth-dev/tilth/agent"
-	"github.com/tilth-dev/tilth/agent/failure"
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

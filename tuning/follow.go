@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/tilth-dev/tilth/agent"
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/agent"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/job"
 	"github.com/tilth-dev/tilth/tuning/trials"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/farm"
 )
 
 // agentFlags are those of every agent.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/artifact"
-	"github.com/tilth-dev/tilth/artifact/objects"
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/artifact/objects"
 )
 
 // artifactFlags bound what a tracker stores of artifacts.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/bench/accuracy"
-	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench/accuracy"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 const benchModelLong = `Report how well cost models rank the candidates of tasks they were not trained on.

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/bench/accuracy"
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
+	"github.com/tilth-dev/tilth/lab/bench/accuracy"
 )
 
 // write trains a model on all tasks, or writes what it would be trained on.

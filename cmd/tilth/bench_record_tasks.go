@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/tilth-dev/tilth/bench/replay/record"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/program"
+	"github.com/tilth-dev/tilth/lab/bench/replay/record"
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/bench/replay"
-	"github.com/tilth-dev/tilth/bench/replay/contest"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
+	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
 )
 
 const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to get

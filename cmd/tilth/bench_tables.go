@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tilth-dev/tilth/bench/replay/contest"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
 )
 
 // writeSearches writes what came out of a comparison: a row for each task, the medians, and who was best; with each,

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/farm"
 )
 
 func newBuilder(a *app) *cobra.Command {

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/caller"
 )
 
 // callerFlags say how a caller proves who it is.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/access/caller"
-	"github.com/tilth-dev/tilth/access/certs"
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/client"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/wire/names"
 	"github.com/tilth-dev/tilth/runner/boards"
 	"github.com/tilth-dev/tilth/tuner"

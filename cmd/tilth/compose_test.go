@@ -15,7 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tilth-dev/tilth/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
 // composeService is what is run of a service.

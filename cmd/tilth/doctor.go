@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/agent/hostlock"
-	"github.com/tilth-dev/tilth/farm/doctor"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/farm/doctor"
 	"github.com/tilth-dev/tilth/internal/show"
 )
 

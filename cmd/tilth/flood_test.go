@@ -20,10 +20,10 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/access/caller"
-	"github.com/tilth-dev/tilth/access/connlimit/flood"
-	"github.com/tilth-dev/tilth/artifact"
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/connlimit/flood"
+	"github.com/tilth-dev/tilth/internal/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

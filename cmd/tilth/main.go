@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tilth-dev/tilth/agent/update"
+	"github.com/tilth-dev/tilth/internal/agent/update"
 )
 
 // version and commit are set by the linker.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 )
 
 // meteredFarm is a farm of processes that serve metrics: the tracker with TLS and to those who have a token, the

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/tracker"
 )
 

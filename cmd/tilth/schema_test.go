@@ -23,13 +23,13 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/tilth-dev/tilth/bench/accuracy"
-	"github.com/tilth-dev/tilth/bench/replay/contest"
-	"github.com/tilth-dev/tilth/bench/simulate"
 	"github.com/tilth-dev/tilth/compiler/conformance"
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/farm/doctor"
+	"github.com/tilth-dev/tilth/internal/farm/doctor"
+	"github.com/tilth-dev/tilth/lab/bench/accuracy"
+	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
+	"github.com/tilth-dev/tilth/lab/bench/simulate"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 

@@ -22,14 +22,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/tilth-dev/tilth/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda"
 	"github.com/tilth-dev/tilth/compiler/backend/cuda/fakedriver"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
+	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
 // TestMain lets this binary be the program, in scripts and in the processes of a farm.

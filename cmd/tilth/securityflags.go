@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/access/audit"
-	"github.com/tilth-dev/tilth/access/caller"
-	"github.com/tilth-dev/tilth/access/connlimit"
-	"github.com/tilth-dev/tilth/access/oidc"
-	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/access/audit"
+	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/access/oidc"
+	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 

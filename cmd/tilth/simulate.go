@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/bench/simulate"
 	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench/simulate"
 )
 
 const simulateLong = `Put load on a tracker, and report what it sustains.

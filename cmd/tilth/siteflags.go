@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/caller"
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
-	"github.com/tilth-dev/tilth/access/caller"
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/internal/access/caller"
 )
 
 // trackerFlags say which tracker is called, and how the caller proves who it is.

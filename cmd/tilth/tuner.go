@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tilth-dev/tilth/farm"
+	"github.com/tilth-dev/tilth/internal/farm"
 )
 
 const tunerLong = `Run a tuner: it leases jobs and proposes candidates.

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 func TestRelative(t *testing.T) {

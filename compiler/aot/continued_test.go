@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/program"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // decoder is attention of two heads of positions x to themselves and to a past, which "present" outputs continue.

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // TestWeightsInIntegersAreRightInPackages: as the evaluator has them, and, with fast numerics, as near as data in 8

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/testkit/opcases"
+	"github.com/tilth-dev/tilth/lab/testkit/opcases"
 )
 
 func TestOperatorsComputeWhatONNXRuntimeDoes(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain/forkserver"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // Limits bound one run of the compiler or the linker. Zero values mean the defaults.

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/tilth-dev/tilth/compiler/toolchain/forkserver"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // servers are compilers in memory, one for each that runs at a time: of a small kernel's 48 ms, loading takes 20.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // Variable is the environment variable that names the compiler to use instead of the newest clang found.

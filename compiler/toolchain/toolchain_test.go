@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 func here(t testing.TB) (*Toolchain, *target.Target) {

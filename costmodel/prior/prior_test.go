@@ -4,11 +4,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tilth-dev/tilth/bench/accuracy"
-	"github.com/tilth-dev/tilth/bench/replay"
 	"github.com/tilth-dev/tilth/compiler/features"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/lab/bench/accuracy"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
 // ranked is the share of a task's pairs, those 2 % apart, that a model ranks right; nil is the analytic cost.
@@ -39,7 +39,7 @@ func TestThePriorRanksBetterThanTheAnalyticCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "..", "bench", "replay", "testdata")})
+	sets, err := replay.ReadAll([]string{"testdata", filepath.Join("..", "..", "lab", "bench", "replay", "testdata")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/chaos/powercut"
+	"github.com/tilth-dev/tilth/lab/chaos/powercut"
 )
 
 const (

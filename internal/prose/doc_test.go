@@ -19,7 +19,7 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		if name := entry.Name(); name == "testdata" || name == "proto" || name == "tools" || strings.HasPrefix(name, ".") && name != ".." {
+		if name := entry.Name(); name == "testdata" || name == "proto" || strings.HasPrefix(name, ".") && name != ".." {
 			return fs.SkipDir
 		}
 		files, err := filepath.Glob(filepath.Join(path, "*.go"))

@@ -24,11 +24,10 @@ var rooms = []struct {
 }{
 	{"proto", nil},
 	{"internal", []string{"proto"}},
-	{"sandbox", []string{"internal"}},
-	{"access", []string{"proto", "internal"}},
-	{"compiler", []string{"internal", "sandbox"}},
+	{"internal/sandbox", []string{"internal"}},
+	{"internal/access", []string{"proto", "internal"}},
+	{"compiler", []string{"internal", "internal/sandbox"}},
 	{".", []string{"internal", "compiler"}}, // the package that programs import
-	{"testkit", []string{"internal", "compiler"}},
 	{"costmodel", []string{"internal", "compiler"}},
 	{"records", []string{"proto", "internal"}},
 	{"records/bolt", []string{"proto", "internal", "records"}},
@@ -36,36 +35,32 @@ var rooms = []struct {
 	{"records/postgres", []string{"proto", "internal", "records"}},
 	{"records/storetest", []string{"proto", "records"}},
 	{"records/registry", []string{"records", "records/bolt", "records/postgres", "records/memory"}},
-	{"artifact", []string{"proto", "internal", "records"}},
-	{"artifact/objects", []string{"records", "artifact"}},
-	{"agent", []string{"proto", "internal"}},
-	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "agent"}},
-	{"builder", []string{"proto", "internal", "compiler", "agent"}},
-	{"runner", []string{"proto", "internal", "compiler", "sandbox", "agent"}},
-	{"client", []string{"proto", "internal", "compiler", "artifact", "agent"}},
+	{"internal/artifact", []string{"proto", "internal", "records"}},
+	{"internal/artifact/objects", []string{"records", "internal/artifact"}},
+	{"internal/agent", []string{"proto", "internal"}},
+	{"tuner", []string{"proto", "internal", "compiler", "costmodel", "internal/agent"}},
+	{"builder", []string{"proto", "internal", "compiler", "internal/agent"}},
+	{"runner", []string{"proto", "internal", "compiler", "internal/sandbox", "internal/agent"}},
+	{"client", []string{"proto", "internal", "compiler", "internal/artifact", "internal/agent"}},
 	{"tracker/refusal", nil},
 	{"tracker/policy", []string{"proto", "internal"}},
 	{"tracker/state", []string{"proto", "internal", "records", "tracker/refusal", "tracker/policy"}},
-	{"tracker/engine", []string{"proto", "internal", "records", "artifact", "tracker/refusal", "tracker/state"}},
+	{"tracker/engine", []string{"proto", "internal", "records", "internal/artifact", "tracker/refusal", "tracker/state"}},
 	{"tracker/upkeep", []string{"internal", "records"}},
-	{"tracker/telemetry", []string{"proto", "internal", "records", "artifact", "tracker/refusal", "tracker/policy", "tracker/state"}},
-	{"tracker/services", []string{"proto", "internal", "access", "records", "artifact", "tracker/refusal", "tracker/state", "tracker/engine"}},
+	{"tracker/telemetry", []string{"proto", "internal", "records", "internal/artifact", "tracker/refusal", "tracker/policy", "tracker/state"}},
+	{"tracker/services", []string{"proto", "internal", "internal/access", "records", "internal/artifact", "tracker/refusal", "tracker/state", "tracker/engine"}},
 	{"tuning/trials", []string{"proto", "internal"}},
-	{"tracker/web", []string{"proto", "internal", "access", "tuning/trials"}},
+	{"tracker/web", []string{"proto", "internal", "internal/access", "tuning/trials"}},
 	{"tracker", []string{
-		"proto", "internal", "access", "records", "artifact",
+		"proto", "internal", "internal/access", "records", "internal/artifact",
 		"tracker/policy", "tracker/state", "tracker/engine", "tracker/upkeep", "tracker/telemetry", "tracker/services", "tracker/web",
 	}},
-	{"tuning", []string{"proto", "internal", "compiler", "sandbox", "agent", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
-	{"farm", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "records", "records/registry", "artifact", "artifact/objects", "agent", "tuner",
+	{"tuning", []string{"proto", "internal", "compiler", "internal/sandbox", "internal/agent", "tuner", "client", "records", "records/bolt", "tuning/trials"}},
+	{"internal/farm", []string{
+		"proto", "internal", "internal/access", "compiler", "internal/sandbox", "records", "records/registry", "internal/artifact", "internal/artifact/objects", "internal/agent", "tuner",
 		"builder", "runner", "client", "tracker", "tracker/policy", "tracker/upkeep", "tuning",
 	}},
-	{"bench", []string{
-		"proto", "internal", "access", "compiler", "sandbox", "costmodel", "records", "records/bolt", "records/registry", "artifact", "agent",
-		"tuner", "builder", "runner", "tuning", "tuning/trials", "farm",
-	}},
-	{"chaos", []string{"proto", "internal", "access", "records", "records/bolt", "records/postgres", "artifact", "agent", "client", "tracker", "farm"}},
+	{"lab", nil}, // everything
 	{"cmd/tilth/display", []string{"proto", "internal", "tuning/trials"}},
 	{"cmd", nil}, // everything
 }
@@ -104,7 +99,7 @@ func TestPackagesImportWhatTheirRoomKnows(t *testing.T) {
 			return err
 		}
 		switch name := entry.Name(); {
-		case entry.IsDir() && (name == "testdata" || name == "tools" || strings.HasPrefix(name, ".") && name != ".."):
+		case entry.IsDir() && (name == "testdata" || name == "dist" || name == "docs" || name == "deploy" || strings.HasPrefix(name, ".") && name != ".."):
 			return fs.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -127,7 +122,7 @@ func TestPackagesImportWhatTheirRoomKnows(t *testing.T) {
 				return err
 			}
 			pkg, ours := strings.CutPrefix(path.Clean(address), module)
-			if !ours || from == "cmd" {
+			if !ours || from == "cmd" || from == "lab" {
 				continue
 			}
 			arrows++
@@ -191,7 +186,7 @@ func importsAreOf(t *testing.T, list map[string][]string) {
 // TestDigestsLinkNoStore holds what only needs digests, and rules of records, free of a database; and the tracker,
 // which is given its store.
 func TestDigestsLinkNoStore(t *testing.T) {
-	for _, pkg := range []string{"records", "artifact", "client", "tracker"} {
+	for _, pkg := range []string{"records", "internal/artifact", "client", "tracker"} {
 		linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tilth-dev/tilth/chaos/powercut"
+	"github.com/tilth-dev/tilth/lab/chaos/powercut"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
 	"github.com/tilth-dev/tilth/records/storetest"

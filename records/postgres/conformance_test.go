@@ -11,10 +11,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
 	"github.com/tilth-dev/tilth/records/storetest"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // folderEnv tells a process that is to be killed which server there is.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // impatience is how long the stores of these tests wait for a transaction: longer than one takes on a busy machine.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/tilth-dev/tilth/testkit/pgserver"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
 type direction int

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/postgres"
 	"github.com/tilth-dev/tilth/records/storetest"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // outageTimeout bounds a hang; a store goes on some seconds after its server.

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // A network that is slow makes a store slow, and nothing else: what waits goes together.

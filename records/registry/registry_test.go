@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	"github.com/tilth-dev/tilth/records/registry"
 	"github.com/tilth-dev/tilth/records/storetest"
-	"github.com/tilth-dev/tilth/testkit/pgserver"
 )
 
 // server is for all tests.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/chaos/powercut"
+	"github.com/tilth-dev/tilth/lab/chaos/powercut"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/static"

@@ -24,9 +24,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/sandbox"
-	"github.com/tilth-dev/tilth/sandbox/request"
-	"github.com/tilth-dev/tilth/testkit/bystander"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox/request"
+	"github.com/tilth-dev/tilth/lab/testkit/bystander"
 )
 
 // Ways of testdata/hostile.c: those that fail in a sandbox, those that get less than they want, and those that end

@@ -9,9 +9,9 @@ import (
 	"os"
 	"slices"
 
-	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
 // Failure is the packages' own fault, or that of their inputs: it would come again.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/sandbox"
-	"github.com/tilth-dev/tilth/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
 // TestMain lets this binary be the process that packages run in, good or bad, by the name it is started with.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tilth-dev/tilth/agent/failure"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/agent/failure"
+	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
 // Request says what to run and what is wanted of it.

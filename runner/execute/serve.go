@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 	"github.com/tilth-dev/tilth/compiler/aot/profile"
 	"github.com/tilth-dev/tilth/compiler/npz"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // Serve is the process's life: it reads a request, and writes an answer. The error says that it could do neither.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/state"
 )

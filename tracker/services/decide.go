@@ -3,7 +3,7 @@ package services
 import (
 	"context"
 
-	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tracker/state"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/state"

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"time"
 
-	"github.com/tilth-dev/tilth/artifact"
+	"github.com/tilth-dev/tilth/internal/artifact"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/tracker/state"

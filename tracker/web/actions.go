@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tilth-dev/tilth/access"
+	"github.com/tilth-dev/tilth/internal/access"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/trap"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
-	"github.com/tilth-dev/tilth/sandbox"
 	"github.com/tilth-dev/tilth/tuning"
 	"github.com/tilth-dev/tilth/tuning/job"
 )

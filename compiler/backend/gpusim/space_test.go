@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 	"pgregory.net/rapid"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 func TestKernelsStoreResultsOnTheWay(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/frontend"
 	"github.com/tilth-dev/tilth/compiler/onnx"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // open is a model of two inputs with open extents: "x" (batch x 3 x seq) and "mask" (batch x seq).

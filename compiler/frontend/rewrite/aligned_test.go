@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // TestRowsOfTermsTakeThePlaceOfRowsThatBeginAnywhere, for all readers of a constant, and nowhere else.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tilth-dev/tilth/compiler/array"
 	"github.com/tilth-dev/tilth/compiler/frontend"
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // bytesOf is x, quantised to a type of 8 bits as q, with scale one and zero point z, and weights in int8: w of a

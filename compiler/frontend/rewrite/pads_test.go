@@ -3,7 +3,7 @@ package rewrite_test
 import (
 	"testing"
 
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // TestAConvolutionMayReadAnythingButAPad: the third operand of what it reads was taken for a Pad's value.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/testkit/sketch"
+	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // TestIntegersAreMoved: operators that move or choose elements do so with integers, and requantising to the same scale

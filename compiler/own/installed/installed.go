@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/own"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 // Bounds on libraries that are asked for their versions.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
 func library(t *testing.T) *os.File {

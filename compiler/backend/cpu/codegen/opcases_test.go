@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/testkit/opcases"
+	"github.com/tilth-dev/tilth/lab/testkit/opcases"
 )
 
 // TestDefaultSchedulesOfOperators compiles the kernels of single operators as an untuned package has them.

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/schedule"
-	model "github.com/tilth-dev/tilth/testkit/sketch"
+	model "github.com/tilth-dev/tilth/lab/testkit/sketch"
 )
 
 // bytesModel is a model whose input x and weights w are bytes, with zero points of the same types and scales.

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/space"
 	"github.com/tilth-dev/tilth/compiler/target"
-	"github.com/tilth-dev/tilth/testkit/graphfuzz"
+	"github.com/tilth-dev/tilth/lab/testkit/graphfuzz"
 	"pgregory.net/rapid"
 )
 

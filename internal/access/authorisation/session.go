@@ -1,0 +1,249 @@
+package authorisation
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// Bounds on the sessions of browsers. They are in memory alone: after a restart people sign in again.
+const (
+	sessionLifetime    = 12 * time.Hour
+	mostSessions       = 1024
+	sessionsOfIdentity = 16
+)
+
+// attemptRate bounds how often somebody may try to sign in from one address, this machine's own included.
+var attemptRate = rate{perSecond: 1, burst: 20}
+
+// sessionTable has those of browsers that have signed in, by the hash of the secret in their cookie.
+type sessionTable struct {
+	mu    sync.Mutex
+	byKey map[string]session
+}
+
+// session is what a browser's cookie stands for.
+type session struct {
+	access.Identity
+	began time.Time
+	// token is what it began with, if the gate passes calls on, and valid says whether that still holds.
+	token string
+	valid func() error
+}
+
+// add keeps a session in the place of the identity's oldest, or of the oldest of all, where there are too many.
+func (s *sessionTable) add(key string, one session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey == nil {
+		s.byKey = map[string]session{}
+	}
+	own, oldest, oldestOwn := 0, "", ""
+	for k, other := range s.byKey {
+		if oldest == "" || other.began.Before(s.byKey[oldest].began) {
+			oldest = k
+		}
+		if other.Name != one.Name {
+			continue
+		}
+		if own++; oldestOwn == "" || other.began.Before(s.byKey[oldestOwn].began) {
+			oldestOwn = k
+		}
+	}
+	if own >= sessionsOfIdentity {
+		delete(s.byKey, oldestOwn)
+	} else if len(s.byKey) >= mostSessions {
+		delete(s.byKey, oldest)
+	}
+	s.byKey[key] = one
+}
+
+// find returns a session that holds at the time, and forgets one that does not.
+func (s *sessionTable) find(key string, now time.Time) (session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, is := s.byKey[key]
+	if is && (now.Sub(one.began) >= sessionLifetime || one.valid() != nil) {
+		delete(s.byKey, key)
+		return session{}, false
+	}
+	return one, is
+}
+
+func (s *sessionTable) remove(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byKey, key)
+}
+
+// cookieName is that of the session's cookie. Under TLS its prefix has browsers take it from this host alone.
+func cookieName(r *http.Request) string {
+	if r.TLS != nil {
+		return "__Host-tilth_session"
+	}
+	return "tilth_session"
+}
+
+func sessionKey(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// bySession says who asks by the cookie of a session. A token or another proof in the headers is given on purpose, and
+// comes first.
+func (g *Gate) bySession(r *http.Request) (caller, bool) {
+	cookie, err := r.Cookie(cookieName(r))
+	if err != nil || !g.takesTokens() || r.Header.Get("Authorization") != "" {
+		return caller{}, false
+	}
+	key := sessionKey(cookie.Value)
+	one, is := g.sessions.find(key, g.cfg.Now())
+	if !is {
+		return caller{}, false
+	}
+	return caller{Identity: one.Identity, proved: true, from: r.RemoteAddr, session: key, token: one.token, valid: func() error {
+		if _, is := g.sessions.find(key, g.cfg.Now()); !is {
+			return status.Error(codes.Unauthenticated, "the session has ended: sign in again")
+		}
+		return nil
+	}}, true
+}
+
+// SignsIn says whether people sign in with tokens.
+func (g *Gate) SignsIn() bool { return g.takesTokens() }
+
+// Issuer is the URL of the issuer whose tokens are taken; empty = there is none.
+func (g *Gate) Issuer() string {
+	if g.cfg.OIDC == nil {
+		return ""
+	}
+	return g.cfg.OIDC.Issuer()
+}
+
+// SignIn begins a session for who has a token, and sets its cookie. Each attempt is in the audit log. The error is a
+// status: UNAUTHENTICATED for a wrong token, PERMISSION_DENIED for a role that sees no pages, RESOURCE_EXHAUSTED after
+// too many attempts.
+func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
+	c := &call{verb: "Page.SignIn", rule: rule{log: noted}, began: g.cfg.Now(), caller: caller{from: r.RemoteAddr}}
+	var err error
+	if wait := g.attempts.take(bucketKey{who: hostOf(r.RemoteAddr)}, g.cfg.Now(), attemptRate, nil); wait > 0 {
+		err = wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "there were too many attempts to sign in: try again in a few seconds")
+	} else if c.caller, err = g.identify(r.Context(), r.RemoteAddr, proof{authorization: []string{"Bearer " + strings.TrimSpace(token)}, waits: true}); err == nil {
+		err = mayRead(c.caller)
+	}
+	if err != nil {
+		if !c.caller.proved {
+			g.tooOften(c) // so that it is one of its address's calls that prove nothing
+		}
+		g.refused(c, nil, err)
+		return err
+	}
+	secret := rand.Text() + rand.Text()
+	one := session{Identity: c.caller.Identity, began: g.cfg.Now(), valid: c.caller.valid}
+	if g.cfg.PassesOn {
+		one.token = c.caller.token
+	}
+	g.sessions.add(sessionKey(secret), one)
+	http.SetCookie(w, g.cookie(r, secret, int(sessionLifetime.Seconds())))
+	g.done(c, nil, nil, nil)
+	return nil
+}
+
+// SignOut ends the session that a request belongs to, if it does to one.
+func (g *Gate) SignOut(w http.ResponseWriter, r *http.Request) {
+	if by, is := r.Context().Value(pageKey{}).(caller); is && by.session != "" {
+		g.sessions.remove(by.session)
+		g.done(&call{verb: "Page.SignOut", rule: rule{log: noted}, began: g.cfg.Now(), caller: by}, nil, nil, nil)
+	}
+	http.SetCookie(w, g.cookie(r, "", -1))
+}
+
+func (g *Gate) cookie(r *http.Request, value string, seconds int) *http.Cookie {
+	return &http.Cookie{
+		Name: cookieName(r), Value: value, Path: "/", MaxAge: seconds,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// Valid says whether what a page was asked for with still holds; pages that stay open ask now and then.
+func (g *Gate) Valid(r *http.Request) error {
+	if by, is := r.Context().Value(pageKey{}).(caller); is && by.valid != nil {
+		return by.valid()
+	}
+	return nil
+}
+
+// InSession says whether a request belongs to a session, which can be ended.
+func (g *Gate) InSession(r *http.Request) bool {
+	by, _ := r.Context().Value(pageKey{}).(caller)
+	return by.session != ""
+}
+
+// FormToken is what a form of a page carries, so that no other site can send it. It ends with the session, or with the
+// process where nobody signs in.
+func (g *Gate) FormToken(r *http.Request) string {
+	by, _ := r.Context().Value(pageKey{}).(caller)
+	mac := hmac.New(sha256.New, g.formKey)
+	mac.Write([]byte(by.session + "\x00" + by.Name))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// CheckForm refuses a form that does not carry its token. Where nobody is asked who they are, forms are taken by an
+// address or localhost only: a name could be another site's that points here.
+func (g *Gate) CheckForm(r *http.Request, token string) error {
+	if !hmac.Equal([]byte(token), []byte(g.FormToken(r))) {
+		return status.Error(codes.PermissionDenied, "the form is of another session, or of before the tracker was started: load the page again")
+	}
+	return g.checkHost(r)
+}
+
+// CheckCall refuses a call in JSON that changes something and came with a browser's session, which the forms of pages
+// are for, or, where nobody is asked who they are, by a name that could be another site's.
+func (g *Gate) CheckCall(r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if g.InSession(r) {
+		return status.Error(codes.PermissionDenied, "a session is for pages: make calls with a token in the Authorization header")
+	}
+	return g.checkHost(r)
+}
+
+// checkHost refuses a request to a tracker that authenticates nobody unless it is by an address or localhost.
+func (g *Gate) checkHost(r *http.Request) error {
+	if host := hostname(r.Host); g.open() && host != "localhost" && net.ParseIP(host) == nil {
+		return status.Errorf(codes.PermissionDenied,
+			"a tracker that authenticates nobody changes nothing for a page from %q: use its address, localhost, or the command line", host)
+	}
+	return nil
+}
+
+func hostname(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+// May says whether who asks for a page may call a method, of a job whether as its owner or as an admin.
+func (g *Gate) May(r *http.Request, method, owner string) bool {
+	if g.open() {
+		return true
+	}
+	by, _ := r.Context().Value(pageKey{}).(caller)
+	rule := rules[method]
+	return slices.Contains(rule.roles, by.Role) && (rule.own != ownJob || by.Role == access.Admin || by.Name == owner)
+}

@@ -1,0 +1,104 @@
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/certs"
+	"github.com/tilth-dev/tilth/internal/reload"
+	"github.com/tilth-dev/tilth/internal/wire"
+)
+
+// Proof names the files by which a caller proves who it is. Its zero value proves nothing, in the clear.
+type Proof struct {
+	// TLS encrypts the connection; without its CA nothing is encrypted.
+	TLS certs.ClientConfig
+	// TokenFile holds a bearer token; empty = none. It is read again when it changes.
+	TokenFile string
+}
+
+// DialOptions are for connections to the tracker at addr: host:port or unix:PATH, or several of these. A token is sent
+// in the clear only on this machine.
+func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, error) {
+	var options []grpc.DialOption
+	encrypted := p.TLS != certs.ClientConfig{}
+	if encrypted {
+		side, err := certs.NewClient(p.TLS, log)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.WithTransportCredentials(side))
+	}
+	if p.TokenFile == "" {
+		return options, nil
+	}
+	if !encrypted && !Local(addr) {
+		return nil, fmt.Errorf("a token would be sent to %s in the clear: name the tracker's authorities with --tls-ca, or reach it through a tunnel", addr)
+	}
+	t, err := openToken(p.TokenFile, log)
+	if err != nil {
+		return nil, err
+	}
+	return append(options, grpc.WithPerRPCCredentials(t)), nil
+}
+
+// Local says whether what is sent to an address, or to several with commas between, stays on this machine.
+func Local(addr string) bool {
+	for _, one := range wire.Addresses(addr) {
+		if !local(one) {
+			return false
+		}
+	}
+	return true
+}
+
+func local(addr string) bool {
+	if strings.HasPrefix(addr, "unix:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// token goes with every call.
+type token struct{ files *reload.Files[string] }
+
+var _ credentials.PerRPCCredentials = token{}
+
+func openToken(path string, log *slog.Logger) (token, error) {
+	files, err := reload.New(log, func() (string, error) { return readToken(path) }, path)
+	return token{files}, err
+}
+
+func readToken(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("token: %w", err)
+	}
+	text := strings.TrimSpace(string(b))
+	switch {
+	case text == "":
+		return "", fmt.Errorf("token file %s is empty: 'tilth tracker token create' makes a token", path)
+	case len(text) > access.MaxTokenBytes || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", errors.New("token file " + path + " does not hold a token: 'tilth tracker token create' makes one")
+	}
+	return text, nil
+}
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + t.files.Get()}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials; DialOptions has seen to it.
+func (t token) RequireTransportSecurity() bool { return false }

@@ -1,0 +1,46 @@
+package certs
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/access"
+)
+
+// rolePrefix begins the organisation in a certificate's subject that tells a role: O=tilth:agent.
+const rolePrefix = "tilth:"
+
+// Identity is who a verified client certificate stands for: its common name, in the role that its organisation tells.
+// It is false for certificates without such an organisation, which prove nothing to a farm, and an error for those
+// that make no sense or whose time is over.
+func Identity(c *x509.Certificate, now time.Time) (access.Identity, bool, error) {
+	var roles []access.Role
+	for _, o := range c.Subject.Organization {
+		text, is := strings.CutPrefix(o, rolePrefix)
+		if !is {
+			continue
+		}
+		role, err := access.ParseRole(text)
+		if err != nil {
+			return access.Identity{}, false, fmt.Errorf("certificate of %q: %w", c.Subject.CommonName, err)
+		}
+		roles = append(roles, role)
+	}
+	if len(roles) == 0 {
+		return access.Identity{}, false, nil
+	}
+	if len(roles) > 1 {
+		return access.Identity{}, false, fmt.Errorf("certificate of %q: it tells %d roles, want one", c.Subject.CommonName, len(roles))
+	}
+	if err := access.CheckName(c.Subject.CommonName); err != nil {
+		return access.Identity{}, false, fmt.Errorf("certificate: %w", err)
+	}
+	// The handshake has seen to this, but connections last.
+	if now.After(c.NotAfter) {
+		return access.Identity{}, false, errors.New("the certificate has expired")
+	}
+	return access.Identity{Name: c.Subject.CommonName, Role: roles[0], Proof: "certificate " + c.SerialNumber.Text(16)}, true, nil
+}

@@ -1,0 +1,150 @@
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+)
+
+// Lifetimes unless said otherwise.
+const (
+	CALifetime   = 10 * 365 * 24 * time.Hour
+	LeafLifetime = 365 * 24 * time.Hour
+)
+
+// Authority signs a farm's certificates. Its key is in a file of its own, which only needs to be there when something
+// is signed.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes an authority, from a minute ago on: clocks of boards are not quite right.
+func NewAuthority(now time.Time, lifetime time.Duration) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "tilth farm " + now.UTC().Format("2006-01-02")},
+		NotBefore: now.Add(-time.Minute), NotAfter: now.Add(lifetime),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
+	cert, err := sign(template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{cert: cert, key: key}, nil
+}
+
+// ReadAuthority reads what Authority.Write wrote.
+func ReadAuthority(certFile, keyFile string) (*Authority, error) {
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("authority %s, %s: %w", certFile, keyFile, err)
+	}
+	key, is := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !is || !pair.Leaf.IsCA {
+		return nil, fmt.Errorf("authority %s: it was not made by 'tilth tracker certs'", certFile)
+	}
+	return &Authority{cert: pair.Leaf, key: key}, nil
+}
+
+// Write writes certificate and key into new files.
+func (a *Authority) Write(certFile, keyFile string) error {
+	return writePair(certFile, keyFile, a.cert.Raw, a.key)
+}
+
+// Server writes a certificate and its key for a tracker that is reached by hosts: names and addresses.
+func (a *Authority) Server(certFile, keyFile string, hosts []string, now time.Time, lifetime time.Duration) error {
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "tilth tracker"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if h != "" {
+			template.DNSNames = append(template.DNSNames, h)
+		}
+	}
+	if len(template.IPAddresses)+len(template.DNSNames) == 0 {
+		return errors.New("a tracker's certificate needs at least one host name or address")
+	}
+	return a.issue(certFile, keyFile, template, now, lifetime)
+}
+
+// Client writes a certificate and its key that stand for an identity.
+func (a *Authority) Client(certFile, keyFile, name string, role access.Role, now time.Time, lifetime time.Duration) error {
+	if err := access.CheckName(name); err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: name, Organization: []string{rolePrefix + string(role)}},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	return a.issue(certFile, keyFile, template, now, lifetime)
+}
+
+func (a *Authority) issue(certFile, keyFile string, template *x509.Certificate, now time.Time, lifetime time.Duration) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template.NotBefore, template.NotAfter = now.Add(-time.Minute), now.Add(lifetime)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	cert, err := sign(template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		return err
+	}
+	return writePair(certFile, keyFile, cert.Raw, key)
+}
+
+func sign(template, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
+// writePair writes the key first: who reads both in between finds that they do not match, and keeps the old pair.
+func writePair(certFile, keyFile string, der []byte, key *ecdsa.PrivateKey) error {
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{certFile, keyFile} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+	}
+	err = atomicfile.WritePrivate(keyFile, func(w io.Writer) error {
+		return pem.Encode(w, &pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+	})
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(certFile, func(w io.Writer) error {
+		return pem.Encode(w, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	})
+}

@@ -1,0 +1,300 @@
+package connlimit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tilth-dev/tilth/internal/access/connlimit/flood"
+)
+
+// flooder counts the most that was held while it sent.
+type flooder struct {
+	*flood.Flood
+	most int64
+}
+
+func startFlood(t *testing.T, addr string, of *service) *flooder {
+	t.Helper()
+	c, err := flood.New(dialRaw(t, addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flooder{Flood: c}
+	c.Look = func() { f.most = max(f.most, of.guard.HeldBytes()) }
+	return f
+}
+
+// unfinished begins so many calls, and sends what the server takes of a message of each.
+func (f *flooder) unfinished(method string, calls, length int) (dropped bool) {
+	for range calls {
+		if f.Begin("/test.Service/"+method, "", length) != nil {
+			return true
+		}
+	}
+	return f.Send() != nil
+}
+
+// emptied waits until nothing is held.
+func emptied(t *testing.T, g *Guard) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); g.HeldBytes() != 0; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are held for nobody", g.HeldBytes())
+		}
+	}
+}
+
+func TestAStrangersUnfinishedMessagesTakeNoRoom(t *testing.T) {
+	s := &service{}
+	f := startFlood(t, start(t, Limits{RoomWait: time.Minute}, s), s)
+	if dropped := f.unfinished("Public", 40, 63<<20); !dropped && f.Ended != 40 || f.most > strangerConnBytes {
+		t.Errorf("40 messages took %d bytes; the connection was dropped: %v, %d calls were refused", f.most, dropped, f.Ended)
+	}
+	f.Close()
+	emptied(t, s.guard)
+}
+
+func TestUnfinishedMessagesTakeAConnectionsShareAtMost(t *testing.T) {
+	const total = 128 << 20
+	s := &service{}
+	f := startFlood(t, start(t, Limits{RequestBytes: total, RoomWait: 100 * time.Millisecond}, s), s)
+	if dropped := f.unfinished("Echo", 40, 63<<20); !dropped || f.most > total/8 || f.most < total/16 {
+		t.Errorf("40 messages took %d bytes; the connection was dropped: %v", f.most, dropped)
+	}
+	emptied(t, s.guard)
+}
+
+func TestAMessageBeyondItsMethodsBoundIsRefusedBeforeItComes(t *testing.T) {
+	s := &service{}
+	addr := start(t, Limits{}, s)
+	conn := dial(t, addr)
+	call := func(method string, size int) error {
+		return conn.Invoke(t.Context(), "/test.Service/"+method, &wrapperspb.BytesValue{Value: make([]byte, size)}, &wrapperspb.BytesValue{})
+	}
+	if err := call("Small", 1000); err != nil {
+		t.Errorf("a message within the bound: %v", err)
+	}
+	if err := call("Small", 1024); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a message beyond the bound: %v", err)
+	}
+	f := startFlood(t, addr, s)
+	f.unfinished("Small", 4, 32<<20)
+	if f.Ended != 4 {
+		t.Errorf("of 4 long messages the server refused %d", f.Ended)
+	}
+	emptied(t, s.guard)
+}
+
+// A stream is as long as it likes: only what is kept of it counts.
+func TestAStreamOfManyMessagesTakesTheRoomOfOne(t *testing.T) {
+	s := &service{}
+	conn := dial(t, start(t, Limits{RequestBytes: 64 << 20, RoomWait: 100 * time.Millisecond}, s))
+	sink, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/test.Service/Sink")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 {
+		if err := sink.SendMsg(&wrapperspb.BytesValue{Value: make([]byte, 1<<20)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(sink.CloseSend(), sink.RecvMsg(&wrapperspb.BytesValue{})); err != nil {
+		t.Error(err)
+	}
+	emptied(t, s.guard)
+}
+
+func TestACallThatBreaksOffGivesItsRoomBack(t *testing.T) {
+	s := &service{}
+	f := startFlood(t, start(t, Limits{}, s), s)
+	f.unfinished("Echo", 3, 1<<20)
+	if err := f.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	emptied(t, s.guard)
+}
+
+func TestRoomIsSharedByCallersAndConnections(t *testing.T) {
+	r := newRoom(800, 0)
+	conns := make([]int64, 20)
+	on := func(caller string, conn int) taker { return taker{caller: caller, conn: &conns[conn]} }
+	for name, c := range map[string]struct {
+		of    taker
+		bytes int64
+		want  bool
+	}{
+		"a connection's": {on("a", 0), 101, false}, "a call's": {on("a", 0), 100, true},
+	} {
+		if got := r.take(c.of, c.bytes); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if !r.take(on("a", 1), 100) || r.take(on("a", 2), 1) {
+		t.Error("a caller has not just its quarter")
+	}
+	for i, caller := range []string{"b", "b", "c", "c", "d", "d"} {
+		if !r.take(on(caller, 3+i), 100) {
+			t.Errorf("no room for %s", caller)
+		}
+	}
+	if r.take(on("e", 10), 1) || r.taken() != 800 {
+		t.Errorf("%d bytes are taken of 800", r.taken())
+	}
+	r.give(on("a", 0), 100)
+	if !r.take(on("e", 10), 100) {
+		t.Error("no room after some was given back")
+	}
+}
+
+// However short their messages are, strangers have little on a connection, from an address, and all together.
+func TestStrangersHaveNextToNoRoom(t *testing.T) {
+	r := newRoom(1<<40, 0)
+	calls := func(hosts, connections int) (taken int64) {
+		for host := range hosts {
+			for range connections {
+				who := taker{caller: fmt.Sprint("host ", host), stranger: true, conn: new(int64)}
+				for r.take(who, callBytes) {
+					taken += callBytes
+				}
+			}
+		}
+		return taken
+	}
+	if got := calls(1, 1); got != strangerConnBytes {
+		t.Errorf("a connection takes %d bytes", got)
+	}
+	if got := calls(1, 1000); got != strangerHostBytes-strangerConnBytes {
+		t.Errorf("the other connections of its address take %d bytes", got)
+	}
+	if got := calls(1000, 1000); got != strangersBytes-strangerHostBytes {
+		t.Errorf("other addresses take %d bytes", got)
+	}
+	if !r.take(taker{caller: "a", conn: new(int64)}, 1<<30) {
+		t.Error("there is no room for who is known")
+	}
+}
+
+func TestWhoWaitsForRoomGetsItWhenItIsGivenBack(t *testing.T) {
+	r, conn := newRoom(80, time.Minute), int64(0)
+	who := taker{caller: "a", conn: &conn}
+	if !r.take(who, 10) {
+		t.Fatal("no room")
+	}
+	got := make(chan error, 1)
+	go func() { got <- r.await(t.Context(), who, 5) }()
+	r.give(who, 10)
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.await(ctx, who, 10); !errors.Is(err, context.Canceled) {
+		t.Errorf("a wait that is given up: %v", err)
+	}
+	r.wait = 0
+	if err := r.await(t.Context(), who, 10); !errors.Is(err, errNoRoom) {
+		t.Errorf("a wait in vain: %v", err)
+	}
+}
+
+// pieces is a connection that gives what comes in pieces of any size.
+type pieces struct {
+	net.Conn
+	random *rand.Rand
+}
+
+// Read implements net.Conn.
+func (p pieces) Read(b []byte) (int, error) { return p.Conn.Read(b[:1+p.random.IntN(len(b))]) }
+
+type piecemeal struct {
+	net.Listener
+	seed atomic.Uint64
+}
+
+// Accept implements net.Listener.
+func (l *piecemeal) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return pieces{c, rand.New(rand.NewPCG(l.seed.Add(1), 1))}, nil
+}
+
+// However what comes is cut, calls get their messages whole.
+func TestCallsAreToldApartHoweverTheyAreCut(t *testing.T) {
+	s := &service{causes: make(chan error, 1)}
+	g := New(Config{Admit: admitAll})
+	server := grpc.NewServer(append(g.ServerOptions(), grpc.ReadBufferSize(64))...)
+	Registrar(server).RegisterService(s.desc(), nil)
+	local, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(&piecemeal{Listener: local}) }()
+	defer func() {
+		server.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	conn := dial(t, local.Addr().String())
+	for size := range 300 {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "x", strings.Repeat("y", size))
+		sent, got := &wrapperspb.BytesValue{Value: bytes.Repeat([]byte{7}, 10*size)}, &wrapperspb.BytesValue{}
+		if err := conn.Invoke(ctx, "/test.Service/Echo", sent, got); err != nil || !bytes.Equal(sent.GetValue(), got.GetValue()) {
+			t.Fatalf("%d bytes: %d came back, %v", len(sent.GetValue()), len(got.GetValue()), err)
+		}
+		if err := conn.Invoke(ctx, "/test.Service/Small", &wrapperspb.BytesValue{Value: make([]byte, 2000)}, got); err == nil {
+			t.Fatal("a long message got through")
+		}
+	}
+	emptied(t, g)
+}
+
+// Whatever comes, and however it is cut, all of it is passed on, in order.
+func FuzzFrames(f *testing.F) {
+	var b bytes.Buffer
+	b.WriteString(http2.ClientPreface)
+	framer := http2.NewFramer(&b, nil)
+	if err := errors.Join(framer.WriteSettings(), framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, EndHeaders: true}),
+		framer.WriteDataPadded(1, false, []byte{0, 0, 0, 0, 2, 1, 2}, make([]byte, 3)), framer.WriteRSTStream(1, 0)); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes(), uint8(3))
+	f.Fuzz(func(t *testing.T, came []byte, cut uint8) {
+		r, held := newRoom(1<<20, 0), int64(0)
+		fr := newFrames(4)
+		for rest := came; len(rest) > 0; {
+			n, err := fr.scan(rest[:min(len(rest), 1+int(cut))])
+			if err != nil {
+				return
+			}
+			if n == 0 {
+				t.Fatal("nothing is passed on")
+			}
+			rest = rest[n:]
+			if fr.opened != 0 {
+				fr.open(&intake{room: r, taker: taker{conn: &held}, ctx: t.Context(), most: 1 << 10, window: 1 << 16})
+			}
+		}
+		if r.taken() > 4*(1<<16) {
+			t.Errorf("%d bytes are taken", r.taken())
+		}
+	})
+}

@@ -1,0 +1,117 @@
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/access/certs"
+	"github.com/tilth-dev/tilth/internal/reload"
+)
+
+// Bounds on what an issuer is waited for, and what it may answer.
+const (
+	fetchTimeout      = 10 * time.Second
+	mostDocumentBytes = 64 << 10
+	mostKeySetBytes   = 256 << 10
+	mostHeaderBytes   = 16 << 10
+)
+
+// discoveryPath follows the issuer's URL (OpenID Connect Discovery 1.0, section 4).
+const discoveryPath = "/.well-known/openid-configuration"
+
+// source is where the issuer's keys come from.
+type source struct {
+	issuer string
+	side   *reload.Files[*tls.Config] // of its connections
+}
+
+func newSource(cfg Config, log *slog.Logger) (*source, error) {
+	var files []string
+	if cfg.CA != "" {
+		files = append(files, cfg.CA)
+	}
+	side, err := reload.New(log, certs.ClientConfig{CA: cmp.Or(cfg.CA, certs.SystemRoots)}.Config, files...)
+	return &source{issuer: cfg.Issuer, side: side}, err
+}
+
+// fetch reads the issuer's keys.
+func (s *source) fetch(ctx context.Context) ([]key, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	client := s.client()
+	text, err := get(ctx, client, strings.TrimSuffix(s.issuer, "/")+discoveryPath, mostDocumentBytes)
+	if err != nil {
+		return nil, err
+	}
+	at, err := parseDocument(text, s.issuer)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = get(ctx, client, at, mostKeySetBytes); err != nil {
+		return nil, err
+	}
+	return parseKeys(text)
+}
+
+// client makes connections that do not outlast a fetch, with the authorities as they are now. It follows no
+// redirections: the documents are where the issuer says.
+func (s *source) client() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.side.Get().Clone(), DisableKeepAlives: true,
+			MaxResponseHeaderBytes: mostHeaderBytes,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// get reads a document of at most so many bytes.
+func get(ctx context.Context, client *http.Client, url string, most int64) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("get %s: the answer is %d %s", url, response.StatusCode, http.StatusText(response.StatusCode))
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", url, err)
+	}
+	if int64(len(text)) > most {
+		return nil, fmt.Errorf("get %s: the answer has more than %d bytes", url, most)
+	}
+	return text, nil
+}
+
+// parseDocument reads where an issuer's keys are from its discovery document.
+func parseDocument(text []byte, issuer string) (keysURL string, err error) {
+	var doc struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return "", fmt.Errorf("discovery document: %w", err)
+	}
+	if doc.Issuer != issuer {
+		return "", fmt.Errorf("discovery document: it is of issuer %.256q, want %q: give the issuer's URL exactly as its document has it", doc.Issuer, issuer)
+	}
+	if _, err := checkURL(doc.Keys); err != nil {
+		return "", fmt.Errorf("discovery document: jwks_uri %.256q: %w", doc.Keys, err)
+	}
+	return doc.Keys, nil
+}

@@ -1,0 +1,225 @@
+package oidc
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/tilth-dev/tilth/internal/access"
+)
+
+// skew is how much the issuer's clock may differ from this machine's.
+const skew = time.Minute
+
+// mostRemembered bounds the tokens whose signatures need no second look.
+const mostRemembered = 4096
+
+// Token is one that was found good.
+type Token struct {
+	access.Identity
+	// Expires is when it is no longer taken.
+	Expires time.Time
+	key     *key
+}
+
+// Verifier tells whose a token of the issuer is. Its methods may be called from many goroutines.
+type Verifier struct {
+	cfg    Config
+	keys   *keyring
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu         sync.Mutex
+	remembered map[[sha256.Size]byte]*Token
+}
+
+// Options are what need not be said. Zero times are the package's own.
+type Options struct {
+	// Refresh is how often keys are read again, Retry how often that is tried while it fails, and Ask how often at
+	// most because of a token whose key is not known.
+	Refresh, Retry, Ask time.Duration
+	// Logger hears of the issuer's keys; nil = nobody does.
+	Logger *slog.Logger
+}
+
+// Open begins to read the issuer's keys. The issuer may be away; the configuration has to be good. The caller ends it
+// with Close.
+func Open(cfg Config, o Options) (*Verifier, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	log := cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	from, err := newSource(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	often := times{
+		refresh: cmp.Or(o.Refresh, refreshEvery), retry: cmp.Or(o.Retry, retryEvery), ask: cmp.Or(o.Ask, askEvery),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	v := &Verifier{
+		cfg: cfg, keys: newKeyring(from, often, log), cancel: cancel, done: make(chan struct{}),
+		remembered: map[[sha256.Size]byte]*Token{},
+	}
+	go func() {
+		defer close(v.done)
+		v.keys.run(ctx)
+	}()
+	return v, nil
+}
+
+// Close ends the reading of keys.
+func (v *Verifier) Close() error {
+	v.cancel()
+	<-v.done
+	return nil
+}
+
+// Issuer is the issuer's URL.
+func (v *Verifier) Issuer() string { return v.cfg.Issuer }
+
+// KeysRead is when the issuer's keys were last read; zero = never.
+func (v *Verifier) KeysRead() time.Time { return v.keys.readAt() }
+
+// Verify says whose a token is. Its errors have nothing of the token but the names in it whose signature is good. They
+// wrap ErrKeysUnavailable while it cannot be told, and ErrNoRole where nobody has given the caller a role. It may wait
+// a few seconds for keys.
+func (v *Verifier) Verify(ctx context.Context, text string, now time.Time) (*Token, error) {
+	return v.judge(text, now, func(id string, a jose.SignatureAlgorithm) (*key, error) { return v.keys.find(ctx, id, a) })
+}
+
+// VerifyNow is Verify that waits for nothing. It wraps ErrKeysComing where that would wait.
+func (v *Verifier) VerifyNow(text string, now time.Time) (*Token, error) {
+	return v.judge(text, now, v.keys.findNow)
+}
+
+// finder finds the key that a token is signed with.
+type finder func(id string, a jose.SignatureAlgorithm) (*key, error)
+
+func (v *Verifier) judge(text string, now time.Time, find finder) (*Token, error) {
+	if len(text) > access.MaxTokenBytes {
+		return nil, fmt.Errorf("the token has %d bytes: want at most %d", len(text), access.MaxTokenBytes)
+	}
+	id := sha256.Sum256([]byte(text))
+	if t := v.recall(id); t != nil {
+		return t, v.Valid(t, now)
+	}
+	t, err := v.verify(text, now, find)
+	if err != nil {
+		return nil, err
+	}
+	v.remember(id, t)
+	return t, nil
+}
+
+// Remembers says whether a token was found good before, so that its signature needs no second look.
+func (v *Verifier) Remembers(text string) bool { return v.recall(sha256.Sum256([]byte(text))) != nil }
+
+// Valid says whether a token that was good still is.
+func (v *Verifier) Valid(t *Token, now time.Time) error {
+	if !now.Before(t.Expires) {
+		return v.expired()
+	}
+	if !v.keys.has(t.key) {
+		return fmt.Errorf("the token is signed with a key that %s has given up: get another from it", v.cfg.Issuer)
+	}
+	return nil
+}
+
+func (v *Verifier) expired() error {
+	return fmt.Errorf("the token has expired: get another from %s", v.cfg.Issuer)
+}
+
+func (v *Verifier) verify(text string, now time.Time, find finder) (*Token, error) {
+	signed, err := jwt.ParseSigned(text, algorithms)
+	if _, other := errors.AsType[*jose.ErrUnexpectedSignatureAlgorithm](err); other {
+		return nil, fmt.Errorf("the token is signed by an algorithm that is not taken: want %s", algorithmNames())
+	}
+	if err != nil {
+		return nil, v.malformed()
+	}
+	header := signed.Headers[0]
+	if !isJWT(header) {
+		return nil, errors.New("the token is of a type that does not prove who calls: want an ID or access token (JWT, at+jwt)")
+	}
+	k, err := find(header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
+	if err != nil {
+		return nil, err
+	}
+	var known jwt.Claims
+	var claims map[string]any
+	switch err := signed.Claims(k.public, &known, &claims); {
+	case errors.Is(err, jose.ErrCryptoFailure):
+		return nil, fmt.Errorf("the token's signature is wrong: get another from %s", v.cfg.Issuer)
+	case err != nil:
+		return nil, v.malformed()
+	}
+	if err := v.check(known, now); err != nil {
+		return nil, err
+	}
+	who, err := v.cfg.identity(claims)
+	if err != nil {
+		return nil, err
+	}
+	return &Token{Identity: who, Expires: known.Expiry.Time().Add(skew), key: k}, nil
+}
+
+func (v *Verifier) malformed() error {
+	return fmt.Errorf("the token is none of this farm's, and no signed JWT of %s", v.cfg.Issuer)
+}
+
+// isJWT says whether a token may prove who calls: other kinds, such as those that end sessions, have the same
+// signatures (RFC 8725, section 3.11).
+func isJWT(h jose.Header) bool {
+	value, is := h.ExtraHeaders[jose.HeaderType]
+	if !is {
+		return true
+	}
+	kind, _ := value.(string)
+	kind = strings.TrimPrefix(strings.ToLower(kind), "application/")
+	return kind == "jwt" || kind == "at+jwt"
+}
+
+// check refuses a token whose claims say that it is not valid yet or any more, or is for others.
+func (v *Verifier) check(c jwt.Claims, now time.Time) error {
+	if c.Expiry == nil {
+		return errors.New("the token never expires: want one with the claim exp")
+	}
+	err := c.ValidateWithLeeway(jwt.Expected{Issuer: v.cfg.Issuer, AnyAudience: jwt.Audience{v.cfg.Audience}, Time: now}, skew)
+	switch {
+	case errors.Is(err, jwt.ErrInvalidIssuer):
+		return fmt.Errorf("the token is of another issuer than %s", v.cfg.Issuer)
+	case errors.Is(err, jwt.ErrInvalidAudience):
+		return fmt.Errorf("the token is for another audience than %s: get one for that from %s", v.cfg.Audience, v.cfg.Issuer)
+	case errors.Is(err, jwt.ErrExpired) || !now.Before(c.Expiry.Time().Add(skew)):
+		return v.expired()
+	case err != nil:
+		return fmt.Errorf("the token is not valid yet: check the clocks of this machine and of %s", v.cfg.Issuer)
+	}
+	return nil
+}
+
+func (v *Verifier) recall(id [sha256.Size]byte) *Token {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.remembered[id]
+}
+
+// remember keeps a token that was found good; others are forgotten where there are too many.
+func (v *Verifier) remember(id [sha256.Size]byte, t *Token) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.remembered) >= mostRemembered {
+		clear(v.remembered)
+	}
+	v.remembered[id] = t
+}

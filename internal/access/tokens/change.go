@@ -1,0 +1,112 @@
+package tokens
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+)
+
+// Request is what a token is made for.
+type Request struct {
+	Name string
+	Role access.Role
+	// Lifetime is how long it is valid; 0 = for ever.
+	Lifetime time.Duration
+	// Retire, when above 0, has the name's earlier tokens expire so long from now, unless they do so sooner.
+	Retire time.Duration
+}
+
+// Create adds a token to the file at path, which is made when it is missing, and returns the token. It is nowhere
+// else.
+func Create(path string, req Request, now time.Time) (string, Token, error) {
+	if err := access.CheckName(req.Name); err != nil {
+		return "", Token{}, err
+	}
+	now = now.UTC().Truncate(time.Second)
+	var expires time.Time
+	if req.Lifetime > 0 {
+		expires = now.Add(req.Lifetime)
+	}
+	text, made := generate(req.Name, req.Role, now, expires)
+	err := change(path, true, func(list []Token) ([]Token, error) {
+		if req.Retire > 0 {
+			retire(list, req.Name, now.Add(req.Retire))
+		}
+		return append(list, made), nil
+	})
+	if err != nil {
+		return "", Token{}, err
+	}
+	return text, made, nil
+}
+
+func retire(list []Token, name string, at time.Time) {
+	for i, t := range list {
+		if t.Name == name && (t.Expires.IsZero() || t.Expires.After(at)) {
+			list[i].Expires = at
+		}
+	}
+}
+
+// Revoke removes the tokens that match, and returns them; there has to be one.
+func Revoke(path string, match func(Token) bool) ([]Token, error) {
+	var gone []Token
+	err := change(path, false, func(list []Token) ([]Token, error) {
+		var left []Token
+		for _, t := range list {
+			if match(t) {
+				gone = append(gone, t)
+			} else {
+				left = append(left, t)
+			}
+		}
+		if len(gone) == 0 {
+			return nil, fmt.Errorf("tokens file %s has no such token: see 'tilth tracker token list'", path)
+		}
+		return left, nil
+	})
+	return gone, err
+}
+
+// change replaces the file by one that edit has changed. Others that change it at the same time wait.
+func change(path string, create bool, edit func([]Token) ([]Token, error)) (err error) {
+	unlock, err := lock(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	set, err := Read(path)
+	if create && errors.Is(err, os.ErrNotExist) {
+		set, err = &Set{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	list, err := edit(slices.Clone(set.Tokens))
+	if err != nil {
+		return err
+	}
+	changed, err := newSet(list)
+	if err != nil {
+		return err
+	}
+	return atomicfile.WritePrivate(path, changed.encode)
+}
+
+// lock keeps others from changing the file. The lock is a file beside it, since the file itself is replaced.
+func lock(path string) (unlock func() error, err error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return f.Close, nil
+}

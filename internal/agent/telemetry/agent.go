@@ -1,0 +1,99 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Agent are the metrics that every kind of agent has.
+type Agent struct {
+	link
+	held         prometheus.Gauge
+	leases       *prometheus.CounterVec
+	leaseSeconds prometheus.Histogram
+	lockWait     prometheus.Histogram
+}
+
+// How a lease ended, as a label's value.
+const (
+	endDone    = "done"
+	endFailed  = "failed"
+	endDropped = "dropped"
+)
+
+// NewAgent registers the metrics of an agent. The error says that they are there already.
+func NewAgent(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*Agent, error) {
+	a := &Agent{
+		link:         newLink(),
+		held:         prometheus.NewGauge(prometheus.GaugeOpts{Name: "tilth_agent_leases", Help: "Leases in work."}),
+		leases:       counter("tilth_agent_leases_ended_total", "Leases that ended, by how: done, failed, or dropped by the tracker or at the agent's own end.", "end"),
+		leaseSeconds: histogram("tilth_agent_lease_seconds", "Time from a lease's arrival to its end.", 0.001, 20),
+		lockWait:     histogram("tilth_agent_lock_wait_seconds", "Time waited for the host's lock, which keeps what is timed apart from what computes.", 0.0001, 20),
+	}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "tilth_agent_info", Help: "Always 1: what kind of agent it is, and of what version.",
+		ConstLabels: prometheus.Labels{"kind": names.AgentKind(spec.GetKind()), "version": spec.GetVersion()},
+	})
+	info.Set(1)
+	for _, end := range []string{endDone, endFailed, endDropped} {
+		a.leases.WithLabelValues(end)
+	}
+	return a, register(reg, info, a.connected, a.calls, a.heartbeat, a.held, a.leases, a.leaseSeconds, a.lockWait)
+}
+
+// Handler counts the leases that next does.
+func (a *Agent) Handler(next agent.Handler) agent.Handler {
+	return agent.HandlerFunc(func(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+		a.held.Inc()
+		defer a.held.Dec()
+		began := time.Now()
+		err := next.Handle(ctx, work)
+		a.leaseSeconds.Observe(time.Since(began).Seconds())
+		a.leases.WithLabelValues(end(ctx, err)).Inc()
+		return err
+	})
+}
+
+func end(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return endDone
+	case ctx.Err() != nil || agent.Stale(err):
+		return endDropped
+	}
+	return endFailed
+}
+
+// Lock measures the waits for a lock.
+func (a *Agent) Lock(next func(context.Context) (release func(), err error)) func(context.Context) (func(), error) {
+	return func(ctx context.Context) (func(), error) {
+		began := time.Now()
+		release, err := next(ctx)
+		a.lockWait.Observe(time.Since(began).Seconds())
+		return release, err
+	}
+}
+
+func counter(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+// histogram has n buckets, each twice as wide as the one before.
+func histogram(name, help string, shortest float64, n int) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, n)})
+}
+
+func register(reg prometheus.Registerer, list ...prometheus.Collector) error {
+	for _, c := range list {
+		if err := reg.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package update
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/signing"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// Config is what an Updater needs. All but Downgrade and Lock are required.
+type Config struct {
+	// Key is whose releases are taken.
+	Key signing.PublicKey
+	// Program is the path of the program that runs, which is replaced; files beside it begin with its name.
+	Program string
+	// Version is the program's, Static says whether it is one for systems without a dynamic linker.
+	Version string
+	Static  bool
+	// Every is how long the tracker is not asked at least; it is asked after twice that at most. It is also the least
+	// time between two trials.
+	Every time.Duration
+	// Trial is how long a new program may take to join the farm.
+	Trial time.Duration
+	// Downgrade takes older versions, too.
+	Downgrade bool
+	// Lock, when set, is this host's: a program is downloaded and unpacked only while nothing is timed.
+	Lock   *hostlock.Lock
+	Logger *slog.Logger
+}
+
+// Updater looks for releases while an agent runs.
+type Updater struct {
+	cfg Config
+	// said is the last complaint, which is not repeated.
+	said string
+	// locked is the open lock while a program is brought, tried and put into place.
+	locked *os.File
+	// digest is that of the program that was brought.
+	digest string
+	// damaged leaves archives alone by their digests, tried versions.
+	damaged, tried pause
+	// reason is why the archive is damaged.
+	reason error
+	// lastTrial is when a program was on trial last.
+	lastTrial time.Time
+	// last is what failed last; unwritten are versions that failed and could not be noted in the file.
+	last      failure
+	unwritten []failure
+}
+
+// New returns an updater. The error says why the program cannot be replaced.
+func New(cfg Config) (*Updater, error) {
+	if err := ownFolder(filepath.Dir(cfg.Program)); err != nil {
+		return nil, fmt.Errorf("update: this user cannot replace %s: %w: install the program in a folder of the user's", cfg.Program, err)
+	}
+	if _, err := parseVersion(cfg.Version); err != nil && !cfg.Downgrade {
+		return nil, fmt.Errorf("update: %w, so nothing is newer: allow any version, or install a release first", err)
+	}
+	return &Updater{cfg: cfg}, nil
+}
+
+// ownFolder checks that this user may write to a folder, and nobody else.
+func ownFolder(path string) error {
+	if err := unix.Access(path, unix.W_OK); err != nil {
+		return err
+	}
+	var info unix.Stat_t
+	if err := unix.Stat(path, &info); err != nil {
+		return err
+	}
+	if int(info.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", path)
+	}
+	if info.Mode&0o022 != 0 {
+		return fmt.Errorf("others may write to %s", path)
+	}
+	return nil
+}
+
+// next, archive, old and refused are files beside the program.
+func (u *Updater) next() string    { return u.cfg.Program + ".next" }
+func (u *Updater) archive() string { return u.cfg.Program + ".next.tar.gz" }
+func (u *Updater) old() string     { return u.cfg.Program + ".old" }
+func (u *Updater) refused() string { return u.cfg.Program + ".refused" }
+
+// Watch asks the tracker until it has brought a newer program, and returns its version; or until ctx ends, and returns
+// an empty one.
+func (u *Updater) Watch(ctx context.Context, conn grpc.ClientConnInterface) string {
+	client := tilthv1.NewReleaseServiceClient(conn)
+	wait := u.cfg.Every / 10 // agents that began at once do not ask at once
+	for {
+		timer := time.NewTimer(wait + rand.N(wait+1))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ""
+		case <-timer.C:
+		}
+		wait = u.cfg.Every
+		version, err := u.bring(ctx, client)
+		if version != "" {
+			u.cfg.Logger.Info("the tracker offers a newer release: draining, to try it", "version", version, "own", u.cfg.Version)
+			return version
+		}
+		u.complain(err)
+	}
+}
+
+// complain logs what is wrong with a release, once.
+func (u *Updater) complain(err error) {
+	if err == nil {
+		u.said = ""
+		return
+	}
+	if words := wire.Words(err); words != u.said {
+		u.said = words
+		u.cfg.Logger.Warn("the release that the tracker offers is not taken", "error", words)
+	}
+}
+
+// bring brings a newer program, and returns its version; empty where there is none.
+func (u *Updater) bring(ctx context.Context, client tilthv1.ReleaseServiceClient) (string, error) {
+	offer, err := client.GetRelease(ctx, &tilthv1.GetReleaseRequest{})
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.NotFound, codes.Unimplemented, codes.Canceled, codes.Unavailable: // there is none, or the agent itself tells
+		return "", nil
+	default:
+		return "", err
+	}
+	r, err := verified(offer, u.cfg.Key)
+	if err != nil {
+		return "", err
+	}
+	if wanted, err := u.wanted(r.version); !wanted {
+		return "", err
+	}
+	name := "tilth-" + r.version + "-linux-" + runtime.GOARCH
+	if u.cfg.Static {
+		name += "-static"
+	}
+	digest, ok := r.digests[name+".tar.gz"]
+	if !ok {
+		return "", fmt.Errorf("release %s has no %s.tar.gz for this machine", r.version, name)
+	}
+	if u.tried.holds(r.version) || time.Since(u.lastTrial) < u.cfg.Every {
+		return "", nil
+	}
+	if u.damaged.holds(digest) {
+		return "", u.reason
+	}
+	if locked, err := u.lock(); !locked {
+		return "", err
+	}
+	if u.digest, err = u.get(ctx, client, name, digest); err != nil {
+		return "", u.damage(ctx, digest, fmt.Errorf("release %s: %w", r.version, err))
+	}
+	return r.version, nil
+}
+
+// damage gives up a release whose archive could not be brought, and the archive for a while, unless the way to it was
+// the reason.
+func (u *Updater) damage(ctx context.Context, digest string, why error) error {
+	_ = os.Remove(u.next()) // mostly it is not there
+	u.unlock()
+	switch status.Code(why) {
+	case codes.Canceled, codes.Unavailable, codes.DeadlineExceeded:
+		return why
+	}
+	if ctx.Err() == nil {
+		u.damaged.failed(digest, u.cfg.Every)
+		u.reason = why
+	}
+	return why
+}
+
+// wanted reports whether a version is to replace this one. The error says why not, where somebody may be surprised.
+func (u *Updater) wanted(offered string) (bool, error) {
+	if offered == u.cfg.Version {
+		return false, nil
+	}
+	for _, f := range u.failures() {
+		if f.version == offered {
+			return false, fmt.Errorf("release %s failed here before: %s: remove %s to try it again", offered, f.why, u.refused())
+		}
+	}
+	if u.cfg.Downgrade {
+		return true, nil
+	}
+	own, err := parseVersion(u.cfg.Version)
+	if err != nil {
+		return false, err
+	}
+	other, err := parseVersion(offered)
+	if err != nil {
+		return false, err
+	}
+	switch c := other.compare(own); {
+	case c > 0:
+		return true, nil
+	case c < 0:
+		return false, fmt.Errorf("release %s is older than this program, %s", offered, u.cfg.Version)
+	}
+	return false, nil
+}

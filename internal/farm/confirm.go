@@ -1,0 +1,229 @@
+package farm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
+	"github.com/tilth-dev/tilth/internal/lrudir"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/internal/wire/names"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+// ConfirmConfig is what a confirmer needs.
+type ConfirmConfig struct {
+	// Target is one that runs on this machine.
+	Target    *target.Target
+	Toolchain *toolchain.Toolchain
+	// CacheDir keeps what was found, and what later runs may use again.
+	CacheDir string
+	// Lock is this host's.
+	Lock *hostlock.Lock
+}
+
+// Confirmer measures schedules that were found elsewhere on this machine, before they are trusted. What it finds is
+// kept, so that each schedule is measured once.
+type Confirmer struct {
+	ConfirmConfig
+	backend  backend.Backend
+	compiler *builder.Compiler
+	box      *sandbox.Sandbox
+	found    *lrudir.Dir
+	scratch  string
+	seed     uint64
+}
+
+// Confirmation is what came of a schedule on this machine.
+type Confirmation struct {
+	// Seconds and DefaultSeconds are the latencies of the schedule and of the default one, in turns; 0 = unknown.
+	Seconds        float64 `json:"latency_s"`
+	DefaultSeconds float64 `json:"default_latency_s"`
+	RelativeError  float64 `json:"relative_error"`
+	// Refused says why the schedule is not to be trusted; empty = it is right, and not seen to be slower than the
+	// default one.
+	Refused string `json:"refused,omitempty"`
+}
+
+// mostFound bounds the folder of what was found; a confirmation takes a hundred bytes.
+const mostFound = 16 << 20
+
+// OpenConfirmer makes a confirmer. Who has it closes it.
+func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
+	c := &Confirmer{ConfirmConfig: cfg}
+	if c.backend, err = registry.Of(cfg.Target); err != nil {
+		return nil, fmt.Errorf("confirm: %w", err)
+	}
+	if c.seed, err = dataSeed(); err != nil {
+		return nil, err
+	}
+	if c.found, err = lrudir.Open(filepath.Join(cfg.CacheDir, "confirmed"), mostFound); err != nil {
+		return nil, fmt.Errorf("confirm: %w", err)
+	}
+	cache, err := builder.OpenCache(filepath.Join(cfg.CacheDir, "builds"), 0)
+	if err != nil {
+		return nil, fmt.Errorf("confirm: %w", err)
+	}
+	if c.scratch, err = os.MkdirTemp("", "tilth-confirm-"); err != nil {
+		return nil, fmt.Errorf("confirm: %w", err)
+	}
+	if c.box, err = sandbox.Open(sandbox.BestEffort, filepath.Join(c.scratch, "sandbox")); err != nil {
+		return nil, errors.Join(fmt.Errorf("confirm: %w", err), os.RemoveAll(c.scratch))
+	}
+	c.compiler = &builder.Compiler{Toolchain: cfg.Toolchain.In(c.box), Cache: cache, Parallel: runtime.NumCPU(),
+		OwnKernels: true} // who confirms a record has allowed its kernel
+	return c, nil
+}
+
+// Close lets go of all but what was found.
+func (c *Confirmer) Close() error { return errors.Join(c.box.Close(), os.RemoveAll(c.scratch)) }
+
+// Confirm says what came of a schedule here, beside the default one of its workload.
+func (c *Confirmer) Confirm(ctx context.Context, s, standard *schedule.Schedule) (Confirmation, error) {
+	name := c.name(s)
+	if known, ok := c.known(name); ok {
+		return known, nil
+	}
+	found, err := c.measure(ctx, s, standard)
+	if err != nil {
+		return found, fmt.Errorf("confirm: %w", err)
+	}
+	if err := c.keep(name, found); err != nil {
+		return found, fmt.Errorf("confirm: %w", err)
+	}
+	return found, nil
+}
+
+// name is that of the file with what was found of a schedule.
+func (c *Confirmer) name(s *schedule.Schedule) string {
+	sum := sha256.New()
+	for _, part := range []string{c.Target.Fingerprint(), s.Workload.Digest(), schedule.Digest(s.Trace())} {
+		fmt.Fprintln(sum, part)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// known is what was found before; what cannot be read is found again.
+func (c *Confirmer) known(name string) (known Confirmation, ok bool) {
+	if !c.found.Touch(name) {
+		return known, false
+	}
+	text, err := os.ReadFile(c.found.Path(name))
+	return known, err == nil && json.Unmarshal(text, &known) == nil
+}
+
+func (c *Confirmer) keep(name string, found Confirmation) error {
+	if err := atomicfile.Write(c.found.Path(name), func(w io.Writer) error { return json.NewEncoder(w).Encode(found) }); err != nil {
+		return err
+	}
+	return c.found.Evict(name)
+}
+
+// measure builds both schedules and has them take turns.
+func (c *Confirmer) measure(ctx context.Context, s, standard *schedule.Schedule) (found Confirmation, err error) {
+	dir, err := os.MkdirTemp(c.scratch, "task-")
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	batch := builder.Batch{Workload: s.Workload, Target: c.Target}
+	for _, one := range []*schedule.Schedule{s, standard} {
+		trace := one.Trace()
+		if digest := schedule.Digest(trace); len(batch.Candidates) == 0 || digest != batch.Candidates[0].Digest {
+			batch.Candidates = append(batch.Candidates, builder.Candidate{Digest: digest, Trace: trace})
+		}
+	}
+	built, err := c.build(ctx, dir, batch)
+	if err != nil {
+		return found, err
+	}
+	var kernels []string
+	for _, o := range built.Outcomes {
+		switch {
+		case o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE:
+			kernels = append(kernels, o.Candidate)
+		case o.Candidate == batch.Candidates[0].Digest:
+			return Confirmation{Refused: names.ErrorClass(o.Error) + ": " + o.Message}, nil
+		}
+	}
+	outcomes, err := c.time(ctx, built, kernels)
+	if err != nil {
+		return found, err
+	}
+	return judge(outcomes, batch.Candidates), nil
+}
+
+func (c *Confirmer) build(ctx context.Context, dir string, batch builder.Batch) (*builder.Built, error) {
+	release, err := c.Lock.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return c.compiler.Build(ctx, dir, batch)
+}
+
+func (c *Confirmer) time(ctx context.Context, built *builder.Built, kernels []string) (map[string]runner.Outcome, error) {
+	device, lock := c.backend.Device(c.Target), c.Lock
+	if device != nil && device.ID != "" {
+		lock = lock.On(device.ID)
+	}
+	release, err := lock.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	outcomes := map[string]runner.Outcome{}
+	err = runner.Measure(ctx, runner.Plan{
+		Device: device, Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects, Kernels: kernels,
+		Finalists: true, Threads: c.Target.Threads(), CPUs: c.Target.Affinity(), Seed: c.seed, Sandbox: c.box,
+	}, func(o runner.Outcome) { outcomes[o.Kernel] = o })
+	return outcomes, err
+}
+
+// judge compares the first of the candidates with the second, which is the default schedule where that is another.
+func judge(outcomes map[string]runner.Outcome, candidates []builder.Candidate) Confirmation {
+	first := outcomes[candidates[0].Digest]
+	if first.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		return Confirmation{Refused: names.ErrorClass(first.Error) + ": " + first.Message}
+	}
+	found := Confirmation{Seconds: stat.Of(first.Samples).Median, RelativeError: first.RelativeError}
+	last, measured := outcomes[candidates[len(candidates)-1].Digest]
+	if !measured || last.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
+		return found
+	}
+	found.DefaultSeconds = stat.Of(last.Samples).Median
+	if slower(first.Samples, last.Samples) {
+		found.Refused = fmt.Sprintf("it takes %s here, and the default schedule %s", show.Seconds(found.Seconds), show.Seconds(found.DefaultSeconds))
+	}
+	return found
+}
+
+// slower tells whether the first of two that took turns is slower than the second. Where there are too few turns to
+// tell a difference from noise, as when an examination found another time than was claimed, the medians decide.
+func slower(first, second []float64) bool {
+	switch stat.PairedRatio(second, first).Verdict() {
+	case stat.Slower:
+		return true
+	case stat.TooFewRounds:
+		return stat.Of(first).Median > stat.Of(second).Median
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package farm
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+// TestAScheduleFromElsewhereIsMeasuredOnce: a plain loop is slower than the default schedule and refused, that itself
+// is right and confirmed, and both are known afterwards.
+func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
+	tc, err := toolchain.Find(t.Context(), os.Getenv(toolchain.Variable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := registry.Target("native", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := hostlock.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := OpenConfirmer(ConfirmConfig{Target: on.WithToolchain(tc.For(on)), Toolchain: tc, CacheDir: t.TempDir(), Lock: lock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := exprtest.Product(t, 128, 128, 128)
+	s, err := registry.Space(w, on, schedule.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard, err := s.Apply(s.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	loops := schedule.New(w)
+	first := map[*schedule.Schedule]Confirmation{}
+	for one, refused := range map[*schedule.Schedule]bool{standard: false, loops: true} {
+		found, err := c.Confirm(t.Context(), one, standard)
+		if err != nil || found.Seconds <= 0 || (found.Refused != "") != refused {
+			t.Errorf("%+v, %v", found, err)
+		}
+		first[one] = found
+	}
+	if why := first[loops].Refused; !strings.Contains(why, "and the default schedule ") {
+		t.Errorf("refused since %s", why)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.compiler = nil // nothing is built any more
+	for one, want := range first {
+		if got, err := c.Confirm(t.Context(), one, standard); err != nil || got != want {
+			t.Errorf("known: %+v, %v; want %+v", got, err, want)
+		}
+	}
+}
+
+func TestAScheduleThatIsWrongHereIsRefused(t *testing.T) {
+	candidates := []builder.Candidate{{Digest: "theirs"}, {Digest: "default"}}
+	right := func(samples ...float64) runner.Outcome {
+		return runner.Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_NONE, Samples: samples}
+	}
+	wrong := runner.Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_WRONG_RESULT, Message: "y[3]"}
+	for name, c := range map[string]struct {
+		theirs, standard runner.Outcome
+		refused          string
+	}{
+		"wrong":             {wrong, right(1), "wrong_result: y[3]"},
+		"slower":            {right(2), right(1), "it takes 2.00 s here, and the default schedule 1.00 s"},
+		"as fast":           {right(1), right(1), ""},
+		"slower each turn":  {right(3, 5, 4, 3, 4, 5), right(2, 4, 3, 2, 3, 4), "it takes 4.00 s here, and the default schedule 3.00 s"},
+		"noise":             {right(3, 5, 4, 3, 4, 5), right(4, 4, 3, 4, 3, 4), ""},
+		"nothing beside it": {right(2), wrong, ""},
+		"faster":            {right(1), right(2), ""},
+	} {
+		if got := judge(map[string]runner.Outcome{"theirs": c.theirs, "default": c.standard}, candidates); got.Refused != c.refused {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/runner/calibration"
+)
+
+// Machine is this machine, as it is examined.
+type Machine struct {
+	// Root is the folder in which the kernel's proc and sys are.
+	Root fs.FS
+	// Compiler names the compiler; empty = the one that tuning finds.
+	Compiler string
+	// Data is the folder of records; NoData is why there is none.
+	Data   string
+	NoData error
+	// Lock keeps others from timing while this machine's noise is measured; NoLock is why there is none.
+	Lock   *hostlock.Lock
+	NoLock error
+}
+
+const (
+	// leastFiles is how many open files a tracker with a dozen agents can need.
+	leastFiles = 4096
+	// mostNoise is what part of a latency the noise may be: the rule that drops slow candidates assumes 1 % at least.
+	mostNoise = 0.02
+	// mostWait is how long another process may measure before the noise is left unknown.
+	mostWait = 3 * time.Second
+)
+
+// Examine looks at everything, which takes about a second, and mostWait where another process measures.
+// The error is that ctx ended.
+func (m Machine) Examine(ctx context.Context) ([]Finding, error) {
+	findings := []Finding{m.compiler(ctx)}
+	findings = append(findings, m.processor())
+	findings = append(findings, m.sandbox()...)
+	findings = append(findings,
+		clockSource(m.Root), governor(ctx, m.Root), boost(m.Root), siblings(m.Root), hugePages(m.Root), m.noise(ctx), temporary())
+	findings = append(findings, m.disk()...)
+	findings = append(findings, openFiles())
+	return findings, context.Cause(ctx)
+}
+
+func (m Machine) compiler(ctx context.Context) Finding {
+	const check = "compiler"
+	tc, err := toolchain.Find(ctx, m.Compiler)
+	if err != nil { // which has the remedy
+		return Finding{Check: check, State: Prevents, Found: err.Error(), Cost: "no candidate can be built"}
+	}
+	return Finding{Check: check, State: Well, Found: tc.Name}
+}
+
+func (m Machine) processor() Finding {
+	const check = "processor"
+	classes, err := target.Classes()
+	if err != nil {
+		return Finding{
+			Check: check, State: Prevents, Found: err.Error(), Cost: "no kernel can be made for it",
+			Remedy: "tune on another machine, or on a farm with --tracker",
+		}
+	}
+	found := make([]string, len(classes))
+	for k, c := range classes {
+		found[k] = fmt.Sprintf("%s, %d cores", c.Target.Fingerprint(), c.Target.Threads())
+		if k > 0 {
+			found[k] = fmt.Sprintf("%s:%d %s", target.Here, k, found[k])
+		}
+	}
+	return Finding{Check: check, State: Well, Found: strings.Join(found, "; ")}
+}
+
+// sandbox has a finding for each layer that is missing, or one for all of them.
+func (m Machine) sandbox() []Finding {
+	const check = "sandbox"
+	dir, err := os.MkdirTemp("", "tilth-doctor-*")
+	if err != nil {
+		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // sandboxed programs have another user, who has to get in
+		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
+	}
+	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
+	if err != nil {
+		return []Finding{{
+			Check: check, State: Costly, Found: err.Error(), Cost: "tuning refuses to run with a sandbox", Remedy: "--sandbox off, for code that you trust",
+		}}
+	}
+	defer box.Close()
+	return layers(box.States())
+}
+
+func layers(states []sandbox.State) (missing []Finding) {
+	var had []string
+	for _, s := range states {
+		if s.How != "" || s.Substitute != "" {
+			had = append(had, string(s.Layer))
+			continue
+		}
+		missing = append(missing, Finding{
+			Check: "sandbox: " + string(s.Layer), State: Costly, Found: "missing",
+			Cost:   "code from others is less isolated; --sandbox required refuses to run",
+			Remedy: s.Missing, // why it is missing, with the remedy
+		})
+	}
+	if missing == nil {
+		return []Finding{{Check: "sandbox", State: Well, Found: strings.Join(had, ", ")}}
+	}
+	return missing
+}
+
+// noise is how far times of fixed work scatter.
+func (m Machine) noise(ctx context.Context) Finding {
+	const check = "noise"
+	t, err := target.Native(0)
+	if err != nil {
+		return Finding{Check: check, State: Unknown, Found: "no kernel runs on this processor"}
+	}
+	if m.NoLock != nil {
+		return Finding{Check: check, State: Unknown, Found: m.NoLock.Error(), Remedy: temporaryRemedy}
+	}
+	release, err := m.await(ctx)
+	if errors.Is(err, errBusy) {
+		return Finding{Check: check, State: Unknown, Found: errBusy.Error(), Remedy: "examine the machine again: " + err.Error()}
+	}
+	var times calibration.Times
+	if err == nil {
+		times, err = calibration.New(t.Threads(), t.CacheBytes(), t.Affinity()).Run(ctx)
+		release()
+	}
+	if err != nil {
+		return Finding{Check: check, State: Unknown, Found: err.Error()}
+	}
+	return scatter(times)
+}
+
+// errBusy says that others had the machine to themselves for too long.
+var errBusy = errors.New("another process measures")
+
+// await takes the lock, for which it waits for mostWait.
+func (m Machine) await(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, mostWait, errBusy)
+	defer cancel()
+	return m.Lock.Time(ctx)
+}
+
+func scatter(times calibration.Times) Finding {
+	_, compute := stat.Steady(times.Compute)
+	_, memory := stat.Steady(times.Memory)
+	found := fmt.Sprintf("%.1f %% in computing, %.1f %% in memory", 100*compute, 100*memory)
+	return judged("noise", found, max(compute, memory) <= mostNoise,
+		"smaller differences between candidates need more samples to be told, and some are never told",
+		"end other programs, use fewer --threads than cores, and see what else here is not well")
+}
+
+func openFiles() Finding {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return Finding{Check: "open files", State: Unknown, Found: err.Error()}
+	}
+	return filesWithin(limit.Max) // a program in Go raises its own limit to the hard one
+}
+
+func filesWithin(most uint64) Finding {
+	found := fmt.Sprintf("%d at most", most)
+	if most == unix.RLIM_INFINITY {
+		found = "unlimited"
+	}
+	return judged("open files", found, most >= leastFiles,
+		"a tracker refuses connections of agents when it has no file left",
+		fmt.Sprintf("ulimit -Hn %d, or LimitNOFILE in the unit", leastFiles))
+}

@@ -1,0 +1,46 @@
+package farm_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/tuning"
+	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuning/trials"
+)
+
+// A model is tuned for this machine, without a farm.
+func ExampleTune() {
+	dir, err := os.MkdirTemp("", "tilth-example-*")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	m, err := model.Build("mlp", model.Options{}) // or onnx.ReadFile("mlp.onnx")
+	if err != nil {
+		log.Fatal(err)
+	}
+	updates := 0
+	result, err := farm.Tune(context.Background(),
+		farm.LocalConfig{Records: filepath.Join(dir, "tilth.db"), CacheDir: filepath.Join(dir, "cache")},
+		[]tuning.Source{{Name: "mlp", Model: m}},
+		tuning.Options{
+			Options:  job.Options{Trials: 8, Numerics: schedule.Default},
+			Wish:     tuning.Wish{Threads: 1},
+			Progress: func(t *trials.Tally) { updates++ },
+		})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.State, "after", result.Trials, "trials;", "heard of progress:", updates > 0)
+	fmt.Println("has records:", len(result.Best) > 0)
+	// Output:
+	// done after 8 trials; heard of progress: true
+	// has records: true
+}

@@ -1,0 +1,313 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/frontend"
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/bolt"
+	"github.com/tilth-dev/tilth/records/storetest"
+	"github.com/tilth-dev/tilth/tuning/job"
+	"github.com/tilth-dev/tilth/tuning/recordsource"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// config is a local farm for one thread of this machine, with folders of its own.
+func config(t *testing.T) LocalConfig {
+	t.Helper()
+	// The host's lock is the test's own, so that it waits for nobody.
+	t.Setenv("TMPDIR", t.TempDir())
+	machine, err := target.Native(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tc, err := toolchain.Find(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return LocalConfig{
+		Records: filepath.Join(t.TempDir(), "tilth.db"), CacheDir: t.TempDir(), Target: machine.WithToolchain(tc.Name),
+		Toolchain: tc, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func spec(t *testing.T, cfg LocalConfig, owner string, trials int) *tilthv1.JobSpec {
+	t.Helper()
+	m, err := model.Build("mlp", model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := frontend.Import(m, frontend.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job.Spec(job.Join(job.Model{Tasks: p.Tasks, Weight: 1})[2:3], job.Options{Name: "mlp", Owner: owner, Target: cfg.Target, Trials: trials, Tuner: "ga"})
+}
+
+func TestLocalFarmTunesAndLeavesNothingRunning(t *testing.T) {
+	cfg := config(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	l, err := StartLocal(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := l.Client.Submit(ctx, spec(t, cfg, LocalOwner, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trials := 0
+	err = l.Client.Watch(ctx, j.GetId(), 0, func(e *tilthv1.JobEvent) error {
+		if e.GetTrial() != nil {
+			trials++
+		}
+		return nil
+	})
+	if err != nil || trials != 3 {
+		t.Errorf("%d trials, %v; want 3", trials, err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+	db, err := bolt.OpenReadOnly(cfg.Records, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	best, err := db.BestAll(cfg.Target.Fingerprint())
+	if err != nil || len(best) != 1 {
+		t.Errorf("%d best records, %v; want 1", len(best), err)
+	}
+	checkLeftBehind(t, cfg, db)
+}
+
+// checkLeftBehind says whether a local farm cleaned up. Each used to add agents of its own to the records file, for
+// ever.
+func checkLeftBehind(t *testing.T, cfg LocalConfig, db *bolt.DB) {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	if err := db.Agents(func(a *tilthv1.Agent) { names = append(names, a.GetSpec().GetName()) }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{host + "/local/builder", host + "/local/runner", host + "/local/tuner"}; !slices.Equal(names, want) {
+		t.Errorf("agents are %v, want %v, whatever the process", names, want)
+	}
+	if left, err := os.ReadDir(filepath.Join(cfg.CacheDir, "scratch")); err != nil || len(left) > 0 {
+		t.Errorf("the scratch folder has %v, %v", left, err)
+	}
+}
+
+// leaveOpen makes a records file in which a job is open, as a process that was killed leaves it.
+func leaveOpen(t *testing.T, cfg LocalConfig, owner string) {
+	t.Helper()
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Client.Submit(t.Context(), spec(t, cfg, owner, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLocalFarmClosesJobsOfKilledOnes(t *testing.T) {
+	cfg := config(t)
+	leaveOpen(t, cfg, LocalOwner)
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, _, err := l.Client.ListJobs(t.Context(), client.JobFilter{})
+	if err != nil || len(jobs) != 1 || jobs[0].GetState() != tilthv1.JobState_JOB_STATE_CANCELLED {
+		t.Errorf("jobs are %v, %v; want one, cancelled", jobs, err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLocalFarmLeavesOtherFarmsJobsAlone(t *testing.T) {
+	cfg := config(t)
+	leaveOpen(t, cfg, "somebody")
+	_, err := StartLocal(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "of a farm is open in it: start its tracker and use --tracker, or name another file") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLocalFarmSaysWhyItDoesNotStart(t *testing.T) {
+	cfg := config(t)
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := StartLocal(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), records.ErrLocked.Error()) {
+		t.Errorf("a second farm on the same file: %v", err)
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRecordsCanBeReadAndImportedWhileAFarmHasThem(t *testing.T) {
+	cfg := config(t)
+	if err := os.Symlink("/nowhere", cfg.Records+".socket"); err != nil { // of one that was killed
+		t.Fatal(err)
+	}
+	l, err := StartLocal(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, writable := range []bool{true, false} {
+		source, err := recordsource.OpenFile(cfg.Records, writable, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if writable {
+			sent := []*tilthv1.Record{storetest.Record("cpu-1", "conv", 1, 0.5)}
+			next := func() (*tilthv1.Record, error) {
+				if len(sent) == 0 {
+					return nil, io.EOF
+				}
+				r := sent[0]
+				sent = sent[1:]
+				return r, nil
+			}
+			if n, _, err := source.Import(t.Context(), next); n != 1 || err != nil {
+				t.Errorf("imported %d, %v", n, err)
+			}
+		}
+		best, err := source.Best(t.Context(), "", schedule.Fast)
+		if err != nil || len(best) != 1 {
+			t.Errorf("read %v, %v", best, err)
+		}
+		source.Close()
+	}
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(cfg.Records + ".socket"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the link stays: %v", err)
+	}
+	source, err := recordsource.OpenFile(cfg.Records, false, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	if best, err := source.Best(t.Context(), "", schedule.Fast); err != nil || len(best) != 1 {
+		t.Errorf("afterwards %v, %v", best, err)
+	}
+}
+
+func TestAnAgentsScratchFolderIsItsOwn(t *testing.T) {
+	taken := map[string]string{}
+	for _, name := range []string{"board", ".", "..", "../board", "a/b", "a_b", "a%2Fb"} {
+		dir := scratchDir("cache", name)
+		if filepath.Dir(dir) != filepath.Join("cache", "scratch") {
+			t.Errorf("agent %q has %s, which is not below the scratch folder", name, dir)
+		}
+		if other, is := taken[dir]; is {
+			t.Errorf("agents %q and %q share %s", name, other, dir)
+		}
+		taken[dir] = name
+	}
+}
+
+// A second agent of the same name used to empty the folder that the first was working in.
+func TestAnAgentsScratchFolderIsTakenOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	cfg := AgentConfig{Tracker: "unix:none", Name: "b", CacheDir: t.TempDir()}
+	first, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(first.scratch, "left")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "builder: an agent named b runs on this host already: stop it, or choose another --name"
+	if _, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder"); err == nil || err.Error() != want {
+		t.Errorf("the second says %v, want %s", err, want)
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("the first lost its files: %v", err)
+	}
+	first.conn.Close()
+	first.claim.Close() // as the end of a killed process does
+	next, err := begin(cfg, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.end(nil) }()
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("what an earlier life left is still there: %v", err)
+	}
+}
+
+// TestRunnersTellWhatTheirSandboxHasAndLacks when they join: every layer is named, with how it is had or why it is
+// not.
+func TestRunnersTellWhatTheirSandboxHasAndLacks(t *testing.T) {
+	for mode, layers := range map[sandbox.Mode]int{"": 9, sandbox.BestEffort: 9, sandbox.Off: 0} {
+		cfg := config(t)
+		cfg.Sandbox = mode
+		l, err := StartLocal(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := runnerSandbox(t, l)
+		if len(told) != layers {
+			t.Errorf("mode %q: %d layers, want %d: %v", mode, len(told), layers, told)
+		}
+		for _, layer := range told {
+			if layer.GetName() == "" || (layer.GetHow() == "") == (layer.GetMissing() == "") {
+				t.Errorf("mode %q: layer %v", mode, layer)
+			}
+		}
+		if err := l.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// runnerSandbox is what the runner says of its sandbox, once it has joined.
+func runnerSandbox(t *testing.T, l *Local) []*tilthv1.SandboxLayer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	for {
+		agents, err := l.Client.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(agents) > 0 {
+			return agents[0].GetSpec().GetSandbox()
+		}
+		runtime.Gosched()
+	}
+}

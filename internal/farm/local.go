@@ -1,0 +1,237 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/runner/boards"
+	"github.com/tilth-dev/tilth/runner/energy"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+)
+
+// LocalOwner owns the jobs of farms in one process. Such a job ends with its process.
+const LocalOwner = "local"
+
+// maxSocketPath is what the kernel allows a unix socket's path, less some for the end that C wants.
+const maxSocketPath = 100
+
+// localDrainGrace is short because a local farm stops only when its job has ended: what is still in work is not
+// wanted.
+const localDrainGrace = time.Millisecond
+
+// LocalConfig is what a farm in one process needs.
+type LocalConfig struct {
+	// Records is the records file.
+	Records string
+	// CacheDir keeps what later runs may use again.
+	CacheDir string
+	// Models says where the tuner's cost models come from.
+	Models knowledge.Models
+	// Target is what is tuned for: this machine, or a part of what it can do.
+	Target    *target.Target
+	Toolchain *toolchain.Toolchain
+	// Board is as in RunnerConfig.
+	Board *boards.Board
+	// OwnKernels has kernels built that somebody wrote: those of the job.
+	OwnKernels bool
+	// Lock is this host's; nil as in AgentConfig.
+	Lock *hostlock.Lock
+	// Meter is needed where the target's objective is energy; nil = the machine's own choice.
+	Meter *energy.Meter
+	// Sandbox as in RunnerConfig.
+	Sandbox sandbox.Mode
+	Version string
+	Logger  *slog.Logger
+}
+
+// Local is a tracker, a tuner, a builder and a runner in this process, over a private socket.
+type Local struct {
+	// Client speaks to the tracker.
+	Client *client.Client
+
+	// The socket and the artifacts, and, below the cache folder, the agents' scratch files.
+	own, scratch *passing
+
+	life   context.Context
+	agents sync.WaitGroup
+	// The agents stop before the tracker does, so that they can take their leave.
+	stopAgents  context.CancelFunc
+	fail        context.CancelCauseFunc
+	trackerDone chan struct{}
+	// retract ends what tells others that the records are read by this farm.
+	retract func() error
+}
+
+// StartLocal starts the services. Jobs that a killed process left open in the records file are cancelled; when another
+// farm's jobs are open there, the error says so.
+func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
+	if cfg.Target.Objective == target.Energy && cfg.Meter == nil {
+		var err error
+		if cfg.Meter, err = energy.Machine(""); err != nil {
+			return nil, fmt.Errorf("local farm: %w", err)
+		}
+	}
+	own, err := newPassing(socketParent(), "tilth-farm-")
+	if err != nil {
+		return nil, fmt.Errorf("local farm: %w", err)
+	}
+	scratch, err := newPassing(filepath.Join(cfg.CacheDir, "scratch"), "farm-")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("local farm: %w", err), own.remove())
+	}
+	life, fail := context.WithCancelCause(context.WithoutCancel(ctx))
+	l := &Local{own: own, scratch: scratch, life: life, fail: fail, trackerDone: make(chan struct{}), stopAgents: func() {}, retract: func() error { return nil }}
+	cfg.Logger = slog.New(untilFailure{cfg.Logger.Handler(), life})
+	if err := l.start(ctx, cfg); err != nil {
+		return nil, errors.Join(err, l.Stop())
+	}
+	return l, nil
+}
+
+// socketParent is the folder for temporary files, unless its name is too long for what a socket's path may be.
+func socketParent() string {
+	if dir := os.TempDir(); len(dir) < maxSocketPath-40 {
+		return dir
+	}
+	return "/tmp"
+}
+
+func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
+	socket := "unix:" + filepath.Join(l.own.dir, "tracker.sock")
+	if err := l.startTracker(cfg, socket); err != nil {
+		return err
+	}
+	if err := records.Announce(cfg.Records, strings.TrimPrefix(socket, "unix:")); err != nil {
+		cfg.Logger.Warn("nobody else can read the records meanwhile", "error", err) // such as in a read-only folder
+	} else {
+		l.retract = func() error { return records.Retract(cfg.Records) }
+	}
+	var err error
+	if l.Client, err = client.Dial(socket, cfg.Logger); err != nil {
+		return err
+	}
+	if err := l.closeLeftOvers(ctx, cfg.Records); err != nil {
+		return err
+	}
+	return l.startAgents(cfg, socket)
+}
+
+// startTracker returns when the tracker can be called.
+func (l *Local) startTracker(cfg LocalConfig, socket string) error {
+	ready := make(chan struct{})
+	go func() {
+		defer close(l.trackerDone)
+		err := RunTracker(l.life, TrackerConfig{
+			Records: cfg.Records, ArtifactsDir: filepath.Join(l.own.dir, "artifacts"), Listen: socket, Logger: cfg.Logger,
+			Ready: func(net.Addr, net.Addr) { close(ready) }, Failing: func(err error) { l.fail(fmt.Errorf("tracker: %w", err)) },
+		})
+		l.fail(err)
+	}()
+	select {
+	case <-ready:
+		return nil
+	case <-l.trackerDone:
+		return context.Cause(l.life)
+	}
+}
+
+func (l *Local) closeLeftOvers(ctx context.Context, file string) error {
+	jobs, _, err := l.Client.ListJobs(ctx, client.JobFilter{States: []tilthv1.JobState{tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING}})
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		if job.GetSpec().GetOwner() != LocalOwner {
+			return fmt.Errorf("records file %s: job %s of a farm is open in it: start its tracker and use --tracker, or name another file",
+				file, job.GetId())
+		}
+		if _, err := l.Client.Cancel(ctx, job.GetId(), "its process was killed"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Local) startAgents(cfg LocalConfig, socket string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("local farm: %w", err)
+	}
+	ctx, stop := context.WithCancel(l.life)
+	l.stopAgents = stop
+	common := AgentConfig{
+		Tracker: socket, CacheDir: cfg.CacheDir, DrainGrace: localDrainGrace, Version: cfg.Version, Lock: cfg.Lock, Logger: cfg.Logger,
+	}
+	named := func(kind string) AgentConfig {
+		own := common
+		// The name is the same every time, so that the records file does not fill with agents: it admits one farm at a
+		// time. Several farms, each with a file of its own, may share the cache folder, so scratch files cannot go by
+		// the name.
+		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
+		return own
+	}
+	builds := &hopeless{end: l.fail}
+	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{AgentConfig: named("tuner"), Models: cfg.Models}) })
+	l.startAgent(func() error {
+		return RunBuilder(ctx, BuilderConfig{
+			OwnKernels: cfg.OwnKernels,
+
+			AgentConfig: named("builder"), Toolchain: cfg.Toolchain, Parallel: runtime.NumCPU(), Sandbox: cfg.Sandbox, Built: builds.built,
+		})
+	})
+	l.startAgent(func() error {
+		return RunRunner(ctx, RunnerConfig{AgentConfig: named("runner"), Targets: []*target.Target{cfg.Target}, Meter: cfg.Meter, Board: cfg.Board, Sandbox: cfg.Sandbox})
+	})
+	return nil
+}
+
+func (l *Local) startAgent(run func() error) {
+	l.agents.Go(func() {
+		if err := run(); err != nil {
+			l.fail(err)
+		}
+	})
+}
+
+// Bound returns a context that ends with ctx, and also when one of the services fails, with its error as the cause.
+func (l *Local) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.life, func() { cancel(context.Cause(l.life)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// errStopped is the cause of an end that was asked for.
+var errStopped = errors.New("local farm stopped")
+
+// Stop ends the services, agents first, and returns when they have ended. The error is the first failure of one.
+func (l *Local) Stop() error {
+	l.stopAgents()
+	l.agents.Wait()
+	if l.Client != nil {
+		l.Client.Close()
+	}
+	retracted := l.retract()
+	l.fail(errStopped)
+	<-l.trackerDone
+	err := context.Cause(l.life)
+	if errors.Is(err, errStopped) {
+		err = nil
+	}
+	return errors.Join(err, retracted, l.own.remove(), l.scratch.remove())
+}

@@ -1,0 +1,328 @@
+package farm
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/agent/telemetry"
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/runner"
+	"github.com/tilth-dev/tilth/runner/boards"
+	"github.com/tilth-dev/tilth/runner/calibration"
+	"github.com/tilth-dev/tilth/runner/energy"
+	"github.com/tilth-dev/tilth/runner/execute"
+	"github.com/tilth-dev/tilth/runner/surroundings"
+)
+
+// runnerSlots lets a runner fetch the next batch while it times one; the host's lock keeps the timing apart.
+const runnerSlots = 2
+
+// RunnerConfig is what a runner needs beyond what every agent does.
+type RunnerConfig struct {
+	AgentConfig
+	// Targets are what can be measured here, by numbers of threads for instance; each is offered as a device class.
+	Targets []*target.Target
+	// Rates are what this machine does at most on each of the targets; nil when that is not known.
+	Rates []roofline.Rates
+	// Emulator, when set, is the command that runs programs of the targets.
+	Emulator []string
+	// Board, when set, is the board without an operating system that the targets are.
+	Board *boards.Board
+	// Labels are free, for choosing a device.
+	Labels map[string]string
+	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with
+	// which one calls execute.Serve.
+	Execute []string
+	// Meter, when set, has the device offered for energy, too, as device classes of their own.
+	Meter *energy.Meter
+	// Calibrate has the tracker watch the device by calibrations.
+	Calibrate bool
+	// Sandbox says what to do about walls that this machine lacks; empty = sandbox.BestEffort.
+	Sandbox sandbox.Mode
+}
+
+// RunRunner is the life of a runner, until ctx ends.
+func RunRunner(ctx context.Context, cfg RunnerConfig) error {
+	device, err := cfg.device()
+	if err != nil {
+		return fmt.Errorf("runner: %w", err)
+	}
+	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_RUNNER, nameOn(device))
+	if err != nil {
+		return err
+	}
+	base.spec.Labels = maps.Clone(cfg.Labels)
+	if len(cfg.Emulator) > 0 {
+		base.label(EmulatorLabel, filepath.Base(cfg.Emulator[0]))
+		cfg.Logger.Warn("this device is an emulator: what it measures says nothing of a board's latencies", "emulator", cfg.Emulator[0])
+	}
+	if device != nil && device.ID != "" {
+		base.take(device)
+	}
+	var line func(context.Context) (*os.File, error)
+	if cfg.Board != nil {
+		line = cfg.Board.Line
+		base.takeBoard(cfg.Board)
+	}
+	cache, err := artifact.Open(artifact.Options{
+		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, UploadBytes: runnerCacheBytes, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return base.end(fmt.Errorf("runner: %w", err))
+	}
+	for i, t := range cfg.Targets {
+		class := &tilthv1.DeviceClass{Name: t.DeviceClass(), Descriptor_: t.Encode()}
+		if cfg.Rates != nil {
+			class.Machine = cfg.Rates[i].Encode()
+		}
+		base.spec.DeviceClasses = append(base.spec.DeviceClasses, class)
+		if cfg.Meter != nil && t.Objective == "" {
+			metered := t.WithObjective(target.Energy)
+			base.spec.DeviceClasses = append(base.spec.DeviceClasses,
+				&tilthv1.DeviceClass{Name: metered.DeviceClass(), Descriptor_: metered.Encode(), Machine: class.GetMachine()})
+		}
+	}
+	metrics, err := telemetry.NewRunner(base.registry)
+	if err != nil {
+		return base.end(fmt.Errorf("runner: %w", err))
+	}
+	box, err := openSandbox(cfg.Sandbox, base)
+	if err != nil {
+		return base.end(fmt.Errorf("runner: %w", err))
+	}
+	seed, err := dataSeed()
+	if err != nil {
+		return errors.Join(base.end(err), box.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	watch, ended := base.watch(ctx, cfg, device)
+	defer ended()
+	defer stop()
+	artifacts := artifact.NewClient(base.conn, cache, cfg.Logger)
+	handler := runner.NewHandler(runner.Config{
+		Device:    base.cfg.Name,
+		Reach:     device,
+		Line:      line,
+		Classes:   base.spec.DeviceClasses,
+		Emulator:  cfg.Emulator,
+		Artifacts: artifacts,
+		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportMeasurements", func(ctx context.Context) error {
+				_, err := tilthv1.NewMeasureServiceClient(base.conn).ReportMeasurements(ctx, report)
+				return err
+			})
+		}),
+		Meter:    cfg.Meter,
+		Lock:     base.meter.Lock(base.cfg.Lock.Time),
+		Watch:    watch,
+		Packages: base.packages(ctx, cfg, device, artifacts, box),
+		Scratch:  base.scratch,
+		Sandbox:  box,
+		Seed:     seed,
+		Logger:   cfg.Logger,
+	})
+	err = base.run(ctx, handler, runnerSlots)
+	handler.Close()
+	return errors.Join(err, box.Close())
+}
+
+// device is what runs candidates, where that is not the processor; all targets are of one.
+func (cfg RunnerConfig) device() (*backend.Device, error) {
+	by, err := registry.Of(cfg.Targets[0])
+	if err != nil {
+		return nil, err
+	}
+	return by.Device(cfg.Targets[0]), nil
+}
+
+// CardLabel is the label that has the name of a card of its machine.
+const CardLabel = "card"
+
+// nameOn is what a runner is called, after its machine, unless it has another name: those for cards of one machine
+// differ.
+func nameOn(device *backend.Device) string {
+	const word, enough = "runner", len("GPU-12345678")
+	if device == nil || device.ID == "" {
+		return word
+	}
+	return word + "-" + device.ID[:min(len(device.ID), enough)]
+}
+
+// EmulatorLabel is the label that devices have whose candidates run under an emulator, with its program's name.
+const EmulatorLabel = "emulator"
+
+// label gives the device a label, in the place of one that it had.
+func (b *base) label(key, value string) {
+	if b.spec.Labels == nil {
+		b.spec.Labels = map[string]string{}
+	}
+	b.spec.Labels[key] = value
+}
+
+// take makes the runner one for a card of this machine, with a label and a lock of its own.
+func (b *base) take(device *backend.Device) {
+	if _, said := b.spec.Labels[CardLabel]; !said {
+		b.label(CardLabel, device.ID)
+	}
+	b.cfg.Lock = b.cfg.Lock.On(device.ID)
+}
+
+// BoardLabel is the label that has the name of a board without an operating system.
+const BoardLabel = "board"
+
+// takeBoard makes the runner one for a board, with a lock of its own: what its machine does meanwhile does not change
+// what the board counts.
+func (b *base) takeBoard(board *boards.Board) {
+	name := board.Hello().Board
+	if _, said := b.spec.Labels[BoardLabel]; !said {
+		b.label(BoardLabel, name)
+	}
+	b.cfg.Lock = b.cfg.Lock.On(name)
+	if board.Emulated() {
+		b.label(EmulatorLabel, "qemu")
+		b.cfg.Logger.Warn("this board is emulated: it counts instructions, which say little of a board's time", "board", name)
+	}
+}
+
+// dataSeed selects the data that kernels are verified on: nobody knows it before, so that nobody knows the results.
+func dataSeed() (uint64, error) {
+	var bytes [8]byte
+	if _, err := rand.Read(bytes[:]); err != nil {
+		return 0, fmt.Errorf("runner: %w", err)
+	}
+	return binary.NativeEndian.Uint64(bytes[:]), nil
+}
+
+// runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references
+// often.
+const runnerCacheBytes = 1 << 30
+
+// packages is what the runner needs to run packages; nil where it does not. Packages have code for the host, which a
+// driver's process would run with hardly a wall around it.
+func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.Device, artifacts *artifact.Client, box *sandbox.Sandbox) *runner.Packages {
+	if len(cfg.Execute) == 0 {
+		return nil
+	}
+	if device != nil && !device.Link {
+		cfg.Logger.Info("this runner runs no packages: a driver opens too much for the sandbox around them")
+		return nil
+	}
+	executor := &execute.Executor{Server: request.Server{Args: cfg.Execute, Sandbox: box, Scratch: b.scratch}}
+	if err := executor.Try(ctx); err != nil {
+		cfg.Logger.Warn("this runner runs no packages: no process for them can be started", "error", err)
+		return nil
+	}
+	b.spec.Capabilities = append(b.spec.Capabilities, wire.RunsPackages)
+	return &runner.Packages{
+		Executor: executor,
+		Upload:   artifacts.Upload,
+		Report: func(ctx context.Context, report *tilthv1.ReportRunRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportRun", func(ctx context.Context) error {
+				_, err := tilthv1.NewRunServiceClient(b.conn).ReportRun(ctx, report)
+				return err
+			})
+		},
+	}
+}
+
+// watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be
+// watched.
+func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Device) (watch *runner.Watch, ended func()) {
+	if !cfg.Calibrate || cfg.Board != nil { // nothing else runs on a board, and what it counts does not drift
+		return nil, func() {}
+	}
+	kernels, around := processors(cfg)
+	if device != nil {
+		var err error
+		if kernels, around, err = b.monitored(ctx, cfg.Targets[0]); err != nil {
+			cfg.Logger.Warn("this runner is not watched: its device cannot be calibrated", "error", err)
+			return nil, func() {}
+		}
+	}
+	watch = runner.NewWatch(runner.WatchConfig{
+		Kernels: kernels,
+		Lock:    b.cfg.Lock.Time,
+		Report: func(ctx context.Context, report *tilthv1.ReportCalibrationRequest) error {
+			return agent.Report(ctx, cfg.Logger, "ReportCalibration", func(ctx context.Context) error {
+				_, err := tilthv1.NewDeviceServiceClient(b.conn).ReportCalibration(ctx, report)
+				return err
+			})
+		},
+		Surroundings: around,
+		Logger:       cfg.Logger,
+	})
+	b.spec.Capabilities = append(b.spec.Capabilities, wire.Calibrates)
+	b.calibrate = watch.Ask
+	var running sync.WaitGroup
+	running.Go(func() { watch.Run(ctx) })
+	return watch, running.Wait
+}
+
+// surround reads surroundings.
+type surround = func(context.Context) *tilthv1.Surroundings
+
+// processors are calibrations of the machine's processors, of several classes of cores those of the first.
+func processors(cfg RunnerConfig) (runner.Kernels, surround) {
+	targets := cfg.Targets
+	classmates := slices.DeleteFunc(slices.Clone(targets), func(t *target.Target) bool { return t.Model() != targets[0].Model() })
+	largest := slices.MaxFunc(classmates, func(a, b *target.Target) int { return cmp.Compare(a.Threads(), b.Threads()) })
+	machine := surroundings.Machine()
+	if cfg.Meter != nil {
+		machine.Power = func(ctx context.Context) (string, float64) {
+			watts, err := cfg.Meter.Now(ctx)
+			if err != nil {
+				cfg.Logger.Warn("the energy meter cannot be read", "meter", cfg.Meter.Name(), "error", err)
+			}
+			return cfg.Meter.Name(), watts
+		}
+	}
+	return calibration.New(largest.Threads(), largest.CacheBytes(), largest.Affinity()), machine.Read
+}
+
+// monitored are calibrations of a device that is none of them. Those of other devices of the machine are not its
+// surroundings.
+func (b *base) monitored(ctx context.Context, t *target.Target) (runner.Kernels, surround, error) {
+	by, err := registry.Of(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	watched, ok := by.(backend.Monitored)
+	if !ok {
+		return nil, nil, fmt.Errorf("backend %s cannot watch a device", by.Name())
+	}
+	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp(b.scratch, "monitor-*")
+	if err != nil {
+		return nil, nil, err
+	}
+	monitor, err := watched.Monitor(ctx, tc, t, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	host := surroundings.Machine()
+	host.GPUs = nil
+	m := runner.NewMonitored(monitor, host.Read, b.cfg.Logger)
+	return m, m.Surroundings, nil
+}

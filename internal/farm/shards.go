@@ -1,0 +1,237 @@
+package farm
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/records"
+	"github.com/tilth-dev/tilth/records/registry"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// shardsServed is a process that serves shards of a database. For each shard there is a goroutine that stands by until
+// nobody else has it, and then runs its tracker.
+type shardsServed struct {
+	cfg      TrackerConfig
+	kind     registry.Kind
+	security tracker.Security
+	host     *tracker.Host
+	members  atomic.Int64 // processes that serve shards, with this one
+	others   *others
+	giveUp   []chan struct{}
+	// began says that a shard was opened or stood by for, so that a database which is away comes back. At the start
+	// its address may be wrong.
+	began    atomic.Bool
+	versions versions
+}
+
+const (
+	// countEvery is how often the trackers of a database are counted.
+	countEvery = time.Second
+	// giveUpAfter is for how many counts in a row a process has more shards than its share before it gives one up: one
+	// that is about to be there, or gone, moves nothing.
+	giveUpAfter = 5
+	// reopenAfter is the pause before a shard is opened again whose database did not let it.
+	reopenAfter = time.Second
+	// longestReopen is the longest pause before one is opened again that cannot be served as it is, such as one that
+	// is damaged: somebody has to do something first.
+	longestReopen = time.Minute
+)
+
+// serveShards serves shards until ctx ends, or one fails for good.
+func serveShards(ctx context.Context, cfg TrackerConfig, kind registry.Kind) (err error) {
+	if kind.Shard == nil {
+		return errors.New("tracker: only a store in a database has shards: leave --shards out")
+	}
+	members, err := kind.Members(cfg.Store, rand.Text())
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	defer members.Leave()
+	security, closer, err := cfg.Security.open(cfg.Logger)
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	s := &shardsServed{cfg: cfg, kind: kind, security: security}
+	s.members.Store(1)
+	if s.others, err = newOthers(security); err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	defer s.others.Close()
+	s.host, err = tracker.NewHost(tracker.HostConfig{
+		Security: security, Shards: cfg.Shards, Logger: cfg.Logger, Metrics: newRegistry(), Elsewhere: s.others.call, Spread: agent.OverShards,
+	})
+	if err != nil {
+		return fmt.Errorf("tracker: %w", err)
+	}
+	rpc, web, err := listen(cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.Ready != nil {
+		cfg.Ready(rpc.Addr(), addrOf(web))
+	}
+	life, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var parts sync.WaitGroup
+	for shard := range cfg.Shards {
+		s.giveUp = append(s.giveUp, make(chan struct{}, 1))
+		parts.Go(func() {
+			if err := s.serve(life, shard); err != nil {
+				end(err)
+			}
+		})
+	}
+	parts.Go(func() { s.balance(life, members, cmp.Or(cfg.Advertise, addressOf(rpc.Addr()))) })
+	served := s.host.Serve(life, rpc, web)
+	end(served)
+	parts.Wait()
+	if cause := context.Cause(life); ctx.Err() == nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return served
+}
+
+// share is how many shards this process is to have at most, unless nobody else takes them.
+func (s *shardsServed) share() int {
+	members := max(1, int(s.members.Load()))
+	return (s.cfg.Shards + members - 1) / members
+}
+
+// balance looks who else is there, and gives shards up where others are to have some. Others reach this one at an
+// address.
+func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
+	tooMany := 0
+	for ctx.Err() == nil {
+		if !s.began.Load() { // it can take no shard yet, and others keep theirs
+			_ = retry.Sleep(ctx, countEvery)
+			continue
+		}
+		others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host})
+		if err == nil {
+			s.members.Store(int64(len(others)) + 1)
+			s.others.tell(others)
+		}
+		if err != nil || s.host.Held() <= s.share() { // those of before may be gone, and nobody take what is given up
+			tooMany = 0
+		} else if tooMany++; tooMany >= giveUpAfter {
+			tooMany = 0
+			s.giveOneUp()
+		}
+		_ = retry.Sleep(ctx, countEvery)
+	}
+}
+
+// giveOneUp gives the last of the process's shards to another.
+func (s *shardsServed) giveOneUp() {
+	for shard := s.cfg.Shards - 1; shard >= 0; shard-- {
+		if s.host.Has(shard) {
+			s.cfg.Logger.Info("another tracker is to have its share of the shards, giving one up", "shard", shard)
+			select {
+			case s.giveUp[shard] <- struct{}{}:
+			default:
+			}
+			return
+		}
+	}
+}
+
+// serve serves a shard whenever it is this process's turn, until ctx ends (nil) or what no wait would change.
+func (s *shardsServed) serve(ctx context.Context, shard int) error {
+	log := s.cfg.Logger.With("shard", shard)
+	pause := reopenAfter // the next one
+	var away retry.Complaints
+	for ctx.Err() == nil {
+		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
+			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
+			StandsBy: func() {
+				s.began.Store(true)
+				s.host.Say(nil)
+			},
+		})
+		if err == nil {
+			s.began.Store(true)
+			s.host.Say(nil)
+			log.Info("has the shard")
+			s.versions.tell(s.cfg.Logger, store)
+			var served bool
+			served, err = s.serveOnce(ctx, shard, store)
+			err = errors.Join(err, store.Close())
+			log.Info("has the shard no longer")
+			if served {
+				pause, away = reopenAfter, 0
+			}
+		}
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, records.ErrTakenOver):
+			log.Warn("another tracker has the shard now", "error", err)
+		case errors.Is(err, records.ErrVersion) && s.host.Held() > 0:
+			log.Error("the shard is of a version that this tracker cannot use, going on with those that it has", "error", err, "in", pause)
+			_ = retry.Sleep(ctx, pause)
+			pause = min(2*pause, longestReopen)
+		case !comesBack(err, s.began.Load(), true):
+			return err
+		case store != nil && !isAway(err) || errors.Is(err, records.ErrDamaged):
+			log.Error("the shard cannot be served, trying again", "error", err, "in", pause)
+			_ = retry.Sleep(ctx, pause)
+			pause = min(2*pause, longestReopen)
+		default:
+			s.host.Say(awayOf(err))
+			if away.Due() {
+				log.Warn("the shard cannot be opened, trying again", "error", err)
+			}
+			_ = retry.Sleep(ctx, reopenAfter)
+		}
+	}
+	return nil
+}
+
+// serveOnce runs the tracker of a shard that this process has, until ctx ends or it is given up (nil), or it fails.
+// served says whether it came to answer calls.
+func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.Store) (served bool, err error) {
+	metrics := prometheus.NewRegistry()
+	c := s.cfg.tracker()
+	c.Store, c.Security, c.Shard = store, s.security, tracker.Shard{Index: shard, Count: s.cfg.Shards}
+	c.Logger = c.Logger.With("shard", shard)
+	c.Registerer = prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.Itoa(shard)}, metrics)
+	c.Artifacts = c.Artifacts.Share(shard, s.cfg.Shards)
+	c.Artifacts.Opening = ctx
+	if shard > 0 {
+		c.ArtifactsDir += "-" + strconv.Itoa(shard)
+	}
+	t, err := tracker.New(c)
+	if err != nil {
+		return false, fmt.Errorf("tracker of shard %d: %w", shard, err)
+	}
+	select { // what was asked for before it had the shard
+	case <-s.giveUp[shard]:
+	default:
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-s.giveUp[shard]:
+			s.host.Remove(t) // first, so that callers ask elsewhere
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	s.host.Add(t, metrics)
+	s.host.Say(nil)
+	defer s.host.Remove(t)
+	return true, t.Run(ctx)
+}

@@ -1,0 +1,67 @@
+package farm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tilth-dev/tilth/internal/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/health"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// newRegistry is a registry with the metrics of the process itself.
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
+}
+
+// site serves an agent's pages. The methods of a nil one do nothing.
+type site struct {
+	server *http.Server
+	served chan error
+}
+
+// siteTimeout bounds a request to an agent's pages, each way.
+const siteTimeout = 30 * time.Second
+
+// openSite serves the agent's metrics and health, if they are wanted; nil when not.
+func (b *base) openSite() (*site, error) {
+	if b.cfg.HTTP == "" {
+		return nil, nil
+	}
+	lis, err := tracker.Listen(b.cfg.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	lis = connlimit.Limits{}.Listen(lis, func(net.Addr) {})
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(b.registry, promhttp.HandlerOpts{}))
+	health.Checks{Live: func() error { return nil }, Ready: b.meter.Ready}.Register(mux)
+	s := &site{
+		server: &http.Server{Handler: mux, ReadTimeout: siteTimeout, WriteTimeout: siteTimeout, IdleTimeout: siteTimeout, MaxHeaderBytes: 16 << 10},
+		served: make(chan error, 1),
+	}
+	go func() { s.served <- s.server.Serve(lis) }()
+	b.cfg.Logger.Info("agent serves", "agent", b.cfg.Name, "http", lis.Addr())
+	return s, nil
+}
+
+// close ends the serving, which may have failed before.
+func (s *site) close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.server.Close()
+	if failed := <-s.served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(fmt.Errorf("serve HTTP: %w", failed), err)
+	}
+	return err
+}

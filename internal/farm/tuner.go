@@ -1,0 +1,109 @@
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/agent/telemetry"
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/sandbox/request"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+	"github.com/tilth-dev/tilth/tuning/reading"
+)
+
+// tunerSlots lets a tuner search for several jobs at a time, since each waits for its builds and measurements mostly.
+const tunerSlots = 4
+
+// TunerConfig is what a tuner needs.
+type TunerConfig struct {
+	AgentConfig
+	// Models says where cost models come from.
+	Models knowledge.Models
+	// Read, when set, has models of jobs read here, too, in processes of this program: the name and the arguments with
+	// which one calls reading.Serve.
+	Read []string
+	// Sandbox says what to do about walls around these processes that this machine lacks; empty = sandbox.BestEffort.
+	Sandbox sandbox.Mode
+}
+
+// RunTuner is the life of a tuner, until ctx ends.
+func RunTuner(ctx context.Context, cfg TunerConfig) error {
+	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_TUNER, "tuner")
+	if err != nil {
+		return err
+	}
+	base.spec.Tuners = tuner.Names()
+	metrics, err := telemetry.NewTuner(base.registry)
+	if err != nil {
+		return base.end(fmt.Errorf("tuner: %w", err))
+	}
+	config := tuner.Config{
+		Conn: base.conn, Lock: base.meter.Lock(base.cfg.Lock.Compute), Logger: cfg.Logger, Models: cfg.Models, Ear: metrics,
+	}
+	if len(cfg.Read) == 0 {
+		return base.run(ctx, tuner.NewHandler(config), tunerSlots)
+	}
+	box, err := openSandbox(cfg.Sandbox, base)
+	if err != nil {
+		return base.end(fmt.Errorf("tuner: %w", err))
+	}
+	if config.Reader, err = base.reader(ctx, cfg, box); err != nil {
+		return errors.Join(base.end(fmt.Errorf("tuner: %w", err)), box.Close())
+	}
+	return errors.Join(base.run(ctx, tuner.NewHandler(config), tunerSlots), box.Close())
+}
+
+// modelCacheBytes has room for the largest model that is read, and a few small ones. They are kept for modelKeep:
+// models are submitted again, with other options.
+const (
+	modelCacheBytes = 10 << 30
+	modelKeep       = time.Hour
+)
+
+// reader reads models; nil where no process for them can be started.
+func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox) (tuner.Reader, error) {
+	server := request.Server{Args: cfg.Read, Sandbox: box, Scratch: b.scratch}
+	models, err := reading.New(server, 0, sandbox.OwnMemory()/2)
+	if err != nil {
+		return nil, err
+	}
+	if err := models.Try(ctx); err != nil {
+		cfg.Logger.Warn("this tuner reads no models of jobs: no process for them can be started", "error", err)
+		return nil, nil
+	}
+	cache, err := artifact.Open(artifact.Options{
+		Dir: filepath.Join(b.scratch, "artifacts"), CapBytes: modelCacheBytes, UploadBytes: modelCacheBytes, Keep: modelKeep, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.spec.Capabilities = append(b.spec.Capabilities, wire.ReadsModels)
+	return &modelReader{artifact.NewClient(b.conn, cache, cfg.Logger), models}, nil
+}
+
+// modelReader reads models that lie at the tracker.
+type modelReader struct {
+	artifacts *artifact.Client
+	models    *reading.Reader
+}
+
+// Read implements tuner.Reader.
+func (r *modelReader) Read(ctx context.Context, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
+	files := reading.Files{}
+	for _, ref := range wire.ModelFiles(work.GetJob().GetSpec().GetModel()) {
+		path, release, err := r.artifacts.Download(ctx, ref)
+		if err != nil {
+			return nil, fmt.Errorf("tuner: fetching the files of a model: %w", err)
+		}
+		defer release()
+		files[ref.GetDigest()] = path
+	}
+	return r.models.Read(ctx, files, work)
+}

@@ -1,0 +1,160 @@
+package accuracy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/expr"
+	"github.com/tilth-dev/tilth/compiler/features"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/costmodel"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// Task is the measured candidates of one workload.
+type Task struct {
+	Name string
+	// Shape is the workload's, by which near tasks are known.
+	Shape   expr.Shape
+	Samples []costmodel.Sample
+	// Intervals has where each one's median lies.
+	Intervals []stat.Interval
+	// Origins has each one's point of the space, as text.
+	Origins []string
+}
+
+// digest is the workload's; "" of a task without candidates.
+func (t *Task) digest() string {
+	if len(t.Samples) == 0 {
+		return ""
+	}
+	return t.Samples[0].Task
+}
+
+// latencies are those of the samples.
+func (t *Task) latencies() []float64 {
+	list := make([]float64, len(t.Samples))
+	for k, s := range t.Samples {
+		list[k] = s.LatencySeconds
+	}
+	return list
+}
+
+// rows are the samples' features.
+func (t *Task) rows() []features.Row {
+	rows := make([]features.Row, len(t.Samples))
+	for k, s := range t.Samples {
+		rows[k] = s.Features
+	}
+	return rows
+}
+
+func (t *Task) add(origin string, row features.Row, latency float64, samples []float64, digest string) {
+	t.Origins = append(t.Origins, origin)
+	t.Samples = append(t.Samples, costmodel.Sample{Features: row, Task: digest, LatencySeconds: latency})
+	t.Intervals = append(t.Intervals, stat.MedianInterval(samples))
+}
+
+// FromSet takes the candidates of a recorded set, those of a sample as far as this version's space has them.
+func FromSet(s *replay.Set) (Task, error) {
+	sp, err := s.Space()
+	if err != nil {
+		return Task{}, err
+	}
+	by, err := registry.Of(s.Target)
+	if err != nil {
+		return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
+	}
+	t := Task{Name: s.Task, Shape: expr.ShapeOf(s.Workload.Text())}
+	digest := s.Workload.Digest()
+	for k := range s.Points {
+		p, ok := sp.Parse(s.Points[k].Origin)
+		if !ok && s.Sampled {
+			continue
+		}
+		if !ok {
+			return Task{}, fmt.Errorf("accuracy: %s: candidate %q is not in the space: record the set again", s.Task, s.Points[k].Origin)
+		}
+		sch, err := sp.Apply(p)
+		if err != nil && s.Sampled {
+			continue
+		}
+		if err != nil {
+			return Task{}, fmt.Errorf("accuracy: %s: %w", s.Task, err)
+		}
+		t.add(s.Points[k].Origin, by.Features().Describe(sch, s.Target, sp.Cost(p)), s.Points[k].LatencySeconds(), s.Points[k].Samples, digest)
+	}
+	return t, nil
+}
+
+// FromRecords takes the records of a target from an export, workload by workload in the order of their digests.
+// Records whose schedule this version's space does not have are left out.
+func FromRecords(r io.Reader, on *target.Target) ([]Task, error) {
+	from, err := records.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	by, err := registry.Of(on)
+	if err != nil {
+		return nil, fmt.Errorf("accuracy: %w", err)
+	}
+	known := map[string]*recorded{}
+	for {
+		record, err := from.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if record.Target != on.Fingerprint() {
+			continue
+		}
+		digest := record.WorkloadDigest
+		if known[digest] == nil {
+			w, err := expr.Parse(string(record.Workload))
+			if err != nil {
+				return nil, fmt.Errorf("accuracy: workload %s: %w", show.Digest(digest), err)
+			}
+			known[digest] = &recorded{Task{Name: show.Digest(digest), Shape: expr.ShapeOf(w.Text())}, by.Space(w, on, schedule.Fast), by.Features()}
+		}
+		known[digest].add(record)
+	}
+	var list []Task
+	for _, digest := range slices.Sorted(maps.Keys(known)) {
+		list = append(list, known[digest].Task)
+	}
+	return list, nil
+}
+
+// recorded is a workload with records.
+type recorded struct {
+	Task
+	space    *space.Space
+	features backend.Features
+}
+
+func (t *recorded) add(r *tilthv1.Record) {
+	c := r.Measurement.Candidate
+	p, ok := t.space.Parse(string(c.Origin))
+	if !ok {
+		return
+	}
+	s, err := t.space.Apply(p)
+	if err != nil || !bytes.Equal(s.Trace(), c.Trace) {
+		return
+	}
+	t.Task.add(string(c.Origin), t.features.Describe(s, t.space.Target, t.space.Cost(p)), r.Measurement.LatencySeconds, r.Measurement.SamplesSeconds, r.WorkloadDigest)
+}

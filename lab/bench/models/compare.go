@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/compiler/aot"
+	"github.com/tilth-dev/tilth/compiler/aot/profile"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/stat"
+)
+
+// comparison is one model on one number of threads. Contenders take turns (A B C A B C ...), so that a machine that
+// gets slower or faster does so for all of them.
+type comparison struct {
+	model    string
+	threads  int
+	packages []string
+	inputs   string // .npz; empty = made up
+	extents  map[string]int64
+	// seconds is about how long to go on; there are at least minRounds rounds of runs executions.
+	seconds float64
+	runs    int
+	ortDir  string
+	script  string
+	scratch string
+	// onednn is the program that serves ONNX Runtime with oneDNN; it does without where the file is not there.
+	onednn       string
+	peer         *contender
+	oneDNN       *contender
+	ours         []*contender
+	measurements []measurement
+}
+
+// minRounds is the least number of turns of each contender that a median is taken over.
+const minRounds = 5
+
+// measurement is the result of one package, taken in turns with ONNX Runtime. Times are of one execution.
+type measurement struct {
+	Package string `json:"package"`
+	Rounds  int    `json:"rounds"`
+	// Seconds and PeerSeconds are medians over all executions.
+	Seconds     float64 `json:"seconds"`
+	PeerSeconds float64 `json:"peer_seconds"`
+	// Ratio is the median over the rounds of the peer's time by ours; a quarter of the rounds are below RatioLow, a
+	// quarter above RatioHigh.
+	Ratio     float64 `json:"ratio"`
+	RatioLow  float64 `json:"ratio_low"`
+	RatioHigh float64 `json:"ratio_high"`
+	// OneDNNSeconds and OneDNNRatio are such medians of ONNX Runtime with its provider of oneDNN's kernels; 0 where
+	// it did not take part.
+	OneDNNSeconds float64 `json:"onednn_seconds,omitempty"`
+	OneDNNRatio   float64 `json:"onednn_ratio,omitempty"`
+	// RelativeError is the largest difference of an output from the peer's over the output's largest value.
+	RelativeError float64 `json:"relative_error"`
+	// Memory is the bytes by which the model raised the process's peak of resident memory, PeakMemory the peak.
+	Memory         int64 `json:"memory_bytes"`
+	PeakMemory     int64 `json:"peak_memory_bytes"`
+	PeerMemory     int64 `json:"peer_memory_bytes"`
+	PeerPeakMemory int64 `json:"peer_peak_memory_bytes"`
+	// Flop is of one execution with every sum computed directly; WeightBytes must be read by each. Bytes are the least
+	// that its kernels read and write.
+	Flop        float64  `json:"flop"`
+	WeightBytes int64    `json:"weight_bytes"`
+	Bytes       int64    `json:"bytes,omitempty"`
+	Peak        aot.Peak `json:"peak"`
+	// Kernels are the tasks that take most of the time.
+	Kernels []kernel `json:"kernels,omitempty"`
+}
+
+// runComparison prints a line of JSON for each package.
+func runComparison(ctx context.Context, args []string, w io.Writer) (err error) {
+	c := &comparison{}
+	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
+	flags.StringVar(&c.model, "model", "", "ONNX file")
+	flags.StringVar(&c.inputs, "inputs", "", ".npz file with the inputs (default made up)")
+	flags.IntVar(&c.threads, "threads", 1, "threads of every contender")
+	flags.Func("shape", "an extent that packages leave open, `NAME=N`; any number of times", c.shape)
+	c.addFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	c.packages = flags.Args()
+	if c.model == "" || len(c.packages) == 0 {
+		return errors.New("want: bench compare -model FILE.onnx [FLAGS] PACKAGE.tar [PACKAGE.tar]")
+	}
+	if c.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop(), os.RemoveAll(c.scratch)) }()
+	if err := c.run(ctx); err != nil {
+		return err
+	}
+	for _, m := range c.measurements {
+		if err := json.NewEncoder(w).Encode(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFlags adds those flags that a suite passes on.
+func (c *comparison) addFlags(flags *flag.FlagSet) {
+	flags.Float64Var(&c.seconds, "seconds", 10, "about how long to compare packages of one model and number of threads")
+	flags.IntVar(&c.runs, "runs", 3, "executions in a turn")
+	flags.StringVar(&c.ortDir, "ort", ".tools/ort", "folder with node_modules/onnxruntime-node")
+	flags.StringVar(&c.onednn, "onednn", ".tools/peers/onnxruntime", "the program that serves ONNX Runtime with oneDNN, as scripts/peers.sh installs it")
+	flags.StringVar(&c.script, "script", "lab/bench/models/ort.js", "the script that serves ONNX Runtime")
+}
+
+func (c *comparison) run(ctx context.Context) error {
+	inputs, err := c.prepare()
+	if err != nil {
+		return err
+	}
+	spec, err := writeSpec(inputs, c.scratch)
+	if err != nil {
+		return err
+	}
+	return hostlock.Timed(ctx, func() error {
+		if err := c.startAll(ctx, spec); err != nil {
+			return err
+		}
+		if err := c.takeTurns(ctx); err != nil {
+			return err
+		}
+		return c.judge()
+	})
+}
+
+// prepare reads what the packages say of themselves, and the inputs.
+func (c *comparison) prepare() (map[string]*array.Array, error) {
+	var first *aot.Manifest
+	for _, path := range c.packages {
+		m, err := aot.ReadManifest(path)
+		if err != nil {
+			return nil, err
+		}
+		if n := m.Target.Threads(); n != c.threads {
+			return nil, fmt.Errorf("package %s is for %d threads, wanted %d: compile it with --threads %d", path, n, c.threads, c.threads)
+		}
+		if first == nil {
+			first = m
+		}
+		c.measurements = append(c.measurements, measurement{Package: path, Flop: m.Flop(), WeightBytes: m.WeightsBytes})
+	}
+	return readInputs(c.inputs, first, c.extents)
+}
+
+// shape reads an extent.
+func (c *comparison) shape(text string) error {
+	name, number, _ := strings.Cut(text, "=")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 {
+		return fmt.Errorf("want a name and a number, such as sequence=1")
+	}
+	if c.extents == nil {
+		c.extents = map[string]int64{}
+	}
+	c.extents[name] = n
+	return nil
+}
+
+func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
+	if c.peer, err = start(ctx, "ONNX Runtime", "node", c.script, c.ortDir, c.model, fmt.Sprint(c.threads), spec); err != nil {
+		return err
+	}
+	if err := c.startOneDNN(ctx, spec); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, path := range c.packages {
+		one, err := start(ctx, path, self, "serve", path, spec)
+		if err != nil {
+			return err
+		}
+		c.ours = append(c.ours, one)
+	}
+	return nil
+}
+
+// startOneDNN starts ONNX Runtime with oneDNN where it is installed. A model that it cannot run is no error.
+func (c *comparison) startOneDNN(ctx context.Context, spec string) error {
+	if _, err := os.Stat(c.onednn); err != nil {
+		return nil
+	}
+	inputs, err := listed(spec)
+	if err != nil {
+		return err
+	}
+	arguments := []string{c.onednn, c.model, fmt.Sprint(c.threads)}
+	for _, in := range inputs {
+		shape := strings.ReplaceAll(strings.Trim(fmt.Sprint(in.Shape), "[]"), " ", "x")
+		arguments = append(arguments, in.Name, in.DType, shape, in.File)
+	}
+	if c.oneDNN, err = start(ctx, "ONNX Runtime with oneDNN", arguments...); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: doing without ONNX Runtime with oneDNN: %v\n", err)
+	}
+	return nil
+}
+
+// contenders are all that take turns.
+func (c *comparison) contenders() []*contender {
+	list := []*contender{c.peer}
+	if c.oneDNN != nil {
+		list = append(list, c.oneDNN)
+	}
+	return append(list, c.ours...)
+}
+
+func (c *comparison) stop() (err error) {
+	for _, one := range c.contenders() {
+		if one != nil {
+			err = errors.Join(err, one.stop())
+		}
+	}
+	return err
+}
+
+// takeTurns goes on until the time is up.
+func (c *comparison) takeTurns(ctx context.Context) error {
+	began := time.Now()
+	for round := 0; round < minRounds || time.Since(began).Seconds() < c.seconds; round++ {
+		for _, one := range c.contenders() {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := one.turn(c.runs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// judge fills the measurements.
+func (c *comparison) judge() error {
+	want, err := c.peer.outputs(c.scratch)
+	if err != nil {
+		return err
+	}
+	peerMemory, peerPeak, err := c.peer.memory()
+	if err != nil {
+		return err
+	}
+	for k, one := range c.ours {
+		m := &c.measurements[k]
+		dir := filepath.Join(c.scratch, fmt.Sprint(k))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		got, err := one.outputs(dir)
+		if err != nil {
+			return err
+		}
+		m.RelativeError = worst(got, want)
+		m.PeerMemory, m.PeerPeakMemory = peerMemory, peerPeak
+		if m.Memory, m.PeakMemory, err = one.memory(); err != nil {
+			return err
+		}
+		var p profile.Profile
+		if err := one.ask("profile", &p); err != nil {
+			return err
+		}
+		m.Peak, m.Bytes, m.Kernels = p.Peak, p.Total.Bytes, busiest(p.Calls, mostKernels)
+		m.judgeTimes(c.peer.samples, one.samples)
+		if c.oneDNN != nil {
+			m.OneDNNSeconds, m.OneDNNRatio = against(c.oneDNN.samples, one.samples)
+		}
+	}
+	return nil
+}
+
+// judgeTimes sums up the turns of the peer and of a package.
+func (m *measurement) judgeTimes(peer, ours [][]float64) {
+	var all, peerAll, ratios []float64
+	for k := range ours {
+		ratios = append(ratios, stat.Of(peer[k]).Median/stat.Of(ours[k]).Median)
+		all, peerAll = append(all, ours[k]...), append(peerAll, peer[k]...)
+	}
+	m.Rounds = len(ratios)
+	m.Seconds, m.PeerSeconds = stat.Of(all).Median, stat.Of(peerAll).Median
+	m.RatioLow, m.Ratio, m.RatioHigh = stat.Quartiles(ratios)
+}
+
+// against are the median time of another contender, and the median over the rounds of its time by ours.
+func against(other, ours [][]float64) (seconds, ratio float64) {
+	var all, ratios []float64
+	for k := range ours {
+		ratios = append(ratios, stat.Of(other[k]).Median/stat.Of(ours[k]).Median)
+		all = append(all, other[k]...)
+	}
+	return stat.Of(all).Median, stat.Of(ratios).Median
+}
+
+// worst is the largest difference over all outputs, each relative to its largest value; the largest number when one is
+// missing or is no number.
+func worst(got, want map[string]*array.Array) (relative float64) {
+	for name, w := range want {
+		g := got[name]
+		if g == nil || g.Len() != w.Len() {
+			return math.MaxFloat64
+		}
+		largest, difference := 0.0, 0.0
+		for i := range w.Len() {
+			largest = max(largest, math.Abs(w.Float(i)))
+			difference = max(difference, math.Abs(w.Float(i)-g.Float(i)))
+		}
+		if difference != 0 { // of outputs that are all zeros, too
+			relative = max(relative, difference/largest)
+		}
+	}
+	if math.IsNaN(relative) {
+		return math.MaxFloat64
+	}
+	return min(relative, math.MaxFloat64)
+}

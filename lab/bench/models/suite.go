@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tilth-dev/tilth/compiler/model"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/lab/bench/results"
+)
+
+// suite tunes, compiles and compares models one after another.
+type suite struct {
+	comparison
+	form
+	tilth   string
+	dir     string
+	threads []string
+	// budget is the tuning time of a model for each number of threads.
+	budget  string
+	again   bool
+	folder  string
+	under   []string
+	version string
+	machine string
+	results *results.File[result]
+}
+
+// entry is a model to compare.
+type entry struct {
+	name   string
+	path   string // of the ONNX file
+	inputs string // .npz; empty = made up
+}
+
+// runSuite goes through models in a form: those named, or all that the form is for. What was compared before with the
+// same version of the tree is left as it is.
+func runSuite(ctx context.Context, f form, args []string, w io.Writer) error {
+	s := &suite{form: f}
+	names, err := s.parse(args)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		names = s.models
+	}
+	return s.run(ctx, names, w)
+}
+
+// parse reads the flags of a suite, and returns the models that are named.
+func (s *suite) parse(args []string) (names []string, err error) {
+	flags := flag.NewFlagSet(s.file, flag.ContinueOnError)
+	s.addFlags(flags)
+	flags.StringVar(&s.tilth, "tilth", "bin/tilth", "the program to compare")
+	flags.StringVar(&s.dir, "dir", ".tools/bench", "folder for models, records and packages")
+	flags.StringVar(&s.folder, "results", results.Folder, "folder that keeps the results of each kind of machine")
+	flags.StringVar(&s.version, "version", "", "version of the tree; what was compared with it is not compared again")
+	flags.StringVar(&s.budget, "time", "5m", "tuning time of a model for each number of threads")
+	untuned := flags.Bool("untuned", false, "compare default schedules only")
+	flags.BoolVar(&s.again, "again", false, "compare also what was compared before")
+	threads := flags.String("threads", "1,2", "numbers of threads")
+	under := flags.String("under", "", "command, with its arguments, to run each comparison under")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if s.threads, s.under = strings.Split(*threads, ","), strings.Fields(*under); *untuned {
+		s.kinds = slices.DeleteFunc(s.kinds, func(k kind) bool { return k.tuned })
+	}
+	return flags.Args(), nil
+}
+
+func (s *suite) run(ctx context.Context, names []string, w io.Writer) error {
+	entries, err := s.entries(names)
+	if err != nil {
+		return err
+	}
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	s.machine = machine.Processor()
+	if s.results, err = results.Open[result](s.folder, s.machine, s.file); err != nil {
+		return err
+	}
+	return s.all(ctx, entries, w)
+}
+
+func (s *suite) entries(names []string) (list []entry, err error) {
+	for _, n := range names {
+		path, inputs, _ := strings.Cut(n, ":")
+		e := entry{name: strings.TrimSuffix(filepath.Base(path), ".onnx"), path: path, inputs: inputs}
+		if !strings.HasSuffix(path, ".onnx") {
+			e.path = s.written(path, s.write)
+			if err := model.Check(path, model.Options{}); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// written is the file of a built-in model that is written with some flags.
+func (s *suite) written(name string, flags []string) string {
+	return filepath.Join(s.dir, strings.Join(append([]string{name}, flags...), "")+".onnx")
+}
+
+// all goes on after a model that cannot be compared; the error names them all.
+func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
+	var failed error
+	for _, e := range entries {
+		for _, n := range s.threads {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := s.one(ctx, e, n, w); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s on %s threads: %w", e.name, n, err))
+			}
+		}
+	}
+	var out strings.Builder
+	s.table(&out, s.machine, s.results.Rows)
+	_, err := io.WriteString(w, out.String())
+	return errors.Join(err, failed)
+}
+
+func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) error {
+	n, err := strconv.Atoi(threads)
+	if err != nil {
+		return fmt.Errorf("-threads: %w", err)
+	}
+	kinds := slices.DeleteFunc(slices.Clone(s.kinds), func(k kind) bool { return !s.has(e, k) })
+	if !s.again && s.version != "" && have(s.results.Rows, e.name, n, s.version, kinds) {
+		return nil
+	}
+	var rows []result
+	for _, k := range kinds {
+		of, err := s.source(ctx, e, k)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s, %s, %s\n", e.name, plural(n), k.schedules)
+		r, err := s.compiled(ctx, of, n, k)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, r)
+	}
+	if err := s.compare(ctx, e, threads, rows); err != nil {
+		return err
+	}
+	return s.results.Add(rows)
+}
+
+// path is the file of the model that packages of a kind are made of: of what is compared, or of its twin in floats.
+func (s *suite) path(e entry, k kind) string {
+	switch {
+	case !k.floats:
+		return e.path
+	case s.isBuiltIn(e):
+		return s.written(e.name, nil)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(e.path, ".onnx"), quantisedSuffix) + ".onnx"
+}
+
+func (s *suite) isBuiltIn(e entry) bool { return e.path == s.written(e.name, s.write) }
+
+// has reports whether there is a model for packages of a kind.
+func (s *suite) has(e entry, k kind) bool {
+	if !k.floats || s.isBuiltIn(e) {
+		return true
+	}
+	path := s.path(e, k)
+	_, err := os.Stat(path)
+	return err == nil && path != e.path
+}
+
+// source is the model that packages of a kind are made of. Built-in ones are written when they are first needed.
+func (s *suite) source(ctx context.Context, e entry, k kind) (entry, error) {
+	flags := s.write
+	if k.floats {
+		flags = nil
+	}
+	e.path = s.path(e, k)
+	if _, err := os.Stat(e.path); err == nil {
+		return e, nil
+	}
+	_, err := s.ask(ctx, append([]string{"model", e.name, "-o", e.path}, flags...)...)
+	return e, err
+}
+
+// compiled makes a package, with tuned schedules after tuning.
+func (s *suite) compiled(ctx context.Context, e entry, threads int, k kind) (result, error) {
+	base := filepath.Join(s.dir, fmt.Sprintf("%s-%d", e.name, threads))
+	r := result{Model: e.name, Threads: threads, Schedules: k.schedules, Version: s.version}
+	name := fmt.Sprintf("%s-%s.tar", base, strings.ReplaceAll(k.schedules, " ", "-"))
+	arguments := append([]string{"compile", e.path, "--threads", strconv.Itoa(threads), "--no-cache", "--json", "-o", name}, k.arguments...)
+	if k.tuned {
+		records := filepath.Join(s.dir, "tilth.db")
+		if err := s.tune(ctx, e, threads, records, base+".jsonl"); err != nil {
+			return r, err
+		}
+		arguments = append(arguments, "--records", records)
+	}
+	answer, err := s.ask(ctx, arguments...)
+	if err != nil {
+		return r, err
+	}
+	return r, json.Unmarshal([]byte(answer), &r.Compiled)
+}
+
+func (s *suite) tune(ctx context.Context, e entry, threads int, records, log string) error {
+	tune := exec.CommandContext(ctx, s.tilth, "tune", e.path, "--threads", strconv.Itoa(threads), "--time", s.budget,
+		"--records", records, "--log", log)
+	tune.Stdout, tune.Stderr = os.Stdout, os.Stderr
+	if err := tune.Run(); err != nil {
+		return fmt.Errorf("tuning: %w", err)
+	}
+	return trialCost(log, os.Stdout)
+}
+
+// compare runs the comparison in a process of its own and fills the rows.
+func (s *suite) compare(ctx context.Context, e entry, threads string, rows []result) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	command := append(s.under, self, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
+		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-onednn", s.onednn, "-script", s.script)
+	command = append(command, s.compared...)
+	for _, r := range rows {
+		command = append(command, r.Compiled.Package)
+	}
+	out, err := output(ctx, command)
+	if err != nil {
+		return fmt.Errorf("comparing: %w", err)
+	}
+	lines := json.NewDecoder(strings.NewReader(out))
+	for k := range rows {
+		if err := lines.Decode(&rows[k].measurement); err != nil {
+			return fmt.Errorf("comparing: %w", err)
+		}
+	}
+	return nil
+}
+
+// ask runs tilth and returns what it prints.
+func (s *suite) ask(ctx context.Context, arguments ...string) (string, error) {
+	return output(ctx, append([]string{s.tilth}, arguments...))
+}
+
+// output runs a command; the error has what it wrote to standard error.
+func output(ctx context.Context, command []string) (string, error) {
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	var errors bytes.Buffer
+	c.Stderr = &errors
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", command[0], err, strings.TrimSpace(errors.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}

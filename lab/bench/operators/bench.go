@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/farm"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench/operators/peer"
+	"github.com/tilth-dev/tilth/lab/bench/results"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+// options are what the command line asks for.
+type options struct {
+	model, filter string
+	set           string
+	operators     []string
+	batches       []int64
+	target        string
+	threads       []int
+	// tuning is the time for each workload beyond its default schedule.
+	tuning     time.Duration
+	random     int
+	neighbours bool
+	named      []string
+	algorithm  string
+	dir        string
+	results    string
+	version    string
+	again      bool
+	launcher   []string
+	points     bool
+	// peers is the folder of the libraries to compare with; empty = none.
+	peers string
+}
+
+// surveys reports whether points are to be compared rather than workloads.
+func (o options) surveys() bool { return o.random > 0 || o.neighbours || len(o.named) > 0 }
+
+// bench is what all tasks of as many threads share.
+type bench struct {
+	options
+	target   *target.Target
+	backend  backend.Backend
+	machine  roofline.Rates
+	tc       *toolchain.Toolchain
+	compiler *builder.Compiler
+	limits   runner.Limits
+	scratch  string
+	// peers are the libraries to compare with; nil where there are none.
+	peers []*peer.Peer
+}
+
+const (
+	// batchSize is how many candidates are built before they are measured.
+	batchSize = 16
+	// sampleTime and mostSamples are more than a search takes: the first samples after a pause are slow.
+	sampleTime  = 150 * time.Millisecond
+	mostSamples = 60
+	// atOnce is how many workloads are built before they are measured; an interrupted run loses no more.
+	atOnce = 4
+	// referenceTime is generous: a reference is scalar code of one thread, and the largest workloads have 200 GFLOP.
+	referenceTime = 20 * time.Minute
+)
+
+func newBench(ctx context.Context, o options, threads int, scratch string) (*bench, error) {
+	t, err := registry.Target(o.target, threads)
+	if err != nil {
+		return nil, err
+	}
+	by, err := registry.Of(t)
+	if err != nil {
+		return nil, err
+	}
+	tc, err := toolchain.Find(ctx, os.Getenv(toolchain.Variable))
+	if err != nil {
+		return nil, err
+	}
+	cache, err := builder.OpenCache(filepath.Join(o.dir, "objects"), 0)
+	if err != nil {
+		return nil, err
+	}
+	compiler := &builder.Compiler{Toolchain: tc, Cache: cache, Parallel: target.Processors(), CandidateTime: time.Minute}
+	limits := runner.Limits{Candidate: time.Minute, Reference: referenceTime, Budget: sampleTime, Samples: mostSamples}
+	return &bench{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
+}
+
+// measureAll measures what the options ask for, but for what is among the rows already, and writes the table of all
+// rows.
+func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
+	if o.dir, err = filepath.Abs(o.dir); err != nil {
+		return err
+	}
+	workloads, err := o.workloads()
+	if err != nil {
+		return err
+	}
+	machine, err := target.Native(0)
+	if err != nil {
+		return err
+	}
+	kind := machine.Processor()
+	r, err := results.Open[row](o.results, kind, rowsName)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "operators-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	for _, threads := range o.threads {
+		b, err := newBench(ctx, o, threads, scratch)
+		if err != nil {
+			return err
+		}
+		if o.surveys() {
+			err = b.survey(ctx, workloads, w)
+		} else {
+			err = b.measure(ctx, workloads, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if o.surveys() {
+		return nil
+	}
+	var out strings.Builder
+	writeTable(&out, kind, sorted(r.Rows), o.points)
+	_, err = io.WriteString(w, out.String())
+	return err
+}
+
+func (o options) workloads() ([]workload, error) {
+	if o.model == "" {
+		return operators(o.set, o.operators, o.batches)
+	}
+	t, err := registry.Target(o.target, 0)
+	if err != nil {
+		return nil, err
+	}
+	storage, err := registry.Storage(t, schedule.Default, array.Invalid)
+	if err != nil {
+		return nil, err
+	}
+	list, err := modelTasks(o.model, storage)
+	return slices.DeleteFunc(list, func(w workload) bool { return !strings.Contains(w.name, o.filter) }), err
+}
+
+// measure goes through the workloads a few at a time and keeps the rows of each few.
+func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err error) {
+	var list []workload
+	for _, w := range workloads {
+		if want := w.row(b.version); b.again || !have(r, b.identified(want)) {
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if b.machine, err = b.rates(ctx); err != nil {
+		return err
+	}
+	if b.options.peers != "" {
+		if b.peers, err = libraries(ctx, b.options.peers, b.target.Threads()); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closeAll(b.peers)) }()
+	}
+	for few := range slices.Chunk(list, atOnce) {
+		measured, err := b.measureFew(ctx, few)
+		if err != nil {
+			return err
+		}
+		if err := r.Add(measured); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rates are what the machine does at most: those that all commands see latencies against, or what a launcher leaves of
+// them.
+func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
+	if len(b.launcher) > 0 {
+		err = hostlock.Timed(ctx, func() error {
+			rates, err = b.backend.Measure(ctx, b.tc, b.target, b.scratch, b.launcher)
+			return err
+		})
+		return rates, err
+	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return rates, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return rates, err
+	}
+	list, err := farm.MeasureRates(ctx, b.tc, []*target.Target{b.target}, lock, filepath.Join(cache, "tilth"))
+	if err != nil {
+		return rates, err
+	}
+	return list[0], nil
+}
+
+// measureFew builds the default schedules first, so that what is timed follows closely on one another, and then tunes.
+func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
+	var tasks []*task
+	for _, one := range workloads {
+		t, err := newTask(one, b)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.build(ctx, b, 1); err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, t)
+	}
+	if err := hostlock.Timed(ctx, func() error {
+		for _, t := range tasks {
+			if err := t.measure(ctx, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var list []row
+	for _, t := range tasks {
+		if err := b.tune(ctx, t); err != nil {
+			return nil, err
+		}
+		r := b.finished(t)
+		if err := hostlock.Timed(ctx, func() (err error) {
+			r.Against, err = b.compare(ctx, t)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+		fmt.Fprintf(os.Stderr, "%s, batch %d, %d threads: %s%s\n", t.title(), t.batch, b.target.Threads(), show.Seconds(t.best), r.versus())
+	}
+	return list, nil
+}
+
+// finished is the row of a task that was measured.
+func (b *bench) finished(t *task) row {
+	r := b.identified(t.workload.row(b.version))
+	r.CPU, r.Machine = b.target.Model(), b.machine
+	if r.FlopSeconds, r.ByteSeconds = b.machine.Limits(t.Workload, t.flop); t.unrated {
+		r.FlopSeconds = 0
+	}
+	r.DefaultSeconds, r.DefaultPoint, r.Failures = t.untuned, t.space.Format(t.space.Default()), t.failures
+	if b.tuning > 0 {
+		r.TunedSeconds, r.TunedPoint = t.best, t.bestPoint
+	}
+	return r
+}
+
+// identified is a row with what tells runs apart.
+func (b *bench) identified(r row) row {
+	r.Threads = b.target.Threads()
+	if b.tuning > 0 {
+		r.TunedFor = b.tuning.String()
+	}
+	return r
+}
+
+// tune searches until the tuning time is over or the space is exhausted.
+func (b *bench) tune(ctx context.Context, t *task) error {
+	for end := time.Now().Add(b.tuning); time.Now().Before(end); {
+		if err := t.build(ctx, b, batchSize); err != nil {
+			return err
+		}
+		if t.pending == nil {
+			return nil
+		}
+		if err := hostlock.Timed(ctx, func() error { return t.measure(ctx, b) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}

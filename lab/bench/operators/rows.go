@@ -1,0 +1,90 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tilth-dev/tilth/compiler/roofline"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench/results"
+)
+
+// row is what was measured of one workload.
+type row struct {
+	Operator string `json:"operator"`
+	// Shape is what tells workloads of one operator apart, Batch the batch size of the set, 0 for tasks of a model.
+	Shape   string `json:"shape"`
+	Batch   int64  `json:"batch"`
+	Threads int    `json:"threads"`
+	// Calls is how often a model executes the workload.
+	Calls         int            `json:"calls"`
+	CPU           string         `json:"cpu"`
+	Version       string         `json:"version"`
+	Machine       roofline.Rates `json:"machine"`
+	Flop          float64        `json:"flop"`
+	ConstantBytes int64          `json:"constant_bytes"`
+	OtherBytes    int64          `json:"other_bytes"`
+	// FlopSeconds and ByteSeconds are the limits; the former is 0 where the rate is not known.
+	FlopSeconds float64 `json:"flop_seconds"`
+	ByteSeconds float64 `json:"byte_seconds"`
+	// DefaultSeconds and TunedSeconds are the latencies of the default schedule and of the fastest; the latter is 0
+	// without tuning.
+	DefaultSeconds float64  `json:"default_seconds"`
+	DefaultPoint   string   `json:"default_point"`
+	TunedSeconds   float64  `json:"tuned_seconds"`
+	TunedPoint     string   `json:"tuned_point"`
+	TunedFor       string   `json:"tuned_for"`
+	Failures       []string `json:"failures"`
+	// Against are the libraries that computed the same, in turns.
+	Against []against `json:"against,omitempty"`
+}
+
+// Same reports whether two rows are of the same workload and threads.
+func (r row) Same(o row) bool {
+	return r.Operator == o.Operator && r.Shape == o.Shape && r.Batch == o.Batch && r.Threads == o.Threads
+}
+
+// limit is the larger of the limits, and what it comes from; 0 where one is not known.
+func (r row) limit() (seconds float64, by string) {
+	if r.FlopSeconds == 0 {
+		return 0, show.Missing
+	}
+	if r.FlopSeconds >= r.ByteSeconds {
+		return r.FlopSeconds, "FLOP"
+	}
+	return r.ByteSeconds, "bytes"
+}
+
+// rows are those of one kind of machine.
+type rows = results.File[row]
+
+// rowsName is the file's name.
+const rowsName = "operators"
+
+// have reports whether the workload was measured on as many threads with the same version and tuning time.
+func have(r *rows, want row) bool {
+	return want.Version != "" && slices.ContainsFunc(r.Rows, func(o row) bool {
+		return o.Same(want) && o.Version == want.Version && o.TunedFor == want.TunedFor && o.DefaultSeconds > 0
+	})
+}
+
+// sorted has rows by threads and batch, then in the order of the set.
+func sorted(list []row) []row {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.Threads, b.Threads), cmp.Compare(a.Batch, b.Batch), cmp.Compare(place(a), place(b)))
+	})
+}
+
+// place is the position of a row's workload in the sets; tasks of models come last.
+func place(r row) int {
+	at := 0
+	for _, f := range slices.Concat(families, grouped, library, blocks) {
+		for _, shape := range f.shapes {
+			if r.Operator == f.name && r.Shape == shapeText(shape) {
+				return at
+			}
+			at++
+		}
+	}
+	return at
+}

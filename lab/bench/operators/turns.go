@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/internal/stat"
+	"github.com/tilth-dev/tilth/lab/bench/operators/peer"
+	"github.com/tilth-dev/tilth/runner"
+
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+const (
+	// rounds is how often a library and a kernel take turns.
+	rounds = 5
+	// peerTime is how long a turn of a library takes.
+	peerTime = 100 * time.Millisecond
+)
+
+// against is what a library took for a workload, in turns with the fastest kernel.
+type against struct {
+	Library        string `json:"library"`
+	Implementation string `json:"implementation"`
+	// Seconds and OurSeconds are the medians of the turns.
+	Seconds    float64 `json:"seconds"`
+	OurSeconds float64 `json:"our_seconds"`
+	// Ratio is the median over the rounds of the library's time over the kernel's: above 1, the kernel is faster. Low
+	// and High are the quartiles.
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// libraries starts those whose programs are in a folder.
+func libraries(ctx context.Context, folder string, threads int) (list []*peer.Peer, err error) {
+	for _, program := range [][]string{{"onednn"}, {"ggml", filepath.Join(folder, "ggml-backends")}} {
+		p, err := peer.Start(ctx, threads, filepath.Join(folder, program[0]), program[1:]...)
+		if err != nil {
+			return nil, errors.Join(err, closeAll(list))
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+func closeAll(list []*peer.Peer) (err error) {
+	for _, p := range list {
+		err = errors.Join(err, p.Close())
+	}
+	return err
+}
+
+// compare has the fastest kernel of a task take turns with each library that computes the same.
+func (b *bench) compare(ctx context.Context, t *task) (list []against, err error) {
+	if t.question == "" || t.best == 0 {
+		return nil, nil
+	}
+	best := builder.Batch{Workload: t.Workload, Target: b.target, Candidates: []builder.Candidate{t.fastest}}
+	built, err := b.compiler.Build(ctx, t.dir, best)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.title(), err)
+	}
+	for _, p := range b.peers {
+		by, err := p.Prepare(t.question)
+		if errors.As(err, new(peer.Unsupported)) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.title(), err)
+		}
+		one := against{Library: p.Name, Implementation: by}
+		if err := b.turns(ctx, t, built, p, &one); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.title(), err)
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// turns times a kernel and a library that has prepared the same.
+func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *peer.Peer, a *against) error {
+	var ours, theirs, ratios []float64
+	for range rounds {
+		mine := 0.0
+		if err := runner.Measure(ctx, b.plan(t, built, 0), func(o runner.Outcome) {
+			if o.Error == tilthv1.ErrorClass_ERROR_CLASS_NONE {
+				mine = stat.Of(o.Samples).Median
+			}
+		}); err != nil {
+			return err
+		}
+		samples, err := p.Time(peerTime)
+		if err != nil {
+			return err
+		}
+		if mine == 0 {
+			return errors.New("the kernel was measured before, and fails now")
+		}
+		ours, theirs = append(ours, mine), append(theirs, stat.Of(samples).Median)
+		ratios = append(ratios, theirs[len(theirs)-1]/mine)
+	}
+	a.OurSeconds, a.Seconds = stat.Of(ours).Median, stat.Of(theirs).Median
+	a.Low, a.Ratio, a.High = stat.Quartiles(ratios)
+	return nil
+}

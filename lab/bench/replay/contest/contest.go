@@ -1,0 +1,101 @@
+package contest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+
+	"github.com/tilth-dev/tilth/lab/bench/replay"
+)
+
+// Options say how searches are compared.
+type Options struct {
+	Variants []Variant
+	// Before are sets, samples too, that searches may know beside those that they are compared on.
+	Before []*replay.Set
+	// Budget is the trials that each has, Seeds how many times each runs, the first time with FirstSeed and then with
+	// those after it.
+	Budget, Seeds int
+	FirstSeed     uint64
+	Batches       Batches
+	// Noisy replays single samples in place of latencies.
+	Noisy bool
+	// Progress, when set, hears how many of all runs are done. Calls do not overlap.
+	Progress func(done, all int)
+}
+
+// Run compares searches on sets. The same sets and options give the same report, bit for bit.
+func Run(ctx context.Context, sets []*replay.Set, o Options) (*Report, error) {
+	devices := make([]*device, len(sets))
+	if err := side(ctx, len(sets), func(k int) (err error) {
+		devices[k], err = newDevice(sets[k])
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	before, guesses := newPast(devices, o.Before, o.Batches), make([]float64, len(sets))
+	if err := side(ctx, len(sets), func(k int) (err error) {
+		guesses[k], err = before.guessShare(k)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	runs := make([]*run, len(sets)*len(o.Variants)*o.Seeds)
+	var mu sync.Mutex
+	done := 0
+	err := side(ctx, len(runs), func(k int) error {
+		at, v, seed := k/o.Seeds/len(o.Variants), o.Variants[k/o.Seeds%len(o.Variants)], uint64(k%o.Seeds)
+		job, err := before.job(at, v.Known)
+		if err != nil {
+			return err
+		}
+		options := v.Options
+		options.Seed = o.FirstSeed + seed
+		if runs[k], err = devices[at].search(options, job, o.Budget, o.Batches, o.Noisy); err != nil {
+			return err
+		}
+		if err := job.Err(); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if done++; o.Progress != nil {
+			o.Progress(done, len(runs))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return report(devices, guesses, runs, o), nil
+}
+
+// side does n pieces of work side by side, a worker a processor, and stops at the first error.
+func side(ctx context.Context, n int, work func(int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wait sync.WaitGroup
+	next := make(chan int)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for k := range next {
+				if err := work(k); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for k := 0; k < n && ctx.Err() == nil; k++ {
+		select {
+		case next <- k:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	wait.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return ctx.Err()
+}

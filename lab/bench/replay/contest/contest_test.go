@@ -1,0 +1,194 @@
+package contest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tilth-dev/tilth/lab/bench/replay"
+	"github.com/tilth-dev/tilth/tuner"
+	"github.com/tilth-dev/tilth/tuner/knowledge"
+)
+
+func testSets(t testing.TB) []*replay.Set {
+	t.Helper()
+	sets, err := replay.ReadAll([]string{"../testdata"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sets
+}
+
+func testDevices(t testing.TB) []*device {
+	t.Helper()
+	var devices []*device
+	for _, s := range testSets(t) {
+		d, err := newDevice(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices = append(devices, d)
+	}
+	return devices
+}
+
+var testBatches = Batches{Fewest: 4, Most: 16}
+
+func TestTheSameSeedAndSetsGiveTheSameCandidates(t *testing.T) {
+	devices := testDevices(t)
+	one, other := newPast(devices, nil, testBatches), newPast(devices, nil, testBatches)
+	for _, v := range Variants() {
+		t.Run(v.Name, func(t *testing.T) {
+			proposed := func(before *past, seed uint64) []string {
+				job, err := before.job(0, v.Known)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v.Options.Seed = seed
+				r, err := devices[0].search(v.Options, job, 32, testBatches, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r.digests
+			}
+			first := proposed(one, 1)
+			if again := proposed(other, 1); !slices.Equal(again, first) {
+				t.Errorf("proposed %v, then %v", first, again)
+			}
+			if v.Name != "grid" && slices.Equal(proposed(one, 2), first) {
+				t.Error("another seed gives the same candidates")
+			}
+			if distinct := slices.Compact(slices.Sorted(slices.Values(first))); len(first) != 32 || len(distinct) != 32 {
+				t.Errorf("%d candidates, %d of them distinct", len(first), len(distinct))
+			}
+		})
+	}
+}
+
+func TestAReportIsTheSameHoweverManyRunSideBySide(t *testing.T) {
+	variants, err := Choose([]string{"ga", "gbdt", "gbdt-known"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Variants: variants, Budget: 24, Seeds: 1, Batches: testBatches, Noisy: true}
+	text := func() string {
+		r, err := Run(t.Context(), testSets(t)[:2], o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if a, b := text(), text(); a != b {
+		t.Errorf("%s\nthen\n%s", a, b)
+	}
+}
+
+func TestEverySearchFindsTheBestWhenItMayTryAll(t *testing.T) {
+	d := testDevices(t)[0]
+	for _, name := range []string{"grid", "random", "ga"} {
+		r, err := d.search(tuner.Options{Algorithm: name, Seed: 1}, knowledge.NewJob(nil), 2*len(d.points), testBatches, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, reached := r.trialsTo(1); !reached || len(r.digests) > len(d.points) {
+			t.Errorf("%s: best after %d trials (%v), of %d", name, n, reached, len(d.points))
+		}
+	}
+}
+
+func TestTransferNeverKnowsTheWorkloadItself(t *testing.T) {
+	devices := testDevices(t)
+	p := newPast(append(devices, devices[0]), nil, testBatches) // the same workload in a second set
+	if tasks := p.othersOf(0); len(tasks) != len(devices)-1 {
+		t.Errorf("%d other tasks, want %d", len(tasks), len(devices)-1)
+	}
+	for k, d := range p.devices {
+		for _, task := range p.othersOf(k) {
+			if task.Workload.Digest() == d.digest {
+				t.Errorf("%s is known before it is searched", d.set.Task)
+			}
+		}
+	}
+}
+
+func TestTransferIsWithinATarget(t *testing.T) {
+	devices := testDevices(t)
+	other := devices[1].set.Target.Clone()
+	other.CPU.Threads++
+	devices[1].set.Target = other
+	for _, task := range newPast(devices, nil, testBatches).othersOf(0) {
+		if task.Target.Fingerprint() == other.Fingerprint() {
+			t.Error("a task of another target is known")
+		}
+	}
+}
+
+func TestWhatASetLacksFailsAndTooMuchIsAnError(t *testing.T) {
+	set := testSets(t)[0]
+	whole := set.Points
+	set.Points = whole[1:]
+	d, err := newDevice(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.unknown != 1 {
+		t.Errorf("%d schedules are unknown, want 1", d.unknown)
+	}
+	if trial := d.measure(tuner.Candidate{Digest: "of something else"}, nil); !trial.Failed {
+		t.Errorf("%+v, want a failure", trial)
+	}
+	set.Points = whole[len(whole)/10:]
+	if _, err := newDevice(set); err == nil || !strings.Contains(err.Error(), "record it again") {
+		t.Errorf("%v, want the remedy", err)
+	}
+	for k := range whole {
+		whole[k] = replay.Point{Origin: whole[k].Origin, Error: "crash"}
+	}
+	set.Points = whole
+	if _, err := newDevice(set); err == nil || !strings.Contains(err.Error(), "no candidate of the set was right") {
+		t.Errorf("%v, want that nothing was right", err)
+	}
+}
+
+func TestAnInterruptEndsAContest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := Options{Variants: Variants()[:1], Budget: 8, Seeds: 50, Batches: testBatches, Progress: func(int, int) { cancel() }}
+	if _, err := Run(ctx, testSets(t), o); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the end of the context", err)
+	}
+}
+
+func TestVariantsAreChosenByName(t *testing.T) {
+	list, err := Choose([]string{"random", "ga"})
+	if err != nil || len(list) != 2 || list[0].Name != "random" || list[1].Name != "ga" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := Choose([]string{"magic"}); err == nil || !strings.Contains(err.Error(), `unknown search "magic": want one of ga`) {
+		t.Errorf("%v", err)
+	}
+	if all, err := Choose(nil); err != nil || !reflect.DeepEqual(all, Variants()) {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+func TestASampleIsNoSetToSearchButMayBeKnown(t *testing.T) {
+	sets := testSets(t)
+	sample := *sets[1]
+	sample.Sampled = true
+	o := Options{Variants: Variants()[:1], Seeds: 1, Budget: 1, Batches: testBatches}
+	if _, err := Run(t.Context(), []*replay.Set{&sample}, o); err == nil || !strings.Contains(err.Error(), "without --sample") {
+		t.Errorf("%v, want the remedy", err)
+	}
+	p := newPast(testDevices(t)[:1], []*replay.Set{sets[0], &sample}, testBatches)
+	if tasks := p.othersOf(0); len(tasks) != 1 || tasks[0].Workload != sample.Workload {
+		t.Errorf("%d tasks are known, want the sample alone", len(tasks))
+	}
+}

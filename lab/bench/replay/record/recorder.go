@@ -1,0 +1,213 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+// Recorder makes sets of one target.
+type Recorder struct {
+	Compiler *builder.Compiler
+	Target   *target.Target
+	Numerics schedule.Numerics
+	Limits   runner.Limits
+	// Launcher stands before the command that times, such as chrt -f 20; none is needed.
+	Launcher []string
+	// Sandbox is what harnesses run in; nil = limits only.
+	Sandbox *sandbox.Sandbox
+	Lock    Lock
+	// Dir is where sets go, Scratch where batches are built.
+	Dir, Scratch string
+	// Size bounds a set's candidates.
+	Size PartOptions
+	// Sample, when it is not 0, is how many schedules of the whole space are measured in place of all of a part; there
+	// is no Pilot then, there are no Finalists, and each candidate has as many samples as its time allows, however
+	// slow it is.
+	Sample int
+	// Batch is how many candidates are built before they are timed.
+	Batch int
+	// Pilot is how many candidates of the whole space are tried first, so that the set has the values of the fastest.
+	Pilot int
+	// Finalists is how many of the fastest are measured again at the end, Rounds times in turns.
+	Finalists, Rounds int
+	// Progress hears how far a task is.
+	Progress func(Progress)
+}
+
+// Lock keeps what computes on this machine apart from what is timed, until release is called; hostlock.Lock does so
+// between processes.
+type Lock interface {
+	Compute(context.Context) (release func(), err error)
+	Time(context.Context) (release func(), err error)
+}
+
+// Progress is how far a task is.
+type Progress struct {
+	Task string
+	// Measured counts the candidates that have an outcome, Failed those of them that failed.
+	Measured, Failed, Candidates int
+	// Best is the least latency so far in seconds; 0 for none.
+	Best float64
+}
+
+// Record makes the set of a task, or goes on where it was cut short, unless the set is there already. It returns the
+// set's file.
+func (r *Recorder) Record(ctx context.Context, t Task) (string, error) {
+	path := filepath.Join(r.Dir, r.fileName(t)+replay.Suffix)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	if err := r.record(ctx, t, path); err != nil {
+		return "", fmt.Errorf("recording %s: %w", t.Name, err)
+	}
+	return path, nil
+}
+
+func (r *Recorder) record(ctx context.Context, t Task, path string) error {
+	by, err := registry.Of(r.Target)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(r.Scratch, "record-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	m := &measurer{Recorder: r, device: by.Device(r.Target), workload: t.Workload, dir: dir}
+	j, err := openJournal(strings.TrimSuffix(path, replay.Suffix) + ".partial.jsonl")
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	if j.header == nil {
+		header, err := r.header(ctx, t, m)
+		if err != nil {
+			return err
+		}
+		if err := j.begin(header); err != nil {
+			return err
+		}
+	}
+	set, err := r.measureAll(ctx, m, j)
+	if err != nil {
+		return err
+	}
+	if r.Sample == 0 {
+		if err := r.again(ctx, m, set); err != nil {
+			return err
+		}
+	}
+	if err := replay.Write(path, set); err != nil {
+		return err
+	}
+	return j.remove()
+}
+
+// header chooses the part of the space.
+func (r *Recorder) header(ctx context.Context, t Task, m *measurer) (*replay.Header, error) {
+	h := &replay.Header{Task: t.Name, Model: t.Model, Workload: t.Workload, Target: r.Target, Numerics: r.Numerics, Sampled: r.Sample > 0}
+	if h.Sampled {
+		return h, nil
+	}
+	whole, err := h.Space()
+	if err != nil {
+		return nil, err
+	}
+	size := r.Size
+	if size.Measured, err = m.pilot(ctx, whole, r.Pilot); err != nil {
+		return nil, err
+	}
+	h.Values = Part(whole, size)
+	return h, nil
+}
+
+// measureAll measures the candidates that the journal does not have, in an order that is drawn, so that a machine that
+// gets slower and faster meanwhile does so for all values of a knob.
+func (r *Recorder) measureAll(ctx context.Context, m *measurer, j *journal) (*replay.Set, error) {
+	s, err := j.header.Space()
+	if err != nil {
+		return nil, err
+	}
+	set := &replay.Set{Header: *j.header}
+	var open []replay.Candidate
+	candidates := r.candidates(s)
+	for _, c := range candidates {
+		if p, ok := j.known[c.Origin]; ok {
+			set.Points = append(set.Points, p)
+			m.note(&p)
+		} else {
+			open = append(open, c)
+		}
+	}
+	rand.New(rand.NewPCG(1, 3)).Shuffle(len(open), func(a, b int) { open[a], open[b] = open[b], open[a] })
+	for len(open) > 0 {
+		n := min(r.Batch, len(open))
+		points, err := m.measure(ctx, open[:n])
+		if err != nil {
+			return nil, err
+		}
+		if err := j.add(points); err != nil {
+			return nil, err
+		}
+		set.Points, open = append(set.Points, points...), open[n:]
+		r.Progress(progressOf(set, len(candidates)))
+	}
+	return set, nil
+}
+
+func (r *Recorder) candidates(s *space.Space) []replay.Candidate {
+	if r.Sample > 0 {
+		return Sample(s, r.Sample)
+	}
+	return replay.Candidates(s, 0)
+}
+
+func progressOf(set *replay.Set, candidates int) Progress {
+	p := Progress{Task: set.Task, Measured: len(set.Points), Candidates: candidates, Best: set.Best()}
+	for k := range set.Points {
+		if set.Points[k].Error != "" {
+			p.Failed++
+		}
+	}
+	return p
+}
+
+// fileName is where a task's set goes, without the suffix. Samples are of many models, where different workloads may
+// have the same name.
+func (r *Recorder) fileName(t Task) string {
+	name := fileName(t.Name)
+	if r.Sample > 0 {
+		name = name[:min(len(name), longestName)] + "." + t.Workload.Digest()[:8]
+	}
+	return name
+}
+
+// longestName bounds what a sample's file has of its task's name.
+const longestName = 120
+
+// fileName is a task's name as that of a file: what is no letter, digit or sign of shapes becomes an underscore.
+func fileName(task string) string {
+	clean := strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '-':
+			return c
+		}
+		return '_'
+	}, strings.ReplaceAll(task, " -> ", "-"))
+	return clean
+}

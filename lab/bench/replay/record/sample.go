@@ -1,0 +1,107 @@
+package record
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/space"
+	"github.com/tilth-dev/tilth/lab/bench/replay"
+)
+
+const (
+	// drafted is of how many random points a drafted one has the least analytic cost.
+	drafted = 8
+	// ancestors is how many of the seeds have descendants, beside the default schedules; generations how many
+	// mutations lie between at most.
+	ancestors, generations = 12, 3
+	// idleDraws is how many points in a row that are there already end a sample: the space is small.
+	idleDraws = 200
+)
+
+// Sample draws up to n distinct legal schedules of a whole space, fewer when it has no more: its default schedules,
+// and of the rest a half at random, a quarter by drafting and a quarter by mutation of the defaults and the seeds, as
+// searches do. The choice is the same for the same space and n, and of another n it begins alike.
+func Sample(s *space.Space, n int) []replay.Candidate {
+	d := &sampler{space: s, rng: rand.New(rand.NewPCG(seedOf(s), 7)), seen: map[string]bool{}}
+	d.parents = s.Defaults()
+	for _, p := range d.parents {
+		d.take(p)
+	}
+	seeds := s.Seeds()
+	d.parents = append(d.parents, seeds[:min(ancestors, len(seeds))]...)
+	for turn, idle := 0, 0; len(d.list) < n && idle < idleDraws; turn++ {
+		p, ok := d.draw(turn % 4)
+		if idle++; ok && d.take(p) {
+			idle = 0
+		}
+	}
+	return d.list[:min(n, len(d.list))]
+}
+
+// seedOf differs between workloads, so that those that have the same knobs do not have the same sample.
+func seedOf(s *space.Space) uint64 {
+	seed, err := strconv.ParseUint(s.Workload.Digest()[:16], 16, 64)
+	if err != nil {
+		return 1 // digests are hexadecimal, so this does not happen
+	}
+	return seed
+}
+
+type sampler struct {
+	space   *space.Space
+	rng     *rand.Rand
+	parents []space.Point
+	seen    map[string]bool // by digest
+	list    []replay.Candidate
+}
+
+// take adds the schedule of a point, unless it is there or the point makes none.
+func (d *sampler) take(p space.Point) bool {
+	sch, err := d.space.Apply(p)
+	if err != nil {
+		return false
+	}
+	c := replay.Candidate{Point: slices.Clone(p), Origin: d.space.Format(p), Trace: sch.Trace()}
+	c.Digest = schedule.Digest(c.Trace)
+	if d.seen[c.Digest] {
+		return false
+	}
+	d.seen[c.Digest] = true
+	d.list = append(d.list, c)
+	return true
+}
+
+// draw is a point of one of four turns.
+func (d *sampler) draw(turn int) (space.Point, bool) {
+	switch turn {
+	case 1:
+		return d.draft()
+	case 3:
+		return d.descendant()
+	}
+	return d.space.Random(d.rng)
+}
+
+func (d *sampler) draft() (space.Point, bool) {
+	var points []space.Point
+	for range drafted {
+		if p, ok := d.space.Random(d.rng); ok {
+			points = append(points, p)
+		}
+	}
+	if len(points) == 0 {
+		return nil, false
+	}
+	d.space.Sort(points)
+	return points[0], true
+}
+
+func (d *sampler) descendant() (space.Point, bool) {
+	p, ok := d.parents[d.rng.IntN(len(d.parents))], true
+	for n := 1 + d.rng.IntN(generations); n > 0 && ok; n-- {
+		p, ok = d.space.Mutate(d.rng, p)
+	}
+	return p, ok
+}

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Compares models on this machine with ONNX Runtime in interleaved runs, and prints a table in Markdown.
+#
+# usage: lab/bench/run.sh [decoding|fast|quantised] [FLAGS] [MODEL[:INPUTS.npz] ...]
+#   decoding          one token of decoders, with weights of 32, 16, 8 and 4 bits, without tuning
+#   fast              packages with fast numerics, beside those with default ones, without tuning
+#   quantised         models in bytes, beside their twins in floats, without tuning
+#   MODEL is a name that 'tilth model' knows, or an .onnx file; all built-in models when none is named
+#   --untuned         default schedules only, without tuning
+#   --again           compare also what was compared before with this version of the tree
+#   --time 5m         tuning time of a model for each number of threads (also BENCH_TIME)
+#   --threads 1,2     numbers of threads (also BENCH_THREADS)
+#   --seconds 10      how long contenders take turns, for each model and number of threads
+# Results are kept in lab/bench/results, in a folder for each kind of machine, so that another run goes on where this one
+# ended; models, records and packages in .tools/bench. BENCH_MODELS names models as well.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=.tools/bench
+mkdir -p "$work"
+scripts/ort.sh
+scripts/peers.sh
+go build -o "$work/bench" ./lab/bench/models
+read -ra models <<<"${BENCH_MODELS:-}"
+form=()
+case ${1:-} in
+  decoding | fast | quantised)
+    form=("$1")
+    shift
+    ;;
+esac
+exec "$work/bench" "${form[@]}" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

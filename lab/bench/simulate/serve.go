@@ -1,0 +1,63 @@
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"github.com/tilth-dev/tilth/internal/access/connlimit"
+	"github.com/tilth-dev/tilth/internal/farm"
+)
+
+// Where a tracker keeps its data below its folder.
+const (
+	recordsName   = "tilth.db"
+	artifactsName = "artifacts"
+)
+
+// mostConnections come from one host here, as they do not in a farm.
+const mostConnections = 1 << 20
+
+// orders are the line by which a tracker's process is told what to serve, and where.
+type orders struct {
+	Dir    string `json:"dir"`
+	Listen string `json:"listen"`
+	HTTP   string `json:"http"`
+	// Store and Shards are those of a database; see farm.TrackerConfig.
+	Store  string `json:"store,omitempty"`
+	Shards int    `json:"shards,omitempty"`
+}
+
+// addresses is the line in which a tracker tells where it is found.
+type addresses struct {
+	GRPC string `json:"grpc"`
+	HTTP string `json:"http"`
+}
+
+// ServeTracker is the tracker's process. It reads its orders from in, a line in JSON, serves a tracker, and writes a
+// line with its addresses to out. It stops when in ends, so that it does not outlive who started it.
+func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
+	var o orders
+	if err := json.NewDecoder(in).Decode(&o); err != nil {
+		return fmt.Errorf("read what is to be served: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
+	return farm.RunTracker(ctx, farm.TrackerConfig{
+		Store: o.Store, Shards: o.Shards, Records: filepath.Join(o.Dir, recordsName), ArtifactsDir: filepath.Join(o.Dir, artifactsName),
+		Listen: o.Listen, HTTP: o.HTTP, Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
+		Keep:   farm.KeepAll(), // what is dropped cannot be told from what is lost
+		Logger: slog.New(slog.DiscardHandler),
+		Ready: func(rpc, web net.Addr) {
+			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // who cannot read it stops the process
+		},
+	})
+}

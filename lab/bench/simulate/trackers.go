@@ -1,0 +1,127 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tilth-dev/tilth/internal/agent"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// trackers are the processes that serve a farm: one, or several side by side.
+type trackers []*process
+
+const (
+	// anyPort is where a tracker listens that is told of no address.
+	anyPort = "127.0.0.1:0"
+	// sharesTimeout is longer than it takes to share all shards out, one at a time, that the first tracker took.
+	sharesTimeout = 2 * time.Minute
+	// sharesEvery is how often they are asked.
+	sharesEvery = 200 * time.Millisecond
+)
+
+// trackers are those that the options want. None of them runs yet.
+func (o *Options) trackers() (all trackers) {
+	for i := range o.Trackers {
+		web := anyPort
+		if i == 0 {
+			web = cmp.Or(o.HTTP, anyPort)
+		}
+		all = append(all, &process{command: o.Tracker, orders: orders{
+			Dir: o.Dir, Listen: anyPort, HTTP: web, Store: o.Store, Shards: o.Shards,
+		}})
+	}
+	return all
+}
+
+// each does something with all trackers at once.
+func (t trackers) each(do func(*process) error) error {
+	failed := make([]error, len(t))
+	var all sync.WaitGroup
+	for i, p := range t {
+		all.Go(func() { failed[i] = do(p) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// start starts all trackers, and returns once they have shared out the shards.
+func (t trackers) start(ctx context.Context) error {
+	if err := t.each(func(p *process) error { return p.start(ctx) }); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, sharesTimeout, errors.New("they have not shared out the shards in time"))
+	defer cancel()
+	tick := time.NewTicker(sharesEvery)
+	defer tick.Stop()
+	for {
+		if shared, err := t.shared(); shared || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the trackers: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// shared says whether all shards are served, and no tracker has more than its share.
+func (t trackers) shared() (bool, error) {
+	want, total := t[0].orders.Shards, 0
+	for _, p := range t {
+		has, err := p.shards()
+		if err != nil || has*len(t) >= want+len(t) {
+			return false, err
+		}
+		total += has
+	}
+	return total == want, nil
+}
+
+// kill kills all trackers.
+func (t trackers) kill() error { return t.each((*process).kill) }
+
+// addresses are those of all trackers, as agents are told them.
+func (t trackers) addresses() string {
+	var all []string
+	for _, p := range t {
+		all = append(all, p.addr.GRPC)
+	}
+	return strings.Join(all, ",")
+}
+
+// usage is what each tracker took so far.
+func (t trackers) usage() (all []usage, err error) {
+	for _, p := range t {
+		u, err := p.usage()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// restart measures how long killed trackers take until all shards answer, in seconds, and stops them again.
+func (t trackers) restart(ctx context.Context) (float64, error) {
+	began := time.Now()
+	if err := t.each(func(p *process) error { return p.start(ctx) }); err != nil {
+		return 0, errors.Join(err, t.kill())
+	}
+	conn, err := agent.Dial(t.addresses())
+	if err != nil {
+		return 0, errors.Join(err, t.kill())
+	}
+	_, err = tilthv1.NewJobServiceClient(conn).ListOwners(ctx, &tilthv1.ListOwnersRequest{}) // which every shard is asked
+	took := time.Since(began).Seconds()
+	if err != nil {
+		err = fmt.Errorf("ask the trackers after their restart: %w", err)
+	}
+	return took, errors.Join(err, conn.Close(), t.kill())
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/lab/bench/document"
+)
+
+// documentPart is the part of a document that the table replaces.
+const documentPart = "card table"
+
+// runTable prints what was measured on cards beside the limits, or writes it into a document.
+func runTable(args []string, w io.Writer) error {
+	flags := flag.NewFlagSet("table", flag.ContinueOnError)
+	dir := flags.String("out", resultsFolder, "folder with the results")
+	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	l, err := openLedger(*dir)
+	if err != nil {
+		return err
+	}
+	text := l.table()
+	if *into != "" {
+		return document.Splice(*into, documentPart, text)
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
+
+// table is Markdown for each card; without results it has the limits alone.
+func (l *ledger) table() string {
+	var out strings.Builder
+	cards := l.cards()
+	if len(cards) == 0 {
+		out.WriteString("\nNo card was measured yet.\n")
+		page{l, ""}.writeLimits(&out)
+	}
+	for _, card := range cards {
+		p := page{l, card}
+		fmt.Fprintf(&out, "\n%s\n", card)
+		p.writeLimits(&out)
+		p.writeProducts(&out)
+		p.writeModels(&out)
+		p.writeChecks(&out)
+	}
+	return out.String()
+}
+
+// cards are those with results, in the order of their first ones.
+func (l *ledger) cards() (list []string) {
+	for _, r := range l.rows {
+		if !slices.Contains(list, r.Card) {
+			list = append(list, r.Card)
+		}
+	}
+	return list
+}
+
+// page is what is known of a card.
+type page struct {
+	*ledger
+	card string
+}
+
+// of is the newest result of a step, if there is one with peers the newest of these; nil when there is none.
+func (p page) of(step string) *result {
+	if r := p.last(step, func(r *result) bool { return p.own(r) && r.Undone == "" }); r != nil {
+		return r
+	}
+	return p.last(step, p.own)
+}
+
+// own reports whether a result is this card's.
+func (p page) own(r *result) bool { return r.Card == p.card }
+
+// copies is the rate of the card's memory in GB/s, or 0.
+func (p page) copies() float64 {
+	if r := p.of(machineStep); r != nil {
+		return r.Values[copyRate]
+	}
+	return 0
+}
+
+func (p page) writeLimits(out *strings.Builder) {
+	out.WriteString("\n| what | limit | measured | geomean | worst | met |\n|---|---|--:|--:|--:|---|\n")
+	for _, l := range limits(p.copies()) {
+		f := l.measured(p.of)
+		geomean, worst := "", ""
+		if f.count > 0 {
+			geomean, worst = l.unit(f.geomean), l.unit(f.worst)
+		}
+		fmt.Fprintf(out, "| %s | %s | %d of %d | %s | %s | %s |\n", l.what, l.bounds(), f.count, len(l.steps), geomean, worst, l.met(f))
+	}
+}
+
+const productColumns = `
+| product | type | numerics | matrices in | untuned | tuned | cuBLAS | Triton | × cuBLAS | × Triton | × untuned | TFLOP/s | GB/s | of memory | trials | a trial | tree |
+|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+`
+
+func (p page) writeProducts(out *strings.Builder) {
+	begun := false
+	for _, x := range products() {
+		r := p.of(x.step())
+		if r == nil {
+			continue
+		}
+		if !begun {
+			begun = true
+			out.WriteString(productColumns)
+		}
+		v := r.Values
+		fmt.Fprintf(out, "| %d × %d × %d | %v | %s | %s | %s | %s | %s | %s | **%s** | %s | %s | %.3g | %.3g | %s | %.0f | %s | %s |\n",
+			x.m, x.k, x.n, x.dtype, x.numerics, cmp.Or(r.Notes[matricesNote], "–"), seconds(v["untuned_s"]), seconds(v["tuned_s"]), contended(r, "peer"), contended(r, "triton"),
+			known(v["of_peer"], times), known(v["of_triton"], times), known(v["of_untuned"], times), v["tuned_tflops"], v["tuned_gbps"],
+			known(ratioOf(v["tuned_gbps"], p.copies()), percent), v["trials"], seconds(v["trial_s"]), r.Version)
+	}
+}
+
+// contended is a contender's time, marked where its work could be no graph.
+func contended(r *result, name string) string {
+	took := seconds(r.Values[name+"_s"])
+	if strings.HasPrefix(r.Notes[wayNote(name)], "launches, ") {
+		took += " (no graph)"
+	}
+	return took
+}
+
+const modelColumns = `
+| model | batch | numerics | untuned | tuned | torch.compile | × | untuned × | × untuned | tasks tuned | load | first inference | trials | a trial | tree |
+|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+`
+
+func (p page) writeModels(out *strings.Builder) {
+	begun := false
+	for _, m := range allModels() {
+		r := p.of(m.step())
+		if r == nil {
+			continue
+		}
+		if !begun {
+			begun = true
+			out.WriteString(modelColumns)
+		}
+		v := r.Values
+		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | **%s** | %s | %s | %.0f of %.0f | %s | %s | %.0f | %s | %s |\n",
+			m.name, m.batch, m.numerics, seconds(v["untuned_s"]), seconds(v["tuned_s"]), contended(r, "peer"),
+			known(v["of_peer"], times), known(v["untuned_of_peer"], times), known(v["of_untuned"], times), v["tuned_tasks"], v["tasks"],
+			seconds(v["load_s"]), seconds(v["first_s"]), v["trials"], seconds(v["trial_s"]), r.Version)
+	}
+}
+
+const checkColumns = `
+| step | | tree |
+|---|---|---|
+`
+
+// writeChecks is a table of what the other steps found, what was not compared, and what failed.
+func (p page) writeChecks(out *strings.Builder) {
+	out.WriteString(checkColumns)
+	row := func(step, text, version string) {
+		fmt.Fprintf(out, "| %s | %s | %s |\n", step, strings.ReplaceAll(text, "|", "\\|"), version)
+	}
+	for _, s := range steps() {
+		r := p.of(s.name)
+		if r != nil && !compares(s.name) {
+			row(s.name, r.found(), r.Version)
+		}
+		if r != nil && r.Undone != "" {
+			row(s.name, "not compared: "+oneLine(r.Undone), r.Version)
+		}
+		if e := p.newest(s.name, p.own); e != nil && e.Error != "" {
+			row(s.name, "**failed**: "+oneLine(e.Error), e.Version)
+		}
+	}
+}
+
+// compares reports whether a step's figures are in tables of their own.
+func compares(step string) bool {
+	return strings.HasPrefix(step, "product ") || strings.HasPrefix(step, "model ")
+}
+
+// found is figures and notes in a line.
+func (r *result) found() string {
+	var parts []string
+	for _, name := range sorted(r.Values) {
+		parts = append(parts, fmt.Sprintf("%s %.4g", name, r.Values[name]))
+	}
+	for _, name := range sorted(r.Notes) {
+		parts = append(parts, name+": "+oneLine(r.Notes[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// lineBytes bounds what is told of a message.
+const lineBytes = 200
+
+func oneLine(text string) string {
+	line := strings.Join(strings.Fields(text), " ")
+	return strings.ToValidUTF8(line[:min(len(line), lineBytes)], "")
+}
+
+// known is a figure, or a dash where it is not known.
+func known(v float64, unit func(float64) string) string {
+	if v <= 0 {
+		return "–"
+	}
+	return unit(v)
+}
+
+func seconds(v float64) string { return known(v, show.Seconds) }

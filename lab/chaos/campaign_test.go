@@ -1,0 +1,240 @@
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
+)
+
+var (
+	rounds = flag.Int("rounds", 3, "how many rounds")
+	seed   = flag.Uint64("seed", 1, "the seed of the first round; the others follow")
+	keep   = flag.String("keep", "", "folder for the rounds that fail; empty = a new one for temporary files")
+	limit  = flag.Duration("limit", 0, "begin no round after so long; 0 = no limit")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	scratch, err := os.MkdirTemp("", "tilth-chaos")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(scratch, "process")
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(scratch)
+		os.Exit(code)
+	}))
+}
+
+// binary is where the program of the farms' processes is built, once.
+var (
+	binary string
+	built  sync.Once
+)
+
+// program is where failpoints are in force, and has those of the tracker's commit boundaries.
+var program = struct {
+	main     string
+	packages []string
+}{
+	"github.com/tilth-dev/tilth/lab/chaos/process",
+	[]string{
+		"go.etcd.io/bbolt", "github.com/tilth-dev/tilth/records/bolt", "github.com/tilth-dev/tilth/tracker/engine", "github.com/tilth-dev/tilth/internal/artifact",
+		"github.com/tilth-dev/tilth/records/postgres",
+	},
+}
+
+// boundaries are the failpoints around a commit, in the order in which it meets them, and those around an upload's.
+var boundaries = []string{
+	"beforeTransaction", "lackOfDiskSpace", "resizeFileError", "beforeSyncDataPages", "beforeWriteMetaError", "beforeSyncMetaPage", "afterTransaction", "beforeAnswer",
+	"beforeArtifactSync", "failedArtifactSync", "beforeArtifactRename", "afterArtifactRename",
+}
+
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		names, err := failpoint.Build(t.Context(), ".", binary, program.main, program.packages, raceFlags...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range slices.Concat(boundaries, shardBoundaries) {
+			if !slices.Contains(names, name) {
+				t.Errorf("failpoint %s is nowhere: there are %v", name, names)
+			}
+		}
+	})
+	return binary
+}
+
+// TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1
+// -seed N draws the same faults again.
+func TestPromisesHoldUnderFaults(t *testing.T) {
+	t.Parallel() // it mostly waits
+	binary := buildProgram(t)
+	c := newCampaign(t, "seed")
+	for c.done < *rounds && (*limit == 0 || time.Since(c.began) < *limit) {
+		n := *seed + uint64(c.done)
+		c.run(Round{Seed: n, Binary: binary, Points: boundaries, Restored: n%3 == 0})
+	}
+	c.tell()
+}
+
+// campaign is rounds, and what they came to.
+type campaign struct {
+	*testing.T
+	dir   string // of its rounds' folders
+	name  string // their names begin with it
+	began time.Time
+
+	mu    sync.Mutex
+	total *Result
+	done  int
+}
+
+// newCampaign begins a campaign that shares its folders with no other, of this or of another process.
+func newCampaign(t *testing.T, name string) *campaign {
+	t.Helper()
+	c := &campaign{T: t, dir: *keep, name: name, began: time.Now(), total: &Result{Counts: map[string]int{}}}
+	if c.dir != "" {
+		return c
+	}
+	var err error
+	if c.dir, err = os.MkdirTemp("", "chaos-"); err != nil { // a socket's path must be short
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(c.dir) }) // unless rounds are kept in it
+	return c
+}
+
+// run runs a round in a folder of its own, which is kept if it fails.
+func (c *campaign) run(o Round) {
+	c.Helper()
+	c.runIn(c.T, o.Seed, func(dir string) (*Result, error) {
+		o.Dir = dir
+		return o.Run(c.Context())
+	})
+}
+
+// runIn is run for a round of a kind of its own, which may run beside others.
+func (c *campaign) runIn(t *testing.T, seed uint64, round func(dir string) (*Result, error)) {
+	t.Helper()
+	dir := filepath.Join(c.dir, fmt.Sprintf("%s-%d", c.name, seed))
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	result, err := round(dir)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done++
+	if result == nil {
+		result = &Result{}
+	}
+	c.total.add(result)
+	if err != nil || len(result.Violations) > 0 {
+		t.Errorf("seed %d, kept in %s: %v\n%s\nfaults:\n%s", seed, dir, err, strings.Join(first(result.Violations, 10), "\n"), strings.Join(result.Faults, "\n"))
+		return
+	}
+	t.Logf("seed %d: %d trials, %d measured, %d dead letters, %d jobs cancelled, %d failed", seed, result.Trials, result.Executions, result.DeadLetters, result.Cancelled, result.Failed)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func (c *campaign) tell() {
+	c.Helper()
+	r := c.total
+	c.Logf("%d rounds in %v: %d jobs, %d candidates, %d builds, %d measurements acknowledged and %d leases arrived; %d trials recorded, measured %d times; %d dead letters, %d jobs cancelled, %d failed, %d requests about jobs, %d histories undecided",
+		c.done, time.Since(c.began).Round(time.Second), r.Jobs, r.Candidates, r.Builds, r.Measurements, r.Leases,
+		r.Trials, r.Executions, r.DeadLetters, r.Cancelled, r.Failed, r.Requests, r.Undecided)
+	for _, kind := range slices.Sorted(maps.Keys(r.Counts)) {
+		c.Logf("%6d %s", r.Counts[kind], kind)
+	}
+}
+
+// TestNothingIsLostAtAnyCommitBoundary kills the tracker at each boundary of a commit and of an upload in turn, and
+// lets writes fail there. A busy machine commits more at once, and its jobs may end before the last boundaries: those
+// that were not reached are for another round.
+func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
+	t.Parallel() // it mostly waits
+	binary := buildProgram(t)
+	lives := boundaryLives()
+	for seed := uint64(1); len(lives) > 0; seed++ {
+		o := Round{Seed: seed, Dir: t.TempDir(), Binary: binary, calm: true}
+		for _, l := range lives {
+			o.lives = append(o.lives, l.armed())
+		}
+		result, err := o.Run(t.Context())
+		if err != nil || len(result.Violations) > 0 {
+			t.Fatalf("%v\n%s", err, strings.Join(first(result.Violations, 10), "\n"))
+		}
+		before := len(lives)
+		for kind, times := range result.Counts {
+			for range times {
+				k := slices.IndexFunc(lives, func(l boundaryLife) bool { return "failpoint "+l.point == kind })
+				if k < 0 {
+					t.Fatalf("%s fired more often than it was armed: %v", kind, result.Counts)
+				}
+				lives = slices.Delete(lives, k, k+1)
+			}
+		}
+		if len(lives) == before {
+			t.Fatalf("none of %v fired in a whole round", lives)
+		}
+	}
+}
+
+// boundaryLife is a life of the tracker in which something happens when a point is reached for so many times.
+type boundaryLife struct {
+	point, action string
+	at            int
+}
+
+func (l boundaryLife) armed() string { return fmt.Sprintf("%s=%d:%s", l.point, l.at, l.action) }
+
+func boundaryLives() (lives []boundaryLife) {
+	for _, point := range boundaries {
+		switch {
+		case point == "resizeFileError": // seldom is a file as large as that
+		case strings.Contains(point, "Artifact"):
+			lives = append(lives, boundaryLife{point, "kill", 2})
+		default:
+			lives = append(lives, boundaryLife{point, "kill", 6})
+		}
+	}
+	return append(lives, boundaryLife{"lackOfDiskSpace", "error:no space left on device", 6},
+		boundaryLife{"beforeWriteMetaError", "error:input/output error", 6},
+		boundaryLife{"failedArtifactSync", "error:input/output error", 2})
+}
+
+func first(lines []string, n int) []string { return lines[:min(n, len(lines))] }
+
+// add sums up.
+func (r *Result) add(other *Result) {
+	r.Jobs += other.Jobs
+	r.Candidates += other.Candidates
+	r.Builds += other.Builds
+	r.Measurements += other.Measurements
+	r.Leases += other.Leases
+	r.Trials += other.Trials
+	r.Executions += other.Executions
+	r.DeadLetters += other.DeadLetters
+	r.Cancelled += other.Cancelled
+	r.Failed += other.Failed
+	r.Undecided += other.Undecided
+	r.Requests += other.Requests
+	for kind, times := range other.Counts {
+		r.Counts[kind] += times
+	}
+}

@@ -1,0 +1,151 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/artifact"
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/internal/wire"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// What all agents of a campaign offer and all its jobs want.
+const (
+	toolchain   = "clang-19"
+	deviceClass = "pretended"
+	algorithm   = "pretended"
+	fingerprint = "pretended x86-64 1 thread clang-19"
+)
+
+// slots is how many leases an agent holds at a time.
+const slots = 2
+
+// PretenderConfig is one life of an agent that does everything but its work.
+type PretenderConfig struct {
+	// Kind is tuner, builder or runner.
+	Kind string
+	// Name is the agent's, the same in all its lives; Life numbers those of all agents.
+	Name string
+	Life int
+	// Tracker is the address of the tracker, or of a proxy.
+	Tracker string
+	// Dir keeps the journal and scratch files.
+	Dir string
+	// Skew is how far the agent's wall clock is ahead of the machine's.
+	Skew time.Duration
+	Log  *slog.Logger
+}
+
+// pretender is a life of an agent.
+type pretender struct {
+	PretenderConfig
+	conn   *witness
+	policy retry.Policy
+	cache  *artifact.Store
+	done   atomic.Int64 // outcomes made up, to tell them apart
+}
+
+// RunPretender is the life of an agent until ctx ends.
+func RunPretender(ctx context.Context, cfg PretenderConfig) error {
+	conn, err := dial(cfg.Tracker)
+	if err != nil {
+		return err
+	}
+	j, err := openJournal(filepath.Join(cfg.Dir, cfg.Name+".journal"), cfg.Name, cfg.Life)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	p := &pretender{PretenderConfig: cfg, conn: &witness{conn, j}, policy: impatient}
+	spec, err := p.spec()
+	if err == nil {
+		p.cache, err = artifact.Open(artifact.Options{Dir: filepath.Join(cfg.Dir, cfg.Name+".cache"), Logger: cfg.Log})
+	}
+	if err == nil {
+		err = agent.Run(ctx, agent.Config{
+			Conn: p.conn, Spec: spec, Handler: agent.HandlerFunc(p.handle), Slots: slots, Logger: cfg.Log,
+			LeaseWait: 2 * time.Second, DrainGrace: time.Second, FirstRetry: impatient.First, MaxRetry: impatient.Max,
+		})
+	}
+	return errors.Join(err, conn.Close(), j.close())
+}
+
+// impatient is for a farm whose faults last about a second.
+var impatient = retry.Policy{First: 20 * time.Millisecond, Max: 200 * time.Millisecond, Try: 2 * time.Second}
+
+// dial connects like an agent, but tries again sooner.
+func dial(addr string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return agent.Dial(addr, append(options, grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 200 * time.Millisecond},
+		MinConnectTimeout: time.Second,
+	}))...)
+}
+
+func (p *pretender) spec() (*tilthv1.AgentSpec, error) {
+	spec := &tilthv1.AgentSpec{Name: p.Name, Host: p.Name, Version: "pretended"}
+	switch p.Kind {
+	case "tuner":
+		spec.Kind, spec.Tuners = tilthv1.AgentKind_AGENT_KIND_TUNER, []string{algorithm}
+	case "builder":
+		spec.Kind, spec.Toolchains = tilthv1.AgentKind_AGENT_KIND_BUILDER, []string{toolchain}
+	case "runner":
+		spec.Kind = tilthv1.AgentKind_AGENT_KIND_RUNNER
+		spec.DeviceClasses = []*tilthv1.DeviceClass{{Name: deviceClass, Descriptor_: []byte("{}")}}
+	default:
+		return nil, fmt.Errorf("kind %q: is not tuner, builder or runner", p.Kind)
+	}
+	return spec, nil
+}
+
+func (p *pretender) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
+	switch w := work.GetWork().(type) {
+	case *tilthv1.LeaseWorkResponse_Search:
+		return p.search(ctx, work.GetLease(), w.Search.GetJob())
+	case *tilthv1.LeaseWorkResponse_Build:
+		return p.build(ctx, work.GetLease(), w.Build)
+	case *tilthv1.LeaseWorkResponse_Measure:
+		return p.measure(ctx, work.GetLease(), w.Measure)
+	}
+	return fmt.Errorf("lease of %q has no kind of work", work.GetLease().GetSubject())
+}
+
+// report repeats a call until it is answered.
+func (p *pretender) report(ctx context.Context, what string, call func(context.Context) error) error {
+	return retry.Do(ctx, p.Log, p.policy, what, call)
+}
+
+// upload brings a batch's object to the tracker. Its bytes follow from the batch.
+func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.ArtifactRef, error) {
+	path := filepath.Join(p.Dir, p.Name+"."+batch+".object")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("object of "+batch+"\n"), 2000), 0o644); err != nil {
+		return nil, err
+	}
+	ref, err := artifact.NewClient(p.conn, nil, p.Log).Upload(ctx, wire.RoleCandidates, path)
+	return ref, errors.Join(err, os.Remove(path))
+}
+
+// fetch has the tracker send a batch's objects, as whoever runs them does.
+func (p *pretender) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) error {
+	for _, ref := range refs {
+		_, release, err := artifact.NewClient(p.conn, p.cache, p.Log).Download(ctx, ref)
+		if err != nil {
+			return err
+		}
+		release()
+	}
+	return nil
+}
+
+// mark makes an outcome unlike any other, in any life of any agent.
+func (p *pretender) mark() int64 { return int64(p.Life)*1_000_000 + p.done.Add(1) }

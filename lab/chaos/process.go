@@ -1,0 +1,466 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+)
+
+// process is one of the farm's, over all its lives.
+type process struct {
+	name string
+	// command makes the command line of a life.
+	command func(life int) []string
+	// announces says that the process writes a line when it serves.
+	announces bool
+	env       []string     // beyond that of this process
+	log       string       // path of what it writes to standard error
+	lives     func() int   // numbers the lives of all processes
+	died      func(string) // hears of an end that nobody asked for
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when cmd has ended
+	asked bool          // somebody wants it to end
+	down  int           // faults in force that want it down
+}
+
+// start begins a life, in which what is armed awaits the process, unless one is under way or a fault wants none.
+func (p *process) start(armed arming) error {
+	return p.startWith(func() arming { return armed })
+}
+
+// startWith asks what is to be armed only if a life begins.
+func (p *process) startWith(arm func() arming) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil || p.down > 0 {
+		return nil
+	}
+	armed := arm()
+	line := slices.Concat(armed.failSync(p.log+syncsSuffix), p.command(p.lives()))
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = slices.Concat(os.Environ(), p.env, []string{failpoint.Variable + "=" + armed.points})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	var out io.ReadCloser
+	if p.announces {
+		if out, err = cmd.StdoutPipe(); err != nil {
+			return err
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	p.cmd, p.ended, p.asked = cmd, make(chan struct{}), false
+	serving := make(chan struct{})
+	go p.reap(cmd, p.ended, out, serving)
+	<-serving
+	return nil
+}
+
+// reap waits for the end of a life.
+func (p *process) reap(cmd *exec.Cmd, ended chan struct{}, out io.Reader, serving chan struct{}) {
+	if out != nil {
+		_, _ = bufio.NewReader(out).ReadString('\n') // or it ends before it serves, which the caller sees by its end
+	}
+	close(serving)
+	err := cmd.Wait()
+	p.mu.Lock()
+	p.cmd = nil
+	asked := p.asked
+	p.mu.Unlock()
+	close(ended)
+	if !asked {
+		p.died(fmt.Sprintf("%s ended: %v", p.name, err))
+	}
+}
+
+// kill ends the life at once. While hold is set no other begins; see release.
+func (p *process) kill(hold bool) {
+	p.mu.Lock()
+	if hold {
+		p.down++
+	}
+	p.end(syscall.SIGKILL)
+}
+
+// terminate asks the process to end and waits. No other begins; see release.
+func (p *process) terminate() error {
+	p.mu.Lock()
+	p.down++
+	p.mu.Unlock()
+	return p.stop(drainTime)
+}
+
+// release takes back a hold.
+func (p *process) release() {
+	p.mu.Lock()
+	p.down--
+	p.mu.Unlock()
+}
+
+// stop asks the process to end, and waits. Who does not end within the time is killed, which is an error.
+func (p *process) stop(within time.Duration) error {
+	timer := time.AfterFunc(within, func() { p.kill(false) })
+	p.mu.Lock()
+	p.end(syscall.SIGTERM)
+	if !timer.Stop() {
+		return fmt.Errorf("%s did not end within %v of SIGTERM", p.name, within)
+	}
+	return nil
+}
+
+// end sends a signal that ends the process and waits. The caller holds the lock, which is given up.
+func (p *process) end(s syscall.Signal) {
+	cmd, ended := p.cmd, p.ended
+	p.asked = true
+	p.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Signal(s)
+	_ = cmd.Process.Signal(syscall.SIGCONT) // one that was stopped does not hear
+	<-ended
+}
+
+// signal sends a signal that does not end the process.
+func (p *process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+// drainTime is how long a process may take to end when it is asked to.
+const drainTime = 20 * time.Second
+
+// stopped says whether all threads have stopped, as SIGSTOP or a tracer has them.
+func (p *process) stopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return true
+	}
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, state, _ := strings.Cut(string(text), ") ")
+		if !strings.HasPrefix(strings.ToLower(state), "t") {
+			return false
+		}
+	}
+	return true
+}
+
+// What is in a round's folder: the tracker's data, or what was kept of them when their disk went, and the journals.
+const (
+	dataName     = "data"
+	keptName     = "data.kept"
+	journalsName = "journals"
+)
+
+// farm is a round's processes.
+type farm struct {
+	dir     string
+	tracker *process
+	agents  []*process
+	proxies []*proxy // of the agents, and last that of the client
+	lives   int
+	mu      sync.Mutex
+	skews   []time.Duration // of the wall clocks of pretending agents, against the machine's
+	// Of a farm of real agents: who keeps their journals, and what proves who is who.
+	relays  []*relay
+	secrets string
+}
+
+// trackerName is the tracker's, and how those of several trackers begin.
+const trackerName = "tracker"
+
+// kinds are the farm's agents.
+var kinds = []struct{ kind, name string }{
+	{"tuner", "tuner-1"}, {"tuner", "tuner-2"}, {"builder", "builder-1"}, {"builder", "builder-2"},
+	{"runner", "runner-1"}, {"runner", "runner-2"},
+}
+
+// newFarm makes a farm in a folder, of pretending agents; none of its processes runs. died hears of ends that nobody
+// asked for.
+func newFarm(dir, binary string, died func(string)) (*farm, error) {
+	f := &farm{dir: dir, skews: make([]time.Duration, len(kinds))}
+	if err := f.begin(binary, died); err != nil {
+		return nil, err
+	}
+	for range len(kinds) + 1 {
+		if err := f.addProxy("unix", f.socket()); err != nil {
+			f.close()
+			return nil, err
+		}
+	}
+	for i, k := range kinds {
+		f.agents = append(f.agents, &process{
+			name: k.name, log: filepath.Join(dir, k.name+".log"), lives: f.life, died: died,
+			command: func(life int) []string {
+				return []string{
+					binary, "-kind", k.kind, "-name", k.name, "-life", strconv.Itoa(life), "-tracker", f.proxies[i].addr(), "-dir", f.journals(),
+					"-skew", f.skews[i].String(),
+				}
+			},
+		})
+	}
+	return f, nil
+}
+
+// newRealFarm makes a farm of agents of the program tilth, which do their work. It is closed: TLS, and a token each
+// for agents and client. Between an agent's proxy and the tracker is a relay.
+func newRealFarm(dir, binary, tilth string, died func(string)) (*farm, error) {
+	f := &farm{dir: dir, secrets: filepath.Join(dir, "secrets")}
+	if err := errors.Join(os.MkdirAll(f.secrets, 0o755), makeSecrets(f.secrets), f.begin(binary, died)); err != nil {
+		return nil, err
+	}
+	for i, k := range kinds {
+		r, err := newRelay(k.name, "unix:"+f.socket(), f.journals(), f.secrets)
+		if err == nil {
+			f.relays = append(f.relays, r)
+			err = f.addProxy("tcp", r.addr())
+		}
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.agents = append(f.agents, &process{
+			name: k.name, log: filepath.Join(dir, k.name+".log"), lives: f.life, died: died,
+			env: []string{"TMPDIR=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CACHE_HOME=" + dir},
+			command: func(int) []string {
+				line := []string{
+					tilth, k.kind, "--name", k.name, "--tracker", f.proxies[i].addr(), "--cache", filepath.Join(dir, "cache"),
+					"--tls-ca", filepath.Join(f.secrets, authorityName), "--token-file", filepath.Join(f.secrets, agentToken),
+				}
+				if k.kind == "runner" {
+					// A busy machine is no reason to rest a device here.
+					line = append(line, "--threads", "1", "--calibrate=false")
+				}
+				return line
+			},
+		})
+	}
+	if err := f.addProxy("unix", f.socket()); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// begin makes the farm's folders and its tracker.
+func (f *farm) begin(binary string, died func(string)) error {
+	for _, name := range []string{f.data(), f.journals()} {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			return err
+		}
+	}
+	f.tracker = &process{
+		name: trackerName, announces: true, log: filepath.Join(f.dir, "tracker.log"), lives: f.life, died: died,
+		command: func(int) []string {
+			return []string{binary, "-kind", "tracker", "-tracker", "unix:" + f.socket(), "-dir", f.data(), "-secrets", f.secrets}
+		},
+	}
+	return nil
+}
+
+func (f *farm) addProxy(network, address string) error {
+	p, err := newProxy(func() (net.Conn, error) { return net.Dial(network, address) })
+	if err == nil {
+		f.proxies = append(f.proxies, p)
+	}
+	return err
+}
+
+// dial connects the client.
+func (f *farm) dial() (*grpc.ClientConn, error) {
+	var options []grpc.DialOption
+	if f.secrets != "" {
+		var err error
+		if options, err = asClient(f.secrets); err != nil {
+			return nil, err
+		}
+	}
+	return dial(f.proxies[len(f.proxies)-1].addr(), options...)
+}
+
+func (f *farm) socket() string { return filepath.Join(f.dir, "tracker.sock") }
+
+func (f *farm) data() string     { return filepath.Join(f.dir, dataName) }
+func (f *farm) journals() string { return filepath.Join(f.dir, journalsName) }
+
+func (f *farm) life() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lives++
+	return f.lives
+}
+
+func (f *farm) processes() []*process { return append([]*process{f.tracker}, f.agents...) }
+
+// start starts all.
+func (f *farm) start(armed arming) error {
+	if err := f.tracker.start(armed); err != nil {
+		return err
+	}
+	for _, a := range f.agents {
+		if err := a.start(arming{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop asks the agents to end, and then the tracker.
+func (f *farm) stop() error {
+	var ends sync.WaitGroup
+	errs := make([]error, len(f.agents)+1)
+	for i, a := range f.agents {
+		ends.Go(func() { errs[i] = a.stop(drainTime) })
+	}
+	ends.Wait()
+	errs[len(f.agents)] = f.tracker.stop(drainTime)
+	return errors.Join(errs...)
+}
+
+// RunFarm has a farm in a folder do a round's jobs, on which the client has whims that the seed draws. The first lives
+// of the tracker end at failpoints, and nothing else befalls it: that is for who has started this process.
+func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []string) error {
+	deaths := make(chan string, 100)
+	f, err := newFarm(dir, binary, func(how string) { deaths <- how })
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	d := &draw{rand.New(rand.NewPCG(seed, 1)), points, faultsWithin}
+	left := len(points) / 2
+	arm := func() arming {
+		if left--; left < 0 {
+			return arming{}
+		}
+		return arming{points: fmt.Sprintf("%s=%d:sleep:60000", d.points[d.IntN(len(d.points))], 1+int(d.ExpFloat64()*12))}
+	}
+	whims := d.whims(jobsPerRound)
+	if err := f.start(arm()); err != nil {
+		return err
+	}
+	keeping, stopKeeping := context.WithCancel(ctx)
+	killing, stopKilling := context.WithCancel(ctx)
+	var kept, killed sync.WaitGroup
+	var keepErr error
+	kept.Go(func() { keepErr = f.keepTracker(keeping, arm) })
+	killed.Go(func() { f.killAtPoints(killing) })
+	_, err = f.follow(ctx, 0, whims, jobSpec)
+	stopKeeping()
+	kept.Wait()
+	err = errors.Join(err, keepErr, f.stop())
+	stopKilling()
+	killed.Wait()
+	if err != nil {
+		return err
+	}
+	if len(deaths) > 0 {
+		return errors.New(<-deaths)
+	}
+	return nil
+}
+
+// killAtPoints kills the tracker when it sleeps at a failpoint. It is stopped first, until all that its threads were
+// doing has ended: of a call that is cut short by the end of its process strace does not tell whether it took effect.
+func (f *farm) killAtPoints(ctx context.Context) {
+	fired := 0
+	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
+		log, _ := os.ReadFile(f.tracker.log) // it is there as soon as there is something to see
+		now := 0
+		for _, times := range failpoint.Fired(string(log)) {
+			now += times
+		}
+		if now > fired {
+			fired = now
+			f.tracker.signal(syscall.SIGSTOP)
+			f.awaitStandstill(ctx)
+			f.tracker.kill(false)
+		}
+	}
+}
+
+// awaitStandstill returns when the tracker, which was told to stop, has stood still while this process made a number
+// of calls that strace sees: it then has told of all that went before.
+func (f *farm) awaitStandstill(ctx context.Context) {
+	for still := 0; still < 20 && retry.Sleep(ctx, 5*time.Millisecond) == nil; still++ {
+		if !f.tracker.stopped() {
+			still = 0
+		}
+		_ = os.WriteFile(filepath.Join(f.dir, "beat"), []byte{byte(still)}, 0o644) // only to be seen
+	}
+}
+
+// close ends all that is left.
+func (f *farm) close() {
+	for _, p := range f.processes() {
+		p.kill(true)
+	}
+	for _, p := range f.proxies {
+		p.close()
+	}
+	for _, r := range f.relays {
+		r.close()
+	}
+	f.relays = nil
+}
+
+// follow has the client do its part; see follow.
+func (f *farm) follow(ctx context.Context, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
+	conn, err := f.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return follow(ctx, conn, f.journals(), life, whims, spec)
+}
+
+// keepTracker starts the tracker again whenever it has ended, until ctx ends. What is armed is for the next life.
+func (f *farm) keepTracker(ctx context.Context, armed func() arming) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := f.tracker.startWith(armed); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tilth-dev/tilth/internal/agent"
+	"github.com/tilth-dev/tilth/internal/retry"
+	"github.com/tilth-dev/tilth/lab/chaos/failpoint"
+	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
+	"github.com/tilth-dev/tilth/records"
+)
+
+// jobsPerRound are submitted in each round.
+const jobsPerRound = 3
+
+// patience bounds a round once all faults are over.
+const patience = 2 * time.Minute
+
+// Round is one of a campaign's.
+type Round struct {
+	// Seed draws its faults.
+	Seed uint64
+	// Dir is its folder, which is to be empty or absent.
+	Dir string
+	// Binary is the program of its processes, and Points the failpoints in it.
+	Binary string
+	Points []string
+	// Tilth, where it is set, is the program of the agents, which do their work then, and Spec makes the jobs.
+	Tilth string
+	Spec  func(n int) *tilthv1.JobSpec
+	// Restored has the farm lose its records, and go on with a backup.
+	Restored bool
+
+	// In place of drawn faults: the failpoints of the tracker's lives, in turn; none = no faults.
+	calm  bool
+	lives []string
+	lost  *loss
+}
+
+// Result is what a round came to.
+type Result struct {
+	// Faults are those that befell the farm, in words, and Counts how often each kind did.
+	Faults []string
+	Counts map[string]int
+	// Verdict is what the checker found.
+	Verdict
+}
+
+// round is a Round under way.
+type round struct {
+	Round
+	draw    *draw
+	farm    *farm
+	ownDisk bool
+
+	incidents
+	clocks *clocks
+
+	mu    sync.Mutex
+	armed arming // of the tracker's next life
+}
+
+// Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not
+// end, which breaks a promise too.
+func (o Round) Run(ctx context.Context) (_ *Result, err error) {
+	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, incidents: incidents{counts: map[string]int{}}}
+	if o.Tilth != "" {
+		r.draw.within = realFaultsWithin
+		r.farm, err = newRealFarm(o.Dir, o.Binary, o.Tilth, r.died)
+	} else {
+		r.Spec = jobSpec
+		r.farm, err = newFarm(o.Dir, o.Binary, r.died)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.farm.close()
+	r.clocks = &clocks{tracker: r.farm.tracker, path: filepath.Join(r.farm.data(), clockName), pace: 1}
+	r.mountDisk()
+	defer func() { err = errors.Join(err, r.saveData()) }()
+	var faults []*fault
+	whims := make([]whim, jobsPerRound)
+	if !o.calm {
+		faults = drawFaults(r.draw, faultKinds)
+		whims = r.draw.whims(jobsPerRound)
+	}
+	result := &Result{Counts: r.counts}
+	if !o.calm {
+		result.Faults = append(result.Faults, r.setClocks()...)
+	}
+	if o.Restored {
+		r.lost = r.draw.loss()
+	}
+	if r.lost != nil {
+		result.Faults = append(result.Faults, r.lost.String())
+	}
+	result.Faults = append(result.Faults, tell(&r.incidents, faults, whims)...)
+	if err := os.WriteFile(filepath.Join(o.Dir, "faults"), []byte(strings.Join(result.Faults, "\n")+"\n"), 0o644); err != nil {
+		return nil, err
+	}
+	watched, err := r.live(ctx, faults, whims)
+	if err != nil {
+		return result, err
+	}
+	if err := r.farm.stop(); err != nil {
+		return result, err
+	}
+	result.Verdict, err = check(keeping{data: r.farm.data()}, r.farm.journals(), watched)
+	err = errors.Join(err, r.countFired())
+	result.Violations = append(result.Violations, r.crashes(r.farm.processes(), byItsOwnWord)...)
+	return result, err
+}
+
+// live lets the farm do its jobs while faults befall it, and returns the jobs' events as a client saw them.
+func (r *round) live(ctx context.Context, faults []*fault, whims []whim) (map[string][]*tilthv1.JobEvent, error) {
+	ctx, cancel := withPatience(ctx, patience)
+	defer cancel()
+	if err := r.farm.start(r.takeArmed()); err != nil {
+		return nil, err
+	}
+	keeping, stopKeeping := context.WithCancel(ctx)
+	var kept sync.WaitGroup
+	var keepErr error
+	kept.Go(func() { keepErr = r.farm.keepTracker(keeping, r.takeArmed) })
+	defer kept.Wait()
+	defer stopKeeping()
+	var befalling sync.WaitGroup
+	for _, f := range faults {
+		befalling.Go(func() { befall(ctx, r, f) })
+	}
+	watched, err := r.follow(ctx, whims)
+	befalling.Wait()
+	stopKeeping()
+	kept.Wait()
+	return watched, errors.Join(err, keepErr)
+}
+
+// withPatience ends ctx when patience is at its end. It is counted in beats, since machines stand still themselves: a
+// time in which nothing ran is no time in which the jobs could have ended.
+func withPatience(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	const beat = 100 * time.Millisecond
+	ctx, cancel := context.WithCancelCause(ctx)
+	ticker := time.NewTicker(beat)
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		defer ticker.Stop()
+		for range patience / beat {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(errors.New("the jobs did not end in time after all faults were over"))
+	})
+	return ctx, func() {
+		cancel(nil)
+		counting.Wait()
+	}
+}
+
+// follow submits the jobs over a connection, as a client whose calls may fail too, and follows them to their ends. It
+// returns their events, which it also writes down as they come. There is a job for each whim, which it has on it.
+func follow(ctx context.Context, conn *grpc.ClientConn, journals string, life int, whims []whim, spec func(n int) *tilthv1.JobSpec) (map[string][]*tilthv1.JobEvent, error) {
+	j, err := openJournal(filepath.Join(journals, "client.journal"), "client", life)
+	if err != nil {
+		return nil, err
+	}
+	defer j.close()
+	w := &witness{conn, j}
+	var mu sync.Mutex
+	var following sync.WaitGroup
+	watched, errs := map[string][]*tilthv1.JobEvent{}, make([]error, len(whims))
+	for n := range whims {
+		following.Go(func() {
+			if errs[n] = retry.Sleep(ctx, whims[n].from); errs[n] != nil {
+				return
+			}
+			id, err := submit(ctx, w, n, spec(n))
+			if err != nil {
+				errs[n] = fmt.Errorf("submit job %d: %w", n, err)
+				return
+			}
+			following.Go(func() { whims[n].indulge(ctx, w, id) })
+			looking, stop := context.WithCancel(ctx)
+			defer stop()
+			following.Go(func() { look(looking, w, id) })
+			events, err := watch(ctx, conn, id, filepath.Join(journals, id+seenSuffix))
+			mu.Lock()
+			defer mu.Unlock()
+			watched[id], errs[n] = events, err
+		})
+	}
+	following.Wait()
+	return watched, errors.Join(errs...)
+}
+
+// seenSuffix ends the name of a file of a job's events, each in a line.
+const seenSuffix = ".seen"
+
+// watch returns a job's events, and writes down each when it has come.
+func watch(ctx context.Context, conn grpc.ClientConnInterface, id, path string) (events []*tilthv1.JobEvent, err error) {
+	seen, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	err = agent.Watch(ctx, conn, quiet, id, 1, func(e *tilthv1.JobEvent) error {
+		events = append(events, e)
+		line, err := protojson.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_, err = seen.Write(append(line, '\n'))
+		return err
+	})
+	if err != nil {
+		return events, fmt.Errorf("watch job %s: %w", id, err)
+	}
+	return events, nil
+}
+
+// readSeen returns the events that were seen of each job.
+func readSeen(journals string) (map[string][]*tilthv1.JobEvent, error) {
+	paths, err := filepath.Glob(filepath.Join(journals, "*"+seenSuffix))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]*tilthv1.JobEvent{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		id := strings.TrimSuffix(filepath.Base(path), seenSuffix)
+		for line := range strings.Lines(string(text)) {
+			e := &tilthv1.JobEvent{}
+			if err := protojson.Unmarshal([]byte(line), e); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			out[id] = append(out[id], e)
+		}
+	}
+	return out, nil
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// submit hands in the n-th job, and once more when that is done, which must give the same job.
+func submit(ctx context.Context, w *witness, n int, spec *tilthv1.JobSpec) (id string, err error) {
+	request := &tilthv1.SubmitJobRequest{RequestId: fmt.Sprintf("request-%d", n), Spec: spec}
+	for range 2 {
+		err := retry.Do(ctx, quiet, impatient, "SubmitJob", func(ctx context.Context) error {
+			answer, err := tilthv1.NewJobServiceClient(w).SubmitJob(ctx, request)
+			id = answer.GetJob().GetId()
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return id, nil
+}
+
+// jobSpec is the n-th job's.
+func jobSpec(n int) *tilthv1.JobSpec {
+	spec := &tilthv1.JobSpec{
+		Name: fmt.Sprintf("pretended-%d", n), Owner: "chaos", Tuner: algorithm, Seed: uint64(n),
+		Target: &tilthv1.TargetSpec{Fingerprint: fingerprint, Toolchain: toolchain, DeviceClass: deviceClass, Descriptor_: []byte("{}")},
+		Budget: &tilthv1.Budget{Trials: jobTrials},
+	}
+	for i := range jobTasks {
+		w := fmt.Appendf(nil, "tilth-workload 1\n%d\n", n+i) // the next job has one of them too
+		spec.Tasks = append(spec.Tasks, &tilthv1.TaskSpec{Name: fmt.Sprint(i), Workload: w, WorkloadDigest: records.Digest(w), Weight: 1, Flop: 1e9})
+	}
+	return spec
+}
+
+func (r *round) process(n int) *process {
+	if n < 0 {
+		return r.farm.tracker
+	}
+	return r.farm.agents[n]
+}
+
+// revive lets a process that was killed live again. The tracker is started by who keeps it.
+func (r *round) revive(n int) {
+	p := r.process(n)
+	p.release()
+	if n < 0 {
+		return
+	}
+	if err := p.start(arming{}); err != nil {
+		r.died(err.Error())
+	}
+}
+
+// arm has the tracker's next life begin now, with what is armed.
+func (r *round) arm(armed arming) {
+	r.mu.Lock()
+	r.armed = armed
+	r.mu.Unlock()
+	r.farm.tracker.kill(false)
+}
+
+func (r *round) takeArmed() arming {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	armed := r.armed
+	r.armed = arming{}
+	if armed == (arming{}) && len(r.lives) > 0 {
+		armed, r.lives = arming{points: r.lives[0]}, r.lives[1:]
+	}
+	return armed
+}
+
+// countFired counts the failpoints that fired, the syncs that failed, and the artifacts that the tracker found
+// damaged.
+func (r *round) countFired() error {
+	syncs, err := failedSyncs(r.farm.tracker.log + syncsSuffix)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(r.farm.tracker.log)
+	if err != nil {
+		return nil // it never wrote
+	}
+	for name, times := range failpoint.Fired(string(text)) {
+		r.counts["failpoint "+name] += times
+	}
+	for what, times := range map[string]int{
+		"syncs that failed":             syncs,
+		"artifacts found to be damaged": strings.Count(string(text), "artifact damaged"),
+	} {
+		if times > 0 {
+			r.counts[what] += times
+		}
+	}
+	return nil
+}
+
+// saveData takes the tracker's data from their own disk into the round's folder.
+func (r *round) saveData() error {
+	if !r.ownDisk {
+		return nil
+	}
+	r.farm.close()
+	saved := filepath.Join(r.Dir, keptName)
+	err := os.CopyFS(saved, os.DirFS(r.farm.data()))
+	return errors.Join(err, unix.Unmount(r.farm.data(), unix.MNT_DETACH))
+}

@@ -1,0 +1,78 @@
+package chaos
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/tilth-dev/tilth/internal/access"
+	"github.com/tilth-dev/tilth/internal/access/caller"
+	"github.com/tilth-dev/tilth/internal/access/certs"
+	"github.com/tilth-dev/tilth/internal/access/tokens"
+	"github.com/tilth-dev/tilth/tracker"
+)
+
+// What is in a folder of secrets.
+const (
+	authorityName   = "ca.crt"
+	certificateName = "tracker.crt"
+	keyName         = "tracker.key"
+	tokensName      = "tokens.json"
+	agentToken      = "agent.token"
+	clientToken     = "client.token"
+)
+
+// makeSecrets makes what a closed farm on this machine needs: a certificate of the tracker, and a token each for
+// agents and client.
+func makeSecrets(dir string) error {
+	if _, err := (certs.Order{Hosts: []string{"tracker.test"}, Lifetime: 24 * time.Hour}).Make(dir, time.Now()); err != nil {
+		return err
+	}
+	for name, role := range map[string]access.Role{agentToken: access.Agent, clientToken: access.Client} {
+		text, _, err := tokens.Create(filepath.Join(dir, tokensName), tokens.Request{Name: string(role), Role: role}, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSecrets closes a tracker.
+func readSecrets(dir string, log *slog.Logger) (s tracker.Security, err error) {
+	var err1, err2 error
+	s.TLS, err1 = certs.NewServer(serverSide(dir), log)
+	s.Tokens, err2 = tokens.Open(filepath.Join(dir, tokensName), log, func(tokens.Change) {})
+	return s, errors.Join(err1, err2)
+}
+
+func serverSide(dir string) certs.ServerConfig {
+	return certs.ServerConfig{Cert: filepath.Join(dir, certificateName), Key: filepath.Join(dir, keyName)}
+}
+
+// asClient are the options of who calls with the client's token.
+func asClient(dir string) ([]grpc.DialOption, error) {
+	proof := caller.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}, TokenFile: filepath.Join(dir, clientToken)}
+	return proof.DialOptions("", quiet)
+}
+
+// asNobody are those of who passes on what others prove.
+func asNobody(dir string) ([]grpc.DialOption, error) {
+	return caller.Proof{TLS: certs.ClientConfig{CA: filepath.Join(dir, authorityName)}}.DialOptions("", quiet)
+}
+
+// encrypted is the tracker's side of a connection.
+func encrypted(dir string) (grpc.ServerOption, error) {
+	s, err := certs.NewServer(serverSide(dir), quiet)
+	if err != nil {
+		return nil, err
+	}
+	return grpc.Creds(credentials.NewTLS(s.Config("h2"))), nil
+}

@@ -1,0 +1,171 @@
+package farm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tilth-dev/tilth/lab/deploy/container"
+)
+
+// prometheus is a Prometheus that a machine publishes.
+type prometheus struct {
+	http *http.Client
+	base string
+}
+
+func newPrometheus(space *container.Namespace, addr string) *prometheus {
+	return &prometheus{http: &http.Client{Transport: &http.Transport{DialContext: space.Dial}}, base: "http://" + addr}
+}
+
+// ask decodes what an answer of its API has as data.
+func (p *prometheus) ask(ctx context.Context, path string, data any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := p.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return fmt.Errorf("%s: %s: %w", path, response.Status, err)
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// scrapeInterval is that of prometheus.yml, and of Grafana's data source.
+const scrapeInterval = 15 * time.Second
+
+// points is how many values a query of a panel has between a time and now, asked for as Grafana does. It shows no
+// others than numbers.
+func (p *prometheus) points(ctx context.Context, query string, since time.Time) (n int, err error) {
+	// Grafana's own rule: four scrapes.
+	query = strings.ReplaceAll(query, "$__rate_interval", "1m")
+	values := url.Values{"query": {query}, "step": {scrapeInterval.String()}}
+	values.Set("start", strconv.FormatInt(since.Unix(), 10))
+	values.Set("end", strconv.FormatInt(time.Now().Unix(), 10))
+	var data struct{ Result []struct{ Values [][2]any } }
+	if err := p.ask(ctx, "/api/v1/query_range?"+values.Encode(), &data); err != nil {
+		return 0, err
+	}
+	for _, series := range data.Result {
+		for _, v := range series.Values {
+			if v[1] != "NaN" {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
+// seesTheFarm waits until every target of prometheus.yml is scraped, and fails on rules that cannot be evaluated.
+func (p *prometheus) seesTheFarm(ctx context.Context, t *testing.T, targets map[string]int) {
+	t.Helper()
+	for job, want := range targets {
+		eventually(ctx, t, func() error {
+			var data struct{ Result []json.RawMessage }
+			query := fmt.Sprintf("up{job=%q} == 1", job)
+			err := p.ask(ctx, "/api/v1/query?query="+url.QueryEscape(query), &data)
+			if err == nil && len(data.Result) != want {
+				err = fmt.Errorf("%s has %d series, want %d", query, len(data.Result), want)
+			}
+			return err
+		})
+	}
+	var data struct {
+		Groups []struct {
+			Rules []struct{ Name, Health, LastError string }
+		}
+	}
+	if err := p.ask(ctx, "/api/v1/rules", &data); err != nil || len(data.Groups) == 0 {
+		t.Errorf("Prometheus has no rules: %v", err)
+	}
+	for _, g := range data.Groups {
+		for _, r := range g.Rules {
+			if r.Health == "err" {
+				t.Errorf("rule %s: %s", r.Name, r.LastError)
+			}
+		}
+	}
+}
+
+// eventually tries until something succeeds.
+func eventually(ctx context.Context, t *testing.T, try func() error) {
+	t.Helper()
+	poll := time.NewTicker(500 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			t.Fatalf("%v: %v", context.Cause(ctx), err)
+		}
+	}
+}
+
+// panelQueries are the queries of the dashboard, with the panels that ask them.
+func panelQueries(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "grafana", "dashboards", "farm.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	queries := map[string]string{}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			queries[target.Expr] = p.Title
+		}
+	}
+	return queries
+}
+
+// silent are queries that a job in peace makes no data for.
+var silent = map[string]string{
+	"count by (job) (tilth_agent_connected == 0)": "every agent has its tracker",
+	"1 + tilth_tracker_device_drift_ratio":        "a reference is learnt over more than one job",
+}
+
+// showsPanels waits until each query of the dashboard has data of the time since; the silent ones need to be
+// understood only.
+func (p *prometheus) showsPanels(ctx context.Context, t *testing.T, since time.Time) {
+	t.Helper()
+	for query, panel := range panelQueries(t) {
+		eventually(ctx, t, func() error {
+			n, err := p.points(ctx, query, since)
+			if err == nil && n == 0 && silent[query] == "" {
+				err = fmt.Errorf("the panel %q shows nothing of %s", panel, query)
+			}
+			return err
+		})
+	}
+}

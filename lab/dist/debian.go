@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tilth-dev/tilth/lab/dist/changelog"
+	"github.com/tilth-dev/tilth/lab/dist/deb"
+	"github.com/tilth-dev/tilth/lab/dist/licences"
+	"github.com/tilth-dev/tilth/lab/dist/payload"
+)
+
+const (
+	home       = "https://github.com/tilth-dev/tilth"
+	maintainer = "Tilth developers <tilth-dev@users.noreply.github.com>"
+)
+
+const description = `tune neural-network kernels on real devices
+ Tilth splits an ONNX model into fused subgraphs, generates candidate programs
+ for each, compiles them, and verifies and times them on the device. It
+ remembers the best program for each subgraph, and compiles the model into a
+ package that needs no interpreter.
+ .
+ One command does this on a laptop. As separate processes, the same services
+ make a farm of boards; their systemd units are installed, and not enabled.`
+
+// debianPostinst makes the user of the services, and has those that run use the new program after an upgrade.
+const debianPostinst = `#!/bin/sh
+set -e
+if [ "$1" = configure ]; then
+	if ! getent passwd tilth >/dev/null; then
+		adduser --system --group --quiet --home /var/lib/tilth --no-create-home tilth
+	fi
+	if [ -d /run/systemd/system ]; then
+		systemctl --system daemon-reload >/dev/null || true
+		if [ -n "$2" ]; then
+			deb-systemd-invoke try-restart %[1]s >/dev/null || true
+		fi
+	fi
+fi
+`
+
+const debianPrerm = `#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+	deb-systemd-invoke stop %[1]s >/dev/null || true
+fi
+`
+
+// debianPostrm keeps the user, who may own files that were kept.
+const debianPostrm = `#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then
+	systemctl --system daemon-reload >/dev/null || true
+fi
+if [ "$1" = purge ]; then
+	rm -rf /var/cache/tilth
+fi
+`
+
+// debian is the package for Debian of a program.
+func (s *source) debian(p program, data []byte, modules []licences.Module, common shared) (deb.Package, error) {
+	version, err := deb.Version(s.version, s.when)
+	if err != nil {
+		return deb.Package{}, err
+	}
+	units, err := s.units("/usr/bin")
+	if err != nil {
+		return deb.Package{}, err
+	}
+	var services []string
+	units = slices.DeleteFunc(units, func(f payload.File) bool { return !strings.HasSuffix(f.Name, ".service") })
+	for _, u := range units {
+		services = append(services, u.Name)
+	}
+	listed := strings.Join(services, " ")
+	return deb.Package{
+		Fields: [][2]string{
+			{"Package", "tilth"}, {"Version", version}, {"Architecture", p.arch}, {"Maintainer", maintainer},
+			{"Depends", "libc6, adduser"},
+			{"Recommends", "clang-19 | clang, lld-19 | lld, ca-certificates"},
+			{"Section", "science"}, {"Priority", "optional"}, {"Homepage", home}, {"Description", description},
+		},
+		Scripts: map[string]string{
+			"postinst": fmt.Sprintf(debianPostinst, listed), "prerm": fmt.Sprintf(debianPrerm, listed), "postrm": debianPostrm,
+		},
+		Files: s.debianFiles(version, data, units, modules, common),
+	}, nil
+}
+
+func (s *source) debianFiles(version string, data []byte, units []payload.File, modules []licences.Module, common shared) []payload.File {
+	files := []payload.File{
+		{Name: "usr/bin/tilth", Mode: 0o755, Data: data},
+		{Name: "usr/share/doc/tilth/copyright", Mode: 0o644, Data: s.copyright(modules)},
+		{Name: "usr/share/doc/tilth/changelog.gz", Mode: 0o644, Data: payload.Gzip(s.debianChangelog(version))},
+		{Name: "usr/share/lintian/overrides/tilth", Mode: 0o644, Data: []byte(overrides)},
+	}
+	for _, d := range common.documents {
+		if d.Name == "README.md" || d.Name == "CHANGELOG.md" {
+			d.Name = "usr/share/doc/tilth/" + d.Name + ".gz"
+			d.Data = payload.Gzip(d.Data)
+			files = append(files, d)
+		}
+	}
+	for i, place := range []string{
+		"bash-completion/completions/tilth", "zsh/vendor-completions/_tilth", "fish/vendor_completions.d/tilth.fish",
+	} {
+		files = append(files, payload.File{Name: "usr/share/" + place, Mode: 0o644, Data: common.completions[i].Data})
+	}
+	for _, m := range common.manual {
+		files = append(files, payload.File{Name: "usr/share/man/man1/" + m.Name + ".gz", Mode: 0o644, Data: payload.Gzip(m.Data)})
+	}
+	return append(files, payload.Under("usr/lib/systemd/system", units)...)
+}
+
+// overrides say why the package differs from what Debian's own have.
+const overrides = `# Go's linker makes neither position-independent programs without cgo nor what hardening wants of C.
+tilth: hardening-no-pie
+tilth: hardening-no-relro
+tilth: hardening-no-bindnow
+# Files with several licences have Apache's in full among the others; all others refer to Debian's copy.
+tilth: copyright-file-contains-full-apache-2-license
+# The services are for systemd alone.
+tilth: package-supports-alternative-init-but-no-init.d-script *
+# Words of operators and of assembly, and tables without spaces.
+tilth: spelling-error-in-binary *
+tilth: spelling-error-in-copyright *
+`
+
+// owners are the lines of a licence that say whose the work is.
+var owners = regexp.MustCompile(`(?m)^\s*Copyright (\(c\) )?\d{4}.*$`)
+
+// copyright has the licences of the program and of all that is in it. Debian has the text of Apache's.
+func (s *source) copyright(modules []licences.Module) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "Tilth %s, %s\n\n", s.version, home)
+	out.WriteString("Copyright the Tilth authors. Tilth is under the Apache License, version 2.0: see\n" +
+		"/usr/share/common-licenses/Apache-2.0. It contains these Go modules:\n")
+	for _, m := range modules {
+		fmt.Fprintf(&out, "\n%s\n%s %s: %s\n\n", strings.Repeat("-", 72), m.Path, m.Version, m.Licence)
+		for _, t := range m.Texts {
+			if id, err := licences.Identify(t.Data); err == nil && id == "Apache-2.0" {
+				for _, line := range owners.FindAll(t.Data, -1) {
+					fmt.Fprintf(&out, "%s\n", bytes.TrimSpace(line))
+				}
+				out.WriteString("See /usr/share/common-licenses/Apache-2.0.\n")
+				continue
+			}
+			out.Write(bytes.TrimSpace(t.Data))
+			out.WriteString("\n")
+		}
+	}
+	return out.Bytes()
+}
+
+// debianChangelog is the version's section of the changelog as Debian writes it.
+func (s *source) debianChangelog(version string) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "tilth (%s) stable; urgency=medium\n\n", version)
+	for _, point := range changelog.Points(s.changes) {
+		out.WriteString(wrapped("  * ", "    ", point))
+	}
+	fmt.Fprintf(&out, "\n -- %s  %s\n", maintainer, s.when.UTC().Format(time.RFC1123Z))
+	return out.Bytes()
+}
+
+// wrapped breaks a text into lines of at most 80 columns.
+func wrapped(first, others, text string) string {
+	var out strings.Builder
+	line := first
+	for i, word := range strings.Fields(text) {
+		if i > 0 && len(line)+len(word) >= 80 {
+			out.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = others
+		}
+		line += word + " "
+	}
+	return out.String() + strings.TrimRight(line, " ") + "\n"
+}
