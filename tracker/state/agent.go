@@ -15,44 +15,43 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// agent is an agent that joined at some time.
+// agent is an agent that has joined at least once, including one whose session has ended.
 type agent struct {
 	spec     *tilthv1.AgentSpec
 	session  string
-	identity string // the authenticated name of who joined
-	// The spec as it is kept: its size, and whether something was left out of it.
+	identity string // authenticated name of the caller that joined
+	// Size of the stored spec, and whether it was shortened to fit the bounds.
 	specBytes int64
 	truncated bool
 	joined    *timestamppb.Timestamp
-	// When it was last heard of, on the wall's clock for show and on the tracker's for judgement, and until when it
-	// may be silent.
+	// When it was last heard from: seen on the wall clock, for display; heard on the monotonic clock, for deadlines.
 	seen  time.Time
 	heard time.Time
-	// It was joined when the tracker was started, and nothing was heard of it since.
+	// Set for agents recovered at start-up until their first heartbeat.
 	unheard bool
-	// When the session is void without a sign of life; of one that is gone, when it is forgotten.
+	// When the session expires unless renewed; for an agent that is gone, when it is forgotten.
 	deadline time.Time
-	// What it can be given, and which of that has its turn.
+	// The classes of work it accepts, and the index of the class to serve next.
 	offers []class
 	turn   int
 	rest   rest.Record
-	// Work for it waits in another shard, as it said last.
+	// Set while its last heartbeat reported work waiting for it in another shard.
 	wanted bool
-	// The session is void: the agent left, or was not heard of until its deadline.
+	// The session is void: the agent left or missed its deadline.
 	gone bool
-	// Its place among those that are gone.
+	// Its element in Machine.gone.
 	goneAt *list.Element
-	// That was noted among the leases that failed.
+	// The end of its session was already counted as one failed lease.
 	struckOut bool
 	leases    map[string]*lease // by subject
 	waiters   map[*Waiter]struct{}
-	// Of a runner; nil of others.
+	// The device of a runner; nil for other kinds.
 	device    *device
 	completed uint64
 	failed    uint64
 }
 
-// newAgent is an agent of a session that begins.
+// newAgent returns an agent with a new session.
 func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
 	return &agent{
 		spec: spec, specBytes: int64(proto.Size(spec)), session: session, offers: offersOf(spec),
@@ -62,10 +61,10 @@ func newAgent(spec *tilthv1.AgentSpec, session string) *agent {
 
 func (a *agent) name() string { return a.spec.GetName() }
 
-// takesWork says whether the agent is to be given anything now.
+// takesWork reports whether the agent may be given work now.
 func (a *agent) takesWork(now time.Time) bool { return a.device.ready() && !a.rest.Rests(now) }
 
-// admit makes an agent known, and its session unless it is gone.
+// admit registers an agent and, unless it is gone, its session.
 func (m *Machine) admit(a *agent) {
 	m.forgetName(a.name())
 	m.agents[a.name()] = a
@@ -85,7 +84,7 @@ func (m *Machine) admit(a *agent) {
 	}
 }
 
-// owner is whose an agent is: the identity that proved itself, or, where nobody is asked, the agent.
+// owner returns the identity that authenticated the agent or, without authentication, the agent's name.
 func (a *agent) owner() string {
 	if a.identity != "" {
 		return "identity " + a.identity
@@ -103,7 +102,7 @@ func (a *agent) state() tilthv1.AgentState {
 	return tilthv1.AgentState_AGENT_STATE_IDLE
 }
 
-// proto is the agent as it is stored.
+// proto returns the agent as it is stored.
 func (a *agent) proto() *tilthv1.Agent {
 	out := &tilthv1.Agent{
 		Spec: a.spec, Session: a.session, State: a.state(), JoinedAt: a.joined, SeenAt: timestamppb.New(a.seen),
@@ -115,21 +114,21 @@ func (a *agent) proto() *tilthv1.Agent {
 	return out
 }
 
-// shown is the agent as others see it: its session, which is all that it proves itself by where nobody is asked who
-// they are, stays a secret.
+// shown returns the agent as clients see it. It omits the session, which is the agent's only credential when
+// authentication is off.
 func (a *agent) shown() *tilthv1.Agent {
 	out := a.proto()
 	out.Session = ""
 	return out
 }
 
-// keepAlive notes a sign of life.
+// keepAlive renews the session's deadline.
 func (m *Machine) keepAlive(a *agent) {
 	a.seen, a.heard, a.unheard = m.cfg.Now(), m.cfg.Clock(), false
 	a.deadline = later(a.deadline, a.heard.Add(m.cfg.LeaseTimeout))
 }
 
-// live returns the agent of a session that is not void, and notes the sign of life.
+// live returns the agent of a valid session and renews its deadline.
 func (m *Machine) live(session string) (*agent, error) {
 	a := m.sessions[session]
 	if a == nil {
@@ -139,7 +138,7 @@ func (m *Machine) live(session string) (*agent, error) {
 	return a, nil
 }
 
-// void ends an agent's session; take decides what becomes of each lease it held.
+// void ends an agent's session. It calls take for each lease that the agent held.
 func (c *Change) void(a *agent, take func(w work)) {
 	delete(c.sessions, a.session)
 	c.members.add(a.identity, -1)
@@ -154,7 +153,7 @@ func (c *Change) void(a *agent, take func(w work)) {
 		c.effects.Void = append(c.effects.Void, w)
 	}
 	for _, l := range a.inOrder() {
-		if a.leases[l.work.subject()] == l { // its job may have ended with the one before
+		if a.leases[l.work.subject()] == l { // an earlier lease may have ended its job
 			take(l.work)
 		}
 	}
@@ -164,12 +163,13 @@ func (c *Change) void(a *agent, take func(w work)) {
 	c.write.PutAgent(a.proto())
 }
 
-// inOrder returns the agent's leases by subject.
+// inOrder returns the agent's leases sorted by subject.
 func (a *agent) inOrder() []*lease {
 	return slices.SortedFunc(maps.Values(a.leases), func(x, y *lease) int { return strings.Compare(x.work.subject(), y.work.subject()) })
 }
 
-// later keeps a deadline from moving back: after a restart the grace outlasts the first heartbeat.
+// later returns the later of two deadlines, so that none moves back: after a restart the grace period outlasts the
+// first heartbeat.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

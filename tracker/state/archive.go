@@ -10,19 +10,19 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
-// archived notes that a job has ended; what its owner has too much of then is dropped.
+// archived adds an ended job to the archive and schedules retention for its owner.
 func (c *Change) archived(j *job) {
 	c.keepEnded(&retention.Job{ID: j.id, Owner: j.spec.GetOwner(), Ended: j.meta.GetEndedAt().AsTime(), Bytes: j.storedBytes})
 	c.retainOf(j.spec.GetOwner())
 }
 
-// keepEnded adds a job to those that have ended, also in the store.
+// keepEnded adds an ended job to the archive, in memory and in the store.
 func (c *Change) keepEnded(j *retention.Job) {
 	c.write.EndJob(j.ID, &storev1.EndedRow{Owner: j.Owner, EndedAt: timestamppb.New(j.Ended), StoredBytes: uint64(j.Bytes)})
 	c.archive.Add(j)
 }
 
-// recoverArchive reads which jobs have ended.
+// recoverArchive loads the ended jobs from the store.
 func (m *Machine) recoverArchive(rows Rows) error {
 	var all []*retention.Job
 	err := rows.EndedJobs(func(id string, row *storev1.EndedRow) {

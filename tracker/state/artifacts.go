@@ -8,7 +8,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// needing are the jobs of which something that waits needs an artifact.
+// needing returns the jobs with queued work that needs an artifact, sorted by id.
 func (m *Machine) needing(digest string) (jobs []*job) {
 	for _, j := range m.jobs {
 		waits := j.lease == nil && slices.Contains(j.needs(), digest)
@@ -23,7 +23,7 @@ func (m *Machine) needing(digest string) (jobs []*job) {
 	return jobs
 }
 
-// rebuild sends batches of a job that wait for a runner, and lack artifacts, back to builders. Their order stays.
+// rebuild sends queued measurement batches whose artifacts are missing back to builders. It preserves their order.
 func (c *Change) rebuild(j *job) {
 	runners := class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass()}
 	if q := c.queues[runners]; q != nil {
@@ -44,7 +44,7 @@ func (c *Change) rebuild(j *job) {
 	}
 }
 
-// lackedBy is an artifact that a job itself needs and that is not there; empty when all are.
+// lackedBy returns the digest of an artifact that the job itself needs and the store lacks, or "".
 func (m *Machine) lackedBy(j *job) string {
 	for _, digest := range j.needs() {
 		if complete, _ := m.artifacts.Stat(digest); !complete {
@@ -54,7 +54,7 @@ func (m *Machine) lackedBy(j *job) string {
 	return ""
 }
 
-// endDamaged ends a job whose files only its client can send again.
+// endDamaged ends a job whose files only its client can supply again.
 func (c *Change) endDamaged(j *job, digest string) {
 	remedy := "run it again"
 	if j.reads() {
@@ -63,8 +63,8 @@ func (c *Change) endDamaged(j *job, digest string) {
 	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, "the tracker's copy of artifact "+digest+" was damaged: "+remedy)
 }
 
-// Damaged has what needs an artifact that is damaged, and set aside, done again. What an agent holds goes on: it may
-// have the artifact, and gives the lease back if it does not.
+// Damaged requeues or ends the work that needs a damaged artifact, which has been set aside. Work under lease
+// continues: the agent may have the artifact, and returns the lease if it does not.
 func (c *Change) Damaged(digest string) {
 	for _, j := range c.needing(digest) {
 		if j.runs() || j.reads() {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// batch is a batch under way: candidates of one task that are built and measured together.
+// batch is a batch in progress: candidates of one task that are built and measured together.
 type batch struct {
 	hold
 	id            string
@@ -25,11 +25,11 @@ type batch struct {
 	candidates    []*tilthv1.Candidate
 	sizeBytes     int64 // of the candidates
 	recorded      []byte
-	open          int       // trials not recorded
-	predicted     []float32 // seconds, one a candidate; empty = none were told
+	open          int       // trials not recorded yet
+	predicted     []float32 // seconds per candidate; empty when the search predicted none
 	buildSeconds  []float64
 	artifacts     []*tilthv1.ArtifactRef
-	builtBy       string // whose the artifacts are
+	builtBy       string // owner of the builder that produced the artifacts
 	settled       []*tilthv1.LeaseToken
 }
 
@@ -70,8 +70,8 @@ func (b *batch) pending() (out []*tilthv1.Candidate) {
 	return out
 }
 
-// pendingNames are those candidates without their traces and origins, which a runner does not need: it has their
-// objects.
+// pendingNames returns the pending candidates without traces and origins. A runner has their objects and needs
+// neither.
 func (b *batch) pendingNames() (out []*tilthv1.Candidate) {
 	for _, c := range b.pending() {
 		out = append(out, &tilthv1.Candidate{Digest: c.GetDigest(), Trial: c.GetTrial(), Numerics: c.GetNumerics(), Multiplications: c.GetMultiplications()})
@@ -79,7 +79,7 @@ func (b *batch) pendingNames() (out []*tilthv1.Candidate) {
 	return out
 }
 
-// place returns the place of a candidate by digest and trial, or -1.
+// place returns the index of a candidate, matched by digest and trial, or -1.
 func (b *batch) place(c *tilthv1.Candidate) int {
 	i := int64(c.GetTrial()) - int64(b.firstTrial)
 	if i < 0 || i >= int64(len(b.candidates)) || b.candidates[i].GetDigest() != c.GetDigest() {
@@ -88,7 +88,7 @@ func (b *batch) place(c *tilthv1.Candidate) int {
 	return int(i)
 }
 
-// places returns the places of all candidates by digest.
+// places maps the digests of all candidates to their indices.
 func (b *batch) places() map[string]int {
 	places := make(map[string]int, len(b.candidates))
 	for i, c := range b.candidates {
@@ -97,7 +97,7 @@ func (b *batch) places() map[string]int {
 	return places
 }
 
-// predictedSeconds is what the search predicted for a candidate; 0 = nothing.
+// predictedSeconds returns the latency predicted for a candidate, or 0.
 func (b *batch) predictedSeconds(i int) float32 {
 	if i < len(b.predicted) {
 		return b.predicted[i]
@@ -105,10 +105,10 @@ func (b *batch) predictedSeconds(i int) float32 {
 	return 0
 }
 
-// settle notes that the lease in force ended with an accepted report.
+// settle records that the current lease ended with an accepted report.
 func (b *batch) settle() { b.settled = append(b.settled, b.lease.proto()) }
 
-// Holds says whether a token is among others.
+// Holds reports whether tokens contains token.
 func Holds(tokens []*tilthv1.LeaseToken, token *tilthv1.LeaseToken) bool {
 	for _, t := range tokens {
 		if proto.Equal(t, token) {
@@ -127,7 +127,7 @@ func digestsOf(artifacts []*tilthv1.ArtifactRef) (out []string) {
 	return out
 }
 
-// closeBatch ends a batch that has nothing more to be done. Its row stays so that repeated calls are known as such.
+// closeBatch ends a finished batch. Its row stays, so that repeated calls are recognized.
 func (c *Change) closeBatch(b *batch) {
 	c.dropBatch(b)
 	delete(c.moved, b)
@@ -137,13 +137,13 @@ func (c *Change) closeBatch(b *batch) {
 	})
 }
 
-// toBuild sends a batch (back) to a builder.
+// toBuild moves a batch to the build stage and unpins its artifacts.
 func (c *Change) toBuild(b *batch) {
 	c.unpin(b)
 	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
 }
 
-// artifactsThere says whether all that a runner needs is in the artifact store.
+// artifactsThere reports whether the artifact store has everything that a runner needs.
 func (c *Change) artifactsThere(b *batch) bool {
 	for _, a := range b.artifacts {
 		if complete, _ := c.artifacts.Stat(a.GetDigest()); !complete {
@@ -153,8 +153,8 @@ func (c *Change) artifactsThere(b *batch) bool {
 	return true
 }
 
-// recordTrial records the outcome of one candidate, exactly once: the record, the event and the progress go into the
-// change that settles the lease. The event is to be stored, by storeTrials.
+// recordTrial records the outcome of one candidate, exactly once. The record, the event and the progress belong to the
+// change that settles the lease. The caller must store the event with storeTrials.
 func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.JobEvent {
 	m.At = c.now()
 	m.Candidate = b.candidates[i]
@@ -179,10 +179,10 @@ func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.J
 	return e
 }
 
-// trialRowBytes is about what a trial takes in its job's log.
+// trialRowBytes is the approximate size of a trial in its job's log.
 const trialRowBytes = 48
 
-// storeTrials has all trials of a batch that the change records stored together, and the progress to which they came.
+// storeTrials stores the trials that the change records for a batch, and the task's progress.
 func (c *Change) storeTrials(b *batch, trials []*tilthv1.JobEvent) {
 	if len(trials) > 0 {
 		c.grow(b.job, trialRowBytes*int64(len(trials)))

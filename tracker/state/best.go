@@ -5,9 +5,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// keepBest brings the best of a task's trials forward by one measurement. A best one that is measured again and
-// refuted leaves no best until the next verified measurement: in a batch of finalists it comes first, and its rivals
-// after it.
+// keepBest updates the best of a task's trials with one measurement. A best that is measured again and refuted leaves
+// the task without one until the next verified measurement. In a batch of finalists the best is measured first, its
+// rivals after it.
 func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	best := bestOf(p)
 	switch {
@@ -20,15 +20,15 @@ func keepBest(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	}
 }
 
-// keepDefault keeps the latency of a task's default schedule, against which the job's gain is seen.
+// keepDefault records the latency of the task's default schedule, the baseline for the job's gain.
 func keepDefault(p *tilthv1.TaskProgress, task *tilthv1.TaskSpec, m *tilthv1.Measurement) {
 	if m.GetError() == tilthv1.ErrorClass_ERROR_CLASS_NONE && m.GetCandidate().GetDigest() == task.GetDefaultDigest() {
 		p.DefaultSeconds = m.GetLatencySeconds()
 	}
 }
 
-// bestOf is the measurement that stands for the best so far; nil when there is none. The progress of a job that was
-// begun before measurements were kept has its latency only.
+// bestOf returns the measurement of the best so far, or nil. Progress stored by versions that did not keep
+// measurements has only the latency.
 func bestOf(p *tilthv1.TaskProgress) *tilthv1.Measurement {
 	if p.GetBest() != nil || p.GetBestSeconds() == 0 {
 		return p.GetBest()
@@ -39,7 +39,7 @@ func bestOf(p *tilthv1.TaskProgress) *tilthv1.Measurement {
 	}
 }
 
-// Bare is a measurement without what only the builder and the tuner read.
+// Bare returns a copy of m without the fields that only builders and tuners read.
 func Bare(m *tilthv1.Measurement) *tilthv1.Measurement {
 	return &tilthv1.Measurement{
 		Candidate: &tilthv1.Candidate{

@@ -2,7 +2,7 @@ package state
 
 import "github.com/tilth-dev/tilth/internal/wire/names"
 
-// noteBlocked notes since when nothing of a job can go on.
+// noteBlocked records why nothing of a job can run, and since when.
 func (c *Change) noteBlocked(j *job, known *supplies) {
 	_, reason := c.blocked(known, j)
 	if j.paused() {
@@ -13,7 +13,7 @@ func (c *Change) noteBlocked(j *job, known *supplies) {
 	}
 }
 
-// tellLacks logs what jobs have needed since the beat before that nobody can do, and what is there again.
+// tellLacks logs the classes of work that became unserviceable, or serviceable again, since the previous tick.
 func (c *Change) tellLacks(before, now *supplies) {
 	for of, s := range now.of {
 		was := false
@@ -22,7 +22,7 @@ func (c *Change) tellLacks(before, now *supplies) {
 		}
 		reason := s.lacking(nil)
 		if reason != 0 {
-			c.describeLack(now, s, reason) // by the agents as they are now: it is told until the next beat
+			c.describeLack(now, s, reason) // with the agents of this tick; the text is reused until the next
 		}
 		switch {
 		case reason != 0 && !was:

@@ -12,26 +12,25 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// timeSpent is how long the farm could work on a job: a tuner held it, and a builder and a device that fit were there,
-// as was the tracker. No agent's clock has a part in it. It is stored with whatever else is stored of the job.
+// timeSpent is how long the farm was able to work on a job: the tracker ran, a tuner held the job, and a suitable
+// builder and device were available. Agents' clocks play no part. The time is stored whenever the job's row is.
 type timeSpent struct {
 	spent, stored time.Duration
-	// Until when it was counted, by Clock; zero while no tuner holds the job, and, after a start, until
-	// the first beat.
+	// Counted up to here, by Clock. Zero while no tuner holds the job and, after a restart, until the first tick.
 	counted time.Time
-	// It ran then.
+	// Whether the time was running at that point.
 	running bool
 }
 
 const (
-	// mostCounted is how much is counted at once: beats are a second apart, and what delays one, such as a machine
-	// that sleeps, most often stops the farm as well.
+	// mostCounted bounds the time counted at once. Ticks are a second apart; whatever delays one, such as a suspended
+	// machine, usually stops the farm as well.
 	mostCounted = 2 * time.Second
-	// storeEvery is how much of a budget's time a crash may lose.
+	// storeEvery bounds how much of a budget's time a crash may lose.
 	storeEvery = 10 * time.Second
 )
 
-// timeLeft is what is left of the budget's time; limited is false when it has none.
+// timeLeft returns the rest of the time budget; limited is false without a budget.
 func (j *job) timeLeft() (left time.Duration, limited bool) {
 	budget := j.spec.GetBudget().GetTime()
 	if budget == nil || !j.searches() {
@@ -40,13 +39,13 @@ func (j *job) timeLeft() (left time.Duration, limited bool) {
 	return budget.AsDuration() - j.spent, true
 }
 
-// beginTime counts from now on: a tuner has the job.
+// beginTime starts the clock: a tuner holds the job.
 func (c *Change) beginTime(j *job) {
 	j.counted = c.cfg.Clock()
 	j.meta.TimeSpent = durationpb.New(j.spent)
 }
 
-// countTime counts the time since it did so last, if the farm can work on the job now.
+// countTime adds the time since its last call if the farm was able to work on the job.
 func (c *Change) countTime(j *job, known *supplies) {
 	since := j.counted
 	j.running = c.canWork(j, known)
@@ -64,7 +63,7 @@ func (c *Change) countTime(j *job, known *supplies) {
 	}
 }
 
-// canWork says whether a tuner that is heard of holds the job, and whether all else that it needs is there.
+// canWork reports whether a responsive tuner holds the job and everything else that the job needs is available.
 func (m *Machine) canWork(j *job, known *supplies) bool {
 	if j.lease == nil || !j.searches() || m.outage != nil || m.isSilent(j.lease.agent, m.cfg.Clock()) {
 		return false
@@ -73,8 +72,8 @@ func (m *Machine) canWork(j *job, known *supplies) bool {
 	return reason == 0
 }
 
-// KeepTime counts the time of all jobs' budgets, ends the jobs that have spent theirs, and notes which cannot go on.
-// It is called at every beat.
+// KeepTime counts the time of all jobs, ends jobs whose time budget is spent, and records which jobs are blocked. It
+// must be called at every tick.
 func (c *Change) KeepTime() {
 	var over []*job
 	known, next := newSupplies(), time.Time{}
@@ -98,7 +97,7 @@ func (c *Change) KeepTime() {
 	c.Machine.supplies, c.Machine.nextSpent = known, next
 }
 
-// StoreTime stores what was counted since it was stored last: a tracker that is stopped loses nothing of it.
+// StoreTime stores all counted time, so that a clean shutdown loses none.
 func (c *Change) StoreTime() {
 	for _, j := range c.jobs {
 		if j.spent != j.stored {
@@ -107,7 +106,7 @@ func (c *Change) StoreTime() {
 	}
 }
 
-// endSpent ends a job whose time is spent. One that came to nothing has failed.
+// endSpent ends a job whose time is spent. A job without any result has failed.
 func (c *Change) endSpent(j *job) {
 	if l := j.lease; l != nil {
 		l.agent.completed++
@@ -128,8 +127,8 @@ func (c *Change) endSpent(j *job) {
 	c.end(j, tilthv1.JobState_JOB_STATE_FAILED, reason)
 }
 
-// searchWork is what a tuner gets of a job. Tuners from before the tracker kept the time reckon it from the job's
-// start, so they are told of one for which that comes out right.
+// searchWork returns a tuner's view of a job. Old tuners compute the elapsed time from the job's start, so StartedAt
+// is adjusted to make their result correct.
 func (c *Change) searchWork(j *job) *tilthv1.SearchWork {
 	work := &tilthv1.SearchWork{Job: j.whole()}
 	if left, limited := j.timeLeft(); limited {
@@ -139,8 +138,8 @@ func (c *Change) searchWork(j *job) *tilthv1.SearchWork {
 	return work
 }
 
-// recoverTime goes on with what was stored. Of a job from before the tracker kept the time it takes what passed until
-// its last event, less its pauses.
+// recoverTime restores the stored time. For jobs from before the tracker counted it, the time is that of the last
+// event since the start, less the pauses.
 func (m *Machine) recoverTime(rows Rows, j *job) error {
 	switch {
 	case j.meta.GetTimeSpent() != nil:

@@ -16,14 +16,15 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// toCalibrate says whether an agent is asked for a calibration now. It is asked again until it has reported one.
+// toCalibrate reports whether the agent should calibrate now. The request is repeated until the agent reports a
+// calibration.
 func (m *Machine) toCalibrate(a *agent) bool {
 	return a.device != nil && slices.Contains(a.spec.GetCapabilities(), wire.Calibrates) &&
 		m.cfg.Drift.Due(m.cfg.Now(), a.device.calibrateAt, len(a.leases) > 0)
 }
 
-// rejoined says whether an agent of a new session is asked for a calibration at once: a device that is in quarantine
-// waits for its time.
+// rejoined reports whether an agent with a new session should calibrate at once. A quarantined device waits for its
+// scheduled probe.
 func (c *Change) rejoined(a *agent) bool {
 	if a.device != nil && a.device.quarantine == nil {
 		a.device.calibrateAt = c.cfg.Now()
@@ -31,7 +32,7 @@ func (c *Change) rejoined(a *agent) bool {
 	return c.toCalibrate(a)
 }
 
-// Calibrate takes in a calibration that the agent of a session reports, and does what follows.
+// Calibrate processes a calibration reported by the agent of a session.
 func (c *Change) Calibrate(session string, report *tilthv1.CalibrationReport) error {
 	a, err := c.live(session)
 	if err != nil {
@@ -44,7 +45,7 @@ func (c *Change) Calibrate(session string, report *tilthv1.CalibrationReport) er
 	return nil
 }
 
-// Recalibrate has a device forget what it was compared with.
+// Recalibrate discards a device's calibration reference, quarantine and warning.
 func (c *Change) Recalibrate(name, by, reason string) (*tilthv1.Device, error) {
 	return c.decide(name, func(d *device) {
 		c.changeDevice(d, by, strings.TrimSuffix("recalibrated: "+reason, ": "), func() {
@@ -58,7 +59,7 @@ func (c *Change) calibrated(d *device, session string, report *tilthv1.Calibrati
 		d.calibration = &tilthv1.DeviceCalibration{}
 	}
 	if n := report.GetNumber(); n > 0 && d.calibration.GetSession() == session && n <= d.calibration.GetNumber() {
-		return // the answer was lost
+		return // a repeated report; the response was lost
 	}
 	now := c.cfg.Now()
 	since := d.calibration.GetCalmAt()
@@ -85,7 +86,7 @@ func (c *Change) calibrated(d *device, session string, report *tilthv1.Calibrati
 	}
 }
 
-// quarantine begins a quarantine, or goes on with the one that there is.
+// quarantine starts a quarantine or extends the current one.
 func (c *Change) quarantine(d *device, v drift.Verdict) *tilthv1.Quarantine {
 	q := &tilthv1.Quarantine{Reason: v.Quarantine, Since: c.now(), Until: timestamppb.New(c.cfg.Now().Add(v.Probe))}
 	if d.quarantine != nil {
@@ -94,9 +95,9 @@ func (c *Change) quarantine(d *device, v drift.Verdict) *tilthv1.Quarantine {
 	return q
 }
 
-// suspect has the bests measured again that a device measured after some time; they stand until then. Tuners of
-// running jobs do so at once. Jobs that have ended have none: what they recorded is marked, so that the next job of
-// the same workload settles it with its first trials.
+// suspect marks as suspect the bests that a device measured after since; they stand until they are measured again.
+// Tuners of running jobs do that at once. Records of ended jobs are marked, and the next job with the same workload
+// settles them with its first trials.
 func (c *Change) suspect(d *device, since time.Time, reason string) {
 	c.write.SuspectBests(d.name, since, reason)
 	for _, j := range c.jobsByID() {
@@ -118,7 +119,7 @@ func (c *Change) suspect(d *device, since time.Time, reason string) {
 	}
 }
 
-// jobsByID are the jobs that have not ended, oldest first.
+// jobsByID returns the open jobs, oldest first.
 func (m *Machine) jobsByID() []*job {
 	return slices.SortedFunc(maps.Values(m.jobs), func(a, b *job) int { return cmp.Compare(a.id, b.id) })
 }

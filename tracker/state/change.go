@@ -10,24 +10,24 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Change is one step of the machine: what an operation does to the memory, and the same for the store.
+// Change is one transition of the machine. It applies an operation to memory and collects the matching writes.
 type Change struct {
 	*Machine
 	effects *Effects
 	write   *records.Write
 	at      *timestamppb.Timestamp
-	// Jobs whose rows changed, with their new events, and batches whose rows did.
+	// Jobs whose rows changed, with their new events, and batches whose rows changed.
 	touched map[*job][]*tilthv1.JobEvent
 	moved   map[*batch]struct{}
-	// Owners of whose ended jobs the oldest may have to go.
+	// Owners whose retention limits must be enforced.
 	retains []string
-	// Classes whose queues grew.
+	// Classes whose queues have grown.
 	dirty map[class]struct{}
 }
 
-// Apply makes one change: step checks everything before it changes anything, and an error of it changes nothing. Work
-// that the change freed is then leased to agents that wait for some, in changes of their own. Effects has them all,
-// this one's, which is returned as well, before theirs.
+// Apply makes one change. The step must check everything before it modifies anything: if it returns an error, nothing
+// has changed. Work that the change made available is then leased to waiting agents, in changes of their own. Effects
+// returns them all in order, beginning with the returned one.
 func (m *Machine) Apply(step func(c *Change) error) (*Effects, error) {
 	c := &Change{
 		Machine: m, effects: &Effects{Write: &records.Write{}, Events: map[string][]*tilthv1.JobEvent{}},
@@ -57,7 +57,7 @@ func (m *Machine) Apply(step func(c *Change) error) (*Effects, error) {
 	return c.effects, nil
 }
 
-// now is when the change is made: one time for all of it, which nobody changes.
+// now returns the time of the change, the same for all of it. The result is shared and must not be modified.
 func (c *Change) now() *timestamppb.Timestamp {
 	if c.at == nil {
 		c.at = timestamppb.New(c.cfg.Now())
@@ -65,7 +65,7 @@ func (c *Change) now() *timestamppb.Timestamp {
 	return c.at
 }
 
-// event gives an event the next number of its job. Whoever fills it in has it stored; watchers are told once it is.
+// event allocates the job's next event. The caller fills it in and must store it; watchers see it once it is stored.
 func (c *Change) event(j *job) *tilthv1.JobEvent {
 	j.lastSequence++
 	e := &tilthv1.JobEvent{Sequence: j.lastSequence, At: c.now()}
@@ -73,18 +73,18 @@ func (c *Change) event(j *job) *tilthv1.JobEvent {
 	return e
 }
 
-// touch has the job's row stored with the change.
+// touch stores the job's row with the change.
 func (c *Change) touch(j *job) {
 	if _, already := c.touched[j]; !already {
 		c.touched[j] = nil
 	}
 }
 
-// move has the batch's row stored with the change.
+// move stores the batch's row with the change.
 func (c *Change) move(b *batch) { c.moved[b] = struct{}{} }
 
-// Confirm has the change made only while this tracker has the store, even if it turns out to be none.
+// Confirm makes the change conditional on this tracker owning the store, even if the change writes nothing.
 func (c *Change) Confirm() { c.write.Confirm() }
 
-// Repeated notes that a call had taken effect before and changes nothing.
+// Repeated records that a call was a duplicate and changed nothing.
 func (c *Change) Repeated(call string) { c.tell(Repeated{call}) }

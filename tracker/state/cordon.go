@@ -6,7 +6,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Cordon keeps work from a device, for a while or, when duration is 0, until it is uncordoned.
+// Cordon stops work for a device: for duration or, if that is 0, until it is uncordoned.
 func (c *Change) Cordon(name, by, reason string, duration time.Duration) (*tilthv1.Device, error) {
 	return c.decide(name, func(d *device) {
 		c.changeDevice(d, by, reason, func() {
@@ -15,7 +15,7 @@ func (c *Change) Cordon(name, by, reason string, duration time.Duration) (*tilth
 	})
 }
 
-// Uncordon gives work to a device again.
+// Uncordon makes a device available again.
 func (c *Change) Uncordon(name, by, reason string) (*tilthv1.Device, error) {
 	return c.decide(name, func(d *device) {
 		if d.cordon != nil {
@@ -24,7 +24,7 @@ func (c *Change) Uncordon(name, by, reason string) (*tilthv1.Device, error) {
 	})
 }
 
-// Drain keeps work from a device and lets it finish what it has. Who asks again only goes on waiting.
+// Drain cordons a device and lets it finish its leases. A repeated call with the same arguments changes nothing.
 func (c *Change) Drain(name, by, reason string) (*tilthv1.Device, error) {
 	return c.decide(name, func(d *device) {
 		if o := d.cordon; o != nil && o.GetUntil() == nil && o.GetBy() == by && o.GetReason() == reason &&
@@ -37,7 +37,7 @@ func (c *Change) Drain(name, by, reason string) (*tilthv1.Device, error) {
 	})
 }
 
-// decide runs a step on a device and returns it as it is then.
+// decide runs step on a device and returns the device's new state.
 func (c *Change) decide(name string, step func(d *device)) (*tilthv1.Device, error) {
 	d, err := c.deviceOf(name)
 	if err != nil {

@@ -6,21 +6,21 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/fairqueue"
 )
 
-// cost is what a lease costs its owner: the seconds for which its trials held the device or the compiler, or, where
-// none are told, those for which the agent had it.
+// cost is what a lease costs its owner: the seconds that its trials occupied the device or compiler or, if the reports
+// have none, the time that the agent held the lease.
 type cost struct {
 	charge  *fairqueue.Charge
 	queue   *queue
 	size    int
 	granted time.Time
-	// As told so far.
+	// Reported so far.
 	seconds float64
 }
 
-// firstCost is what a candidate of a class is taken to cost before any was seen, in seconds.
+// firstCost is the assumed cost of a candidate, in seconds, before the class has any history.
 const firstCost = 1
 
-// begin charges the estimate for so many candidates.
+// begin charges the estimated cost of size candidates.
 func (q *queue) begin(now time.Time, charge *fairqueue.Charge, size int) cost {
 	each := q.cost
 	if each == 0 {
@@ -30,7 +30,7 @@ func (q *queue) begin(now time.Time, charge *fairqueue.Charge, size int) cost {
 	return cost{charge: charge, queue: q, size: size, granted: now}
 }
 
-// spend adds what was told of, which is no more than there was time for; what exceeds the estimate is paid at once.
+// spend adds reported seconds, bounded by the time since the grant. Anything above the estimate is charged at once.
 func (c *cost) spend(now time.Time, seconds float64) {
 	if seconds > 0 {
 		c.seconds = min(c.seconds+seconds, now.Sub(c.granted).Seconds())
@@ -38,17 +38,17 @@ func (c *cost) spend(now time.Time, seconds float64) {
 	}
 }
 
-// atLeast pays for so many seconds now, if that is more than was paid.
+// atLeast raises the charge to seconds.
 func (c *cost) atLeast(seconds float64) {
 	if seconds > c.charge.Paid() {
 		c.charge.Set(seconds)
 	}
 }
 
-// learningRate is the weight of the last lease in the average by which the next is estimated.
+// learningRate is the weight of the latest lease in the moving average of costs.
 const learningRate = 0.2
 
-// settle charges what the lease took in place of what was estimated.
+// settle replaces the estimate with the actual cost.
 func (c *cost) settle(now time.Time) {
 	spent := c.seconds
 	if spent <= 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
 )
 
-// mostCourse is how many calibrations a device's course has.
+// mostCourse bounds the calibrations in a device's history.
 const mostCourse = 48
 
-// remember adds the last calibration to a device's course, once there is something to compare it with.
+// remember appends the latest calibration to the device's history, once there is a reference to compare it with.
 func remember(c *tilthv1.DeviceCalibration, now time.Time) {
 	if c.GetReference() == nil || len(c.GetRecent()) == 0 {
 		return
@@ -25,10 +25,10 @@ func remember(c *tilthv1.DeviceCalibration, now time.Time) {
 	to.Celsius = last(append(to.Celsius, hottest(c.GetSurroundings())))
 }
 
-// last keeps the last elements, in the memory of them all.
+// last drops all but the last mostCourse elements, in place.
 func last[T any](all []T) []T { return slices.Delete(all, 0, max(0, len(all)-mostCourse)) }
 
-// hottest is what the hottest sensor reads, in degrees Celsius; 0 = there is none.
+// hottest returns the highest temperature of all sensors in degrees Celsius, or 0 without sensors.
 func hottest(s *tilthv1.Surroundings) (celsius float32) {
 	for _, t := range s.GetTemperatures() {
 		celsius = max(celsius, float32(t.GetCelsius()))

@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// mostDeadLetters is how many a job may have: a farm that fails so much of it cannot tune it.
+// mostDeadLetters bounds the dead letters of a job. A job that reaches it fails: the farm cannot tune it.
 const mostDeadLetters = 100
 
-// bury gives a batch up and tells it as a dead letter of its job.
+// bury gives up a batch and records it as a dead letter of its job.
 func (c *Change) bury(b *batch, class tilthv1.ErrorClass, message string) {
 	letter := &tilthv1.DeadLetter{
 		BatchId: b.id, TaskIndex: b.task, Error: class, Message: clip(message, maxMessageBytes), Attempts: b.failures, Agents: b.failedBy,
@@ -34,13 +34,13 @@ func (c *Change) bury(b *batch, class tilthv1.ErrorClass, message string) {
 	}
 }
 
-// DeadBatch is a dead letter with what is stored of its batch.
+// DeadBatch is a dead letter with the stored row of its batch.
 type DeadBatch struct {
 	Letter *tilthv1.DeadLetter
 	Stored *records.OpenBatch
 }
 
-// stillDead makes batches of those that are dead letters of the job until now.
+// stillDead restores the batches that are still dead letters of the job.
 func (c *Change) stillDead(j *job, dead []DeadBatch) (out []*batch, err error) {
 	for _, d := range dead {
 		if !slices.Contains(j.meta.GetDeadLetters(), d.Letter) {
@@ -55,7 +55,7 @@ func (c *Change) stillDead(j *job, dead []DeadBatch) (out []*batch, err error) {
 	return out, nil
 }
 
-// unbury has a batch built and measured again, as if nobody had failed it.
+// unbury requeues a dead batch for building and clears its failures.
 func (c *Change) unbury(b *batch) {
 	j := b.job
 	j.meta.DeadLetters = slices.DeleteFunc(j.meta.GetDeadLetters(), func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == b.id })
@@ -71,7 +71,7 @@ func (c *Change) unbury(b *batch) {
 	c.log.Info("dead letter tried again", "batch", b.id)
 }
 
-// DeadLetters are those of a job that has not ended.
+// DeadLetters returns the dead letters of an open job.
 func (m *Machine) DeadLetters(jobID string) []*tilthv1.DeadLetter {
 	if j := m.jobs[jobID]; j != nil {
 		return slices.Clone(j.meta.GetDeadLetters())
@@ -79,8 +79,8 @@ func (m *Machine) DeadLetters(jobID string) []*tilthv1.DeadLetter {
 	return nil
 }
 
-// RetryDead has batches that are dead letters of a job until now built and measured again, and returns their ids; ok
-// is false when the job has ended.
+// RetryDead requeues those of the given batches that are still dead letters of the job, and returns their ids. ok is
+// false if the job has ended.
 func (c *Change) RetryDead(jobID string, dead []DeadBatch) (ids []string, ok bool, err error) {
 	j := c.jobs[jobID]
 	if j == nil {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// deadlines tell which sessions and leases are due to be looked at, and what is to be forgotten, without a look at all
-// of them. A deadline that was put off is found out when the earlier one has come, so that a heartbeat costs nothing
-// here. A lease that ends is taken out: kept until it is due, each would hold its batch for as long.
+// deadlines is a heap of the sessions, leases and closed batches that are due for a check. An extended deadline is
+// noticed only when the old one passes, so a heartbeat does not touch the heap. A lease that ends is removed at once:
+// otherwise its entry would retain the batch until it was due.
 type deadlines []deadline
 
-// deadline is when an agent, a lease or a range of closed batches is due; the others are nil.
+// deadline is the due time of an agent, a lease or a range of closed batches; exactly one of them is set.
 type deadline struct {
 	at     time.Time
 	agent  *agent
@@ -18,23 +18,23 @@ type deadline struct {
 	closed *closedRange
 }
 
-// agent has an agent looked at when it is due.
+// agent schedules a check of an agent.
 func (d *deadlines) agent(a *agent) { heap.Push(d, deadline{at: a.deadline, agent: a}) }
 
-// lease has a lease looked at when it is due.
+// lease schedules a check of a lease.
 func (d *deadlines) lease(l *lease) { heap.Push(d, deadline{at: l.deadline, lease: l}) }
 
-// drop takes out a lease that has ended.
+// drop removes a lease that has ended.
 func (d *deadlines) drop(l *lease) {
 	if l.place < len(*d) && (*d)[l.place].lease == l {
 		heap.Remove(d, l.place)
 	}
 }
 
-// closed has a range of closed batches forgotten.
+// closed schedules the removal of a range of closed batches.
 func (d *deadlines) closed(r closedRange, at time.Time) { heap.Push(d, deadline{at: at, closed: &r}) }
 
-// next takes what was due before now; ok is false when there is nothing.
+// next removes and returns an entry due before now; ok is false if the heap has no such entry.
 func (d *deadlines) next(now time.Time) (due deadline, ok bool) {
 	if len(*d) == 0 || !now.After((*d)[0].at) {
 		return deadline{}, false
@@ -55,7 +55,7 @@ func (d deadlines) Swap(i, j int) {
 	d.tell(j)
 }
 
-// tell lets what is at place i know where it is.
+// tell updates the index of the lease at i.
 func (d deadlines) tell(i int) {
 	if l := d[i].lease; l != nil {
 		l.place = i

@@ -7,20 +7,20 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// everMade says whether a job may have had the id, of this life of the records or of one before.
+// everMade reports whether a job may once have had the id, in this generation of the store or an earlier one.
 func (m *Machine) everMade(id string) bool {
 	var n uint64
 	_, err := fmt.Sscanf(id, "job-%d", &n)
 	return err == nil && IsJobID(id) && n > 0 && n <= m.nextJob
 }
 
-// Missing is how many jobs were made that are no longer there: dropped or deleted.
+// Missing returns the number of jobs that were created and have since been dropped or deleted.
 func (m *Machine) Missing() uint64 {
 	there := uint64(len(m.jobs) + m.archive.Len())
 	return m.nextJob - min(there, m.nextJob)
 }
 
-// Delete drops a job that has ended. To do so again changes nothing.
+// Delete drops an ended job. Repeating the call changes nothing.
 func (c *Change) Delete(id string) error {
 	if c.jobs[id] != nil {
 		return refusal.New(refusal.NotNow, "job %s has not ended: cancel it first", id)
@@ -32,7 +32,7 @@ func (c *Change) Delete(id string) error {
 	return c.DeleteGone(id)
 }
 
-// DeleteGone is Delete for a job that is no longer there, or not for the caller.
+// DeleteGone handles Delete for a job that no longer exists or that the caller may not see.
 func (c *Change) DeleteGone(id string) error {
 	if !c.everMade(id) {
 		return refusal.Unknown("job", id)

@@ -16,24 +16,24 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// keptChanges is how many changes of a device's state are remembered.
+// keptChanges bounds the history of a device's state.
 const keptChanges = 20
 
-// device is what was decided of a runner's device. It outlives the runner's sessions.
+// device holds the administrative and calibration state of a runner's device. It outlives the runner's sessions.
 type device struct {
 	name string
-	// nil while nobody keeps work from it.
+	// nil unless the device is cordoned.
 	cordon  *tilthv1.Cordon
 	history []*tilthv1.DeviceChange
-	// nil while it measures as it should, as far as is known.
+	// nil unless calibration has failed.
 	quarantine *tilthv1.Quarantine
-	// Set while it does not measure as it should, and is given work all the same.
+	// Set when the device is measuring poorly but still gets work.
 	warning *tilthv1.DeviceWarning
-	// What is known of how it measures; nil when it was never calibrated.
+	// nil until the first calibration.
 	calibration *tilthv1.DeviceCalibration
-	// When it is to be calibrated next; not stored, since a tracker that starts wants to know.
+	// When to calibrate next. It is not stored: a restarted tracker calibrates again.
 	calibrateAt time.Time
-	// changed is closed, and made anew, when the state changes.
+	// changed is closed and replaced when the state changes.
 	changed chan struct{}
 }
 
@@ -65,12 +65,12 @@ func (d *device) state() tilthv1.DeviceState {
 	return tilthv1.DeviceState_DEVICE_STATE_READY
 }
 
-// ready says whether the device may be given work; nil, which is no device but another kind of agent, always may.
+// ready reports whether the device may be given work. A nil device, of an agent that is not a runner, is always ready.
 func (d *device) ready() bool {
 	return d == nil || d.state() == tilthv1.DeviceState_DEVICE_STATE_READY
 }
 
-// due is when the state changes by itself; zero when it does not.
+// due returns when the state changes by itself, or zero.
 func (d *device) due() time.Time {
 	if until := d.cordon.GetUntil(); until != nil {
 		return until.AsTime()
@@ -78,7 +78,7 @@ func (d *device) due() time.Time {
 	return time.Time{}
 }
 
-// device is the device of a runner's name, which is made when it is not known yet.
+// device returns the device of a runner, creating it if necessary.
 func (m *Machine) device(name string) *device {
 	d := m.devices[name]
 	if d == nil {
@@ -88,7 +88,7 @@ func (m *Machine) device(name string) *device {
 	return d
 }
 
-// deviceOf returns the device of a runner that joined at some time.
+// deviceOf returns the device of a known runner.
 func (m *Machine) deviceOf(name string) (*device, error) {
 	if a := m.agents[name]; a == nil || a.device == nil {
 		return nil, refusal.Unknown("device", name)
@@ -96,7 +96,7 @@ func (m *Machine) deviceOf(name string) (*device, error) {
 	return m.devices[name], nil
 }
 
-// doing is what a device does whose lease is of some work.
+// doing describes leased work for clients.
 func doing(w work) *tilthv1.DeviceWork {
 	if b, is := w.(*batch); is {
 		return &tilthv1.DeviceWork{JobId: b.job.id, JobName: b.job.spec.GetName(), Task: b.spec().GetName()}
@@ -131,8 +131,8 @@ func (m *Machine) describe(d *device) *tilthv1.Device {
 	return out
 }
 
-// changeDevice changes what is decided of a device, and follows what comes of it: the state's history, its agent's
-// waiting calls, those who wait for the state.
+// changeDevice changes the state of a device with decide. It stores the device, extends its history, wakes clients
+// that watch it, and dispatches work to its agent.
 func (c *Change) changeDevice(d *device, by, reason string, decide func()) {
 	before := d.state()
 	decide()
@@ -147,12 +147,12 @@ func (c *Change) changeDevice(d *device, by, reason string, decide func()) {
 	d.changed = make(chan struct{})
 	if a := c.agents[d.name]; a != nil && d.ready() {
 		for _, class := range a.offers {
-			c.dirty[class] = struct{}{} // its calls may have waited for this
+			c.dirty[class] = struct{}{} // its waiting requests may now be served
 		}
 	}
 }
 
-// note adds to the history what is new.
+// note adds the change to the device's history.
 func (c *Change) note(d *device, before tilthv1.DeviceState, by, reason string) {
 	now := d.state()
 	last := &tilthv1.DeviceChange{}
@@ -169,14 +169,14 @@ func (c *Change) note(d *device, before tilthv1.DeviceState, by, reason string) 
 	}
 }
 
-// drained ends the draining of a device whose last lease has ended.
+// drained completes the draining of a device whose last lease has ended.
 func (c *Change) drained(d *device) {
 	if a := c.agents[d.name]; d.cordon.GetDraining() && (a == nil || len(a.leases) == 0) {
 		c.changeDevice(d, "", "drained: "+d.cordon.GetReason(), func() { d.cordon.Draining = false })
 	}
 }
 
-// passTime ends what ends by itself.
+// passTime ends cordons whose time is over.
 func (c *Change) passTime(now time.Time) {
 	var over []*device
 	for d, due := range c.timed {
@@ -200,7 +200,7 @@ func (m *Machine) recoverDevices(rows Rows) error {
 	})
 }
 
-// after is the time so long from now; nil for no duration.
+// after returns the time duration from now, or nil if duration is 0.
 func (c *Change) after(duration time.Duration) *timestamppb.Timestamp {
 	if duration == 0 {
 		return nil
@@ -208,7 +208,7 @@ func (c *Change) after(duration time.Duration) *timestamppb.Timestamp {
 	return timestamppb.New(c.cfg.Now().Add(duration))
 }
 
-// Device is a device as clients see it. changed is closed when its state is another one.
+// Device returns a device as clients see it. changed is closed when its state changes.
 func (m *Machine) Device(name string) (out *tilthv1.Device, changed <-chan struct{}, err error) {
 	d, err := m.deviceOf(name)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// Waiter is a request of an agent for work that waits.
+// Waiter is a pending request of an agent for work.
 type Waiter struct {
 	agent  *agent
-	name   string // by which it may be ended; empty = it has none
+	name   string // client-chosen, to end the wait early; may be empty
 	places map[*queue]*list.Element
 }
 
-// Session is that of the agent that waits.
+// Session returns the session of the waiting agent.
 func (w *Waiter) Session() string { return w.agent.session }
 
-// Lease leases work that waits already to the agent of a session; nil when there is none for it.
+// Lease leases queued work to the agent of a session. It returns nil if nothing suitable is queued.
 func (m *Machine) Lease(session string) (*Effects, error) {
 	a, err := m.live(session)
 	if err != nil {
@@ -30,8 +30,8 @@ func (m *Machine) Lease(session string) (*Effects, error) {
 	return m.grantNow(a), nil
 }
 
-// Wait has a request of an agent for work wait, until the effects of a change have a grant for it or say that it is
-// void, or it gives up.
+// Wait registers a pending request for work. The effects of a later change either grant it a lease or void it, unless
+// the request gives up first.
 func (m *Machine) Wait(session, name string) (*Waiter, error) {
 	a := m.sessions[session]
 	if a == nil {
@@ -51,7 +51,7 @@ func (m *Machine) Wait(session, name string) (*Waiter, error) {
 	return w, nil
 }
 
-// FindWait is the request of that name by which the agent of a session waits; nil when there is none.
+// FindWait returns the agent's pending request with the given name, or nil.
 func (m *Machine) FindWait(session, name string) (*Waiter, error) {
 	a := m.sessions[session]
 	if a == nil {
@@ -65,11 +65,11 @@ func (m *Machine) FindWait(session, name string) (*Waiter, error) {
 	return nil, nil
 }
 
-// GiveUp has a request wait no more.
+// GiveUp removes a pending request.
 func (m *Machine) GiveUp(w *Waiter) { w.leave() }
 
-// ServeWaiters gives work to agents that wait for it which only time kept from them: retries that are due, rests that
-// are over, and what was kept for another agent.
+// ServeWaiters dispatches work that was held back by time alone: retries that are due, cooldowns that are over, and
+// work reserved for another agent.
 func (m *Machine) ServeWaiters() {
 	m.retryDue()
 	for _, class := range slices.SortedFunc(maps.Keys(m.queues), class.compare) {
@@ -77,8 +77,7 @@ func (m *Machine) ServeWaiters() {
 	}
 }
 
-// grantNow leases work to an agent; its classes take turns, so that none of them waits for ever behind another that
-// always has work.
+// grantNow leases work to an agent. The agent's classes take turns, so that a busy class cannot starve the others.
 func (m *Machine) grantNow(a *agent) *Effects {
 	if !a.takesWork(m.cfg.Clock()) {
 		return nil
@@ -97,8 +96,7 @@ func (m *Machine) grantNow(a *agent) *Effects {
 	return nil
 }
 
-// next takes the work from a queue whose turn it is and that the agent may have; nil when there is none. left says
-// that there is some which others may have.
+// next pops the next item that the agent may have, or nil. left reports whether other agents might take what remains.
 func (m *Machine) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, left bool) {
 	now := m.cfg.Clock()
 	allowed := fairqueue.Filter[work]{Item: func(w work) bool {
@@ -113,7 +111,7 @@ func (m *Machine) next(q *queue, a *agent) (w work, charge *fairqueue.Charge, le
 	return w, charge, left
 }
 
-// dispatch gives waiting work to waiting agents.
+// dispatch leases queued work of a class to waiting agents.
 func (m *Machine) dispatch(cl class) {
 	q := m.queues[cl]
 	if q == nil {
@@ -127,7 +125,7 @@ func (m *Machine) dispatch(cl class) {
 		}
 		item, charge, left := m.next(q, w.agent)
 		if item == nil && !left {
-			return // nor would anybody else get something
+			return // no other agent could take it either
 		}
 		if item == nil {
 			continue
@@ -137,7 +135,7 @@ func (m *Machine) dispatch(cl class) {
 	}
 }
 
-// leave takes the waiter out of all queues.
+// leave removes the waiter from all queues.
 func (w *Waiter) leave() {
 	for q, place := range w.places {
 		q.waiters.Remove(place)

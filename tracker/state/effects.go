@@ -5,36 +5,36 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Effects are what a change asks of the world outside of the machine. They are carried out in the order in which the
-// machine gave them; nobody is told of the change before its write is on disk.
+// Effects are the external actions that a change requires. They must be carried out in the order in which the machine
+// returned them, and nothing may be published before its write is on disk.
 type Effects struct {
-	// Write is what is to be stored.
+	// Write holds the rows to store.
 	Write *records.Write
-	// Events are those that watchers are to be told of once they are stored, by job.
+	// Events are the events to publish once they are stored, by job.
 	Events map[string][]*tilthv1.JobEvent
-	// Dropped says that rows of dropped jobs are left to be swept once the write is on disk.
+	// Dropped is set if rows of dropped jobs must be swept after the write.
 	Dropped bool
-	// Facts are what happened, for who counts it.
+	// Facts are events for metrics.
 	Facts []Fact
-	// Void are the requests for work that nobody will answer: their agents' sessions are void.
+	// Void lists pending requests that will get no answer, since their sessions are void.
 	Void []*Waiter
-	// Grant is the lease that the change is; nil of other changes.
+	// Grant is the lease that the change granted, if any.
 	Grant *Grant
 }
 
-// Grant is work that was leased to an agent.
+// Grant is work leased to an agent.
 type Grant struct {
-	// To is the request for work that waited for it; nil when the agent got it at once.
+	// To is the pending request that the grant answers; nil if the agent got it at once.
 	To       *Waiter
 	Response *tilthv1.LeaseWorkResponse
 }
 
-// Effects returns those of all changes since it was asked last, in their order.
+// Effects returns and clears the effects of all changes since the last call, in order.
 func (m *Machine) Effects() []*Effects {
 	all := m.effects
 	m.effects = nil
 	return all
 }
 
-// tell adds a fact to a change's effects.
+// tell adds a fact to the change's effects.
 func (c *Change) tell(f Fact) { c.effects.Facts = append(c.effects.Facts, f) }

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// othersBuild says whether somebody else is at work who could build what one builder has built. Of many some are
-// asked.
+// othersBuild reports whether another builder is available for a batch. It checks a bounded number of agents.
 func (m *Machine) othersBuild(b *batch) bool {
 	now := m.cfg.Clock()
 	for a := range m.someBuilders(b) {
@@ -17,7 +16,7 @@ func (m *Machine) othersBuild(b *batch) bool {
 	return false
 }
 
-// buildElsewhere has a batch built again, by somebody else if one is there soon.
+// buildElsewhere requeues a batch for building, preferably by another builder.
 func (c *Change) buildElsewhere(b *batch) {
 	c.toBuild(b)
 	for a := range c.someBuilders(b) {
@@ -28,7 +27,7 @@ func (c *Change) buildElsewhere(b *batch) {
 	slices.Sort(b.failedBy)
 }
 
-// someBuilders are agents that offer to build for a batch's target.
+// someBuilders yields a bounded number of agents that can build for the batch's target.
 func (m *Machine) someBuilders(b *batch) iter.Seq[*agent] {
 	return func(yield func(*agent) bool) {
 		q, asked := m.queues[b.buildClass()], 0

@@ -9,8 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Expire takes back what was not kept alive: sessions with all their leases, and single leases. It is called at every
-// beat, of which awake must know.
+// Expire takes back sessions and leases that were not renewed. It must be called at every tick, since awake relies on
+// the interval.
 func (c *Change) Expire() {
 	c.passTime(c.cfg.Now())
 	now := c.cfg.Clock()
@@ -31,14 +31,14 @@ func (c *Change) Expire() {
 		c.void(a, take)
 	}
 	for _, l := range leases {
-		if c.leases[l.work.subject()] == l { // its session may just have gone
+		if c.leases[l.work.subject()] == l { // its session may just have expired
 			take(l.work)
 		}
 	}
 }
 
-// overdue returns what was silent for too long, by name, and forgets what was kept for a while only. It looks only at
-// what was due by now; what is overdue is looked at again at the next beat, in case it is spared.
+// overdue returns the sessions and leases past their deadlines, sorted, and drops data whose retention has ended.
+// Entries still overdue are checked again at the next tick, in case they are spared now.
 func (c *Change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 	var again deadlines
 	for due, ok := c.deadlines.next(now); ok; due, ok = c.deadlines.next(now) {
@@ -67,8 +67,8 @@ func (c *Change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 	return sessions, leases
 }
 
-// awake says whether the tracker itself was there since the last beat. A process that was stopped, or a machine that
-// slept, heard nobody meanwhile: whoever was joined gets the grace, as after a restart.
+// awake reports whether the tracker ran without interruption since the previous tick. A stopped process or a suspended
+// machine receives no heartbeats, so everything gets the grace period, as after a restart.
 func (c *Change) awake(now time.Time) bool {
 	last := c.lastBeat
 	c.Machine.lastBeat = now
@@ -86,11 +86,11 @@ func (c *Change) expireLease(w work) {
 	c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, "lost contact with "+a.name())
 }
 
-// excuseLease takes back what was lost with most of the farm: neither the work nor the agent is to blame.
+// excuseLease takes back a lease lost in an outage. It blames neither the work nor the agent.
 func (c *Change) excuseLease(w work) {
 	c.tell(Expired{w.held().lease.agent.spec.GetKind()})
 	c.giveBack(w, "fell silent with most of the farm")
 }
 
-// graceUntil is when what was held before a restart is lost without a sign of life.
+// graceUntil returns when leases and sessions from before a restart expire unless renewed.
 func (m *Machine) graceUntil() time.Time { return m.cfg.Clock().Add(m.cfg.Grace) }

@@ -6,47 +6,47 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Fact is something that happened and that somebody may want to count. The types below are all that there are.
+// Fact is something that happened and may be counted. The types below are the only ones.
 type Fact interface{ isFact() }
 
 type (
-	// Granted is a lease that was granted to an agent of a kind, of work that waited so long.
+	// Granted is a lease granted to an agent, and how long its work had waited.
 	Granted struct {
 		Kind   tilthv1.AgentKind
 		Waited time.Duration
 	}
-	// Ended is a lease that ended, however it did, and how long it was held.
+	// Ended is a lease that ended for any reason, and how long it was held.
 	Ended struct {
 		Kind tilthv1.AgentKind
 		Held time.Duration
 	}
-	// Expired is a lease that was lost for want of a heartbeat.
+	// Expired is a lease that expired without a heartbeat.
 	Expired struct{ Kind tilthv1.AgentKind }
-	// Repeated is a call that had taken effect before and changed nothing.
+	// Repeated is a duplicate call that changed nothing.
 	Repeated struct{ Call string }
-	// Trial is the outcome of a candidate that was recorded.
+	// Trial is the recorded outcome of a candidate.
 	Trial struct{ *tilthv1.Measurement }
-	// Built are candidates' shares of a build, in seconds.
+	// Built holds the candidates' shares of a build, in seconds.
 	Built []float64
 	// GaveUp is a batch that became a dead letter.
 	GaveUp tilthv1.ErrorClass
-	// Dropped is a job that is no longer kept, by why.
+	// Dropped is a job that was dropped, with the reason.
 	Dropped string
-	// Occurrence is what has nothing more to tell.
+	// Occurrence is an event without data.
 	Occurrence int
 )
 
-// The occurrences.
+// The occurrences that are counted.
 const (
-	// Rested is an agent that was given a rest.
+	// Rested: an agent entered its cooldown.
 	Rested Occurrence = iota
-	// OutageBegan is when most agents fell silent at once.
+	// OutageBegan: most agents fell silent at once.
 	OutageBegan
-	// Calibrated is a calibration that was taken in.
+	// Calibrated: a calibration was accepted.
 	Calibrated
-	// Quarantined is a device that was put into quarantine, or kept there.
+	// Quarantined: a device was quarantined, or its quarantine extended.
 	Quarantined
-	// Warned is a device that began to be warned about.
+	// Warned: a device got a calibration warning.
 	Warned
 )
 

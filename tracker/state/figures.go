@@ -11,27 +11,27 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
-// Figures count what is in the machine.
+// Figures are counts of what the machine holds.
 type Figures struct {
-	// Leases in force, work that waits to be tried again, requests for work that wait, silent agents of an outage.
+	// Leases in force, scheduled retries, pending requests for work, and silent agents of an outage.
 	Leases, Retries, Waiters, Silent int
-	// Specifications of open jobs, and candidates of batches under way, in bytes.
+	// Sizes of the specifications of open jobs and of the candidates in progress.
 	SpecBytes, CandidateBytes int64
-	// Jobs that have ended and are kept, and what is stored of them.
+	// Ended jobs that are retained, and their stored size.
 	Ended      int
 	EndedBytes int64
-	// What owners of open jobs have, by name.
+	// Usage by owner, for owners of open jobs.
 	Owners map[string]quota.Usage
-	// Work that waits for an agent, by what it needs.
+	// Queue lengths.
 	Queues map[Need]int
 	Agents map[AgentState]int
-	// Open jobs by state, and those that wait by why, all reasons included.
+	// Open jobs by state, and waiting jobs by reason. Reasons has an entry for every reason.
 	Jobs    map[tilthv1.JobState]int
 	Reasons map[tilthv1.WaitReason]int
 	Batches map[storev1.Stage]int
 }
 
-// Need is the kind of agent that work needs, and the toolchain, device class or tuner.
+// Need is the kind of agent that work needs, with the toolchain, device class or tuner.
 type Need struct {
 	Kind  tilthv1.AgentKind
 	Class string
@@ -43,7 +43,7 @@ type AgentState struct {
 	State tilthv1.AgentState
 }
 
-// Figures returns the machine's. What they hold is the caller's.
+// Figures returns the current counts. The caller owns the result.
 func (m *Machine) Figures() Figures {
 	f := Figures{
 		Leases: len(m.leases), Retries: len(m.retries), Silent: int(m.Outage().GetSilent()),
@@ -60,7 +60,7 @@ func (m *Machine) Figures() Figures {
 	}
 	for c, q := range m.queues {
 		if c == anyBuilder {
-			continue // nothing waits there
+			continue // a pseudo class; nothing is queued there
 		}
 		f.Queues[Need{c.kind, c.name}] += q.work.Len()
 	}
@@ -76,17 +76,17 @@ func (m *Machine) Figures() Figures {
 	return f
 }
 
-// JobFigures are an open job in figures.
+// JobFigures summarize an open job.
 type JobFigures struct {
 	ID, Name string
 	// Trials recorded, and tasks Without a best.
 	Trials, Without int
-	// BestSeconds is of the tasks that have a best, by their weights.
+	// BestSeconds is the weighted sum of the best latencies found so far.
 	BestSeconds float64
 }
 
-// OldestJobs are those of the oldest open jobs, so many at most. All who read metrics see them, so private ones are
-// none of them.
+// OldestJobs returns figures of at most most open jobs, oldest first. It omits private jobs, since everyone who can
+// read the metrics sees the result.
 func (m *Machine) OldestJobs(most int) []JobFigures {
 	oldest := make([]*job, 0, len(m.jobs))
 	for _, j := range m.jobs {
@@ -114,19 +114,19 @@ func (j *job) figures() JobFigures {
 	return f
 }
 
-// DeviceFigures are a device's last calibration in figures.
+// DeviceFigures summarize a device's last calibration.
 type DeviceFigures struct {
 	Name         string
 	Drift, Noise float64
 }
 
-// Devices counts the devices by state, and those warned about, and returns those that drifted furthest, so many at
-// most.
+// Devices counts devices by state and devices with warnings. It also returns figures of at most most devices, largest
+// drift first.
 func (m *Machine) Devices(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []DeviceFigures) {
 	states = map[tilthv1.DeviceState]int{}
 	for name, d := range m.devices {
 		if m.agents[name] == nil {
-			continue // told of, but no runner has joined by that name
+			continue // a stored decision for a runner that has not joined
 		}
 		states[d.state()]++
 		if d.warning != nil {

@@ -10,10 +10,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Heartbeat notes the signs of life of an agent and of the leases that it lists. lost are leases that it does not list
-// though it should: they are to be taken back. Deadlines are not stored, so that a heartbeat costs the store nothing:
-// after a restart they begin anew.
-// wanted says that work for the agent waits in another shard.
+// Heartbeat renews an agent's session and the leases that it lists. lost holds leases that the agent should have
+// listed but did not; the caller must take them back with TakeBack. Deadlines are not stored, so a heartbeat writes
+// nothing; they start over after a restart. wanted reports that work for the agent waits in another shard.
 func (m *Machine) Heartbeat(session string, listed []*tilthv1.LeaseToken, wanted bool) (response *tilthv1.HeartbeatResponse, lost Lost, err error) {
 	a, err := m.live(session)
 	if err != nil {
@@ -27,29 +26,29 @@ func (m *Machine) Heartbeat(session string, listed []*tilthv1.LeaseToken, wanted
 	return response, m.unheard(a), nil
 }
 
-// Lost are leases that their agent, though alive, does not hold.
+// Lost are leases that their agent no longer holds although it is alive.
 type Lost []*lease
 
-// TakeBack takes lost leases back.
+// TakeBack requeues the work of lost leases.
 func (c *Change) TakeBack(lost Lost) {
 	for _, l := range lost {
-		if l.agent.leases[l.work.subject()] == l { // its job may have ended with the one before
+		if l.agent.leases[l.work.subject()] == l { // an earlier lease may have ended its job
 			c.takeBack(l)
 		}
 	}
 }
 
-// heartbeatEach is the least time between two heartbeats of all agents to all shards together, in the mean.
+// heartbeatEach is the minimum mean interval between heartbeats across all agents and shards.
 const heartbeatEach = time.Millisecond
 
-// heartbeatInterval is how often agents are asked to report: the more there are, and the more shards each of them
-// reports to, the less often, but always several times before they are taken for gone.
+// heartbeatInterval returns how often agents should report. It grows with the number of agents and shards, but always
+// allows several heartbeats per lease timeout.
 func (m *Machine) heartbeatInterval() time.Duration {
 	crowded := min(time.Duration(len(m.sessions)*max(m.cfg.Shards, 1))*heartbeatEach, m.cfg.LeaseTimeout/3)
 	return max(m.cfg.HeartbeatInterval, crowded)
 }
 
-// renew extends the leases listed by their agent, and returns those that are not in force, or another's.
+// renew extends the listed leases and returns the tokens that are not in force or belong to another agent.
 func (m *Machine) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilthv1.LeaseToken) {
 	for _, token := range tokens {
 		l := m.leases[token.GetSubject()]
@@ -63,9 +62,9 @@ func (m *Machine) renew(a *agent, tokens []*tilthv1.LeaseToken) (dropped []*tilt
 	return dropped
 }
 
-// unheard returns the leases that the agent, though alive, has not listed for a while. It does not hold them: it never
-// got the answer that granted them, or it ended without a report. One heartbeat may cross the answer on the way, so
-// two are heard; and an answer gets the time of two, however fast they come.
+// unheard returns the leases that the agent has stopped listing although it is alive: the response that granted them
+// was lost, or the work ended without a report. A heartbeat may cross that response on the wire, so a lease must be
+// missing from two heartbeats, at least two intervals after it was last listed.
 func (m *Machine) unheard(a *agent) (out []*lease) {
 	for _, l := range a.leases {
 		l.missed++
@@ -77,7 +76,7 @@ func (m *Machine) unheard(a *agent) (out []*lease) {
 	return out
 }
 
-// takeBack requeues an unheard lease; an answer that was lost is nobody's failure.
+// takeBack requeues the work of a lost lease. A lost response counts as no failure.
 func (c *Change) takeBack(l *lease) {
 	if l.listed {
 		c.lose(l.work, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, l.agent.spec.GetName()+" ended it without a report")

@@ -21,22 +21,22 @@ type job struct {
 	hold
 	id string
 	request
-	requestKey []byte // empty of jobs from before it was kept
+	requestKey []byte // empty for jobs stored by older versions
 	spec       *tilthv1.JobSpec
 	specBytes  int64
-	// What is stored of the job: its specification and its events.
+	// Stored size of the specification and the events.
 	storedBytes int64
 	// Without spec and progress.
 	meta         *tilthv1.Job
 	progress     []*tilthv1.TaskProgress
-	proposed     int    // trials, of all tasks together
+	proposed     int    // trials, over all tasks
 	proposals    uint64 // batches
 	lastSequence uint64
 	finishedBy   *tilthv1.LeaseToken
 	batches      map[string]*batch
-	// Sizes of their candidates.
+	// Total size of their candidates.
 	candidateBytes int64
-	// What kept all of it from going on at the last beat, and since when, on the wall's clock; 0 = nothing did.
+	// Why nothing of the job could run at the last tick (0 = it could), and since when by the wall clock.
 	blocked      tilthv1.WaitReason
 	blockedSince time.Time
 	timeSpent
@@ -63,7 +63,7 @@ func (j *job) searchClass() class {
 	return class{kind: tilthv1.AgentKind_AGENT_KIND_TUNER, name: j.spec.GetTuner()}
 }
 
-// classes are those of all the job's work: reading its model, its search, its builds and its measurements.
+// classes returns the classes of all work of the job: reading the model, search, builds and measurements.
 func (j *job) classes() []class {
 	if j.runs() {
 		return []class{j.class()}
@@ -79,14 +79,14 @@ func (j *job) classes() []class {
 	return all
 }
 
-// inOrder returns the job's batches under way in the order in which they were proposed.
+// inOrder returns the open batches in the order of their proposals.
 func (j *job) inOrder() []*batch {
 	return slices.SortedFunc(maps.Values(j.batches), func(a, b *batch) int { return cmp.Compare(a.proposal, b.proposal) })
 }
 
 func (j *job) paused() bool { return j.meta.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
 
-// priority is a job's share among its owner's jobs.
+// priority returns the job's weight among its owner's jobs.
 func priority(spec *tilthv1.JobSpec) uint32 { return cmp.Or(spec.GetPriority(), wire.DefaultPriority) }
 
 func (j *job) row() *storev1.JobRow {
@@ -108,7 +108,7 @@ func (j *job) whole() *tilthv1.Job {
 	return out
 }
 
-// setState changes a job's state and tells it.
+// setState changes the job's state and records an event.
 func (c *Change) setState(j *job, s tilthv1.JobState, reason string) {
 	reason = records.Cut(reason, records.MaxReasonBytes)
 	j.meta.State, j.meta.Reason = s, reason
@@ -121,7 +121,7 @@ func (c *Change) setState(j *job, s tilthv1.JobState, reason string) {
 	c.log.Info("job changed", "job", j.id, "state", s.String(), "reason", reason)
 }
 
-// end ends a job: what is under way is dropped, what was measured stays.
+// end ends a job. It drops open batches; recorded measurements stay.
 func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	for _, b := range j.inOrder() {
 		c.release(b)
@@ -141,11 +141,11 @@ func (c *Change) end(j *job, s tilthv1.JobState, reason string) {
 	c.keepClosed(j.id, j.proposals)
 }
 
-// jobID names a job of a life of the store. Numbers begin again where a backup does that was restored; names do not.
+// jobID formats a job id. A restored backup reuses numbers; the store's generation keeps the ids distinct.
 func jobID(n uint64, life string) string { return fmt.Sprintf("job-%08d-%s", n, life) }
 
-// IsJobID says whether a text could be the id of a job, of this life or of another; those of before there were lives
-// have none.
+// IsJobID reports whether text could be a job id of any generation. Ids from before generations existed have no
+// suffix.
 func IsJobID(text string) bool {
 	var n uint64
 	_, err := fmt.Sscanf(text, "job-%d", &n)
@@ -153,11 +153,11 @@ func IsJobID(text string) bool {
 	return err == nil && fmt.Sprintf("%08d", n) == number && (!lives || records.IsLife(life))
 }
 
-// batchID begins the name of a job's batch; it is all of the name when the batch was proposed in the life in which the
-// job was submitted.
+// batchID returns the prefix of a batch id. It is the whole id if the batch was proposed in the generation that
+// created the job.
 func batchID(jobID string, proposal uint64) string { return fmt.Sprintf("%s.%08d", jobID, proposal) }
 
-// batchIn names a batch that is proposed in a life.
+// batchIn returns the id of a batch proposed in a generation.
 func batchIn(jobID string, proposal uint64, life string) string {
 	id := batchID(jobID, proposal)
 	if strings.HasSuffix(jobID, "-"+life) {
@@ -166,7 +166,7 @@ func batchIn(jobID string, proposal uint64, life string) string {
 	return id + "-" + life
 }
 
-// batchOf returns the batch under way of a proposal; nil when there is none.
+// batchOf returns the open batch of a proposal, or nil.
 func (j *job) batchOf(proposal uint64) *batch {
 	for _, b := range j.batches {
 		if b.proposal == proposal {

@@ -10,14 +10,14 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// Joined is what an agent is told that has joined.
+// Joined is the response to an agent that joined.
 type Joined struct {
-	// HeartbeatInterval is how often it is to report, and Calibrate whether it is to calibrate its device first.
+	// HeartbeatInterval is how often the agent must report. Calibrate asks it to calibrate its device first.
 	HeartbeatInterval time.Duration
 	Calibrate         bool
 }
 
-// Join makes an agent known under a session of its own. An older session of its name is void.
+// Join registers an agent with a new session. It voids an older session of the same name.
 func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined, error) {
 	a := newAgent(spec, session)
 	if err := cmp.Or(c.checkTakeover(spec.GetName(), identity), c.roomForAgent(a)); err != nil {
@@ -41,7 +41,7 @@ func (c *Change) Join(spec *tilthv1.AgentSpec, session, identity string) (Joined
 	return told, nil
 }
 
-// Leave ends a session whose agent says that it leaves; to do so again changes nothing.
+// Leave ends a session at its agent's request. Repeating the call changes nothing.
 func (c *Change) Leave(session string) {
 	if a := c.sessions[session]; a != nil {
 		c.log.Info("agent left", "agent", a.spec.GetName())
@@ -49,8 +49,8 @@ func (c *Change) Leave(session string) {
 	}
 }
 
-// checkTakeover refuses the name of an agent that another identity joined as, while it lives: its leases would be
-// lost. A board that is set up anew, under another identity, has its name when the old session is gone.
+// checkTakeover refuses a name whose live session belongs to another identity, whose leases would be lost. After a
+// board is reinstalled under a new identity, its name is free once the old session is gone.
 func (c *Change) checkTakeover(name, identity string) error {
 	old := c.agents[name]
 	if old == nil || old.gone || old.identity == identity {

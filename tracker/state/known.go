@@ -7,10 +7,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// maxMessageBytes bounds what a job keeps of a message; the record has it whole.
+// maxMessageBytes bounds a message kept with a job; the record has it in full.
 const maxMessageBytes = 500
 
-// fail counts a failure, and keeps the first message of its class.
+// fail counts a failed trial and keeps the first message of each error class.
 func fail(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	class := m.GetError().String()
 	if p.Errors == nil {
@@ -26,7 +26,7 @@ func fail(p *tilthv1.TaskProgress, m *tilthv1.Measurement) {
 	p.Messages[class] = clip(m.GetMessage(), maxMessageBytes)
 }
 
-// clip cuts text to a number of bytes, not within a character.
+// clip truncates text to at most most bytes, without splitting a character, and marks the cut with an ellipsis.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -12,7 +12,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// what names what an agent of the class is, e.g. "device of class x86" or "builder with clang-19".
+// what describes an agent of the class, e.g. "device of class x86" or "builder with clang-19".
 func (c class) what() string {
 	switch {
 	case c == anyBuilder:
@@ -31,7 +31,7 @@ func (c class) what() string {
 	return "device of class " + c.name
 }
 
-// describeLack says why nobody does what is needed, and the remedy.
+// describeLack explains why no agent can do the work, and how to fix it. It caches the text in s.
 func (m *Machine) describeLack(known *supplies, s *supply, reason tilthv1.WaitReason) string {
 	if s.lack == "" {
 		s.lack = m.lack(known, s, reason)
@@ -68,13 +68,13 @@ func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) st
 	return oneLine(fmt.Sprintf("none of %d agents, each a %s, is given work: %s", all, s.of.what(), strings.Join(parts, "; ")))
 }
 
-// keptReasons are those for which an agent that is joined is given no work.
+// keptReasons are the reasons for not giving work to a joined agent.
 var keptReasons = []tilthv1.WaitReason{
 	tilthv1.WaitReason_WAIT_REASON_QUARANTINED, tilthv1.WaitReason_WAIT_REASON_CORDONED,
 	tilthv1.WaitReason_WAIT_REASON_RESTING, tilthv1.WaitReason_WAIT_REASON_SILENT,
 }
 
-// whyKept says why an agent is given no work, until when, and the remedy.
+// whyKept explains why an agent is given no work, until when, and how to change that.
 func (m *Machine) whyKept(a *agent, reason tilthv1.WaitReason) string {
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_CORDONED:
@@ -101,10 +101,10 @@ func (m *Machine) whyKept(a *agent, reason tilthv1.WaitReason) string {
 	return "is silent since " + at(a.seen)
 }
 
-// mostQuoted is how many bytes a message takes of another one.
+// mostQuoted bounds a quoted text within a message, in bytes.
 const mostQuoted = 200
 
-// others tells of agents of the kind that do not do: devices of other classes, and those that are gone.
+// others describes agents of the right kind that do not fit: devices of other classes, and agents that are gone.
 func (m *Machine) others(known *supplies, c class) string {
 	all := known.all[c.kind]
 	if all == nil {
@@ -129,7 +129,7 @@ func (m *Machine) others(known *supplies, c class) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// unfit says why an agent of the kind cannot do the work of the class.
+// unfit explains why an agent cannot do the work of the class.
 func (c class) unfit(a *agent) string {
 	switch {
 	case a.gone:
@@ -148,13 +148,13 @@ func (c class) unfit(a *agent) string {
 	return "has " + clip(strings.Join(names, ", "), mostQuoted)
 }
 
-// maxWaitBytes bounds a message that says why a job waits.
+// maxWaitBytes bounds the message that explains why a job waits.
 const maxWaitBytes = 1000
 
-// oneLine makes one line of text that others wrote a part of.
+// oneLine joins text from several sources into one bounded line.
 func oneLine(text string) string { return clip(strings.Join(strings.Fields(text), " "), maxWaitBytes) }
 
 func stamp(ts *timestamppb.Timestamp) string { return at(ts.AsTime()) }
 
-// at is a time in messages.
+// at formats a time for messages.
 func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }

@@ -11,18 +11,18 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// lease is work in an agent's hands until a deadline.
+// lease is work assigned to an agent until a deadline.
 type lease struct {
 	token    *tilthv1.LeaseToken
 	agent    *agent
 	work     work
 	deadline time.Time
-	// When it was granted, recovered or last listed in a heartbeat, and whether it ever was listed.
+	// When it was granted, recovered or last listed in a heartbeat, and whether a heartbeat ever listed it.
 	seen   time.Time
 	listed bool
-	// Heartbeats since then.
+	// Heartbeats that omitted it since.
 	missed int
-	// Where its deadline is among the tracker's, while it is there.
+	// Its index in Machine.deadlines.
 	place int
 	cost
 }
@@ -34,7 +34,7 @@ func (l *lease) proto() *tilthv1.LeaseToken {
 	return l.token
 }
 
-// grant leases work to an agent, for a request that waited, or, when to is nil, for one that does not.
+// grant leases work to an agent. to is the pending request that it answers, or nil.
 func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *fairqueue.Charge) *Effects {
 	effects, _ := m.Apply(func(c *Change) error {
 		var response *tilthv1.LeaseWorkResponse
@@ -98,7 +98,7 @@ func (c *Change) leaseBatch(b *batch) *tilthv1.LeaseWorkResponse {
 	}}}
 }
 
-// lookUp returns the work whose lease the token names, if it is in force.
+// lookUp returns the work of a lease in force, or nil.
 func (m *Machine) lookUp(token *tilthv1.LeaseToken) work {
 	l := m.leases[token.GetSubject()]
 	if l == nil || !proto.Equal(l.token, token) {
@@ -107,7 +107,7 @@ func (m *Machine) lookUp(token *tilthv1.LeaseToken) work {
 	return l.work
 }
 
-// release ends the lease of work, if any.
+// release ends the lease on w, if any.
 func (c *Change) release(w work) {
 	h := w.held()
 	if h.lease == nil {
@@ -121,7 +121,7 @@ func (c *Change) release(w work) {
 	c.deadlines.drop(h.lease)
 	a := h.lease.agent
 	delete(a.leases, w.subject())
-	if !h.lease.granted.IsZero() { // when one from before a restart was granted is not known
+	if !h.lease.granted.IsZero() { // unknown for leases granted before a restart
 		c.tell(Ended{a.spec.GetKind(), c.cfg.Clock().Sub(h.lease.granted)})
 	}
 	h.lease.settle(c.cfg.Clock())
@@ -137,12 +137,12 @@ func (c *Change) release(w work) {
 	}
 }
 
-// Stale refuses a call whose lease is no longer held.
+// Stale returns the error for a call whose lease is no longer held.
 func Stale(call string, token *tilthv1.LeaseToken) error {
 	return refusal.Of(refusal.StaleLease, call, "lease of %q, attempt %d, is no longer held: drop the work", token.GetSubject(), token.GetAttempt())
 }
 
-// GiveBack takes a lease back without blame; one that is no longer held changes nothing.
+// GiveBack returns a lease without blame. It is a no-op if the lease is no longer held.
 func (c *Change) GiveBack(token *tilthv1.LeaseToken, why string) {
 	if w := c.lookUp(token); w != nil {
 		c.giveBack(w, why)

@@ -7,34 +7,33 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// Limits bound what the tracker keeps in memory, whoever asks for it. A call beyond one is UNAVAILABLE: it may be
-// repeated later, and agents and clients do. Zero fields have the defaults of their comments.
+// Limits bound the tracker's memory. A call beyond a limit fails with UNAVAILABLE; agents and clients retry it. Zero
+// fields have the defaults given in their comments.
 type Limits struct {
-	// Jobs bounds those that have not ended, 10,000; SpecBytes the sizes of all their specifications, 512 MiB.
+	// Jobs bounds the open jobs (10,000). SpecBytes bounds the total size of their specifications (512 MiB).
 	Jobs      int
 	SpecBytes int64
-	// JobBatches bounds the batches of a job that are under way, 64; CandidateBytes the sizes of all candidates under
-	// way, 256 MiB, of which a job may have a quarter.
+	// JobBatches bounds the open batches of a job (64). CandidateBytes bounds the total size of open candidates (256
+	// MiB); one job may use a quarter.
 	JobBatches     int
 	CandidateBytes int64
-	// Agents bounds the sessions, 50,000, and AgentWaits the requests for work of one that wait, 256.
+	// Agents bounds the sessions (50,000). AgentWaits bounds the pending requests for work of one agent (256).
 	Agents, AgentWaits int
-	// Gone bounds the agents that are remembered though they are gone, 50,000; AgentBytes the sizes of what all agents
-	// say of themselves, 512 MiB; Classes the toolchains, device classes and tuners that are offered or asked for,
-	// 200,000.
+	// Gone bounds the remembered agents that are gone (50,000). AgentBytes bounds the total size of agents' specs (512
+	// MiB). Classes bounds the toolchains, device classes and tuners offered or requested (200,000).
 	Gone       int
 	AgentBytes int64
 	Classes    int
-	// Ended bounds the jobs that have ended and are kept, 50,000, and EndedBytes what is stored of them, 16 GiB.
+	// Ended bounds the retained ended jobs (50,000). EndedBytes bounds their stored size (16 GiB).
 	Ended      int
 	EndedBytes int64
-	// Watches bounds the streams of events, 10,000.
+	// Watches bounds the event streams (10,000).
 	Watches int
-	// Calls bounds the calls that wait for the disk, 20,000.
+	// Calls bounds the calls that wait for the disk (20,000).
 	Calls int
 }
 
-// WithDefaults has the defaults for what is zero.
+// WithDefaults returns l with defaults in place of zero fields.
 func (l Limits) WithDefaults() Limits {
 	return Limits{
 		Jobs: cmp.Or(l.Jobs, 10_000), SpecBytes: cmp.Or(l.SpecBytes, 512<<20),
@@ -46,7 +45,7 @@ func (l Limits) WithDefaults() Limits {
 	}
 }
 
-// roomForJob refuses a job while the tracker has no room for it.
+// roomForJob returns an error if a job exceeds the limits.
 func (m *Machine) roomForJob(specBytes int64) error {
 	if len(m.jobs) >= m.cfg.Limits.Jobs {
 		return overloaded("jobs", "the tracker has %d jobs that have not ended, and no room for more: try again when some have", len(m.jobs))
@@ -54,7 +53,7 @@ func (m *Machine) roomForJob(specBytes int64) error {
 	return m.roomForSpec(specBytes)
 }
 
-// roomForSpec refuses so many bytes of specifications more while the tracker has no room for them.
+// roomForSpec returns an error if specifications of that many more bytes exceed the limit.
 func (m *Machine) roomForSpec(bytes int64) error {
 	if m.load.specBytes+bytes > m.cfg.Limits.SpecBytes {
 		return overloaded("specs", "the tracker has jobs of %d bytes, and no room for %d more: try again when some have ended",
@@ -63,7 +62,7 @@ func (m *Machine) roomForSpec(bytes int64) error {
 	return nil
 }
 
-// roomForBatch refuses candidates while the tracker has no room for them.
+// roomForBatch returns an error if the candidates exceed the limits.
 func (m *Machine) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
 	l := m.cfg.Limits
 	if len(j.batches) >= l.JobBatches {
@@ -77,7 +76,7 @@ func (m *Machine) roomForBatch(j *job, candidates []*tilthv1.Candidate) error {
 	return nil
 }
 
-// roomForAgent refuses a session while the tracker has no room for it; one that takes another's place needs none.
+// roomForAgent returns an error if a session exceeds the limits. A session that replaces another always fits.
 func (m *Machine) roomForAgent(a *agent) error {
 	l, had := m.cfg.Limits, int64(0)
 	old := m.agents[a.name()]
@@ -97,7 +96,7 @@ func (m *Machine) roomForAgent(a *agent) error {
 	return nil
 }
 
-// roomForWait refuses an agent's request for work when too many of it wait.
+// roomForWait returns an error if the agent has too many pending requests.
 func (m *Machine) roomForWait(a *agent) error {
 	if len(a.waiters) >= m.cfg.Limits.AgentWaits {
 		return overloaded("waits", "agent %s waits for work %d times: have fewer slots", a.name(), len(a.waiters))

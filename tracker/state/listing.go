@@ -8,16 +8,16 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// AgentNames are those of all agents that are known, in any order.
+// AgentNames returns the names of all known agents, in any order.
 func (m *Machine) AgentNames() []string { return slices.Collect(maps.Keys(m.agents)) }
 
-// DeviceNames are those of all devices that are known, in any order.
+// DeviceNames returns the names of all known devices, in any order.
 func (m *Machine) DeviceNames() []string { return slices.Collect(maps.Keys(m.devices)) }
 
-// OwnerNames are those of the owners of jobs that have not ended, in any order.
+// OwnerNames returns the owners of open jobs, in any order.
 func (m *Machine) OwnerNames() []string { return slices.Collect(maps.Keys(m.owners)) }
 
-// Agent is an agent as clients see it.
+// Agent returns an agent as clients see it.
 func (m *Machine) Agent(name string) (*tilthv1.Agent, error) {
 	a := m.agents[name]
 	if a == nil {
@@ -26,7 +26,7 @@ func (m *Machine) Agent(name string) (*tilthv1.Agent, error) {
 	return a.shown(), nil
 }
 
-// Session is the agent of a session that is not void, and the identity that it joined with.
+// Session returns the agent of a valid session and the identity with which it joined.
 func (m *Machine) Session(session string) (agent, identity string, ok bool) {
 	a := m.sessions[session]
 	if a == nil {
@@ -35,7 +35,7 @@ func (m *Machine) Session(session string) (agent, identity string, ok bool) {
 	return a.name(), a.identity, true
 }
 
-// Owner is what an owner has and may have; nil when no job of it is open. waiting is what Waiting says.
+// Owner returns the usage and limits of an owner, or nil if it has no open jobs. waiting is the result of Waiting.
 func (m *Machine) Owner(name string, waiting map[string]int) *tilthv1.Owner {
 	has := m.owners[name]
 	if has == nil {
@@ -53,7 +53,7 @@ func (m *Machine) Owner(name string, waiting map[string]int) *tilthv1.Owner {
 	}
 }
 
-// Waiting is how much of each owner's work waits for an agent.
+// Waiting returns the number of queued items by owner.
 func (m *Machine) Waiting() map[string]int {
 	n := map[string]int{}
 	for _, q := range m.queues {

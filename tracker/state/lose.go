@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// giveBack requeues work without counting the attempt.
+// giveBack requeues work without counting a failure.
 func (c *Change) giveBack(w work, why string) {
 	name := w.held().lease.agent.name()
 	c.release(w)
@@ -19,9 +19,9 @@ func (c *Change) giveBack(w work, why string) {
 	c.enqueue(w, true)
 }
 
-// lose takes work from an agent that failed it: it is tried again later, elsewhere if it can be, or given up after too
-// many attempts. An agent on which everything fails is to blame itself: it is given a rest, and the attempt counts
-// only towards the bound on all attempts.
+// lose handles a failed attempt. The work is retried later, on another agent if possible, and given up after too many
+// attempts. If everything fails on the agent, the agent is to blame: it enters a cooldown, and the failure counts only
+// towards the bound on all attempts.
 func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 	h, a := w.held(), w.held().lease.agent
 	message = records.Cut(message, records.MaxReasonBytes)
@@ -63,13 +63,15 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 	c.retryLater(w)
 }
 
-// doubtful is after how many failures of a batch others build it again: the builder may be at fault, not the devices.
+// doubtful is the number of failures after which another builder rebuilds a batch: the build may be at fault, not the
+// devices.
 const doubtful = 2
 
-// blamelessAttempts bounds all attempts, in those that count: a farm of which every device is broken gives up, too.
+// blamelessAttempts bounds all attempts, as a multiple of MaxAttempts. It ends work on a farm whose devices are all
+// broken.
 const blamelessAttempts = 4
 
-// succeed ends the lease of a batch with an accepted report.
+// succeed ends the lease of a batch after an accepted report.
 func (c *Change) succeed(b *batch) {
 	l := b.lease
 	l.agent.completed++

@@ -2,17 +2,16 @@ package state
 
 import "sync"
 
-// Members counts the sessions of each identity, for those who may not wait for whoever has the machine: its methods
-// may be called at any time.
+// Members counts sessions by identity. Its methods are safe for concurrent use, so callers need not lock the machine.
 type Members struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// Members are the machine's.
+// Members returns the machine's counts.
 func (m *Machine) Members() *Members { return &m.members }
 
-// Of is how many sessions an identity has.
+// Of returns the number of sessions of an identity.
 func (m *Members) Of(identity string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

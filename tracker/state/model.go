@@ -8,20 +8,20 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// readers are tuners that read models, and anyBuilder the builders of a job that leaves the toolchain open. No work
-// waits for the latter.
+// readers is the class of tuners that read models. anyBuilder stands for all builders, for jobs that leave the
+// toolchain open; nothing is queued for it.
 var (
 	readers    = class{kind: tilthv1.AgentKind_AGENT_KIND_TUNER, name: wire.ReadsModels, reads: true}
 	anyBuilder = class{kind: tilthv1.AgentKind_AGENT_KIND_BUILDER}
 )
 
-// reads says whether the job's model is to be read, and its tasks are not known.
+// reads reports whether the job's model has yet to be read, so that its tasks are unknown.
 func (j *job) reads() bool { return j.spec.GetModel() != nil && len(j.spec.GetTasks()) == 0 }
 
-// searches says whether the job is for a tuner to search.
+// searches reports whether the job needs a tuner to search.
 func (j *job) searches() bool { return !j.runs() && !j.reads() }
 
-// waiting is the state of a job that is in nobody's hands.
+// waiting returns the state of the job while no agent holds it.
 func (j *job) waiting() tilthv1.JobState {
 	if j.reads() {
 		return tilthv1.JobState_JOB_STATE_READING
@@ -29,7 +29,7 @@ func (j *job) waiting() tilthv1.JobState {
 	return tilthv1.JobState_JOB_STATE_QUEUED
 }
 
-// readable says whether a tuner can read a job's model now: that takes the description of a device, and toolchains.
+// readable reports whether a tuner could read the job's model now. That requires a device description and toolchains.
 func (m *Machine) readable(w work) bool {
 	j, is := w.(*job)
 	if !is || !j.reads() {
@@ -38,7 +38,7 @@ func (m *Machine) readable(w work) bool {
 	return m.offered(deviceClass(j)) && (j.spec.GetTarget().GetToolchain() != "" || m.offered(anyBuilder))
 }
 
-// offered says whether an agent is joined that can be given work of a class.
+// offered reports whether an agent with a session offers the class.
 func (m *Machine) offered(c class) bool {
 	q := m.queues[c]
 	return q != nil && len(q.offering) > 0
@@ -48,7 +48,7 @@ func deviceClass(j *job) class {
 	return class{kind: tilthv1.AgentKind_AGENT_KIND_RUNNER, name: j.spec.GetTarget().GetDeviceClass()}
 }
 
-// described is what the device that comes first by name says of a job's device class; nil when none is joined.
+// described returns the description of the job's device class from the agent first by name, or nil without one.
 func (m *Machine) described(j *job) (found *tilthv1.DeviceClass) {
 	c, by := deviceClass(j), ""
 	if !m.offered(c) {
@@ -64,7 +64,7 @@ func (m *Machine) described(j *job) (found *tilthv1.DeviceClass) {
 	return found
 }
 
-// toolchains are those of which a job has one, in order.
+// toolchains returns the toolchains that the job may use, sorted.
 func (m *Machine) toolchains(j *job) []string {
 	if own := j.spec.GetTarget().GetToolchain(); own != "" {
 		return []string{own}

@@ -7,7 +7,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// offersOf returns the classes of work that an agent can be given, each once.
+// offersOf returns the classes of work that an agent accepts, without duplicates.
 func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 	known := map[class]bool{}
 	add := func(c class) {
@@ -36,7 +36,7 @@ func offersOf(spec *tilthv1.AgentSpec) (out []class) {
 	return out
 }
 
-// offered is how many toolchains, device classes or tuners an agent offers, whichever are the most.
+// offered returns the largest number of toolchains, device classes or tuners in a spec.
 func offered(spec *tilthv1.AgentSpec) int {
 	return max(len(spec.GetTuners()), len(spec.GetToolchains()), len(spec.GetDeviceClasses()))
 }

@@ -8,33 +8,33 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// outage is a time in which most agents are silent.
+// outage is a period in which most agents are silent.
 type outage struct {
-	// By Clock: until when it waits for them.
+	// By Clock: how long to wait for them.
 	until time.Time
-	// On the wall.
+	// By the wall clock.
 	shownSince, shownUntil time.Time
 	silent, agents         int
 }
 
-// An outage is when more than half of the agents fall silent, and more than two: a farm of two agents cannot tell the
-// death of both from a broken network, and loses little by either.
+// An outage needs at least leastSilent silent agents, and more than half of all. With two agents, two dead ones look
+// like a broken network, and little is lost either way.
 const leastSilent = 3
 
-// verdict is what is to become of agents that were silent for too long.
+// verdict decides what happens to overdue agents.
 type verdict int
 
 const (
-	// They are gone, as agents go.
+	// They are removed as usual.
 	outageNone verdict = iota
-	// They are waited for.
+	// The tracker waits for them.
 	outageWait
-	// They did not come back in time; what they held goes to others, and nobody is blamed.
+	// They did not return in time. Their work is requeued without blame.
 	outageOver
 )
 
-// judgeOutage says what silence means now. When most agents vanish at once it is the network that failed, or the
-// tracker's own machine, and giving all their work up would be the greater damage.
+// judgeOutage interprets silence. When most agents vanish at once, the network or the tracker's own machine is the
+// likely cause, and taking back all work would do more harm than waiting.
 func (c *Change) judgeOutage(now time.Time, overdue bool) verdict {
 	if !overdue && c.outage == nil {
 		return outageNone
@@ -67,8 +67,8 @@ func (c *Change) judgeOutage(now time.Time, overdue bool) verdict {
 	return outageOver
 }
 
-// silent counts the agents that have missed several heartbeats. They are fewer than half a timeout late when the first
-// of them is a whole one, if they fell silent together.
+// silent counts the agents that are silent for more than half a lease timeout. Agents that fell silent together are
+// all counted by the time the first is overdue.
 func (m *Machine) silent(now time.Time) (n int) {
 	for _, a := range m.sessions {
 		if now.Sub(a.heard) > m.cfg.LeaseTimeout/2 {
@@ -78,7 +78,7 @@ func (m *Machine) silent(now time.Time) (n int) {
 	return n
 }
 
-// Outage is the outage as clients see it; nil when there is none.
+// Outage returns the outage as clients see it, or nil.
 func (m *Machine) Outage() *tilthv1.Outage {
 	o := m.outage
 	if o == nil {

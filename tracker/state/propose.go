@@ -37,15 +37,16 @@ func (c *Change) propose(j *job, req *tilthv1.ProposeBatchRequest) *tilthv1.Prop
 	return &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}
 }
 
-// Proposal is what came of a proposal.
+// Proposal is the result of Propose.
 type Proposal struct {
 	*tilthv1.ProposeBatchResponse
-	// Closed is set, and nothing else, when the batch was proposed before and is no longer under way: it begins the
-	// name by which the store knows it.
+	// Closed is set, and nothing else, if the batch was proposed before and is no longer open. It is the prefix of the
+	// batch id in the store.
 	Closed string
 }
 
-// Propose makes a batch of a tuner's candidates, or finds the one that the same proposal made before.
+// Propose creates a batch from a tuner's candidates, or finds the batch that an earlier call of the same proposal
+// created.
 func (c *Change) Propose(req *tilthv1.ProposeBatchRequest) (Proposal, error) {
 	j, ok := c.lookUp(req.GetLease()).(*job)
 	if !ok {
@@ -53,7 +54,7 @@ func (c *Change) Propose(req *tilthv1.ProposeBatchRequest) (Proposal, error) {
 	}
 	switch n := req.GetProposal(); {
 	case n < j.proposals:
-		// A batch that is not in memory any more is closed, and on disk when this change is.
+		// A batch that is not in memory is closed. Its row is on disk by the time this change is.
 		c.Repeated("ProposeBatch")
 		if b := j.batchOf(n); b != nil {
 			return Proposal{ProposeBatchResponse: &tilthv1.ProposeBatchResponse{BatchId: b.id, FirstTrial: b.firstTrial}}, nil

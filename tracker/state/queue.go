@@ -13,11 +13,11 @@ import (
 type class struct {
 	kind tilthv1.AgentKind
 	name string
-	// runs is set for packages to be run, which not every runner can do, and device for those that only the agent of
-	// that name may run. They wait in queues of their own, so that nobody passes over work that is not for them.
+	// runs marks packages to run, which not every runner supports. device restricts the run to one agent. Both get
+	// queues of their own, so that no agent has to skip work it cannot do.
 	runs   bool
 	device string
-	// reads is set for models to be read, which not every tuner can do.
+	// reads marks models to read, which not every tuner supports.
 	reads bool
 }
 
@@ -26,7 +26,7 @@ func (c class) compare(other class) int {
 		falseFirst(c.runs, other.runs), falseFirst(c.reads, other.reads))
 }
 
-// falseFirst orders two values.
+// falseFirst orders false before true.
 func falseFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -37,42 +37,42 @@ func falseFirst(a, b bool) int {
 	return 1
 }
 
-// work is what is leased: a job to a tuner, a batch to a builder or a runner.
+// work is a unit that can be leased: a job to a tuner, a batch to a builder or a runner.
 type work interface {
 	subject() string
 	parent() *job
 	class() class
 	held() *hold
-	// size is the number of candidates; 1 for a job.
+	// size returns the number of candidates; 1 for a job.
 	size() int
 }
 
-// hold is the part that all work has in common.
+// hold is the state common to all work.
 type hold struct {
 	// The lease in force; nil while queued.
 	lease *lease
 	// Number of the last lease granted.
 	attempt uint32
-	// Failed attempts that count, and all that failed.
+	// Failed attempts: those charged to the work, and all.
 	faults, failures uint32
-	// The agents on which they failed, by name. Others go first until then, by Clock.
+	// Names of the agents that failed it. Other agents have precedence until elsewhere, by Clock.
 	failedBy  []string
 	elsewhere time.Time
-	// Its place among those that wait to be tried again; nil while it does not.
+	// The scheduled retry, or nil.
 	retry *retry
-	// When it was queued last, by Clock, to tell how long it waited.
+	// When it was last queued, by Clock.
 	queued time.Time
 }
 
-// queue is the work of one class that waits, and the agents that wait for some. Owners share it by weight, and their
-// jobs by priority; within a job it is first in, first out.
+// queue holds the waiting work of one class and the agents that wait for it. Owners share it by weight, and their jobs
+// by priority; work of one job is first in, first out.
 type queue struct {
 	class   class
 	work    *fairqueue.Queue[work]
 	waiters *list.List // of *Waiter, longest waiting first
-	// Agents that can be given its work, those that rest included.
+	// Agents that accept this class, including agents in a cooldown.
 	offering map[*agent]struct{}
-	// What a candidate costs, in seconds: the moving average, by which the next is estimated.
+	// Cost of a candidate in seconds, a moving average from which the next is estimated.
 	cost float64
 }
 
@@ -85,14 +85,15 @@ func (m *Machine) queue(c class) *queue {
 	return q
 }
 
-// forgetQueue drops a queue that nobody needs: names of classes are anybody's to invent.
+// forgetQueue deletes an unused queue. Agents and clients choose class names freely, so unused queues must not
+// accumulate.
 func (m *Machine) forgetQueue(c class) {
 	if q := m.queues[c]; q != nil && q.work.Jobs() == 0 && q.waiters.Len() == 0 && len(q.offering) == 0 {
 		delete(m.queues, c)
 	}
 }
 
-// flow says who pays for work.
+// flow returns the owner and job that pay for the work.
 func (m *Machine) flow(w work) fairqueue.Flow {
 	j := w.parent()
 	return fairqueue.Flow{
@@ -101,7 +102,7 @@ func (m *Machine) flow(w work) fairqueue.Flow {
 	}
 }
 
-// push has work wait for an agent; a paused job's waits until it is resumed.
+// push queues work. Work of a paused job stays out of the queues until the job resumes.
 func (m *Machine) push(w work, front bool) {
 	if !w.parent().paused() {
 		w.held().queued = m.cfg.Clock()
@@ -109,13 +110,13 @@ func (m *Machine) push(w work, front bool) {
 	}
 }
 
-// enqueue has work wait for an agent, and gives it to one that waits.
+// enqueue queues work and schedules dispatching for its class.
 func (c *Change) enqueue(w work, front bool) {
 	c.push(w, front)
 	c.dirty[w.class()] = struct{}{}
 }
 
-// withdraw takes all work of a job that waits out of the queues.
+// withdraw takes all work of a job out of the queues and cancels its retries.
 func (c *Change) withdraw(j *job) {
 	for _, class := range j.classes() {
 		if q := c.queues[class]; q != nil {
@@ -128,7 +129,7 @@ func (c *Change) withdraw(j *job) {
 	}
 }
 
-// leaveQueues does so for good.
+// leaveQueues withdraws a job for good.
 func (c *Change) leaveQueues(j *job) {
 	c.withdraw(j)
 	for _, class := range j.classes() {

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// checkQuota refuses a job, of which so many bytes are stored, that is more than its owner may have.
+// checkQuota returns an error if a job of that many stored bytes exceeds its owner's quota.
 func (m *Machine) checkQuota(spec *tilthv1.JobSpec, bytes int64) error {
 	owner := spec.GetOwner()
 	share, has := m.cfg.Shares.Of(owner), m.usageOf(owner)
@@ -16,7 +16,7 @@ func (m *Machine) checkQuota(spec *tilthv1.JobSpec, bytes int64) error {
 	return overQuota(share.MoreStored(owner, has, bytes))
 }
 
-// checkCandidatesQuota refuses candidates that are more than the job's owner may have.
+// checkCandidatesQuota returns an error if the candidates exceed the owner's quota.
 func (m *Machine) checkCandidatesQuota(j *job, candidates []*tilthv1.Candidate) error {
 	owner := j.spec.GetOwner()
 	share, has := m.cfg.Shares.Of(owner), m.usageOf(owner)
@@ -26,7 +26,7 @@ func (m *Machine) checkCandidatesQuota(j *job, candidates []*tilthv1.Candidate) 
 	return overQuota(share.MoreStored(owner, has, candidateBytes(candidates)))
 }
 
-// mayBuild says whether an owner's batches may be built now.
+// mayBuild reports whether batches of an owner may be built now.
 func (m *Machine) mayBuild(owner string) bool {
 	return m.cfg.Shares.Of(owner).MayBuild(m.usageOf(owner))
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Rows is what a machine reads of a store in order to go on where the one before it ended.
+// Rows is what a machine reads from a store to resume where its predecessor stopped.
 type Rows interface {
-	// LastJobID is that of the newest job; empty when there never was one.
+	// LastJobID returns the id of the newest job ever created, or "".
 	LastJobID() (string, error)
-	// OpenJobs and OpenBatches are those under way; those that are damaged say so.
+	// OpenJobs and OpenBatches return what was in progress. Damaged rows have Damage set.
 	OpenJobs() ([]*records.OpenJob, error)
 	OpenBatches() ([]*records.OpenBatch, error)
-	// EndedJobs are the jobs that have ended and are kept, in any order.
+	// EndedJobs iterates over the retained ended jobs, in any order.
 	EndedJobs(take func(id string, row *storev1.EndedRow)) error
-	// ClosedJobs are the jobs of which closed batches are kept, with their numbers of proposals.
+	// ClosedJobs returns the jobs that have closed batches, with their numbers of proposals.
 	ClosedJobs() (ids []string, proposals []uint64, err error)
-	// Agents and Devices are all that are known.
+	// Agents and Devices iterate over all known agents and devices.
 	Agents(take func(*tilthv1.Agent)) error
 	Devices(take func(name string, row *storev1.DeviceRow)) error
-	// Events are so many of a job's, from a sequence on.
+	// Events returns at most most events of a job, from a sequence number on.
 	Events(jobID string, from uint64, most int) ([]*tilthv1.JobEvent, error)
 }
 
-// Recover loads what is under way: agents, open jobs and their batches. Sessions and leases from before stay valid for
-// the grace, so agents that outlived the tracker go on with what they hold. mend is a change that is to be applied
-// next: it puts right what cannot stay as it is stored.
+// Recover loads agents, open jobs and open batches. Existing sessions and leases stay valid for the grace period, so
+// agents that outlived the tracker continue their work. The caller must apply mend as the next change: it repairs rows
+// that cannot stay as they are.
 func (m *Machine) Recover(rows Rows) (mend func(c *Change) error, err error) {
 	last, err := rows.LastJobID()
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *Machine) Recover(rows Rows) (mend func(c *Change) error, err error) {
 	}, nil
 }
 
-// recoverAgents returns those of whom something was left out.
+// recoverAgents loads the agents and returns those whose specs had to be shortened.
 func (m *Machine) recoverAgents(rows Rows) (shortened []*agent, err error) {
 	if err := m.recoverDevices(rows); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (m *Machine) recoverAgents(rows Rows) (shortened []*agent, err error) {
 	return shortened, err
 }
 
-// recoverJobs recovers the jobs that can go on, and returns those that cannot.
+// recoverJobs loads the open jobs and returns those that are damaged.
 func (m *Machine) recoverJobs(rows Rows) (all int, damaged []*records.OpenJob, err error) {
 	jobs, err := rows.OpenJobs()
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *Machine) recoverJob(rows Rows, stored *records.OpenJob) error {
 		id: row.GetJob().GetId(), requestKey: row.GetRequestKey(), spec: stored.Spec, specBytes: int64(proto.Size(stored.Spec)), meta: row.GetJob(), progress: stored.Progress,
 		proposals: row.GetProposals(), lastSequence: stored.LastSequence, finishedBy: row.GetFinishedBy(), batches: map[string]*batch{},
 	}
-	j.storedBytes = max(int64(row.GetStoredBytes()), j.specBytes) // rows from before it was counted have none
+	j.storedBytes = max(int64(row.GetStoredBytes()), j.specBytes) // rows of older versions have no count
 	for _, p := range j.progress {
 		j.proposed += int(p.GetProposed())
 	}
@@ -153,7 +153,7 @@ func (m *Machine) recoverBatch(stored *records.OpenBatch) error {
 	return nil
 }
 
-// restore makes a job's batch of what is stored of it.
+// restore builds a batch from its stored row.
 func (*Machine) restore(j *job, stored *records.OpenBatch) (*batch, error) {
 	row := stored.Row
 	if j == nil || len(row.GetRecorded()) != len(stored.Candidates) || int(row.GetTaskIndex()) >= len(j.spec.GetTasks()) {
@@ -166,12 +166,12 @@ func (*Machine) restore(j *job, stored *records.OpenBatch) (*batch, error) {
 		settled: row.GetSettled(),
 	}
 	b.attempt, b.faults, b.failedBy = row.GetAttempt(), row.GetFaults(), row.GetFailedBy()
-	b.failures = max(row.GetFailures(), row.GetFaults()) // rows from before they were told apart have faults only
+	b.failures = max(row.GetFailures(), row.GetFaults()) // rows of older versions have only faults
 	b.open = len(b.pending())
 	return b, nil
 }
 
-// recoverLease puts work back into the hands that held it, or into its queue.
+// recoverLease restores the lease of recovered work, or queues the work.
 func (m *Machine) recoverLease(w work, token *tilthv1.LeaseToken) {
 	a := m.sessions[token.GetSession()]
 	if a == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
-// whyDamaged is the reason of jobs that cannot go on.
+// whyDamaged is the failure reason of jobs with damaged rows.
 const whyDamaged = "rows of it in the records file are damaged: submit it again; what was measured is kept"
 
-// endLost ends the jobs that cannot go on since rows of theirs, or of their batches, are damaged. The others go on.
+// endLost ends the jobs whose rows, or whose batches' rows, are damaged. Other jobs continue.
 func (c *Change) endLost(jobs []*records.OpenJob, batches []*records.OpenBatch) {
 	lost := map[string]*job{}
 	for _, b := range batches {
@@ -37,7 +37,7 @@ func (c *Change) endLost(jobs []*records.OpenJob, batches []*records.OpenBatch) 
 	}
 }
 
-// endedRow is that of a job that cannot go on, with what can be read of the one that it had.
+// endedRow returns the final row of a damaged job. It keeps whatever was readable.
 func (c *Change) endedRow(stored *records.OpenJob) *storev1.JobRow {
 	row := stored.Row
 	if row.GetJob() == nil || row.GetJob().GetId() != stored.ID {
@@ -48,7 +48,7 @@ func (c *Change) endedRow(stored *records.OpenJob) *storev1.JobRow {
 	return row
 }
 
-// recoverBatches recovers the batches of jobs that go on, and returns those that cannot.
+// recoverBatches loads the open batches and returns those that are damaged.
 func (m *Machine) recoverBatches(stored []*records.OpenBatch) (damaged []*records.OpenBatch, err error) {
 	for _, b := range stored {
 		if b.Damage == nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// built takes in a build: candidates that failed are recorded, the others go to a runner.
+// built accepts a build. It records failed candidates and queues the rest for a runner.
 func (c *Change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
-	// Before they are looked for, so that none is evicted in between.
+	// Pin before checking, so that nothing is evicted in between.
 	digests := digestsOf(req.GetArtifacts())
 	c.artifacts.Pin(digests...)
 	defer c.artifacts.Unpin(digests...)
@@ -49,7 +49,7 @@ func (c *Change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 	return nil
 }
 
-// matchOutcomes returns the outcomes by candidate: exactly one for each that is not recorded.
+// matchOutcomes returns the outcomes by candidate: exactly one for each candidate without a record.
 func (c *Change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*tilthv1.BuildOutcome, error) {
 	outcomes := make([]*tilthv1.BuildOutcome, len(b.candidates))
 	places := b.places()
@@ -78,7 +78,7 @@ func (c *Change) matchOutcomes(b *batch, req *tilthv1.ReportBuildRequest) ([]*ti
 	return outcomes, nil
 }
 
-// ReportBuild takes in a build, or why there is none; known is false when the machine knows nothing of the lease.
+// ReportBuild accepts a build or the reason for its failure. known is false if the machine does not know the lease.
 func (c *Change) ReportBuild(req *tilthv1.ReportBuildRequest) (known bool, err error) {
 	return c.report("ReportBuild", req.GetLease(), storev1.Stage_STAGE_BUILD, func(b *batch) error {
 		if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
@@ -90,8 +90,8 @@ func (c *Change) ReportBuild(req *tilthv1.ReportBuildRequest) (known bool, err e
 	})
 }
 
-// report runs a report under the batch's lease; one that was accepted before is accepted again and changes nothing.
-// known is false when the batch is no longer under way.
+// report runs step if the token is the batch's lease. A report that was accepted before is accepted again and changes
+// nothing. known is false if the batch is no longer open.
 func (c *Change) report(call string, token *tilthv1.LeaseToken, stage storev1.Stage, step func(b *batch) error) (known bool, err error) {
 	if b, ok := c.lookUp(token).(*batch); ok && b.stage == stage {
 		c.keepAlive(b.lease.agent)

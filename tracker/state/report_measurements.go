@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// measured takes in measurements; those of trials that are recorded already are passed over.
+// measured accepts measurements. It skips trials that are already recorded.
 func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) error {
 	for n, m := range req.GetMeasurements() {
 		if b.place(m.GetCandidate()) < 0 {
@@ -46,15 +46,15 @@ func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 	return nil
 }
 
-// knows says whether all the trials are recorded already.
+// knows reports whether all the trials are already recorded.
 func (b *batch) knows(measured []*tilthv1.Measurement) bool {
 	return !slices.ContainsFunc(measured, func(m *tilthv1.Measurement) bool {
 		return b.recorded[b.place(m.GetCandidate())] == 0
 	})
 }
 
-// attribute makes a measurement the tracker's. A runner speaks for its device only: who measured is the lease's to
-// say, what building took is the builder's, and only the tracker doubts a measurement, whatever the report says.
+// attribute overwrites the fields of a measurement that the runner must not decide. The device comes from the lease,
+// the build time from the builder, and only the tracker marks a measurement as suspect.
 func (b *batch) attribute(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Measurement {
 	m.Device, m.Suspected, m.BuildSeconds = a.name(), "", 0
 	if len(b.buildSeconds) > 0 {
@@ -63,7 +63,7 @@ func (b *batch) attribute(i int, a *agent, m *tilthv1.Measurement) *tilthv1.Meas
 	return m
 }
 
-// ReportMeasurements takes in measurements, or why there are none; known is false when the machine knows nothing of
+// ReportMeasurements accepts measurements or the reason for their absence. known is false if the machine does not know
 // the lease.
 func (c *Change) ReportMeasurements(req *tilthv1.ReportMeasurementsRequest) (known bool, err error) {
 	return c.report("ReportMeasurements", req.GetLease(), storev1.Stage_STAGE_MEASURE, func(b *batch) error { return c.measured(b, req) })

@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// Reading is what a tuner made of a model, with all that takes its time: it is made before anybody else has to wait.
+// Reading is a tuner's report about a model. Creating it does the expensive work before the machine is locked.
 type Reading struct {
 	lease *tilthv1.LeaseToken
-	// spec is the job's with its tasks; nil when there are none, since the attempt failed or the model did.
+	// spec is the job's specification with its tasks; nil if the attempt or the model failed.
 	spec     *tilthv1.JobSpec
 	progress []*tilthv1.TaskProgress
 	encoded  *records.NewJob
@@ -21,18 +21,18 @@ type Reading struct {
 	failure, infra string
 }
 
-// NewReading is that of a model whose tasks are in a specification, with what is known of them already. All of it is
-// the machine's from then on.
+// NewReading returns the reading of a model. spec has its tasks, progress what is already known of them. The machine
+// owns both from then on.
 func NewReading(lease *tilthv1.LeaseToken, spec *tilthv1.JobSpec, progress []*tilthv1.TaskProgress) *Reading {
 	return &Reading{lease: lease, spec: spec, progress: progress, encoded: records.EncodeJob(spec, progress)}
 }
 
-// FailedReading is that of a model that cannot be tuned, or, for another reason, was not read.
+// FailedReading returns the reading of a model that cannot be tuned or could not be read.
 func FailedReading(req *tilthv1.ReportModelRequest) *Reading {
 	return &Reading{lease: req.GetLease(), failure: req.GetFailure(), infra: req.GetInfraMessage()}
 }
 
-// ReadBy is the job that a tuner reads the model of; nil when the lease is not in force.
+// ReadBy returns the job whose model the lease is for, or nil if the lease is not in force.
 func (m *Machine) ReadBy(lease *tilthv1.LeaseToken) *tilthv1.JobSpec {
 	if j, ok := m.lookUp(lease).(*job); ok && j.reads() {
 		return j.spec
@@ -40,12 +40,12 @@ func (m *Machine) ReadBy(lease *tilthv1.LeaseToken) *tilthv1.JobSpec {
 	return nil
 }
 
-// ReportModel takes in what became of a model; ok is false when the machine knows nothing of the lease.
+// ReportModel accepts the outcome of reading a model. ok is false if the machine does not know the lease.
 func (c *Change) ReportModel(r *Reading) (ok bool, err error) {
 	j, ok := c.lookUp(r.lease).(*job)
 	if !ok || !j.reads() {
 		j := c.jobs[r.lease.GetSubject()]
-		return j != nil && proto.Equal(j.finishedBy, r.lease), nil // it went on since
+		return j != nil && proto.Equal(j.finishedBy, r.lease), nil // the job has moved on
 	}
 	if r.infra != "" {
 		j.finishedBy = j.lease.proto()
@@ -72,8 +72,8 @@ func (c *Change) ReportModel(r *Reading) (ok bool, err error) {
 	return true, nil
 }
 
-// checkReading refuses tasks that are for another target, or for which the tracker has no room. Of those that are more
-// than the job's owner may have it returns why the job fails.
+// checkReading returns an error for tasks of another target, or for which the tracker has no room. If they exceed the
+// owner's quota, it returns the reason why the job fails.
 func (c *Change) checkReading(j *job, r *Reading) (failure string, err error) {
 	asked, got := j.spec.GetTarget(), r.spec.GetTarget()
 	switch {
@@ -90,7 +90,7 @@ func (c *Change) checkReading(j *job, r *Reading) (failure string, err error) {
 	return "", c.roomForSpec(more)
 }
 
-// take gives a job the tasks of its model, which is needed no more.
+// take gives a job the tasks of its model, and unpins the model.
 func (c *Change) take(j *job, r *Reading) {
 	c.release(j)
 	c.leaveQueues(j)

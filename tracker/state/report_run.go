@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// ran takes in what became of a run.
+// ran accepts the outcome of a run.
 func (c *Change) ran(j *job, req *tilthv1.ReportRunRequest) error {
 	a := j.lease.agent
 	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
@@ -40,12 +40,12 @@ func (c *Change) ran(j *job, req *tilthv1.ReportRunRequest) error {
 	return nil
 }
 
-// ReportRun takes in what became of a run; ok is false when the machine knows nothing of the lease.
+// ReportRun accepts the outcome of a run. ok is false if the machine does not know the lease.
 func (c *Change) ReportRun(req *tilthv1.ReportRunRequest) (ok bool, err error) {
 	j, ok := c.lookUp(req.GetLease()).(*job)
 	if !ok || !j.runs() {
 		j := c.jobs[req.GetLease().GetSubject()]
-		return j != nil && proto.Equal(j.finishedBy, req.GetLease()), nil // it was tried again since
+		return j != nil && proto.Equal(j.finishedBy, req.GetLease()), nil // it has been retried since
 	}
 	return true, c.ran(j, req)
 }

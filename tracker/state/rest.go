@@ -5,8 +5,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/rest"
 )
 
-// strike notes a failed lease of an agent, and says whether the agent rather than the work is to blame. The leases
-// that end with a session are one failure: the agent died once.
+// strike records a failed lease of an agent and reports whether the agent, rather than the work, is to blame. Leases
+// that end with the session count as one failure.
 func (m *Machine) strike(a *agent, w work) (suspect bool) {
 	counts := !a.gone || !a.struckOut
 	a.struckOut = a.gone
@@ -17,7 +17,7 @@ func (m *Machine) strike(a *agent, w work) (suspect bool) {
 	return a.rest.Strike(what, counts)
 }
 
-// madeFrom says what a lease of the work would be of.
+// madeFrom describes the work for the cooldown record.
 func madeFrom(w work) rest.Work {
 	what := rest.Work{Subject: w.subject(), Job: w.parent().id, Private: w.parent().spec.GetPrivate()}
 	if b, ok := w.(*batch); ok && b.stage == storev1.Stage_STAGE_MEASURE {
@@ -26,8 +26,8 @@ func madeFrom(w work) rest.Work {
 	return what
 }
 
-// beginRest has an agent that is to blame wait before it is tried again. A single lease then tells whether it works.
-// Everybody reads why an agent rests, but of a private job only that it was one.
+// beginRest starts the cooldown of a suspect agent. A single lease afterwards shows whether it works again. The reason
+// is public, so for a private job it omits the message.
 func (c *Change) beginRest(a *agent, w work, message string) {
 	if w.parent().spec.GetPrivate() {
 		message = "work of a private job"

@@ -6,19 +6,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// What is of use for a while only is kept so long, in memory and in the store.
+// How long data of temporary use is kept, in memory and in the store.
 const (
-	// keepGoneDevices is for devices: their names are those of boards, which somebody may miss. Builders and tuners
-	// come and go under new names.
+	// keepGoneDevices is longer, since a board that is missing should be noticed. Builders and tuners come and go
+	// under new names.
 	keepGoneDevices = 7 * 24 * time.Hour
 	keepGoneOthers  = time.Hour
-	// keepClosed is for the closed batches of a job that has ended: by then no agent repeats a report any more.
+	// keepClosed applies to the closed batches of an ended job. By then agents no longer repeat reports.
 	keepClosed = time.Hour
-	// closedAtOnce bounds how many of them are removed by one write.
+	// closedAtOnce bounds the closed batches removed by one write.
 	closedAtOnce = 2000
 )
 
-// keptUntil is when an agent that is gone is forgotten.
+// keptUntil returns when a gone agent is forgotten.
 func (m *Machine) keptUntil(a *agent) time.Time {
 	keep := keepGoneOthers
 	if a.spec.GetKind() == tilthv1.AgentKind_AGENT_KIND_RUNNER {
@@ -27,8 +27,8 @@ func (m *Machine) keptUntil(a *agent) time.Time {
 	return m.cfg.Clock().Add(keep - m.cfg.Now().Sub(a.seen))
 }
 
-// forgetAgent forgets an agent whose time has come. What was noted for its session comes before that, and what was
-// noted for an agent that has joined anew since is void.
+// forgetAgent forgets an agent whose retention has ended. Entries queued for its session, or for a predecessor of a
+// rejoined agent, are ignored.
 func (c *Change) forgetAgent(a *agent, now time.Time) {
 	if !now.After(a.deadline) || c.agents[a.name()] != a {
 		return
@@ -36,7 +36,7 @@ func (c *Change) forgetAgent(a *agent, now time.Time) {
 	c.forget(a)
 }
 
-// forget forgets an agent that is gone, and what is known of its device unless somebody decided something of it.
+// forget removes a gone agent, and its device unless that is cordoned or quarantined.
 func (c *Change) forget(a *agent) {
 	c.forgetName(a.name())
 	c.write.DropAgent(a.name())
@@ -46,7 +46,7 @@ func (c *Change) forget(a *agent) {
 	}
 }
 
-// forgetName takes the agent of a name, if there is one, out of those that are known.
+// forgetName removes the agent with that name from memory.
 func (m *Machine) forgetName(name string) {
 	a := m.agents[name]
 	if a == nil {
@@ -59,18 +59,18 @@ func (m *Machine) forgetName(name string) {
 	}
 }
 
-// forgetOldest makes room for an agent: names are anybody's to invent, so those that left first are forgotten before
-// their time.
+// forgetOldest evicts the agents that have been gone longest. Agents choose their names freely, so their number must
+// be bounded.
 func (c *Change) forgetOldest() {
 	for c.gone.Len() > c.cfg.Limits.Gone {
 		c.forget(c.gone.Front().Value.(*agent))
 	}
 }
 
-// closedRange are the closed batches from an id on to before another.
+// closedRange is the half-open range of closed batch ids from first to beyond.
 type closedRange struct{ first, beyond string }
 
-// keepClosed keeps the closed batches of a job that has ended, of so many proposed, for a while.
+// keepClosed schedules the removal of the closed batches of an ended job.
 func (m *Machine) keepClosed(jobID string, proposals uint64) {
 	at := m.cfg.Clock().Add(keepClosed)
 	for n := uint64(0); n < proposals; n += closedAtOnce {

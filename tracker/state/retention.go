@@ -4,22 +4,22 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
-// droppedAtOnce bounds the jobs that are dropped by one change.
+// droppedAtOnce bounds the jobs dropped by one change.
 const droppedAtOnce = 100
 
-// PassAge drops jobs that have become too old.
+// PassAge drops jobs beyond their maximum age.
 func (c *Change) PassAge() { c.retainOf("") }
 
-// Retain drops what an owner (empty = all owners together) has too much of, a bounded number at once.
+// Retain drops a bounded number of an owner's ended jobs beyond its limits. An empty owner means all owners together.
 func (c *Change) Retain(owner string) { c.retainOf(owner) }
 
-// Ended is how many ended jobs are kept, and of whom.
+// Ended returns the number of retained ended jobs and their owners.
 func (m *Machine) Ended() (jobs int, owners []string) { return m.archive.Len(), m.archive.Owners() }
 
-// retainOf has what an owner has too much of dropped by the change, after the rows that it changes were written.
+// retainOf schedules retention for an owner, after the other rows of the change are written.
 func (c *Change) retainOf(owner string) { c.retains = append(c.retains, owner) }
 
-// retain drops what an owner has too much of, or all have, a bounded number.
+// retain drops a bounded number of jobs beyond the limits of an owner, or of all owners if empty.
 func (c *Change) retain(owner string) {
 	for range droppedAtOnce {
 		if j, why := c.superfluous(owner); j != nil {
@@ -30,7 +30,7 @@ func (c *Change) retain(owner string) {
 	}
 }
 
-// superfluous is an ended job that is not kept, and why; nil when all are.
+// superfluous returns an ended job to drop and the reason, or nil.
 func (c *Change) superfluous(owner string) (j *retention.Job, why string) {
 	room := int64(-1)
 	if may := c.cfg.Shares.Of(owner).StoredBytes; may > 0 {
@@ -40,7 +40,7 @@ func (c *Change) superfluous(owner string) (j *retention.Job, why string) {
 	return rules.Superfluous(c.archive, owner, room, c.cfg.Now())
 }
 
-// dropEnded drops a job; its events go later, and its records stay.
+// dropEnded drops a job. Its events are swept later; its records stay.
 func (c *Change) dropEnded(j *retention.Job, why string) {
 	c.archive.Remove(j)
 	c.write.DropJob(j.ID)

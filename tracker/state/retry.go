@@ -8,18 +8,18 @@ import (
 	waits "github.com/tilth-dev/tilth/tracker/policy/retry"
 )
 
-// retry is work that waits to be tried again.
+// retry is work scheduled for another attempt.
 type retry struct {
 	work  work
 	due   time.Time
 	place int // in the heap
 }
 
-// retries are in the order in which they are due.
+// retries is a heap ordered by due time.
 type retries []*retry
 
-// retryLater queues work that failed, after a wait that doubles with each failure: what fails at once would else use
-// up its attempts before whatever is wrong can pass.
+// retryLater queues failed work after a delay that doubles with each failure. Without it, the attempts would be used
+// up before a transient problem could pass.
 func (c *Change) retryLater(w work) {
 	h := w.held()
 	wait := time.Duration(0)
@@ -36,7 +36,7 @@ func (c *Change) retryLater(w work) {
 	heap.Push(&c.retries, h.retry)
 }
 
-// cancelRetry has work wait no more to be tried again.
+// cancelRetry cancels a scheduled retry.
 func (c *Change) cancelRetry(w work) {
 	if h := w.held(); h.retry != nil {
 		heap.Remove(&c.retries, h.retry.place)
@@ -44,7 +44,7 @@ func (c *Change) cancelRetry(w work) {
 	}
 }
 
-// retryDue queues what has waited long enough.
+// retryDue queues the work whose retry is due.
 func (m *Machine) retryDue() {
 	now := m.cfg.Clock()
 	for len(m.retries) > 0 && !now.Before(m.retries[0].due) {
@@ -55,12 +55,12 @@ func (m *Machine) retryDue() {
 	}
 }
 
-// mostOthersAsked bounds the agents that are asked whether they would take work which failed on another, at random: of
-// so many hardly all are out of order, and if they are the work does not wait for the rest.
+// mostOthersAsked bounds how many agents, in random order, are checked for willingness to take failed work. If none of
+// that many is, the work does not wait for the rest.
 const mostOthersAsked = 64
 
-// betterElsewhere says whether work that failed on an agent is left to another: there is one, and it has not waited
-// for it too long.
+// betterElsewhere reports whether work that failed on the agent should be left to another: one is available, and the
+// work has not waited too long for it.
 func (*Machine) betterElsewhere(q *queue, w work, a *agent, now time.Time) bool {
 	h := w.held()
 	if !slices.Contains(h.failedBy, a.name()) || now.After(h.elsewhere) {

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// runs says whether the job runs packages instead of tuning.
+// runs reports whether the job runs packages instead of tuning.
 func (j *job) runs() bool { return j.spec.GetRun() != nil }
 
-// needs are the artifacts that a job itself needs: a run's packages and inputs, and models that are to be read.
+// needs returns the artifacts that the job itself needs: a run's packages and inputs, or a model to read.
 func (j *job) needs() (digests []string) {
 	if j.reads() {
 		for _, file := range wire.ModelFiles(j.spec.GetModel()) {
@@ -30,7 +30,7 @@ func (j *job) needs() (digests []string) {
 	return digests
 }
 
-// keep keeps what a job needs from being evicted. The error names what is not there.
+// keep pins the artifacts that a job needs. It returns an error that names a missing one.
 func (c *Change) keep(j *job) error {
 	if digest := c.lackedBy(j); digest != "" {
 		return refusal.Artifact(digest)

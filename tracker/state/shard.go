@@ -7,11 +7,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// What a machine that has one of several shards tells agents, who have a session with each, and hears of the others
-// through them.
+// With several shards, an agent has a session with the machine of each. Machines learn of each other's work only
+// through the agents' heartbeats.
 
-// waitingWeight sums up the weights of the owners whose work waits in a queue, and of the owner of what was just
-// taken from it.
+// waitingWeight returns the total weight of the owners with work in the queue and of the owner of the item just taken.
 func (m *Machine) waitingWeight(q *queue, taken work) float64 {
 	weight := func(owner string) float64 { return m.cfg.Shares.Of(owner).Weight }
 	own := taken.parent().spec.GetOwner()
@@ -24,7 +23,7 @@ func (m *Machine) waitingWeight(q *queue, taken work) float64 {
 	return sum
 }
 
-// waitsFor says whether work waits that an agent could be given.
+// waitsFor reports whether work that the agent accepts is queued.
 func (m *Machine) waitsFor(a *agent) bool {
 	return m.cfg.Shards > 1 && slices.ContainsFunc(a.offers, func(c class) bool {
 		q := m.queues[c]
@@ -33,7 +32,7 @@ func (m *Machine) waitsFor(a *agent) bool {
 }
 
 // endTurnElsewhere takes a job from a tuner that has held it for a turn while jobs wait for the tuner in another
-// shard: one at most, since what waits there may be one job that many tuners hear of.
+// shard. It ends one turn at most: many tuners may be reporting the same waiting job.
 func (c *Change) endTurnElsewhere() {
 	for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
 		if class.kind != tilthv1.AgentKind_AGENT_KIND_TUNER || class.reads {

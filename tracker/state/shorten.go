@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// MostAgentBytes bounds what is kept of what an agent says of itself, so that a few of them fit a message.
+	// MostAgentBytes bounds the stored spec of an agent, so that several fit one message.
 	MostAgentBytes = 1 << 20
-	// mostHostBytes bounds the host and the version of an agent that is shortened.
+	// mostHostBytes bounds the host and version strings of a shortened spec.
 	mostHostBytes = 256
 )
 
-// shorten makes the spec of an agent that joined before there were bounds one that is kept, and says whether it was
-// too large. Whatever fits stays, in its order; labels, which describe a device to people, go.
+// shorten cuts the spec of an agent that joined before bounds existed, and reports whether it was too large. It keeps
+// the first items that fit, and drops labels, which only inform people.
 func shorten(spec *tilthv1.AgentSpec) bool {
 	if proto.Size(spec) <= MostAgentBytes && offered(spec) <= wire.MostOffers {
 		return false

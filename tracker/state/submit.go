@@ -9,34 +9,34 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// request is what makes a call to submit a job safe to repeat: an owner's request id.
+// request identifies a submission, so that the call can be repeated safely.
 type request struct{ owner, id string }
 
-// Submission is a job that somebody wants, with all that takes its time: it is made before anybody else has to wait.
+// Submission is a job to be created. Creating it does the expensive work before the machine is locked.
 type Submission struct {
 	request
 	spec     *tilthv1.JobSpec
 	progress []*tilthv1.TaskProgress
 	encoded  *records.NewJob
-	// before is the job that the request made before, empty when none, as the store had it while so many had lapsed;
-	// nil = nobody has looked.
+	// before is the job that an earlier call created, "" if none did, as read from the store when lapsed jobs had
+	// lapsed. nil means not looked up yet.
 	before *string
 	lapsed uint64
 }
 
-// NewSubmission is a job that its owner wants by a request id. progress is what is known of its tasks already. All of
-// it is the machine's from then on.
+// NewSubmission returns a submission of an owner's request. progress holds earlier results for the job's tasks. The
+// machine owns all of it from then on.
 func NewSubmission(requestID string, spec *tilthv1.JobSpec, progress []*tilthv1.TaskProgress) *Submission {
 	return &Submission{
 		request: request{spec.GetOwner(), requestID}, spec: spec, progress: progress, encoded: records.EncodeJob(spec, progress),
 	}
 }
 
-// Lapsed is how many jobs have ended or were dropped. While it stays the same, no request leaves the machine's memory.
+// Lapsed counts the jobs that ended or were dropped. While it is unchanged, no request has left the machine's memory.
 func (m *Machine) Lapsed() uint64 { return m.lapsed }
 
-// LookUp asks for the job that the request made before, which may take its time, and holds as long as the machine
-// says that so many jobs have lapsed. Without it, Submit asks itself.
+// LookUp finds the job that an earlier call created. It may be slow. The result is valid while the machine's Lapsed
+// equals lapsed; otherwise Submit looks it up again.
 func (s *Submission) LookUp(requested func(owner, requestID string) (jobID string, err error), lapsed uint64) error {
 	before, err := requested(s.owner, s.id)
 	if err != nil && !errors.Is(err, records.ErrNotFound) {
@@ -46,7 +46,7 @@ func (s *Submission) LookUp(requested func(owner, requestID string) (jobID strin
 	return nil
 }
 
-// unreadable refuses a call that needs something of the store which that does not tell.
+// unreadable returns the error for a call that needs data which the store could not provide.
 func unreadable(err error) error {
 	if errors.Is(err, records.ErrAway) {
 		return refusal.New(refusal.StoreAway, "%v: try again later", records.ErrAway)
@@ -54,7 +54,7 @@ func unreadable(err error) error {
 	return refusal.Store(err)
 }
 
-// Submit makes a job, or returns the one that the request made before, or its id if it is in the store only.
+// Submit creates a job, or returns the one that an earlier call created, or only its id if it is no longer in memory.
 func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err error) {
 	if j := c.requests[s.request]; j != nil {
 		c.Repeated("SubmitJob")

@@ -8,28 +8,28 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// supply is who could do the work of a class at the moment.
+// supply counts the agents that could do the work of a class now.
 type supply struct {
 	of     class
 	usable int
-	// How many of the usable rest from a job, by its id.
+	// How many of the usable agents are in a cooldown from a job, by job id.
 	resting map[string]int
-	// Why the others are not, by the reason: how many, and some of them.
+	// The unusable agents, by reason.
 	kept map[tilthv1.WaitReason]*kept
-	// What describeLack said.
+	// Cached result of describeLack.
 	lack string
 }
 
-// kept are agents that are not usable for one reason.
+// kept are the agents that are unusable for one reason.
 type kept struct {
 	count int
-	some  []*agent // by name
+	some  []*agent // the first few by name
 }
 
-// mostNamed is how many agents a message names.
+// mostNamed bounds the agents that a message names.
 const mostNamed = 3
 
-// add counts an agent, and keeps those that come first by name.
+// add counts an agent. It keeps the few that come first by name.
 func (k *kept) add(a *agent) {
 	k.count++
 	at, _ := slices.BinarySearchFunc(k.some, a, func(x, y *agent) int { return strings.Compare(x.name(), y.name()) })
@@ -39,10 +39,10 @@ func (k *kept) add(a *agent) {
 	}
 }
 
-// supplies are those that were looked at so far, each once.
+// supplies caches the supply of each class.
 type supplies struct {
 	of map[class]*supply
-	// All agents that ever joined, by kind.
+	// All known agents, by kind.
 	all map[tilthv1.AgentKind]*kept
 }
 
@@ -50,7 +50,7 @@ func newSupplies() *supplies {
 	return &supplies{of: map[class]*supply{}, all: map[tilthv1.AgentKind]*kept{}}
 }
 
-// supply looks at all agents of a class, unless that was done already.
+// supply returns the cached supply of a class, computing it on first use.
 func (m *Machine) supply(known *supplies, of class) *supply {
 	if s := known.of[of]; s != nil {
 		return s
@@ -78,7 +78,7 @@ func (m *Machine) supply(known *supplies, of class) *supply {
 	return s
 }
 
-// idleFor is why an agent that is joined is given nothing now; 0 when it is.
+// idleFor returns why an agent with a session is given no work now, or 0.
 func (m *Machine) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 	switch {
 	case m.isSilent(a, now):
@@ -93,12 +93,14 @@ func (m *Machine) idleFor(a *agent, now time.Time) tilthv1.WaitReason {
 	return 0
 }
 
-// isSilent says whether an agent has missed several heartbeats, or was not heard since the tracker was started.
+// isSilent reports whether an agent has missed several heartbeats, or has not been heard from since the tracker
+// started.
 func (m *Machine) isSilent(a *agent, now time.Time) bool {
 	return a.unheard || now.Sub(a.heard) > m.cfg.LeaseTimeout/2
 }
 
-// lacking is the reason why nobody is usable for a job (nil = any): the one that passes soonest; 0 when somebody is.
+// lacking returns why no agent is usable for a job (nil means any job), or 0. Of several reasons it returns the one
+// that passes soonest.
 func (s *supply) lacking(j *job) tilthv1.WaitReason {
 	if s.usable > 0 {
 		if j != nil && s.resting[j.id] == s.usable {
@@ -123,11 +125,11 @@ func (s *supply) lacking(j *job) tilthv1.WaitReason {
 	return tilthv1.WaitReason_WAIT_REASON_NO_DEVICE
 }
 
-// blocked is what keeps all of a job from going on; nil when nothing does.
+// blocked returns what keeps all of a job from running, or nil.
 func (m *Machine) blocked(known *supplies, j *job) (*supply, tilthv1.WaitReason) {
-	for _, needed := range slices.Backward(j.classes()) { // devices first: they are scarcer than what can be started anywhere
+	for _, needed := range slices.Backward(j.classes()) { // devices first: they are the scarcest
 		if j.lease != nil && needed == j.class() {
-			continue // it has one
+			continue // it already has one
 		}
 		s := m.supply(known, needed)
 		if reason := s.lacking(j); reason != 0 {

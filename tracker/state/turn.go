@@ -9,8 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// EndTurns takes jobs from tuners that have held them for a turn while others wait whose turn it is. A tuner holds a
-// job until it is done, which may take days; but what it knows is in the job's events, and any tuner can go on.
+// EndTurns takes jobs from tuners that have held them for a turn while other jobs wait. A search may take days, but
+// its state is in the job's events, so any tuner can continue it.
 func (c *Change) EndTurns() {
 	for _, class := range slices.SortedFunc(maps.Keys(c.queues), class.compare) {
 		if class.kind == tilthv1.AgentKind_AGENT_KIND_TUNER && !class.reads && c.queues[class].work.Len() > 0 {
@@ -20,7 +20,7 @@ func (c *Change) EndTurns() {
 	c.endTurnElsewhere()
 }
 
-// endTurnsOf frees no more tuners than jobs wait for, those first that were held longest.
+// endTurnsOf frees at most as many tuners as jobs are waiting, longest held first.
 func (c *Change) endTurnsOf(q *queue) {
 	now := c.cfg.Clock()
 	waiting := q.work.Len()
@@ -39,7 +39,7 @@ func (c *Change) endTurnsOf(q *queue) {
 	}
 }
 
-// held returns the leases of a class, those first that were granted first.
+// held returns the leases of the class, oldest first.
 func (q *queue) held() (out []*lease) {
 	for a := range q.offering {
 		for _, l := range a.leases {
@@ -54,7 +54,7 @@ func (q *queue) held() (out []*lease) {
 	return out
 }
 
-// giveUpTurn queues a job behind those that wait; its tuner hears of it with its next heartbeat.
+// giveUpTurn requeues a job behind those waiting. Its tuner learns of it with the next heartbeat.
 func (c *Change) giveUpTurn(j *job) {
 	held := c.cfg.Clock().Sub(j.lease.granted).Round(time.Second)
 	c.release(j)

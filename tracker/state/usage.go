@@ -5,28 +5,28 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
-// usage is what an owner has of the farm now.
+// usage is what an owner currently uses.
 type usage struct {
 	quota.Usage
-	// Sizes of the artifacts of batches that wait for a runner or are with one, and how many batches need each.
+	// Artifacts of batches that wait for a runner or are with one, by digest.
 	artifacts map[string]*needed
 }
 
-// needed is an artifact that batches need.
+// needed is an artifact and the number of batches that need it.
 type needed struct {
 	bytes   int64
 	batches int
 }
 
-// load is what the tracker keeps in memory for all owners together.
+// load is the memory used by all owners together.
 type load struct {
-	// Specifications of the jobs that have not ended, and candidates of their batches.
+	// Sizes of the specifications of open jobs and of their candidates.
 	specBytes, candidateBytes int64
-	// Specifications of agents, those that are gone included.
+	// Sizes of agents' specs, including gone agents.
 	agentBytes int64
 }
 
-// usageOf is what an owner has now; nothing when it has no jobs.
+// usageOf returns the current usage of an owner; zero without jobs.
 func (m *Machine) usageOf(owner string) quota.Usage {
 	if u := m.owners[owner]; u != nil {
 		return u.Usage
@@ -34,7 +34,7 @@ func (m *Machine) usageOf(owner string) quota.Usage {
 	return quota.Usage{}
 }
 
-// addJob counts a job that begins, or is recovered.
+// addJob registers a new or recovered job.
 func (m *Machine) addJob(j *job) {
 	m.jobs[j.id] = j
 	m.load.specBytes += j.specBytes
@@ -49,7 +49,7 @@ func (m *Machine) addJob(j *job) {
 	u.StoredBytes += j.storedBytes
 }
 
-// dropJob counts one that ended.
+// dropJob removes an ended job.
 func (m *Machine) dropJob(j *job) {
 	delete(m.jobs, j.id)
 	m.load.specBytes -= j.specBytes
@@ -63,22 +63,22 @@ func (m *Machine) dropJob(j *job) {
 	}
 }
 
-// store has an event stored, on the account of its job's owner.
+// store writes an event and charges its size to the job's owner.
 func (c *Change) store(j *job, e *tilthv1.JobEvent) { c.grow(j, c.write.AppendEvent(j.id, e)) }
 
-// grow notes that so much more is stored of a job.
+// grow charges more stored bytes to a job and its owner.
 func (m *Machine) grow(j *job, bytes int64) {
 	j.storedBytes += bytes
 	m.owners[j.spec.GetOwner()].StoredBytes += bytes
 }
 
-// claim is how many trials the job may come to.
+// claim returns how many trials the job may reach.
 func (j *job) claim() int { return max(j.proposed, int(j.spec.GetBudget().GetTrials())) }
 
-// claimMore is by how much so many candidates bring the claim up.
+// claimMore returns by how much more candidates raise the claim.
 func (j *job) claimMore(candidates int) int { return max(j.proposed+candidates-j.claim(), 0) }
 
-// addBatch counts a batch that is proposed, or recovered, or tried again.
+// addBatch registers a new, recovered or retried batch.
 func (m *Machine) addBatch(b *batch) {
 	b.job.batches[b.id] = b
 	m.batches[b.id] = b
@@ -87,7 +87,7 @@ func (m *Machine) addBatch(b *batch) {
 	m.pin(b)
 }
 
-// dropBatch counts one that is no longer under way; its artifacts may go.
+// dropBatch removes a batch and unpins its artifacts.
 func (m *Machine) dropBatch(b *batch) {
 	m.unpin(b)
 	delete(b.job.batches, b.id)
@@ -96,7 +96,7 @@ func (m *Machine) dropBatch(b *batch) {
 	m.load.candidateBytes -= b.sizeBytes
 }
 
-// pin keeps a batch's artifacts, on its owner's account.
+// pin protects a batch's artifacts from eviction and charges them to its owner.
 func (m *Machine) pin(b *batch) {
 	m.artifacts.Pin(b.artifactDigests()...)
 	u := m.owners[b.job.spec.GetOwner()]
@@ -112,7 +112,7 @@ func (m *Machine) pin(b *batch) {
 	}
 }
 
-// unpin lets them go.
+// unpin reverses pin.
 func (m *Machine) unpin(b *batch) {
 	m.artifacts.Unpin(b.artifactDigests()...)
 	u := m.owners[b.job.spec.GetOwner()]
@@ -126,7 +126,7 @@ func (m *Machine) unpin(b *batch) {
 	b.artifacts = nil
 }
 
-// candidateBytes is what a batch takes of memory, mostly.
+// candidateBytes approximates the memory that candidates use.
 func candidateBytes(candidates []*tilthv1.Candidate) (n int64) {
 	for _, c := range candidates {
 		n += int64(len(c.GetTrace()) + len(c.GetOrigin()) + len(c.GetDigest()))

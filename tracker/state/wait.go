@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// waits says why nothing of a job is being done; nil while something is, or somebody paused it. Of a single job it
-// also says in detail who is before it.
+// waits explains why nothing of a job is running; nil while something is, or the job is paused. With detail, it also
+// lists whose work is ahead.
 func (m *Machine) waits(known *supplies, j *job, detail bool) *tilthv1.Wait {
 	if j.paused() {
 		return nil
@@ -26,7 +26,7 @@ func (m *Machine) waits(known *supplies, j *job, detail bool) *tilthv1.Wait {
 	return m.waitsForOthers(j, detail)
 }
 
-// waitReason is the reason alone; 0 while something is being done.
+// waitReason returns only the reason; 0 while something is running.
 func (m *Machine) waitReason(known *supplies, j *job) tilthv1.WaitReason {
 	if j.paused() {
 		return 0
@@ -38,7 +38,7 @@ func (m *Machine) waitReason(known *supplies, j *job) tilthv1.WaitReason {
 	return reason
 }
 
-// holdUp says why nothing of a job is being done that could be, and which of its work waits; 0 while something is.
+// holdUp returns why nothing of an unblocked job is running, and the work that waits; 0 while something is.
 func (m *Machine) holdUp(j *job) (tilthv1.WaitReason, work) {
 	if j.lease == nil {
 		return m.whyQueued(j), j
@@ -60,7 +60,7 @@ func (m *Machine) holdUp(j *job) (tilthv1.WaitReason, work) {
 	return m.whyQueued(first), first
 }
 
-// silentLease is why leased work does not go on: its agent is silent; 0 when it is not.
+// silentLease returns the reason SILENT if the lease's agent is silent, else 0.
 func (m *Machine) silentLease(l *lease) tilthv1.WaitReason {
 	if m.isSilent(l.agent, m.cfg.Clock()) {
 		return tilthv1.WaitReason_WAIT_REASON_SILENT
@@ -68,7 +68,7 @@ func (m *Machine) silentLease(l *lease) tilthv1.WaitReason {
 	return 0
 }
 
-// whyQueued is why work waits.
+// whyQueued returns why work is waiting.
 func (m *Machine) whyQueued(w work) tilthv1.WaitReason {
 	switch h := w.held(); {
 	case h.lease != nil:
@@ -81,7 +81,7 @@ func (m *Machine) whyQueued(w work) tilthv1.WaitReason {
 	return tilthv1.WaitReason_WAIT_REASON_TURN
 }
 
-// shown is a job as clients see it, with why it waits.
+// shown returns a job as clients see it, including why it waits.
 func (m *Machine) shown(j *job) *tilthv1.Job {
 	out := j.whole()
 	out.Wait = m.waits(newSupplies(), j, true)
@@ -89,13 +89,12 @@ func (m *Machine) shown(j *job) *tilthv1.Job {
 }
 
 const (
-	// maxListedBytes bounds the message of a job in a listing, and mostWaitsBytes all of a listing's: it has room for
-	// so many beside the jobs.
+	// maxListedBytes bounds the message of each job in a listing; mostWaitsBytes bounds their total.
 	maxListedBytes = 250
 	mostWaitsBytes = 512 << 10
 )
 
-// AddWaits says of stored jobs why they wait; beyond so many only the reason.
+// AddWaits adds to stored jobs why they wait. Once the messages exceed their bound, it adds only the reasons.
 func (m *Machine) AddWaits(detail bool, jobs ...*tilthv1.Job) {
 	known, room := newSupplies(), mostWaitsBytes
 	for _, stored := range jobs {
@@ -103,7 +102,7 @@ func (m *Machine) AddWaits(detail bool, jobs ...*tilthv1.Job) {
 		if j == nil {
 			continue
 		}
-		if j.meta.GetTimeSpent() != nil { // what is stored of it is older
+		if j.meta.GetTimeSpent() != nil { // the stored value is older
 			stored.TimeSpent = durationpb.New(j.spent)
 		}
 		stored.Wait = m.waits(known, j, detail)
@@ -114,7 +113,7 @@ func (m *Machine) AddWaits(detail bool, jobs ...*tilthv1.Job) {
 	}
 }
 
-// sinceQueued is when work was queued, on the wall's clock.
+// sinceQueued returns when work was queued, on the wall clock.
 func (m *Machine) sinceQueued(h *hold) *timestamppb.Timestamp {
 	if h.queued.IsZero() {
 		return nil
@@ -122,7 +121,7 @@ func (m *Machine) sinceQueued(h *hold) *timestamppb.Timestamp {
 	return timestamppb.New(m.cfg.Now().Add(-m.cfg.Clock().Sub(h.queued).Round(time.Millisecond)))
 }
 
-// CheckFarm says why a job of a specification would wait now; nil when it would not for want of agents.
+// CheckFarm reports why a job of the specification could not run for lack of agents, or nil.
 func (m *Machine) CheckFarm(spec *tilthv1.JobSpec) *tilthv1.Wait {
 	known, j := newSupplies(), &job{spec: spec, meta: &tilthv1.Job{}}
 	if _, reason := m.blocked(known, j); reason == 0 {
@@ -131,7 +130,7 @@ func (m *Machine) CheckFarm(spec *tilthv1.JobSpec) *tilthv1.Wait {
 	return m.waits(known, j, false)
 }
 
-// Status is how a job stands, by what the machine knew of agents at the last beat; nil when it has ended.
+// Status returns the status of a job as of the last tick, or nil if it has ended.
 func (m *Machine) Status(jobID string) *tilthv1.JobStatus {
 	j := m.jobs[jobID]
 	if j == nil {
@@ -140,7 +139,7 @@ func (m *Machine) Status(jobID string) *tilthv1.JobStatus {
 	return &tilthv1.JobStatus{Wait: m.waits(m.supplies, j, true), TimeSpent: durationpb.New(j.spent), TimeRuns: j.running}
 }
 
-// JobOwner is the owner of a job that has not ended.
+// JobOwner returns the owner of an open job.
 func (m *Machine) JobOwner(jobID string) (owner records.Owner, ok bool) {
 	j := m.jobs[jobID]
 	if j == nil {

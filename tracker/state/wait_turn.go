@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// waitsForOthers says why nothing of a job is being done although agents for it are there; nil while something is.
+// waitsForOthers explains why nothing of a job is running although suitable agents exist; nil while something is.
 func (m *Machine) waitsForOthers(j *job, detail bool) *tilthv1.Wait {
 	reason, w := m.holdUp(j)
 	if reason == 0 {
@@ -40,7 +40,7 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 	return m.describeTurn(w, detail)
 }
 
-// describeTurn says for whom the agents are at work, and who has the next turns.
+// describeTurn explains whose work the agents are doing, and whose is next.
 func (m *Machine) describeTurn(w work, detail bool) string {
 	text := fmt.Sprintf("queued for a %s", w.class().what())
 	q := m.queues[w.class()]
@@ -76,7 +76,7 @@ func (m *Machine) describeTurn(w work, detail bool) string {
 	return text
 }
 
-// listed names the first of some owners, and counts the others.
+// listed joins the first few names and counts the rest.
 func listed(count int, names []string) string {
 	var out []string
 	for _, name := range names[:min(len(names), mostNamed)] {
@@ -88,7 +88,7 @@ func listed(count int, names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// waitReasons counts the jobs that wait, by each reason that there is.
+// waitReasons counts the waiting jobs by reason, with an entry for every reason.
 func (m *Machine) waitReasons() map[tilthv1.WaitReason]int {
 	known, counts := newSupplies(), map[tilthv1.WaitReason]int{}
 	for number := range tilthv1.WaitReason_name {

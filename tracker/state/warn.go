@@ -2,8 +2,8 @@ package state
 
 import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
-// irreplaceable says whether no other device that is given work offers one of the device's classes: a quarantine would
-// stop all work of that class, and measurements with a warning are worth more than none.
+// irreplaceable reports whether the device is the only available one for any of its classes. Quarantining it would
+// stop all work of that class, and measurements with a warning are better than none.
 func (c *Change) irreplaceable(d *device) bool {
 	a := c.agents[d.name]
 	if a == nil || a.gone {
@@ -17,7 +17,7 @@ func (c *Change) irreplaceable(d *device) bool {
 	return false
 }
 
-// offeredBeside says whether another agent that is given work offers a class.
+// offeredBeside reports whether another available agent offers the class.
 func (c *Change) offeredBeside(a *agent, class class) bool {
 	for other := range c.queue(class).offering {
 		if other != a && other.device.ready() {
@@ -27,8 +27,8 @@ func (c *Change) offeredBeside(a *agent, class class) bool {
 	return false
 }
 
-// warn says that a device does not measure as it should and is given work all the same. The history tells it once: its
-// figures change with each calibration.
+// warn marks a device as measuring poorly while it keeps getting work. Only the first warning enters the history,
+// since the figures change with each calibration.
 func (c *Change) warn(d *device, reason string) {
 	w := &tilthv1.DeviceWarning{Reason: reason, Since: c.now()}
 	if d.warning != nil {
