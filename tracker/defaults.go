@@ -2,7 +2,7 @@ package tracker
 
 import "time"
 
-// How long a tracker waits, and how often it tries, unless it is told otherwise.
+// Default timeouts and limits of a tracker.
 const (
 	DefaultHeartbeat    = 5 * time.Second
 	DefaultLeaseTimeout = 30 * time.Second

@@ -1,9 +1,9 @@
-// Package tracker is the holder of the farm's state: jobs, tasks, batches and leases; agents and clients speak to it
-// over gRPC. This package puts its rooms together, and closes them to whoever may not come in (see security.go).
+// Package tracker holds the farm's state: jobs, tasks, batches and leases. Agents and clients reach it over gRPC. This
+// package assembles the subpackages and adds access control (see security.go).
 //
-// tracker/state is the state machine, alone. tracker/policy has the rules that are decided by figures: whose turn it
-// is, what an owner may have, what a calibration says. tracker/engine runs the machine over a store. tracker/services
-// translates between it and the wire, a file for each call. tracker/telemetry counts, tracker/web serves the page, and
-// tracker/upkeep looks after the records file. Arrows go from services, telemetry and web to the engine, from there to
-// the state, and from there to policy. The tracker never looks inside a workload, a trace or an artifact.
+// Package state is the bare state machine. Package policy holds pure rules: fair queueing, quotas, cooldowns,
+// retention and the judgement of calibrations. Package engine runs the machine over a store. Package services
+// translates between the machine and the wire, one file per call. Package telemetry exports metrics, web serves the
+// pages, and upkeep maintains the records file. Dependencies point from services, telemetry and web to engine, from
+// there to state, and from there to policy. The tracker never looks inside a workload, a trace or an artifact.
 package tracker

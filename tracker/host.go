@@ -31,48 +31,48 @@ import (
 	"github.com/tilth-dev/tilth/tracker/web"
 )
 
-// Host serves shards of a database at one pair of addresses: each has a tracker, which comes and goes with the shard.
-// A call says by a header which shard it is for; what is about no job and no agent is answered by any. Its methods may
-// be called from many goroutines.
+// Host serves shards of one database on one pair of addresses. Each shard has a Tracker, which comes and goes with it.
+// A header names the shard of a call; calls that concern no job and no agent may go to any shard. Its methods are safe
+// for concurrent use.
 type Host struct {
 	cfg    HostConfig
 	bounds *bounds.Checker
 	gate   *authorisation.Gate
 	guard  *connlimit.Guard
 	health *health.Server
-	why    waiting // what is told while it has no shard
+	why    waiting // the answer while it has no shard
 
 	mu     sync.Mutex
 	shards map[int]*hosted
 }
 
-// HostConfig is what a host needs.
+// HostConfig configures a Host.
 type HostConfig struct {
 	Security Security
-	// Shards is how many the database has.
+	// Shards is the number of shards of the database.
 	Shards int
 	Logger *slog.Logger
-	// Metrics are those of the process; those of a shard come with its tracker.
+	// Metrics is the registry of the process. Each shard's metrics come with its tracker.
 	Metrics *prometheus.Registry
-	// Elsewhere makes a call of a shard that another process has, with an authorization header unless that is empty;
-	// nil = nobody else is known.
+	// Elsewhere calls a shard that another process serves. It sends an authorization header unless that is empty. nil
+	// means no other process is known.
 	Elsewhere func(ctx context.Context, shard int, authorization, method string, req, reply any) error
-	// Spread makes a call of all shards out of calls of one shard each (-1 = of any); see agent.OverShards.
+	// Spread splits a call over all shards into calls of one shard each (-1 means any shard); see agent.OverShards.
 	Spread func(ctx context.Context, shards int, method string, req, reply any, invoke InvokeShard) error
 }
 
-// InvokeShard makes a call of one shard.
+// InvokeShard calls one shard.
 type InvokeShard = func(ctx context.Context, shard int, req, reply any) error
 
-// hosted is a shard that the host has.
+// hosted is a shard that the host serves.
 type hosted struct {
 	*Tracker
 	metrics prometheus.Gatherer
-	conn    *inProcess // what implements its services
+	conn    *inProcess // calls its services
 }
 
-// NewHost makes a host that has no shard yet. Until it has one, the metrics of the process say that it stands by, and
-// how many shards there are: or else nothing would tell of a farm of which no tracker has any.
+// NewHost returns a host without shards. Until it has one, its metrics report that it is on standby and how many
+// shards exist, so that a farm without any active tracker is visible.
 func NewHost(cfg HostConfig) (*Host, error) {
 	checker, err := bounds.New()
 	if err != nil {
@@ -99,7 +99,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	return h, nil
 }
 
-// Add has a shard's tracker answer calls from here on. Its metrics are shown with the host's.
+// Add starts routing calls to a shard's tracker and exports its metrics.
 func (h *Host) Add(t *Tracker, metrics prometheus.Gatherer) {
 	t.guard.Store(h.guard)
 	one := &hosted{Tracker: t, metrics: metrics, conn: t.newInProcess(h.gate)}
@@ -108,7 +108,7 @@ func (h *Host) Add(t *Tracker, metrics prometheus.Gatherer) {
 	h.shards[t.cfg.Shard.Index] = one
 }
 
-// Remove has calls for a shard refused from here on.
+// Remove stops routing calls to a shard.
 func (h *Host) Remove(t *Tracker) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,20 +117,20 @@ func (h *Host) Remove(t *Tracker) {
 	}
 }
 
-// Say says what is away that the host waits for while it has no shard; nil = others have them.
+// Say sets the dependency that the host waits for while it has no shard; nil means that others serve the shards.
 func (h *Host) Say(away error) { h.why.say(away) }
 
-// Has says whether the host has a shard.
+// Has reports whether the host serves a shard.
 func (h *Host) Has(shard int) bool { return h.of(shard) != nil }
 
-// Held is how many shards the host has.
+// Held returns the number of shards that the host serves.
 func (h *Host) Held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.shards)
 }
 
-// all are the shards that the host has, in order.
+// all returns the hosted shards in order.
 func (h *Host) all() (all []*hosted) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -142,26 +142,26 @@ func (h *Host) all() (all []*hosted) {
 	return all
 }
 
-// of is a shard; nil when the host does not have it.
+// of returns a hosted shard, or nil.
 func (h *Host) of(shard int) *hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.shards[shard]
 }
 
-// count has something counted that is the process's, with the metrics of its first shard.
+// count records a metric of the process with the first shard's metrics.
 func (h *Host) count(f func(m *telemetry.Metrics)) {
 	if all := h.all(); len(all) > 0 {
 		f(all[0].Tracker.metrics)
 	}
 }
 
-// errElsewhere is what is said of a shard that another tracker has.
+// errElsewhere returns the error for a shard that another tracker serves.
 func errElsewhere(shard int) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "this tracker does not have shard %d: another one does, or is about to", shard)
 }
 
-// called is the shard that a call is for; nil when it needs none, as those about health.
+// called returns the shard that a call is for, or nil if it needs none, such as a health check.
 func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 	named := header.Get(wire.ShardHeader)
 	if len(named) == 1 {
@@ -189,7 +189,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 
 type hostedKey struct{}
 
-// admit finds the shard that a call is for, and has the gate decide about it.
+// admit finds the shard of a call and lets the gate decide about it.
 func (h *Host) admit(ctx context.Context, method string, header metadata.MD) (context.Context, connlimit.Admission, error) {
 	one, err := h.called(method, header)
 	if err != nil {
@@ -202,13 +202,13 @@ func (h *Host) admit(ctx context.Context, method string, header metadata.MD) (co
 	return context.WithValue(ctx, hostedKey{}, one), a, nil
 }
 
-// hostedOf is the shard that a call was admitted for; nil = none is needed.
+// hostedOf returns the shard that a call was admitted for, or nil if it needs none.
 func hostedOf(ctx context.Context) *hosted {
 	one, _ := ctx.Value(hostedKey{}).(*hosted)
 	return one
 }
 
-// counted is the outermost interceptor of calls, so that refused ones count, too.
+// counted counts calls. It is the outermost interceptor, so that refused calls count too.
 func counted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	if one := hostedOf(ctx); one != nil {
 		return one.Tracker.metrics.Count(ctx, req, info, handle)
@@ -216,7 +216,7 @@ func counted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle gr
 	return handle(ctx, req)
 }
 
-// newServer returns the server, which passes calls on to the trackers.
+// newServer returns the gRPC server, which routes calls to the trackers.
 func (h *Host) newServer() *grpc.Server {
 	own := slices.Concat([]grpc.ServerOption{grpc.ChainUnaryInterceptor(counted)}, h.guard.ServerOptions(), h.gate.ServerOptions(), []grpc.ServerOption{
 		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(writeBufferBytes), grpc.HeaderTableSize(headerTableBytes),
@@ -236,7 +236,7 @@ func (h *Host) newServer() *grpc.Server {
 	return s
 }
 
-// dispatching is a service each of whose calls is answered by the tracker of its shard.
+// dispatching returns a copy of a service that passes each call to the tracker of its shard.
 func dispatching(of *grpc.ServiceDesc) *grpc.ServiceDesc {
 	desc := *of
 	desc.Methods = slices.Clone(of.Methods)
@@ -256,8 +256,7 @@ func dispatching(of *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &desc
 }
 
-// newSite returns the server of the pages. Each shows the jobs of all shards; what is done to a job is done where its
-// shard is.
+// newSite returns the HTTP server of the pages. They show the jobs of all shards; actions go to the job's shard.
 func (h *Host) newSite(pages http.Handler) *http.Server {
 	return h.cfg.Security.site(h.gate.HTTP(boundPages(pages, h.guard), web.Public()...), h.cfg.Logger)
 }
@@ -268,7 +267,7 @@ func (h *Host) pages() *web.Site {
 	})
 }
 
-// alive fails when a shard's store does: its tracker ends.
+// alive returns an error if the store of any hosted shard has failed, since its tracker is stopping.
 func (h *Host) alive() error {
 	for _, one := range h.all() {
 		if err := one.engine.Alive(); err != nil {
@@ -278,7 +277,7 @@ func (h *Host) alive() error {
 	return nil
 }
 
-// ready fails unless there is a shard, and all that there are can be written.
+// ready returns an error unless the host has a shard and all its shards are writable.
 func (h *Host) ready(ctx context.Context) error {
 	all := h.all()
 	if len(all) == 0 {
@@ -292,7 +291,7 @@ func (h *Host) ready(ctx context.Context) error {
 	return nil
 }
 
-// Serve serves until ctx ends (nil), or a listener fails.
+// Serve serves until ctx ends, returning nil, or until a listener fails.
 func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -340,7 +339,7 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	<-ctx.Done()
 	h.health.Shutdown()
 	for _, one := range h.all() {
-		one.engine.Close() // long polls and streams end
+		one.engine.Close() // ends long polls and streams
 	}
 	stopServer(server)
 	site.Close()
@@ -348,10 +347,10 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	return all
 }
 
-// healthEvery is how often what gRPC's health service says is brought up to date.
+// healthEvery is the interval between updates of the gRPC health service.
 const healthEvery = time.Second
 
-// tellHealth does so until ctx ends.
+// tellHealth updates the gRPC health service until ctx ends.
 func (h *Host) tellHealth(ctx context.Context) error {
 	ticker := time.NewTicker(healthEvery)
 	defer ticker.Stop()
@@ -363,7 +362,7 @@ func (h *Host) tellHealth(ctx context.Context) error {
 		}
 		cancel()
 		h.health.SetServingStatus("", status)
-		if all := h.all(); len(all) > 0 { // agents are those of every shard
+		if all := h.all(); len(all) > 0 { // agents have a session with every shard
 			services.TellKinds(all[0].engine, h.health)
 		}
 		select {
@@ -374,7 +373,7 @@ func (h *Host) tellHealth(ctx context.Context) error {
 	}
 }
 
-// tilthMethod says whether a method is of the tracker's own services.
+// tilthMethod reports whether a method belongs to the tracker's own services.
 func tilthMethod(method string) bool {
 	return len(method) > len(tilthPrefix) && method[:len(tilthPrefix)] == tilthPrefix
 }

@@ -19,7 +19,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// hostMetrics are those of the process, with those of each shard.
+// hostMetrics gathers the metrics of the process and of its shards.
 type hostMetrics struct{ *Host }
 
 // Gather implements prometheus.Gatherer.
@@ -31,26 +31,26 @@ func (m hostMetrics) Gather() ([]*dto.MetricFamily, error) {
 	return all.Gather()
 }
 
-// hostConn is a connection to the services of all shards, of which the host has some and other trackers have others.
+// hostConn is a connection to the services of all shards, whether this host or another process serves them.
 type hostConn struct{ *Host }
 
 // jobbed is a request about a job.
 type jobbed interface{ GetJobId() string }
 
-// toldByAny are methods of which a page makes do with the answer of a single shard: every shard knows all agents.
+// toldByAny lists methods for which any shard's answer will do, since agents join every shard.
 var toldByAny = []string{
 	tilthv1.AgentService_ListAgents_FullMethodName, tilthv1.AgentService_GetAgent_FullMethodName,
 	tilthv1.DeviceService_ListDevices_FullMethodName, tilthv1.DeviceService_GetDevice_FullMethodName,
 	tilthv1.ArtifactService_StatArtifact_FullMethodName, tilthv1.ArtifactService_DownloadArtifact_FullMethodName,
 }
 
-// Where a request goes that is for no shard in particular.
+// Destinations that are no particular shard.
 const (
 	anyShard  = -1
 	allShards = -2
 )
 
-// shardFor is the shard that a request is for. What is only to be read of a job, any tells.
+// shardFor returns the shard that a request is for. Stored data of a job can be read from any shard.
 func (c hostConn) shardFor(ctx context.Context, method string, request any) int {
 	if submission, is := request.(*tilthv1.SubmitJobRequest); is {
 		owner := submission.GetSpec().GetOwner()
@@ -60,7 +60,7 @@ func (c hostConn) shardFor(ctx context.Context, method string, request any) int 
 		return wire.ShardOfOwner(owner, c.cfg.Shards)
 	}
 	if wire.AnyShard(method) || slices.Contains(toldByAny, method) {
-		return anyShard // though it may name a job: for records, that is only whose they are
+		return anyShard // even if it names a job: records use that only to find the owner
 	}
 	if about, is := request.(jobbed); is {
 		shard := wire.ShardOf(about.GetJobId())
@@ -73,7 +73,7 @@ func (c hostConn) shardFor(ctx context.Context, method string, request any) int 
 	return allShards
 }
 
-// here is a shard that the host has, any of them for anyShard; nil = it has it not.
+// here returns a hosted shard, any one for anyShard, or nil.
 func (c hostConn) here(shard int) *hosted {
 	if shard != anyShard {
 		return c.of(shard)
@@ -99,10 +99,10 @@ func (c hostConn) Invoke(ctx context.Context, method string, args, reply any, op
 	return invoke(ctx, shard, args, reply)
 }
 
-// elsewhereTime bounds a call that another tracker answers.
+// elsewhereTime bounds a call to another tracker.
 const elsewhereTime = 10 * time.Second
 
-// elsewhere has the tracker that has a shard answer a call, in the name of who asks.
+// elsewhere forwards a call to the tracker of a shard, on behalf of the caller.
 func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, reply any) error {
 	switch {
 	case shard == anyShard:
@@ -125,7 +125,7 @@ func (h *Host) elsewhere(ctx context.Context, shard int, method string, req, rep
 	return err
 }
 
-// noAnswer says whether nobody has answered a call who has its shard.
+// noAnswer reports whether an error means that no tracker of the shard answered.
 func noAnswer(err error) bool {
 	code, reason := status.Code(err), wire.Reason(err)
 	return code == codes.DeadlineExceeded || code == codes.Unavailable && (reason == "" || reason == wire.ReasonStandby)
@@ -136,7 +136,7 @@ func (c hostConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &hostStream{conn: c, ctx: ctx, desc: desc, method: method, opts: opts}, nil
 }
 
-// hostStream is a stream from the server, which begins when its request tells the shard.
+// hostStream is a server stream that starts once its request identifies the shard.
 type hostStream struct {
 	grpc.ClientStream
 	conn   hostConn
@@ -162,7 +162,7 @@ func (s *hostStream) SendMsg(m any) error {
 // Context implements grpc.ClientStream.
 func (s *hostStream) Context() context.Context { return s.ctx }
 
-// hostHoldings tells the gate whose a job or a session is.
+// hostHoldings answers the gate's questions about jobs and sessions.
 type hostHoldings struct{ *Host }
 
 // JobOwner implements authorisation.Holdings.
@@ -187,7 +187,7 @@ func (h hostHoldings) Session(session string) (out authorisation.Session, ok boo
 	return out, false
 }
 
-// Sessions implements authorisation.Holdings: agents have a session with each shard.
+// Sessions implements authorisation.Holdings. Agents have a session with each shard.
 func (h hostHoldings) Sessions(identity string) (count int) {
 	for _, one := range h.all() {
 		count += one.engine.Members().Of(identity)

@@ -16,9 +16,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 )
 
-// inProcess is a connection to the tracker's own services, without a network: what the page calls passes the same gate
-// and the same bounds as what comes over the wire, and is counted and written down as that is. Its methods may be
-// called from many goroutines once the services are registered.
+// inProcess is a connection to the tracker's own services without a network. Calls from the pages pass the same gate
+// and the same bounds as calls over the wire, and are counted and audited alike. Its methods are safe for concurrent
+// use once the services are registered.
 type inProcess struct {
 	gate    *authorisation.Gate
 	bounds  *bounds.Checker
@@ -26,14 +26,14 @@ type inProcess struct {
 	methods map[string]registered
 }
 
-// registered is a method with what implements it. One of unary and stream is set.
+// registered is a method and its implementation. Exactly one of unary and stream is set.
 type registered struct {
 	server any
 	unary  func(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
 	stream grpc.StreamHandler
 }
 
-// newInProcess returns a connection to the tracker's services on which a gate decides.
+// newInProcess returns a connection whose calls the gate g decides about.
 func (t *Tracker) newInProcess(g *authorisation.Gate) *inProcess {
 	c := &inProcess{gate: g, bounds: t.bounds, count: t.metrics.Count, methods: map[string]registered{}}
 	t.Register(c)
@@ -70,7 +70,7 @@ func (c *inProcess) Invoke(ctx context.Context, method string, args, reply any, 
 	return hand(response, reply)
 }
 
-// carry has a request arrive as it would over the wire: within its bounds, and without control characters.
+// carry copies a request as the wire would: within its bounds and checked for control characters.
 func (c *inProcess) carry(method string, from, to any) error {
 	request, is := from.(proto.Message)
 	into, both := to.(proto.Message)
@@ -90,7 +90,7 @@ func (c *inProcess) carry(method string, from, to any) error {
 	return proto.Unmarshal(encoded, into)
 }
 
-// hand gives a message of the server's to the client.
+// hand copies a response of the server to the client.
 func hand(from, to any) error {
 	message, is := from.(proto.Message)
 	into, both := to.(proto.Message)
@@ -102,8 +102,8 @@ func hand(from, to any) error {
 	return nil
 }
 
-// NewStream implements grpc.ClientConnInterface for streams from the server. The stream ends with ctx, which the
-// caller has to end.
+// NewStream implements grpc.ClientConnInterface for server streams. The stream ends with ctx, which the caller must
+// cancel.
 func (c *inProcess) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	m := c.methods[method]
 	if m.stream == nil || desc.ClientStreams {
@@ -121,7 +121,7 @@ func (c *inProcess) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 	return s, nil
 }
 
-// inProcessStream is a stream from the server, as its client has it.
+// inProcessStream is the client's side of a server stream.
 type inProcessStream struct {
 	ctx      context.Context
 	conn     *inProcess
@@ -131,16 +131,16 @@ type inProcessStream struct {
 	serve    func()
 	messages chan any
 	ended    chan struct{}
-	err      error // of the server's side; valid once ended is closed
+	err      error // the server's result; valid once ended is closed
 }
 
-// SendMsg implements grpc.ClientStream: it takes the one request.
+// SendMsg implements grpc.ClientStream. It takes the single request.
 func (s *inProcessStream) SendMsg(m any) error {
 	s.request = m
 	return nil
 }
 
-// CloseSend implements grpc.ClientStream: the server begins.
+// CloseSend implements grpc.ClientStream. It starts the server's side.
 func (s *inProcessStream) CloseSend() error {
 	s.begin.Do(func() { go s.serve() })
 	return nil
@@ -168,7 +168,7 @@ func (s *inProcessStream) Trailer() metadata.MD { return metadata.MD{} }
 // Context implements grpc.ClientStream.
 func (s *inProcessStream) Context() context.Context { return s.ctx }
 
-// serverSide is the stream as the server has it.
+// serverSide is the server's side of the stream.
 type serverSide struct{ *inProcessStream }
 
 // RecvMsg implements grpc.ServerStream.
@@ -181,7 +181,7 @@ func (s serverSide) RecvMsg(m any) error {
 	return s.conn.carry(s.method, request, m)
 }
 
-// SendMsg implements grpc.ServerStream. What the server does to the message afterwards, the client does not see.
+// SendMsg implements grpc.ServerStream. It sends a copy, so the server may reuse the message.
 func (s serverSide) SendMsg(m any) error {
 	message, is := m.(proto.Message)
 	if !is {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Listen listens on host:port or unix:path. The socket of a tracker that was killed is taken over; that of one that
-// lives is not.
+// Listen listens on host:port or unix:path. It replaces the socket of a tracker that was killed, but not that of a
+// running one.
 func Listen(addr string) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(addr, "unix:")
 	if !isUnix {
@@ -27,7 +27,7 @@ func Listen(addr string) (net.Listener, error) {
 		conn.Close()
 		return nil, fmt.Errorf("listen on %s: it is in use (a running tracker?): stop it or choose another address", addr)
 	}
-	// Other files refuse connections too, and are not ours to remove.
+	// Other kinds of files refuse connections too; do not remove them.
 	if info, statErr := os.Stat(path); errors.Is(err, syscall.ECONNREFUSED) && statErr == nil && info.Mode().Type() == fs.ModeSocket {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("listen on %s: %w", addr, err)

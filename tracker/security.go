@@ -23,26 +23,26 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Security is how a tracker is closed. Its zero value is open, but keeps the default limits.
+// Security configures access control. The zero value admits everyone but keeps the default limits.
 type Security struct {
-	// TLS is the tracker's side of it; nil = calls and pages are not encrypted.
+	// TLS is the server's side of TLS; nil serves calls and pages unencrypted.
 	TLS *certs.Server
-	// Certificates has client certificates stand for identities.
+	// Certificates accepts client certificates as identities.
 	Certificates bool
-	// Tokens are the farm's own bearer tokens that are accepted; nil = none.
+	// Tokens are the farm's own bearer tokens; nil accepts none.
 	Tokens *tokens.File
-	// OIDC tells whose tokens of an issuer are; nil = those are not accepted. The caller closes it after the tracker.
+	// OIDC verifies tokens of an issuer; nil accepts none. The caller closes it after the tracker.
 	OIDC *oidc.Verifier
-	// Audit gets what was done and what was refused; nil = nobody does. The caller closes it after the tracker.
+	// Audit records actions and refusals; nil records nothing. The caller closes it after the tracker.
 	Audit *audit.Log
-	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
+	// CallsPerSecond limits the calls of each identity; 0 means no limit.
 	CallsPerSecond float64
-	// Limits bound what a peer may hold.
+	// Limits bound the resources of each peer.
 	Limits connlimit.Limits
 }
 
-// certificateAge is how long a connection lasts whose client proved itself when it began: an authority that is trusted
-// no longer loses its clients within so long.
+// certificateAge is the lifetime of a connection with a client certificate. Clients of an authority that is no longer
+// trusted are gone after that time.
 const certificateAge = time.Hour
 
 func (s Security) limits() connlimit.Limits {
@@ -53,12 +53,12 @@ func (s Security) limits() connlimit.Limits {
 	return l
 }
 
-// guard bounds a listener's connections.
+// guard limits the connections of a listener.
 func (s Security) guard(lis net.Listener, refused func(net.Addr)) net.Listener {
 	return s.limits().Listen(lis, refused)
 }
 
-// guardWeb bounds and encrypts the connections of the pages' listener, if there is one.
+// guardWeb limits and encrypts the connections of the pages' listener, if any.
 func (s Security) guardWeb(lis net.Listener, refused func(net.Addr)) net.Listener {
 	if lis == nil {
 		return nil
@@ -79,7 +79,7 @@ func (t *Tracker) newGate() *authorisation.Gate {
 	})
 }
 
-// newGuard makes what keeps the server's peers within limits.
+// newGuard returns a guard that enforces the limits of the server's peers.
 func (t *Tracker) newGuard(g *authorisation.Gate) *connlimit.Guard {
 	s := t.cfg.Security
 	cfg := connlimit.Config{Limits: s.limits(), Admit: admitBy(g), Check: t.bounds.Wire,
@@ -92,7 +92,7 @@ func (t *Tracker) newGuard(g *authorisation.Gate) *connlimit.Guard {
 	return connlimit.New(cfg)
 }
 
-// admitBy has a gate decide about calls, and tells the guard who calls and how long the method's messages may be.
+// admitBy lets a gate decide about calls, and passes the caller and the method's message bounds to the guard.
 func admitBy(g *authorisation.Gate) connlimit.Admit {
 	return func(ctx context.Context, method string, header metadata.MD) (context.Context, connlimit.Admission, error) {
 		ctx, err := g.Admit(ctx, method, header)
@@ -107,13 +107,13 @@ func admitBy(g *authorisation.Gate) connlimit.Admit {
 	}
 }
 
-// refusedPeer tells of a connection beyond the limits.
+// refusedPeer records a connection beyond the limits.
 func (t *Tracker) refusedPeer(addr net.Addr) {
 	t.metrics.RefusedPeer()
 	t.log.Debug("connection refused: there are too many", "from", addr)
 }
 
-// holdings tells the gate whose a job or a session is.
+// holdings answers the gate's questions about jobs and sessions.
 type holdings struct{ *engine.Engine }
 
 // Sessions implements authorisation.Holdings.

@@ -22,22 +22,21 @@ import (
 	"github.com/tilth-dev/tilth/tracker/web"
 )
 
-// stopGrace is how long calls under way may take to end when a server stops.
+// stopGrace is how long calls in progress may take when a server stops.
 const stopGrace = 3 * time.Second
 
-// Sizes of the buffers through which messages are read and written, which are held only while that lasts; but for
-// reading, TLS keeps one for each connection. Of thousands of agents most are silent at any time, and with gRPC's own
-// sizes their buffers would be much of the tracker's memory.
+// Buffer sizes for reading and writing messages. Buffers are held only during the transfer, except that TLS keeps a
+// read buffer per connection. Most of the thousands of agents are silent at any time; with gRPC's defaults, their
+// buffers would dominate the tracker's memory.
 const (
 	readBufferBytes  = 4 << 10
 	writeBufferBytes = 16 << 10
-	// What each connection remembers of headers: those that every call has, and some that differ, such as how long it
-	// may take.
+	// Header table of each connection: the headers common to all calls, and some that vary, such as the timeout.
 	headerTableBytes = 1 << 10
 )
 
-// NewServer returns a gRPC server with the tracker's services, health and reflection, which keeps to the tracker's
-// security.
+// NewServer returns a gRPC server with the tracker's services, health and reflection, protected by the tracker's
+// security settings.
 func (t *Tracker) NewServer(opts ...grpc.ServerOption) *grpc.Server {
 	return t.newServer(t.newGate(), opts...)
 }
@@ -56,16 +55,16 @@ func (t *Tracker) newServer(g *authorisation.Gate, opts ...grpc.ServerOption) *g
 	return s
 }
 
-// guarded is a server whose services are registered with a guard.
+// guarded registers the services of a server with a guard.
 type guarded struct {
 	grpc.ServiceRegistrar
 	reflection.ServiceInfoProvider
 }
 
-// pageBytes is what making a page may take: those of a large farm have some megabytes.
+// pageBytes is the memory charged for rendering a page. Pages of a large farm have several megabytes.
 const pageBytes = 8 << 20
 
-// asker is who asks for a page; empty for this machine's own where nobody is asked who they are.
+// asker identifies the client of a page for accounting; empty for local clients without authentication.
 func asker(r *http.Request) string {
 	if by, is := access.From(r.Context()); is {
 		return by.Name
@@ -77,16 +76,16 @@ func asker(r *http.Request) string {
 	return "host " + host
 }
 
-// newSite returns the server of the tracker's pages, which keeps to the tracker's security too.
+// newSite returns the HTTP server of the pages, protected by the tracker's security settings.
 func (t *Tracker) newSite(g *authorisation.Gate, pages http.Handler) *http.Server {
 	return t.cfg.Security.site(g.HTTP(boundPages(pages, t.guard.Load()), web.Public()...), t.log)
 }
 
-// boundPages has a guard keep what pages hold within limits.
+// boundPages limits the memory that pages hold.
 func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
 	bounded := guard.HTTP(pages, pageBytes, asker, authorisation.RefusePage)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Health is always told, and streams, which hold next to nothing, have bounds of their own.
+		// Health is always served. Streams hold little memory and have limits of their own.
 		if r.URL.Path == health.LivePath || r.URL.Path == health.ReadyPath || web.Streams(r) {
 			pages.ServeHTTP(w, r)
 			return
@@ -95,19 +94,19 @@ func boundPages(pages http.Handler, guard *connlimit.Guard) http.Handler {
 	})
 }
 
-// site is a server of pages that keeps peers within limits.
+// site returns an HTTP server that limits its peers.
 func (s Security) site(pages http.Handler, log *slog.Logger) *http.Server {
 	limits := s.limits().WithDefaults()
 	return &http.Server{
 		Handler:           pages,
 		ReadHeaderTimeout: limits.Handshake, ReadTimeout: limits.Handshake, WriteTimeout: limits.Stall, IdleTimeout: limits.Idle,
 		MaxHeaderBytes: int(limits.HeaderBytes),
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what scanners send is no news
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug), // noise from scanners is not worth an error
 	}
 }
 
-// Serve runs the tracker: gRPC on one listener, metrics, health and status over HTTP on another (nil = none), and
-// expiry. It returns when all of it has stopped, after ctx ended (nil), or because the store or a listener failed.
+// Serve runs the tracker: gRPC on rpc; metrics, health and pages over HTTP on pages unless nil; and periodic work. It
+// returns when everything has stopped: nil after ctx ended, or the error of the store or a listener.
 func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -131,7 +130,7 @@ func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 		return nil
 	})
 	go run("serve gRPC", func() error {
-		// Who stops a server before it has begun to serve hears of it here.
+		// A server stopped before it began to serve returns here.
 		if err := server.Serve(rpc); !errors.Is(err, grpc.ErrServerStopped) {
 			return err
 		}
@@ -161,7 +160,7 @@ func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	return all
 }
 
-// stopServer lets calls under way end, but not for long.
+// stopServer stops gracefully within stopGrace.
 func stopServer(s *grpc.Server) {
 	timer := time.AfterFunc(stopGrace, s.Stop)
 	defer timer.Stop()

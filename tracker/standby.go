@@ -24,11 +24,11 @@ import (
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 )
 
-// errStandsBy is what a tracker that stands by says.
+// errStandsBy is the answer of a tracker on standby.
 var errStandsBy = errors.New("this tracker stands by: another one has the database")
 
-// Standby answers at the addresses of a tracker that waits until it has its database: every call as UNAVAILABLE, so
-// that callers try their next address; over HTTP it is alive, and not ready.
+// Standby answers at the addresses of a tracker that waits for its database. It refuses every call with UNAVAILABLE,
+// so that callers try their next address. Over HTTP it is alive but not ready.
 type Standby struct {
 	server *grpc.Server
 	site   *http.Server
@@ -37,8 +37,8 @@ type Standby struct {
 	why    waiting
 }
 
-// StandBy begins to answer: calls on one listener, pages on another (nil = none). The registry takes the metrics. The
-// caller ends it with Close.
+// StandBy starts answering: calls on rpc, pages on web unless nil. It registers its metrics with the registry. The
+// caller must call Close.
 func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, web net.Listener) (*Standby, error) {
 	if err := telemetry.Active(metrics, false); err != nil {
 		return nil, fmt.Errorf("register the metrics of a tracker that stands by: %w", err)
@@ -55,15 +55,15 @@ func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, we
 	return by, nil
 }
 
-// Say says what is away that the tracker waits for; nil = another one has the database.
+// Say sets the dependency that the tracker waits for; nil means that another tracker has the database.
 func (by *Standby) Say(away error) { by.why.say(away) }
 
-// waiting is what is away that a tracker waits for.
+// waiting holds the dependency that a tracker waits for.
 type waiting struct{ away atomic.Pointer[error] }
 
 func (w *waiting) say(away error) { w.away.Store(&away) }
 
-// why is what callers are told.
+// why returns the error for callers.
 func (w *waiting) why() error {
 	if away := w.away.Load(); away != nil && *away != nil {
 		return fmt.Errorf("this tracker waits: %w", *away)
@@ -71,9 +71,9 @@ func (w *waiting) why() error {
 	return errStandsBy
 }
 
-// Close ends it, and both listeners.
+// Close stops the servers and closes both listeners.
 func (by *Standby) Close() (err error) {
-	by.server.Stop() // no call lasts
+	by.server.Stop() // no call takes long
 	by.site.Close()
 	for range by.parts {
 		if failed := <-by.served; !errors.Is(failed, grpc.ErrServerStopped) && !errors.Is(failed, http.ErrServerClosed) {
@@ -83,7 +83,7 @@ func (by *Standby) Close() (err error) {
 	return err
 }
 
-// refusingServer is a server that refuses every call before it reads the request, whoever calls, and says why.
+// refusingServer returns a server that refuses every call, with the reason, before it reads the request.
 func (s Security) refusingServer(why func() error) *grpc.Server {
 	side := insecure.NewCredentials()
 	if s.TLS != nil {
@@ -101,7 +101,7 @@ func (s Security) refusingServer(why func() error) *grpc.Server {
 	)
 }
 
-// standbySite is the server of health and metrics, which are for those who may read a tracker's.
+// standbySite returns the HTTP server of health and metrics. It requires the same permissions as a tracker's.
 func (s Security) standbySite(why func() error, log *slog.Logger, metrics prometheus.Gatherer) *http.Server {
 	mux := http.NewServeMux()
 	health.Checks{

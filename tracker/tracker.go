@@ -33,64 +33,64 @@ import (
 	"github.com/tilth-dev/tilth/tracker/web"
 )
 
-// Config is what a tracker needs. Store and ArtifactsDir are required; every other field has a default.
+// Config configures a tracker. Store and ArtifactsDir are required; all other fields have defaults.
 type Config struct {
-	// Store is open; the caller closes it after the tracker's servers have stopped. What only a file needs, backups
-	// among it, is done for a records.File.
+	// Store must be open. The caller closes it after the tracker's servers have stopped. Operations that need a file,
+	// such as backups, require a records.File.
 	Store records.Store
-	// ArtifactsDir holds the artifacts.
+	// ArtifactsDir is the folder of the artifact store.
 	ArtifactsDir string
-	// ReleasesDir has a release that is offered to agents; empty = none.
+	// ReleasesDir is the folder of a release for agents to install; empty for none.
 	ReleasesDir string
-	// Artifacts bound them; Dir, Damaged, Logger and Now are set here.
+	// Artifacts configures the artifact store. New sets Dir, Damaged, Logger and Now.
 	Artifacts artifact.Options
-	// Logger hears of what happens to jobs, agents and leases; nil = nobody.
+	// Logger receives events of jobs, agents and leases; nil discards them.
 	Logger *slog.Logger
-	// Failing hears once that the store cannot be written, with which Serve ends; nil = it is logged.
+	// Failing is called once when the store cannot be written; Serve returns then. If nil, the error is logged.
 	Failing func(error)
-	// Registerer takes the metrics; nil = none are kept.
+	// Registerer takes the metrics; nil discards them.
 	Registerer prometheus.Registerer
-	// Now is the wall's clock, for stamps; nil = time.Now.
+	// Now is the wall clock, for timestamps; nil means time.Now.
 	Now func() time.Time
-	// Clock is what deadlines are judged by; nil = time.Now, which goes on evenly when the wall's clock is set. Only
-	// differences of its times mean anything.
+	// Clock is monotonic, for deadlines; nil means time.Now, whose monotonic reading ignores changes of the wall
+	// clock. Only differences of its values matter.
 	Clock func() time.Time
-	// HeartbeatInterval is how often agents are asked to report while they are few; 0 = 5 s. Beyond a thousand in a
-	// second they are asked less often, down to three times in a LeaseTimeout.
+	// HeartbeatInterval is how often agents report while they are few; 0 means 5 s. Beyond a thousand heartbeats per
+	// second it is stretched, down to three per LeaseTimeout.
 	HeartbeatInterval time.Duration
-	// LeaseTimeout is how long a lease or a session lives without a heartbeat; 0 = 30 s.
+	// LeaseTimeout is the lifetime of a lease or session without a heartbeat; 0 means 30 s.
 	LeaseTimeout time.Duration
-	// Grace is how long leases and sessions from before a restart live without a heartbeat; 0 = 2 min.
+	// Grace is the lifetime of leases and sessions from before a restart without a heartbeat; 0 means 2 min.
 	Grace time.Duration
-	// Security says who may call, and keeps peers within limits; the zero value lets everybody do everything.
+	// Security decides who may call and limits peers; the zero value admits everyone.
 	Security Security
-	// OutageWait is how long leases and sessions live on when most agents fall silent at once; 0 = 2 min.
+	// OutageWait is how long leases and sessions survive when most agents fall silent at once; 0 means 2 min.
 	OutageWait time.Duration
-	// MaxAttempts bounds how often a batch, or a job that makes no progress, is tried; 0 = 4. Attempts that are blamed
-	// on an agent alone do not count, up to four times as many in all.
+	// MaxAttempts bounds the attempts at a batch, or at a job without progress; 0 means 4. Attempts blamed on the
+	// agent do not count, up to four times as many in all.
 	MaxAttempts uint32
-	// FirstRetry and MaxRetry bound the wait before work that failed is tried again, which doubles with each failure;
-	// 0 = 1 s and 1 min. A negative FirstRetry is none.
+	// FirstRetry and MaxRetry bound the delay before failed work is retried, which doubles with each failure; 0 means
+	// 1 s and 1 min. A negative FirstRetry means no delay.
 	FirstRetry, MaxRetry time.Duration
-	// FirstRest and MaxRest bound how long an agent whose leases all fail is given nothing; 0 = 10 s and 5 min.
+	// FirstRest and MaxRest bound the cooldown of an agent whose leases all fail; 0 means 10 s and 5 min.
 	FirstRest, MaxRest time.Duration
-	// SearchTurn is how long a tuner may hold a job while others wait; 0 = 2 min.
+	// SearchTurn is how long a tuner may hold a job while others wait; 0 means 2 min.
 	SearchTurn time.Duration
-	// Shares are the owners' weights and quotas; the zero value makes them equal, and unlimited.
+	// Shares are the owners' weights and quotas; the zero value means equal and unlimited.
 	Shares quota.Shares
-	// Keep says how long jobs are kept that have ended.
+	// Keep bounds the retention of ended jobs.
 	Keep retention.Keep
-	// Limits bound the tracker's memory, and what is stored of all owners' ended jobs.
+	// Limits bound the tracker's memory and the stored size of all ended jobs.
 	Limits state.Limits
-	// Backups says when the records file is backed up, and where; the zero value is never.
+	// Backups schedules backups of the records file; the zero value makes none.
 	Backups upkeep.Backups
-	// Drift says how devices are judged by their calibrations.
+	// Drift configures how calibrations are judged.
 	Drift drift.Policy
-	// Shard says which of how many shards of the database Store is; the zero value is the only one.
+	// Shard identifies the shard of the database that Store holds; the zero value is the only shard.
 	Shard Shard
 }
 
-// Shard says which of how many shards of a database a tracker has. The zero value is the only one.
+// Shard identifies one of several shards of a database. The zero value is the only shard.
 type Shard = services.Shard
 
 func (c *Config) setDefaults() {
@@ -119,7 +119,7 @@ func (c *Config) setDefaults() {
 	c.FirstRest, c.MaxRest = cmp.Or(c.FirstRest, 10*time.Second), cmp.Or(c.MaxRest, 5*time.Minute)
 }
 
-// state is what the state machine goes by.
+// state returns the configuration of the state machine.
 func (c *Config) state() state.Config {
 	return state.Config{
 		Logger: c.Logger, Now: c.Now, Clock: c.Clock,
@@ -130,8 +130,8 @@ func (c *Config) state() state.Config {
 	}
 }
 
-// Tracker is the tracker's rooms put together. Its methods, which are those of the tilth.v1 services and a few to run
-// it, may be called from many goroutines.
+// Tracker is an assembled tracker. Its methods, the tilth.v1 services and a few to run it, are safe for concurrent
+// use.
 type Tracker struct {
 	*services.Services
 	cfg     Config
@@ -140,11 +140,11 @@ type Tracker struct {
 	upkeep  *upkeep.Upkeep
 	metrics *telemetry.Metrics
 	bounds  *bounds.Checker
-	guard   atomic.Pointer[connlimit.Guard] // of the server that was made last; nil before
-	health  *health.Server                  // what gRPC's health service says
+	guard   atomic.Pointer[connlimit.Guard] // of the newest server; nil before the first
+	health  *health.Server                  // the gRPC health service
 }
 
-// New makes a tracker that goes on where the store ends.
+// New returns a tracker that resumes from the state in the store.
 func New(cfg Config) (*Tracker, error) {
 	cfg.setDefaults()
 	if cfg.Store == nil {
@@ -188,7 +188,7 @@ func New(cfg Config) (*Tracker, error) {
 	return t, nil
 }
 
-// sources are what metrics are made of.
+// sources returns the sources of the metrics.
 func (t *Tracker) sources() telemetry.Sources {
 	from := telemetry.Sources{
 		State: func() (f state.Figures) {
@@ -224,7 +224,7 @@ func (t *Tracker) sources() telemetry.Sources {
 	return from
 }
 
-// held is what a server's guard says; 0 before there is one.
+// held returns a function that reads a figure of the server's guard; 0 before there is a server.
 func (t *Tracker) held(bytes func(*connlimit.Guard) int64) func() int64 {
 	return func() int64 {
 		if g := t.guard.Load(); g != nil {
@@ -234,8 +234,8 @@ func (t *Tracker) held(bytes func(*connlimit.Guard) int64) func() int64 {
 	}
 }
 
-// Run expires what is not kept alive and looks after the records file, until ctx ends or the store fails; the latter
-// is its error. Afterwards long polls and streams end.
+// Run does periodic work and maintains the records file until ctx ends or the store fails; it returns the store's
+// error. When Run returns, long polls and streams have ended.
 func (t *Tracker) Run(ctx context.Context) error {
 	defer t.Close()
 	ctx, stop := context.WithCancel(ctx)
@@ -252,13 +252,13 @@ func (t *Tracker) Close() {
 	t.health.Shutdown()
 }
 
-// HTTPHandler serves /metrics, /healthz, /readyz and the pages, to whom Security lets in.
+// HTTPHandler serves /metrics, /healthz, /readyz and the pages, subject to Security.
 func (t *Tracker) HTTPHandler() http.Handler {
 	g := t.newGate()
 	return g.HTTP(t.pages(g), web.Public()...)
 }
 
-// pages are the tracker's, on whose calls a gate decides.
+// pages returns the tracker's pages, whose calls the gate g decides about.
 func (t *Tracker) pages(g *authorisation.Gate) *web.Site {
 	gatherer, _ := t.cfg.Registerer.(prometheus.Gatherer)
 	return web.New(web.Config{

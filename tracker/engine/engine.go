@@ -12,38 +12,38 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Config is what an engine needs. All fields are required.
+// Config configures an engine. All fields except Failing are required.
 type Config struct {
-	// State is what the machine goes by; Artifacts, Requested and Life are set here.
+	// State configures the machine. New sets Artifacts, Requested and Life.
 	State state.Config
-	// Store is open; the caller closes it after the engine's users have stopped.
+	// Store must be open. The caller closes it after all users of the engine have stopped.
 	Store records.Store
-	// Artifacts bound the artifacts in their Dir; Damaged, Logger and Now are set here.
+	// Artifacts configures the artifact store. New sets Damaged, Logger and Now.
 	Artifacts artifact.Options
-	// Calls bounds the calls that wait for the disk, and Watches the streams of events.
+	// Calls bounds the calls that wait for the disk, Watches the event streams.
 	Calls, Watches int
-	// Observe hears of what happened. It is called under the engine's lock.
+	// Observe receives the facts of each change. It is called with the engine's lock held and must not block.
 	Observe func(state.Fact)
-	// Failing hears once that the store cannot be written, with which the engine ends; nil = it is logged.
+	// Failing is called once when the store cannot be written; the engine stops then. If nil, the error is logged.
 	Failing func(error)
 }
 
-// Engine runs a machine. Its methods may be called from many goroutines.
+// Engine runs a state machine. Its methods are safe for concurrent use.
 type Engine struct {
 	cfg       Config
 	log       *slog.Logger
 	store     records.Store
 	artifacts *artifact.Store
-	remote    records.Remote // nil = the store has no server
+	remote    records.Remote // nil without a database server
 	watches   *Watches
-	calls     atomic.Int64 // that wait for the disk
+	calls     atomic.Int64 // calls waiting for the disk
 
-	// sweep holds an element when rows of dropped jobs may be left.
+	// sweep has capacity one. It holds an element when dropped jobs may have left rows.
 	sweep chan struct{}
-	// closing ends long polls and streams.
+	// closing is closed to end long polls and streams.
 	closing   chan struct{}
 	closeOnce sync.Once
-	// failed is closed after failure was set: the store could not be written.
+	// failed is closed once failure is set: the store could not be written.
 	failed   chan struct{}
 	failOnce sync.Once
 	failure  error
@@ -53,7 +53,7 @@ type Engine struct {
 	waits   map[*state.Waiter]*wait
 }
 
-// New returns an engine of an empty farm.
+// New returns an engine for an empty farm.
 func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, log: cfg.State.Logger, store: cfg.Store, watches: newWatches(cfg.Watches),
@@ -76,7 +76,7 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Recover goes on where the store ends.
+// Recover loads the state from the store. It must be called before Run.
 func (e *Engine) Recover() error {
 	file, isFile := e.store.(records.File)
 	if isFile {
@@ -97,7 +97,7 @@ func (e *Engine) Recover() error {
 	return e.retainAll()
 }
 
-// applyNow makes a change and waits for it. The caller holds the lock.
+// applyNow makes a change and waits until it is stored. The caller must hold the lock.
 func (e *Engine) applyNow(step func(c *state.Change) error) error {
 	pending, err := e.apply(step)
 	if err != nil {
@@ -106,8 +106,8 @@ func (e *Engine) applyNow(step func(c *state.Change) error) error {
 	return pending.Wait(context.Background())
 }
 
-// retainAll drops what is not kept of a file that another tracker left, or that was kept by other rules. The caller
-// holds the lock.
+// retainAll enforces the retention rules on a store that another tracker, or this one with other rules, has written.
+// The caller must hold the lock.
 func (e *Engine) retainAll() (err error) {
 	ended, owners := e.machine.Ended()
 	for _, owner := range append(owners, "") {
@@ -123,39 +123,39 @@ func (e *Engine) retainAll() (err error) {
 	return err
 }
 
-// Read has a look at the machine, which must not outlast it.
+// Read calls look with the lock held. look must not retain the machine.
 func (e *Engine) Read(look func(m *state.Machine)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	look(e.machine)
 }
 
-// LookUp has the store asked for what a submission needs of it, while nobody waits for the lock.
+// LookUp reads what a submission needs from the store, without holding the lock.
 func (e *Engine) LookUp(s *state.Submission) error {
 	var lapsed uint64
 	e.Read(func(m *state.Machine) { lapsed = m.Lapsed() })
 	return s.LookUp(e.store.JobByRequest, lapsed)
 }
 
-// Members counts the sessions of each identity; its methods wait for nobody.
+// Members returns the session counts by identity. They need no lock.
 func (e *Engine) Members() *state.Members { return e.machine.Members() }
 
-// Store is the store.
+// Store returns the store.
 func (e *Engine) Store() records.Store { return e.store }
 
-// Artifacts are the artifacts.
+// Artifacts returns the artifact store.
 func (e *Engine) Artifacts() *artifact.Store { return e.artifacts }
 
-// Watches are those who are told of events.
+// Watches returns the subscriptions to events.
 func (e *Engine) Watches() *Watches { return e.watches }
 
-// Closing is closed when long polls and streams are to end.
+// Closing returns a channel that is closed when long polls and streams must end.
 func (e *Engine) Closing() <-chan struct{} { return e.closing }
 
 // Close ends long polls and streams, so that a server can stop gracefully.
 func (e *Engine) Close() { e.closeOnce.Do(func() { close(e.closing) }) }
 
-// fail remembers that the store cannot be written: the memory is ahead of it for good.
+// fail records that the store cannot be written. From then on memory is ahead of the store for good.
 func (e *Engine) fail(err error) {
 	e.failOnce.Do(func() {
 		e.cfg.Failing(err)
@@ -164,7 +164,7 @@ func (e *Engine) fail(err error) {
 	})
 }
 
-// damaged has what needs an artifact that is damaged, and set aside, done again.
+// damaged handles a damaged artifact that was set aside.
 func (e *Engine) damaged(digest string) {
 	err := e.Update(context.Background(), func(c *state.Change) error {
 		c.Damaged(digest)
@@ -175,7 +175,7 @@ func (e *Engine) damaged(digest string) {
 	}
 }
 
-// tellDamage logs a damaged row of the records file, once.
+// tellDamage logs a damaged row of the records file.
 func (e *Engine) tellDamage(d *records.Damage) {
 	e.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// leastFreeBytes is the room on the disk under which the tracker says that it is not ready: the records file grows in
-// steps of 16 MiB, and a tracker whose disk is full stops.
+// leastFreeBytes is the free disk space below which the tracker is not ready. The records file grows in steps of 16
+// MiB, and a tracker with a full disk stops.
 const leastFreeBytes = 64 << 20
 
-// Alive fails when the store does: the memory is then ahead of it for good.
+// Alive returns an error once the store has failed, since memory is then ahead of it for good.
 func (e *Engine) Alive() error {
 	select {
 	case <-e.failed:
@@ -27,8 +27,8 @@ func (e *Engine) Alive() error {
 	}
 }
 
-// Ready fails unless what is handed to the store now would be written. Whether agents are there is no part of it: they
-// come by way of whoever asks this.
+// Ready returns an error unless a write would succeed now. The presence of agents does not matter: they reach the
+// tracker through the load balancer that asks this.
 func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.Alive(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	if err := e.artifacts.Away(); err != nil {
 		return err
 	}
-	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // which waits for all that is before it
+	if err := e.store.Commit(&records.Write{}).Wait(ctx); err != nil { // waits for everything before it
 		return fmt.Errorf("the records file is not written: %w", err)
 	}
 	free, err := e.FreeBytes()
@@ -57,7 +57,7 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return nil
 }
 
-// FreeBytes is the room for records and artifacts, the lesser of the two.
+// FreeBytes returns the free space for records or artifacts, whichever is less.
 func (e *Engine) FreeBytes() (int64, error) {
 	artifacts, err := disk.FreeBytes(e.cfg.Artifacts.Dir)
 	file, ok := e.store.(records.File)

@@ -9,20 +9,20 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// lease is what a request for work came to: a lease that is handed to the store, none, or why there is none.
+// lease is the outcome of a request for work: a lease being stored, nothing, or an error.
 type lease struct {
 	response *tilthv1.LeaseWorkResponse
 	pending  *records.Pending
 	err      error
 }
 
-// wait is a request for work that waits; answered is closed once lease is set.
+// wait is a pending request for work; answered is closed once lease is set.
 type wait struct {
 	answered chan struct{}
 	lease
 }
 
-// answer ends a wait. The caller holds the lock.
+// answer completes a pending request. The caller must hold the lock.
 func (e *Engine) answer(w *state.Waiter, l lease) {
 	if waiting := e.waits[w]; waiting != nil {
 		waiting.lease = l
@@ -31,8 +31,8 @@ func (e *Engine) answer(w *state.Waiter, l lease) {
 	}
 }
 
-// Lease leases work to the agent of a session; it waits for some so long, unless EndWait names it. The response is
-// empty when there was none.
+// Lease leases work to the agent of a session. If there is none, it waits up to patience, or until EndWait names the
+// request. The response is empty if no work was available.
 func (e *Engine) Lease(ctx context.Context, session, name string, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
 	if err := e.refuseAway(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (e *Engine) Lease(ctx context.Context, session, name string, patience time.
 	return e.await(ctx, waiter, w, patience)
 }
 
-// await waits until the waiter is granted work, its time is up or its call ends.
+// await waits until the request is granted, its patience runs out, or its call ends.
 func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patience time.Duration) (*tilthv1.LeaseWorkResponse, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -76,7 +76,7 @@ func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patie
 	e.machine.GiveUp(waiter)
 	delete(e.waits, waiter)
 	e.mu.Unlock()
-	// From here on nobody grants to this waiter, but somebody may have just now.
+	// No more work can be granted to this waiter now, but a grant may just have happened.
 	select {
 	case <-w.answered:
 		if w.pending == nil {
@@ -91,7 +91,7 @@ func (e *Engine) await(ctx context.Context, waiter *state.Waiter, w *wait, patie
 	return &tilthv1.LeaseWorkResponse{}, nil
 }
 
-// EndWait has a request for work wait no more; false = none of that name waits.
+// EndWait ends a pending request for work. It reports whether one of that name was pending.
 func (e *Engine) EndWait(session, name string) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,7 +104,7 @@ func (e *Engine) EndWait(session, name string) (bool, error) {
 	return true, nil
 }
 
-// granted answers with a lease once it is on disk; nobody to answer hands it back.
+// granted returns a lease once it is on disk. If the caller has gone, it returns the lease.
 func (e *Engine) granted(ctx context.Context, response *tilthv1.LeaseWorkResponse, p *records.Pending) (*tilthv1.LeaseWorkResponse, error) {
 	err := e.wait(ctx, p)
 	if err == nil {
@@ -124,8 +124,8 @@ func (e *Engine) granted(ctx context.Context, response *tilthv1.LeaseWorkRespons
 	return nil, err
 }
 
-// Heartbeat notes the signs of life of an agent and of the leases that it lists, and takes those back that it should
-// list and does not. wanted says that work for the agent waits in another shard.
+// Heartbeat renews an agent's session and the leases that it lists, and takes back leases that it should have listed.
+// wanted reports that work for the agent waits in another shard.
 func (e *Engine) Heartbeat(ctx context.Context, session string, listed []*tilthv1.LeaseToken, wanted bool) (*tilthv1.HeartbeatResponse, error) {
 	e.mu.Lock()
 	response, lost, err := e.machine.Heartbeat(session, listed, wanted)

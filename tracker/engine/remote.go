@@ -5,14 +5,14 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// followRemote has the log tell of a store's server when that goes away, and when it is back.
+// followRemote logs when the store's server goes away and returns.
 func (e *Engine) followRemote() {
 	remote, ok := e.store.(records.Remote)
 	if !ok {
 		return
 	}
 	e.remote = remote
-	remote.OnFailed(e.fail) // sooner than the next commit would tell
+	remote.OnFailed(e.fail) // sooner than the next commit
 	remote.OnAway(func(why error) {
 		if why != nil {
 			e.log.Error("nothing can be written, calls are refused until the database is back", "error", why)
@@ -22,11 +22,11 @@ func (e *Engine) followRemote() {
 	})
 }
 
-// away says whether the store's server is away. Nothing is changed then: memory would only run ahead of the store.
-// What was handed in before waits.
+// away reports whether the store's server is unavailable. No change may be made then, since memory would only run
+// further ahead. Earlier commits wait.
 func (e *Engine) away() bool { return e.remote != nil && e.remote.Away() != nil }
 
-// refuseAway refuses a call while the store's server is away. The log says which server, and why.
+// refuseAway refuses a call while the store's server is unavailable. Only the log names the server and the cause.
 func (e *Engine) refuseAway() error {
 	if e.away() {
 		return refusal.New(refusal.StoreAway, "%v: try again later", records.ErrAway)

@@ -8,8 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Run expires what is not kept alive, until ctx ends or the store fails; the latter is its error. Afterwards long
-// polls and streams end.
+// Run runs periodic work until ctx ends or the store fails; it returns the store's error. When Run returns, long polls
+// and streams have ended.
 func (e *Engine) Run(ctx context.Context) error {
 	defer e.Close()
 	ctx, stop := context.WithCancel(ctx)
@@ -37,10 +37,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
-// leastBeat is the least time between two beats.
+// leastBeat is the minimum interval between two ticks.
 const leastBeat = 10 * time.Millisecond
 
-// untilBeat is the time until the next beat: a second, or less when a budget is spent before.
+// untilBeat returns the time until the next tick: one second, or less if a time budget runs out earlier.
 func (e *Engine) untilBeat() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,8 +51,8 @@ func (e *Engine) untilBeat() time.Duration {
 	return wait
 }
 
-// beat does what only time asks for, each in a change of its own. Time in which the store's server was away is one in
-// which the tracker stood still.
+// beat runs the periodic operations, each in a change of its own. It skips ticks while the store's server is away; the
+// tracker counts as stopped during that time.
 func (e *Engine) beat(ctx context.Context) {
 	if e.away() {
 		return
@@ -80,7 +80,7 @@ func (e *Engine) beat(ctx context.Context) {
 	e.carryOut(nil)
 }
 
-// storeTime stores what was counted of budgets since it was stored last.
+// storeTime stores the time counted since it was last stored.
 func (e *Engine) storeTime() {
 	err := e.Update(context.Background(), func(c *state.Change) error {
 		c.StoreTime()
@@ -98,9 +98,9 @@ func (e *Engine) wakeSweeper() {
 	}
 }
 
-// sweeper removes what is left of jobs that were dropped, until ctx ends.
+// sweeper removes leftover rows of dropped jobs until ctx ends.
 func (e *Engine) sweeper(ctx context.Context) {
-	e.wakeSweeper() // a tracker before may have left some
+	e.wakeSweeper() // an earlier process may have left some
 	for {
 		select {
 		case <-ctx.Done():

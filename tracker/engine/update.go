@@ -9,8 +9,9 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Update runs one operation: step checks everything before it changes anything, and an error of it changes nothing.
-// Update returns when the change, and all that came before it, is on disk. Its errors are refusals, or the context's.
+// Update runs one operation. The step must check everything before it modifies anything: if it returns an error,
+// nothing has changed. Update returns once the change, and everything before it, is on disk. Its errors are refusals
+// or the context's.
 func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) error {
 	if n := e.calls.Add(1); n > int64(e.cfg.Calls) {
 		e.calls.Add(-1)
@@ -21,7 +22,7 @@ func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) e
 		return err
 	}
 	e.mu.Lock()
-	if ctx.Err() != nil { // nobody waits for the answer, and nothing has happened
+	if ctx.Err() != nil { // the caller has gone, and nothing has happened
 		e.mu.Unlock()
 		return ctx.Err()
 	}
@@ -35,14 +36,14 @@ func (e *Engine) Update(ctx context.Context, step func(c *state.Change) error) e
 	return err
 }
 
-// apply makes a change and has it, and the leases that follow from it, carried out. The caller holds the lock.
+// apply makes a change and carries out its effects and those of the leases that follow. The caller must hold the lock.
 func (e *Engine) apply(step func(c *state.Change) error) (*records.Pending, error) {
 	own, err := e.machine.Apply(step)
 	return e.carryOut(own), err
 }
 
-// carryOut has all effects of the machine carried out, and returns when those of one change are on disk. The caller
-// holds the lock.
+// carryOut carries out all pending effects of the machine. It returns the pending write of own. The caller must hold
+// the lock.
 func (e *Engine) carryOut(own *state.Effects) (pending *records.Pending) {
 	for _, effects := range e.machine.Effects() {
 		p := e.commit(effects)

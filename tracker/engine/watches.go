@@ -8,13 +8,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// The events that wait for one watcher are bounded. One that is slower reads the stored log.
+// The unread events of one watcher are bounded. A watcher that falls behind reads the stored log.
 const (
 	mostUnread      = 512
 	mostUnreadBytes = 4 << 20
 )
 
-// Watches hand events to those who watch their jobs, once they are on disk.
+// Watches deliver events to the watchers of their jobs once they are on disk.
 type Watches struct {
 	most  int
 	mu    sync.Mutex
@@ -22,12 +22,12 @@ type Watches struct {
 	byJob map[string]map[*Subscription]struct{}
 }
 
-// Subscription is one watcher's share of a job's events.
+// Subscription holds the unread events of one watcher.
 type Subscription struct {
 	wake   chan struct{} // has an element when there is something to take
 	unread []*tilthv1.JobEvent
-	bytes  int // of these
-	// missed says that some were not kept: the stored log has them.
+	bytes  int // size of unread
+	// missed is set when events were discarded; they are in the stored log.
 	missed bool
 }
 
@@ -35,14 +35,13 @@ func newWatches(most int) *Watches {
 	return &Watches{most: most, byJob: map[string]map[*Subscription]struct{}{}}
 }
 
-// Wake has an element when there is something to take.
+// Wake returns a channel that receives when events can be taken.
 func (s *Subscription) Wake() <-chan struct{} { return s.wake }
 
-// Most is how many subscriptions there may be.
+// Most returns the maximum number of subscriptions.
 func (w *Watches) Most() int { return w.most }
 
-// Subscribe has a job's events kept for a watcher from now on, until the subscription is ended; nil when there are as
-// many as may be.
+// Subscribe starts buffering a job's events for a watcher. The caller must call End. It returns nil at the limit.
 func (w *Watches) Subscribe(jobID string) *Subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,14 +68,14 @@ func (w *Watches) End(jobID string, s *Subscription) {
 	}
 }
 
-// Count is how many subscriptions there are.
+// Count returns the number of subscriptions.
 func (w *Watches) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.open
 }
 
-// publish hands events of a job, in their order, to its watchers.
+// publish delivers a job's events, in order, to its watchers.
 func (w *Watches) publish(jobID string, events []*tilthv1.JobEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +99,7 @@ func (w *Watches) publish(jobID string, events []*tilthv1.JobEvent) {
 	}
 }
 
-// Take returns the events that wait for a watcher, and whether others were missed.
+// Take returns and clears the unread events; missed reports that others were discarded.
 func (w *Watches) Take(s *Subscription) (events []*tilthv1.JobEvent, missed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

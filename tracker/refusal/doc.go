@@ -1,3 +1,3 @@
-// Package refusal has the errors with which the tracker refuses what is asked of it, apart from how they are told:
-// each has a kind that says what the caller may do, and a text. It knows nothing. Services make statuses of them.
+// Package refusal defines the errors with which the tracker refuses requests, independent of transport. Each has a
+// text and a kind from which the caller can tell how to proceed. Package services converts them to gRPC statuses.
 package refusal

@@ -2,42 +2,42 @@ package refusal
 
 import "fmt"
 
-// Kind says what is wrong, and thereby what the caller may do.
+// Kind classifies a refusal by what the caller may do.
 type Kind int
 
 const (
-	// Invalid is when a field of the request, Of, is wrong; another request may do.
+	// Invalid: the field named by Of is wrong; the request must change.
 	Invalid Kind = iota + 1
-	// NotFound is when what the request names does not exist.
+	// NotFound: the request names something that does not exist.
 	NotFound
-	// NotNow is when the state does not allow it; the text tells what to do before.
+	// NotNow: the current state does not allow the call; the text says what to do first.
 	NotNow
-	// Denied is when it is another's.
+	// Denied: the object belongs to someone else.
 	Denied
-	// VoidSession is when the agent is to join again.
+	// VoidSession: the agent must join again.
 	VoidSession
-	// StaleLease is when the lease is no longer held: the work is to be dropped. Of is the call.
+	// StaleLease: the lease is no longer held, so the work must be dropped. Of names the call.
 	StaleLease
-	// OtherHistory is when the caller knows other events of the job than there are: they are to be read anew.
+	// OtherHistory: the caller knows events of the job that do not exist; it must read them again.
 	OtherHistory
-	// MissingArtifact is when an artifact is to be uploaded.
+	// MissingArtifact: an artifact must be uploaded first.
 	MissingArtifact
-	// Overloaded is when the bound named Of is reached; the same request may be repeated later.
+	// Overloaded: the limit named by Of is reached; the call may be retried later.
 	Overloaded
-	// OverQuota is when the owner has as much as it may have of Of.
+	// OverQuota: the owner has reached its quota of Of.
 	OverQuota
-	// Stopping is when the tracker stops; another process may answer.
+	// Stopping: the tracker is stopping; another process may answer.
 	Stopping
-	// StoreAway is when the server of the store is away; the same request may be repeated later.
+	// StoreAway: the store's server is unavailable; the call may be retried later.
 	StoreAway
-	// Unreadable is when the store cannot be read.
+	// Unreadable: the store cannot be read.
 	Unreadable
 )
 
-// Error is a refusal. What was refused has changed nothing.
+// Error is a refusal. A refused request has changed nothing.
 type Error struct {
 	Kind Kind
-	// Of is what the kind is of: a field, a call or a bound; empty for the others.
+	// Of is the field, call or limit that the kind refers to; empty for other kinds.
 	Of   string
 	Text string
 }
@@ -50,19 +50,19 @@ func (e *Error) Error() string {
 	return e.Text
 }
 
-// New returns a refusal of a kind that is of nothing.
+// New returns a refusal without Of.
 func New(kind Kind, format string, args ...any) error { return Of(kind, "", format, args...) }
 
-// Of returns a refusal of a kind.
+// Of returns a refusal of a kind with its field, call or limit.
 func Of(kind Kind, of, format string, args ...any) error {
 	return &Error{Kind: kind, Of: of, Text: fmt.Sprintf(format, args...)}
 }
 
-// Field refuses a request for one of its fields.
+// Field returns an Invalid refusal for a field.
 func Field(field, format string, args ...any) error { return Of(Invalid, field, format, args...) }
 
-// Item refuses a request for a field of an item of a list, or for the item itself (empty field). The name is made only
-// of what is wrong.
+// Item returns an Invalid refusal for a field of a list item, or for the item if field is empty. It formats the name
+// only on failure.
 func Item(list string, at int, field, format string, args ...any) error {
 	name := fmt.Sprintf("%s[%d]", list, at)
 	if field != "" {
@@ -71,10 +71,10 @@ func Item(list string, at int, field, format string, args ...any) error {
 	return Field(name, format, args...)
 }
 
-// Unknown refuses a request for something that does not exist.
+// Unknown returns a NotFound refusal.
 func Unknown(what, id string) error { return New(NotFound, "%s %q does not exist", what, id) }
 
-// Store reports a store that cannot be read; nil for no error.
+// Store returns a refusal for a store that cannot be read; nil for nil.
 func Store(err error) error {
 	if err == nil {
 		return nil
@@ -82,12 +82,12 @@ func Store(err error) error {
 	return New(Unreadable, "read the records: %v", err)
 }
 
-// Artifact refuses a request that needs an artifact which is not there.
+// Artifact returns a refusal for a missing artifact.
 func Artifact(digest string) error {
 	return New(MissingArtifact, "artifact %s is not in the store: upload it", digest)
 }
 
-// Session refuses a call of a session that is void.
+// Session returns a refusal for a void session.
 func Session(session string) error {
 	return New(VoidSession, "session %q is void: join again", session)
 }

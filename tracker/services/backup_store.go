@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// backupPatience is how long a receiver may take for a chunk. While a backup is under way the file cannot use its
-	// free pages again, so one that does not move on is ended.
+	// backupPatience is how long a receiver may take to accept a chunk. The records file cannot reuse free pages
+	// during a backup, so a stalled one is aborted.
 	backupPatience = 30 * time.Second
 )
 
@@ -54,7 +54,7 @@ func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.Server
 		sum.Write(chunk)
 		if err := stream.Send(&tilthv1.BackupStoreResponse{Data: chunk}); err != nil {
 			cancel()
-			for range chunks.out { // until the transaction has ended
+			for range chunks.out { // drain until the transaction has ended
 			}
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *Services) BackupStore(_ *tilthv1.BackupStoreRequest, stream grpc.Server
 	return stream.Send(&tilthv1.BackupStoreResponse{SizeBytes: uint64(size), Digest: hex.EncodeToString(sum.Sum(nil))})
 }
 
-// chunkWriter hands what is written to it to a receiver in chunks, and fails when that takes none.
+// chunkWriter passes what is written to it to a receiver in chunks. It fails when the receiver stalls.
 type chunkWriter struct {
 	ctx     context.Context
 	closing <-chan struct{}

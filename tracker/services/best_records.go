@@ -60,10 +60,10 @@ func (s *Services) BestRecords(ctx context.Context, req *tilthv1.BestRecordsRequ
 	return response, nil
 }
 
-// mostBestBytes bounds the answer for workloads that somebody wants all in one.
+// mostBestBytes bounds an unpaged response.
 const mostBestBytes = wire.MaxMessageBytes / 4
 
-// placeOf is where a page of a request for workloads begins among these.
+// placeOf returns the index of a page's first workload.
 func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 	if req.GetPageToken() == "" {
 		return 0, nil
@@ -75,8 +75,8 @@ func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 	return from, nil
 }
 
-// bestPage answers for every workload: first for those that have shared records, then for those of which the owner
-// alone has any. A token is a mark of the store as hexadecimal digits.
+// bestPage returns a page of the best records of all workloads: first the workloads with shared records, then those
+// for which only the owner has records. A page token is a mark of the store in hexadecimal.
 func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
 	mark, err := hex.DecodeString(req.GetPageToken())
 	if err != nil || !marks(string(mark), owner, req.GetTarget()) {
@@ -98,7 +98,7 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 		next = first
 	}
 	if first == "" && !private {
-		owner = "" // who has no private records gets the page as it is
+		owner = "" // without private records the page needs no merging
 	}
 	response := &tilthv1.BestRecordsResponse{NextPageToken: hex.EncodeToString([]byte(next))}
 	for _, r := range page {
@@ -109,17 +109,17 @@ func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*til
 	return response, StoreError(err)
 }
 
-// marks says whether a mark is of a page that an owner may ask for, of a target or of all.
+// marks reports whether a mark belongs to a page that the owner may request, of one target or of all.
 func marks(mark, owner, target string) bool {
 	if mark == "" {
 		return true
 	}
-	name, _, whole := strings.Cut(mark, "\x00") // a group of records: target and workload
+	name, _, whole := strings.Cut(mark, "\x00") // a group's name: target and workload
 	of, whose := records.SplitTarget(name)
 	return whole && whose == "" && (target == "" || of == target) || records.IsPrivate(name) && whose == owner && owner != "" && (target == "" || of == target || of == "")
 }
 
-// firstPrivate is the mark of an owner's first page of private records; empty when there are none.
+// firstPrivate returns the mark of the first page of an owner's private records, or "".
 func (s *Services) firstPrivate(owner, target string) (mark string, err error) {
 	of := records.Private(target, owner)
 	groups, _, err := s.engine.Store().GroupPage(of, "", 1)
@@ -129,8 +129,8 @@ func (s *Services) firstPrivate(owner, target string) (mark string, err error) {
 	return of, err
 }
 
-// addBest adds to a page what the owner gets for a record of the store's: the better one of a shared and a private
-// record where there are both, once.
+// addBest adds the record that the owner gets for r to a page. Where shared and private records exist, it adds the
+// better one, once.
 func (s *Services) addBest(page *tilthv1.BestRecordsResponse, r *tilthv1.Record, owner string) error {
 	target, whose := records.SplitTarget(r.GetTarget())
 	if owner == "" {
@@ -140,7 +140,7 @@ func (s *Services) addBest(page *tilthv1.BestRecordsResponse, r *tilthv1.Record,
 	if whose != "" {
 		_, err := s.engine.Store().BestAllowed(target, r.GetWorkloadDigest(), "")
 		if err == nil {
-			return nil // it was on a page before
+			return nil // it was on an earlier page
 		}
 		if !errors.Is(err, records.ErrNotFound) {
 			return err

@@ -34,7 +34,7 @@ func checkAgent(spec *tilthv1.AgentSpec) error {
 	return cmp.Or(checkAgentBytes(spec), checkOfferCount(spec), checkOffers(spec))
 }
 
-// checkOffers refuses an agent that offers what its kind cannot do.
+// checkOffers refuses offers that do not match the agent's kind.
 func checkOffers(spec *tilthv1.AgentSpec) error {
 	for _, offer := range []struct {
 		field string
@@ -57,7 +57,7 @@ func checkOffers(spec *tilthv1.AgentSpec) error {
 	return nil
 }
 
-// checkOfferCount refuses an agent that offers more than that.
+// checkOfferCount refuses an agent with too many offers.
 func checkOfferCount(spec *tilthv1.AgentSpec) error {
 	for field, n := range map[string]int{
 		"spec.tuners": len(spec.GetTuners()), "spec.toolchains": len(spec.GetToolchains()), "spec.device_classes": len(spec.GetDeviceClasses()),
@@ -69,7 +69,7 @@ func checkOfferCount(spec *tilthv1.AgentSpec) error {
 	return nil
 }
 
-// checkAgentBytes refuses an agent that says too much of itself.
+// checkAgentBytes refuses a spec that is too large.
 func checkAgentBytes(spec *tilthv1.AgentSpec) error {
 	if n := proto.Size(spec); n > state.MostAgentBytes {
 		return invalid("spec", "has %d bytes, more than the limit of %d", n, state.MostAgentBytes)

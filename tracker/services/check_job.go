@@ -45,7 +45,7 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	if spec.GetBudget().GetTrials() == 0 && time == nil {
 		return invalid("spec.budget", "has neither trials nor time")
 	}
-	// Else the job would end as done before it began.
+	// Otherwise the job would end as done before it began.
 	if time != nil && (!time.IsValid() || time.AsDuration() <= 0) {
 		return invalid("spec.budget.time", "is %v, not a time of more than 0", time.AsDuration())
 	}
@@ -55,7 +55,7 @@ func checkJob(spec *tilthv1.JobSpec) error {
 	return checkTasks("spec.", spec.GetTasks())
 }
 
-// checkTargetSpec checks what tasks are for, in a request, or in a field of it that the prefix names.
+// checkTargetSpec checks a target. prefix is the path of the message that contains it.
 func checkTargetSpec(prefix string, target *tilthv1.TargetSpec) error {
 	for _, f := range []struct{ field, value string }{
 		{"target.fingerprint", target.GetFingerprint()},
@@ -68,7 +68,7 @@ func checkTargetSpec(prefix string, target *tilthv1.TargetSpec) error {
 	return nil
 }
 
-// checkTasks checks the tasks of a request in the same way.
+// checkTasks checks tasks. prefix is the path of the message that contains them.
 func checkTasks(prefix string, tasks []*tilthv1.TaskSpec) error {
 	if len(tasks) == 0 {
 		return invalid(prefix+"tasks", "is empty")

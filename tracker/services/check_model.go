@@ -9,8 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// checkModel checks the models of a job, and that the job has nothing that follows from them. Whether a model fits
-// what is asked of it, its reader says.
+// checkModel checks the models of a job, and that the job sets nothing that the models determine. Whether a model
+// matches the request is up to the tuner that reads it.
 func checkModel(spec *tilthv1.JobSpec) error {
 	model, target := spec.GetModel(), spec.GetTarget()
 	if len(spec.GetTasks()) > 0 {
@@ -41,7 +41,7 @@ func checkModel(spec *tilthv1.JobSpec) error {
 	return checkSeedFiles(model.GetSeeds())
 }
 
-// modelFile is what a job asks of each of its models.
+// modelFile is common to the main model of a job and the others.
 type modelFile interface {
 	GetFile() *tilthv1.ArtifactRef
 	GetShapes() map[string]*tilthv1.Extents
@@ -68,7 +68,7 @@ func checkModelFile(field string, model modelFile) error {
 	return nil
 }
 
-// mostFrequency bounds how often an extent occurs, so that no sum of such numbers is infinite.
+// mostFrequency bounds the frequency of an extent, so that sums stay finite.
 const mostFrequency = math.MaxInt64
 
 func checkFrequencies(field string, b *tilthv1.ExtentBounds) error {

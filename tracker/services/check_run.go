@@ -53,7 +53,7 @@ func checkRun(spec *tilthv1.JobSpec) error {
 	return checkWanted(run)
 }
 
-// checkWanted checks what is wanted of a run.
+// checkWanted checks the requested outputs and the bounds of a run.
 func checkWanted(run *tilthv1.RunSpec) error {
 	limit := run.GetLimit()
 	switch {

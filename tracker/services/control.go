@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// control changes a job that has not ended, which step tells, and returns it as it is stored then.
+// control changes an open job with step and returns the stored result.
 func (s *Services) control(ctx context.Context, id string, step func(*state.Change) (ok bool, err error)) (*tilthv1.Job, error) {
 	open := false
 	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {

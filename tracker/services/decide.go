@@ -14,8 +14,7 @@ type decision interface {
 	GetReason() string
 }
 
-// who is the authenticated name of the caller, or, on a tracker that asks nobody who they are, the one that the caller
-// gives.
+// who returns the caller's authenticated name or, on a tracker without authentication, the name given in the request.
 func who(ctx context.Context, said decision) string {
 	if id, ok := access.From(ctx); ok {
 		return id.Name
@@ -23,7 +22,7 @@ func who(ctx context.Context, said decision) string {
 	return said.GetBy()
 }
 
-// decide has something decided of a device, and returns it as it is then.
+// decide changes a device with step and returns its new state.
 func (s *Services) decide(ctx context.Context, step func(c *state.Change) (*tilthv1.Device, error)) (out *tilthv1.Device, err error) {
 	err = s.tryUpdate(ctx, func(c *state.Change) (err error) {
 		out, err = step(c)

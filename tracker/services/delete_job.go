@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// DeleteJob implements tilthv1.JobServiceServer. Of a job that the caller does not see, it says what it says of one
-// that is gone, and leaves it.
+// DeleteJob implements tilthv1.JobServiceServer. For a job that the caller cannot see, it changes nothing and answers
+// as if the job were already gone.
 func (s *Services) DeleteJob(ctx context.Context, req *tilthv1.DeleteJobRequest) (*tilthv1.DeleteJobResponse, error) {
 	v, id := viewerOf(ctx), req.GetJobId()
 	remove := func(c *state.Change) error { return c.Delete(id) }

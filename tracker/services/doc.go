@@ -1,4 +1,4 @@
-// Package services are the tracker's gRPC services, a file for each call. A call checks its request, has the
-// engine run an operation of the state machine or reads the store, and makes an answer of it; what a refusal is on the
-// wire is in status.go. No rule of the farm is here.
+// Package services implements the tracker's gRPC services, one file per call. A call validates its request, has the
+// engine run an operation of the state machine or reads the store, and builds the response. File status.go maps
+// refusals to gRPC statuses. Scheduling rules live in packages state and policy.
 package services

@@ -26,7 +26,7 @@ func (s *Services) DrainDevice(ctx context.Context, req *tilthv1.DrainDeviceRequ
 	return &tilthv1.DrainDeviceResponse{Device: out}, err
 }
 
-// awaitDrain returns when the device is drained, or the time to wait is over.
+// awaitDrain waits until the device is drained or the wait is over.
 func (s *Services) awaitDrain(ctx context.Context, name string, wait time.Duration) (*tilthv1.Device, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -35,7 +35,7 @@ func (s *Services) awaitDrain(ctx context.Context, name string, wait time.Durati
 		var changed <-chan struct{}
 		var err error
 		s.engine.Read(func(m *state.Machine) { out, changed, err = m.Device(name) })
-		if err != nil { // forgotten meanwhile
+		if err != nil { // forgotten in the meantime
 			return nil, s.status(err)
 		}
 		if over || out.GetState() != tilthv1.DeviceState_DEVICE_STATE_DRAINING {

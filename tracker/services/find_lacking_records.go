@@ -18,7 +18,7 @@ func (s *Services) FindLackingRecords(_ context.Context, req *tilthv1.FindLackin
 	return &tilthv1.FindLackingRecordsResponse{Keys: records.PackKeys(lacking)}, StoreError(err)
 }
 
-// keysRequest is about some records of a group.
+// keysRequest identifies records of a group.
 type keysRequest interface {
 	GetTarget() string
 	GetWorkloadDigest() string

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// GetJob implements tilthv1.JobServiceServer. It answers from the store, so it never tells what could still be lost.
+// GetJob implements tilthv1.JobServiceServer. It reads the store, so the answer cannot be lost in a crash.
 func (s *Services) GetJob(ctx context.Context, req *tilthv1.GetJobRequest) (*tilthv1.GetJobResponse, error) {
 	j, err := s.engine.Store().Job(req.GetJobId())
 	if errors.Is(err, records.ErrNotFound) || err == nil && !viewerOf(ctx).sees(ownerOf(j.GetSpec())) {

@@ -12,18 +12,18 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// The services that need agents, by their kind. By gRPC's health service each is well while there is such an agent.
+// needs maps agent kinds to the services that require them. A service is healthy while such an agent has a session.
 var needs = map[tilthv1.AgentKind]string{
 	tilthv1.AgentKind_AGENT_KIND_TUNER:   tilthv1.SearchService_ServiceDesc.ServiceName,
 	tilthv1.AgentKind_AGENT_KIND_BUILDER: tilthv1.BuildService_ServiceDesc.ServiceName,
 	tilthv1.AgentKind_AGENT_KIND_RUNNER:  tilthv1.MeasureService_ServiceDesc.ServiceName,
 }
 
-// healthInterval is how often what gRPC's health service says is brought up to date.
+// healthInterval is the interval between updates of the gRPC health service.
 const healthInterval = time.Second
 
-// TellHealth does so on a server of gRPC's health service until ctx ends: the tracker's own health has the empty name;
-// what needs agents has a service's.
+// TellHealth updates a gRPC health server until ctx ends. The empty name is the tracker's own health; services that
+// need agents have their own.
 func TellHealth(ctx context.Context, e *engine.Engine, server *health.Server) {
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
@@ -43,7 +43,7 @@ func updateHealth(ctx context.Context, e *engine.Engine, server *health.Server) 
 	TellKinds(e, server)
 }
 
-// TellKinds brings up to date what a server of gRPC's health service says of what needs agents.
+// TellKinds updates the health of the services that need agents.
 func TellKinds(e *engine.Engine, server *health.Server) {
 	var present map[tilthv1.AgentKind]bool
 	e.Read(func(m *state.Machine) { present = m.Kinds() })

@@ -11,10 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// mostKnown bounds the records that are looked at for a job: reading so many takes about a second.
+// mostKnown bounds the records read for a job. Reading that many takes about a second.
 const mostKnown = 500_000
 
-// firstProgress is the progress of a job's tasks before it begins: what is recorded of their workloads already.
+// firstProgress returns the initial progress of a job's tasks, from existing records of their workloads.
 func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*tilthv1.TaskProgress, error) {
 	progress := make([]*tilthv1.TaskProgress, len(spec.GetTasks()))
 	k := knowing{spec: spec, left: mostKnown, seen: map[[2]string]records.Known{}, look: look}
@@ -24,7 +24,7 @@ func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil, status.FromContextError(ctx.Err()).Err() // nobody waits for it any more
+			return nil, status.FromContextError(ctx.Err()).Err() // the caller has gone
 		}
 		known, err := k.of(task)
 		if err != nil {
@@ -40,8 +40,8 @@ func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*
 	return progress, nil
 }
 
-// knowing looks up what is recorded of a job's tasks: of each workload once, however many tasks have it, and in all no
-// more records than are left, but for one of each.
+// knowing looks up the records of a job's tasks, once per workload. It reads at most left records in all, but at least
+// one per workload.
 type knowing struct {
 	spec *tilthv1.JobSpec
 	left int
@@ -49,7 +49,7 @@ type knowing struct {
 	look lookUp
 }
 
-// lookUp is Known of records.Measurements.
+// lookUp has the signature of records.Measurements.Known.
 type lookUp func(target, workload, numerics, candidate string, most int) (records.Known, error)
 
 func (k *knowing) of(task *tilthv1.TaskSpec) (records.Known, error) {
@@ -63,7 +63,7 @@ func (k *knowing) of(task *tilthv1.TaskSpec) (records.Known, error) {
 	return known, err
 }
 
-// knownNumerics is the level of a job; one from before there were levels is strict.
+// knownNumerics returns the numerics level of a job; jobs of older versions are strict.
 func knownNumerics(spec *tilthv1.JobSpec) string {
 	if spec.GetNumerics() == "" {
 		return wire.NumericsStrict

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Leave implements tilthv1.AgentServiceServer. Leaving twice changes nothing.
+// Leave implements tilthv1.AgentServiceServer. Repeating the call changes nothing.
 func (s *Services) Leave(ctx context.Context, req *tilthv1.LeaveRequest) (*tilthv1.LeaveResponse, error) {
 	if err := s.update(ctx, func(c *state.Change) { c.Leave(req.GetSession()) }); err != nil {
 		return nil, err

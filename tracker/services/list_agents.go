@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// ListAgents implements tilthv1.AgentServiceServer; agents come by name.
+// ListAgents implements tilthv1.AgentServiceServer. Agents are sorted by name.
 func (s *Services) ListAgents(_ context.Context, req *tilthv1.ListAgentsRequest) (*tilthv1.ListAgentsResponse, error) {
 	agents, next, err := page(s, (*state.Machine).AgentNames, req, func(m *state.Machine, name string) (*tilthv1.Agent, bool) {
 		a, err := m.Agent(name)

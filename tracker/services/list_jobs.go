@@ -28,7 +28,7 @@ func (s *Services) ListJobs(ctx context.Context, req *tilthv1.ListJobsRequest) (
 	return response, err
 }
 
-// listJobs answers who asks for pages, and who does not with the newest jobs, as many as one message takes.
+// listJobs returns a page of jobs. Requests without pagination get the newest jobs that fit one message.
 func (s *Services) listJobs(v viewer, req *tilthv1.ListJobsRequest) (*tilthv1.ListJobsResponse, error) {
 	q := records.JobQuery{States: req.GetStates(), Before: req.GetPageToken(), Most: int(req.GetPageSize()), MostBytes: mostListBytes}
 	if q.Most == 0 {

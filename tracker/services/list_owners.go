@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// ListOwners implements tilthv1.JobServiceServer; owners come by name.
+// ListOwners implements tilthv1.JobServiceServer. Owners are sorted by name.
 func (s *Services) ListOwners(_ context.Context, req *tilthv1.ListOwnersRequest) (*tilthv1.ListOwnersResponse, error) {
 	var waiting map[string]int
 	s.engine.Read(func(m *state.Machine) { waiting = m.Waiting() })

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records/exchange"
 )
 
-// ListRecordGroups implements tilthv1.RecordServiceServer. A token is a group's name as hexadecimal digits.
+// ListRecordGroups implements tilthv1.RecordServiceServer. A page token is a group's name in hexadecimal.
 func (s *Services) ListRecordGroups(_ context.Context, req *tilthv1.ListRecordGroupsRequest) (*tilthv1.ListRecordGroupsResponse, error) {
 	if err := checkTarget(req.GetTarget()); err != nil {
 		return nil, err

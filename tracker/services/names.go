@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// checkName refuses a name that is empty, or too long for a key of the store.
+// checkName refuses a name that is empty or too long for a key of the store.
 func checkName(field, name string) error {
 	if name == "" {
 		return invalid(field, "is empty")
@@ -17,7 +17,7 @@ func checkName(field, name string) error {
 	return nil
 }
 
-// checkKeyName refuses a name that cannot be a part of a key, in which parts end with a zero byte.
+// checkKeyName refuses a name with a zero byte, which separates the parts of keys.
 func checkKeyName(field, name string) error {
 	if err := checkName(field, name); err != nil {
 		return err

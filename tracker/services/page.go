@@ -9,19 +9,19 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// mostListBytes keeps a response below the 4 MiB that gRPC clients take unless told otherwise.
+// mostListBytes keeps responses below the default limit of gRPC clients, 4 MiB.
 const mostListBytes = 3 << 20
 
-// pageRequest asks for a part of a listing by name.
+// pageRequest is a request for one page of a listing sorted by name.
 type pageRequest interface {
-	// GetPageSize is how many items are wanted at most; 0 = as many as fit.
+	// GetPageSize returns the maximum number of items; 0 means as many as fit.
 	GetPageSize() uint32
-	// GetPageToken is the token of this page; empty = the first one.
+	// GetPageToken returns the token of the page; empty for the first.
 	GetPageToken() string
 }
 
-// page lists what comes after the request's token, by name, and returns the next page's token, which is empty after
-// the last one. show makes an item, or says that there is none to show. A token that no page gave out is an error.
+// page returns the items after the request's token, sorted by name, and the token of the next page, which is empty
+// after the last. show returns an item, or false to skip it. An invalid token is an error.
 func page[M proto.Message](
 	s *Services, all func(*state.Machine) []string, req pageRequest, show func(m *state.Machine, name string) (item M, ok bool),
 ) (items []M, next string, err error) {
@@ -30,13 +30,13 @@ func page[M proto.Message](
 	}
 	var names []string
 	s.engine.Read(func(m *state.Machine) { names = all(m) })
-	names = namesAfter(names, req.GetPageToken()) // others need not wait for that
+	names = namesAfter(names, req.GetPageToken()) // sort without holding the lock
 	s.engine.Read(func(m *state.Machine) {
 		most, bytes := int(req.GetPageSize()), 0
 		for i, name := range names {
 			item, ok := show(m, name)
 			if !ok {
-				continue // it may have been forgotten just now
+				continue // it may just have been forgotten
 			}
 			bytes += proto.Size(item)
 			if len(items) > 0 && (len(items) == most || bytes > mostListBytes) {
@@ -49,15 +49,15 @@ func page[M proto.Message](
 	return items, next, nil
 }
 
-// strangeToken refuses a page's token that was not given out.
+// strangeToken returns the error for an invalid page token.
 func strangeToken(token string) error {
 	return invalid("page_token", "%q is not valid: begin without one", token)
 }
 
-// afterName begins a token, which goes on with the name that the page before ended with. A name may be empty.
+// afterName is the prefix of a page token; the last name of the previous page follows. A name may be empty.
 const afterName = ">"
 
-// namesAfter returns the names of a page and all that follow, sorted.
+// namesAfter returns the names that follow a token, sorted.
 func namesAfter(names []string, token string) []string {
 	after := strings.TrimPrefix(token, afterName)
 	names = slices.DeleteFunc(names, func(name string) bool { return token != "" && name <= after })

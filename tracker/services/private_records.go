@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// checkTarget refuses a target that no device has, but private records.
+// checkTarget refuses the names of private groups and the wildcard target.
 func checkTarget(target string) error {
 	if records.IsPrivate(target) || target == records.EveryTarget {
 		return invalid("target", "%q is not one of a device", target)
@@ -15,7 +15,7 @@ func checkTarget(target string) error {
 	return nil
 }
 
-// best is the best record that an owner may see; no owner sees shared ones alone.
+// best returns the best record that the owner may see. With an empty owner it considers shared records only.
 func (s *Services) best(owner, target, workload, numerics string) (*tilthv1.Record, error) {
 	shared, err := s.engine.Store().BestAllowed(target, workload, numerics)
 	if owner == "" || err != nil && !errors.Is(err, records.ErrNotFound) {
@@ -34,7 +34,7 @@ func (s *Services) best(owner, target, workload, numerics string) (*tilthv1.Reco
 	return own, nil
 }
 
-// known is records.Measurements.Known of what an owner may see.
+// known returns a lookup of the records that the owner may see.
 func (s *Services) known(owner string) lookUp {
 	store := s.engine.Store()
 	if owner == "" {
@@ -57,8 +57,8 @@ func (s *Services) known(owner string) lookUp {
 	}
 }
 
-// readerOf is whose private records a call for records may read beside the shared ones; empty = nobody's. An agent
-// reads for the job that it works for; admins, who see others' jobs, do not get their records.
+// readerOf returns the owner whose private records a call may read in addition to shared ones, or "". An agent may
+// read the records of the owner of its job. Admins see other owners' private jobs, but not their records.
 func (s *Services) readerOf(v viewer, jobID string) (owner string, err error) {
 	if jobID == "" {
 		return v.name, nil

@@ -54,7 +54,7 @@ func checkMode(req *tilthv1.ProposeBatchRequest) error {
 	return invalid("mode", "is %v, not SEARCH or FINALISTS", req.GetMode())
 }
 
-// checkPredictions refuses predictions that are not times, or not one for each candidate.
+// checkPredictions refuses predictions that are not valid times or do not match the candidates in number.
 func checkPredictions(req *tilthv1.ProposeBatchRequest) error {
 	predicted := req.GetPredictedSeconds()
 	if n := len(req.GetCandidates()); len(predicted) > 0 && len(predicted) != n {

@@ -16,7 +16,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Files of a release, with bounds on what is read of them.
+// The files of a release, and bounds on their sizes.
 const (
 	sumsFile       = "SHA256SUMS"
 	signatureFile  = sumsFile + ".minisig"
@@ -25,11 +25,11 @@ const (
 	longestRelease = 256 // bytes of a file's name
 )
 
-// Releases hands the files of a release to agents, from a folder that 'make dist' made. They are read anew with each
-// call, so that a folder may be replaced. It verifies nothing: agents do.
+// Releases serves the files of a release from a folder created by 'make dist'. It reads them anew for each call, so
+// the folder may be replaced at any time. It verifies nothing; the agents do.
 type Releases struct {
 	tilthv1.UnimplementedReleaseServiceServer
-	// Dir is the folder; empty = none is offered.
+	// Dir is the folder; empty offers no release.
 	Dir string
 }
 
@@ -75,21 +75,21 @@ func (r *Releases) DownloadRelease(req *tilthv1.DownloadReleaseRequest, stream g
 	}
 }
 
-// lists reports whether sums have a file, whose name leads out of no folder.
+// lists reports whether the checksum file lists name. Names with separators are refused.
 func lists(sums, name string) bool {
 	if name == "" || len(name) > longestRelease || strings.ContainsAny(name, "/\n") {
 		return false
 	}
 	for line := range strings.Lines(sums) {
 		_, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if file == " "+name || file == "*"+name { // digests of a text, or of bytes: the same on Linux
+		if file == " "+name || file == "*"+name { // text or binary mode, the same on Linux
 			return true
 		}
 	}
 	return false
 }
 
-// open opens a file of the folder; a link that leads out of it is refused.
+// open opens a file in the folder. It refuses links that lead outside.
 func (r *Releases) open(name string) (*os.File, error) {
 	if r.Dir == "" {
 		return nil, status.Error(codes.NotFound, "the tracker offers no release: start it with --releases")
@@ -104,7 +104,7 @@ func (r *Releases) open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// read returns all of a small file.
+// read returns the contents of a small file.
 func (r *Releases) read(name string, most int64) ([]byte, error) {
 	f, err := r.open(name)
 	if err != nil {

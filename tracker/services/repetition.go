@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// finishedBy says whether an ended job was finished under this very lease: the call is a repetition.
+// finishedBy reports whether an ended job was finished under this lease, so that the call is a repetition.
 func (s *Services) finishedBy(token *tilthv1.LeaseToken) bool {
 	row, err := s.engine.Store().JobRow(token.GetSubject())
 	if err != nil {
@@ -22,5 +22,5 @@ func (s *Services) finishedBy(token *tilthv1.LeaseToken) bool {
 	return proto.Equal(row.GetFinishedBy(), token)
 }
 
-// repeated counts a call whose first answer was lost, most likely.
+// repeated counts a repeated call, whose first response was probably lost.
 func (s *Services) repeated(call string) { s.counts.Observe(state.Repeated{Call: call}) }

@@ -9,7 +9,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// report runs a report under the batch's lease; one that was accepted before is accepted again and changes nothing.
+// report runs a report under the batch's lease. A report that was accepted before is accepted again and changes
+// nothing.
 func (s *Services) report(ctx context.Context, call string, token *tilthv1.LeaseToken, step func(*state.Change) (known bool, err error)) error {
 	known := false
 	err := s.tryUpdate(ctx, func(c *state.Change) (err error) {

@@ -49,8 +49,8 @@ func checkModelReport(req *tilthv1.ReportModelRequest) error {
 	return nil
 }
 
-// reading is what is reported, with what is known of the tasks. Under a lease that is no longer held there is nothing
-// to look up.
+// reading returns the reported model with what is known of its tasks. It skips the lookup for a lease that is no
+// longer held.
 func (s *Services) reading(ctx context.Context, req *tilthv1.ReportModelRequest) (*state.Reading, error) {
 	var job *tilthv1.JobSpec
 	s.engine.Read(func(m *state.Machine) { job = m.ReadBy(req.GetLease()) })

@@ -11,7 +11,7 @@ import (
 
 // RetryDeadLetters implements tilthv1.JobServiceServer.
 func (s *Services) RetryDeadLetters(ctx context.Context, req *tilthv1.RetryDeadLettersRequest) (*tilthv1.RetryDeadLettersResponse, error) {
-	// Candidates are on disk only, and what is in memory may not be yet: update returns when all that it saw is.
+	// Candidates exist only on disk, and memory may be ahead of it: update returns once everything it saw is stored.
 	var seen []*tilthv1.DeadLetter
 	if err := s.update(ctx, func(c *state.Change) { seen = c.DeadLetters(req.GetJobId()) }); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Services) RetryDeadLetters(ctx context.Context, req *tilthv1.RetryDeadL
 	return response, nil
 }
 
-// deadBatches reads the batches of dead letters that are named, or of all.
+// deadBatches reads the batches of the dead letters with the given ids, or of all without ids.
 func (s *Services) deadBatches(letters []*tilthv1.DeadLetter, ids []string) (out []state.DeadBatch, err error) {
 	named := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -43,7 +43,7 @@ func (s *Services) deadBatches(letters []*tilthv1.DeadLetter, ids []string) (out
 		}
 		stored, err := s.engine.Store().DeadBatch(letter.GetBatchId())
 		if errors.Is(err, records.ErrNotFound) {
-			continue // a letter from before they were kept whole, or somebody else was faster
+			continue // a letter of an older version, or a concurrent retry
 		}
 		if err != nil {
 			return nil, StoreError(err)

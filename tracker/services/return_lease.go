@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// ReturnLease implements tilthv1.AgentServiceServer. Handing back what is no longer held changes nothing.
+// ReturnLease implements tilthv1.AgentServiceServer. It is a no-op for a lease that is no longer held.
 func (s *Services) ReturnLease(ctx context.Context, req *tilthv1.ReturnLeaseRequest) (*tilthv1.ReturnLeaseResponse, error) {
 	err := s.update(ctx, func(c *state.Change) { c.GiveBack(req.GetLease(), "handed it back") })
 	if err != nil {

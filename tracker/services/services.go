@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Services implement the tilth.v1 services. Their methods may be called from many goroutines.
+// Services implements the tilth.v1 services. Its methods are safe for concurrent use.
 type Services struct {
 	tilthv1.UnimplementedJobServiceServer
 	tilthv1.UnimplementedAgentServiceServer
@@ -31,30 +31,30 @@ type Services struct {
 	counts  Counts
 	log     *slog.Logger
 	shard   Shard
-	// releases are what is offered to agents.
+	// releases serves agents' updates.
 	releases *Releases
 }
 
-// Counts hear of what services did.
+// Counts receives statistics of the services.
 type Counts interface {
-	// Refused is a call that was refused.
+	// Refused counts a refused call.
 	Refused(*refusal.Error)
-	// Observe is something that happened.
+	// Observe counts a fact.
 	Observe(state.Fact)
 }
 
-// Backups are those that the tracker makes.
+// Backups serializes the tracker's backups.
 type Backups interface {
-	// Begin begins one; ok is false while another is under way.
+	// Begin starts a backup; ok is false while another is running. The caller must call end.
 	Begin() (end func(), ok bool)
 }
 
-// New returns services of an engine, which has a shard.
+// New returns the services of an engine for one shard.
 func New(e *engine.Engine, shard Shard, backups Backups, counts Counts, releases *Releases, log *slog.Logger) *Services {
 	return &Services{engine: e, shard: shard, backups: backups, counts: counts, releases: releases, log: log}
 }
 
-// Register adds the services to a server.
+// Register registers the services with a server.
 func (s *Services) Register(r grpc.ServiceRegistrar) {
 	tilthv1.RegisterJobServiceServer(r, s)
 	tilthv1.RegisterAgentServiceServer(r, s)
@@ -69,7 +69,7 @@ func (s *Services) Register(r grpc.ServiceRegistrar) {
 	tilthv1.RegisterArtifactServiceServer(r, artifact.NewService(s.engine.Artifacts(), callerName))
 }
 
-// update runs an operation of the state machine, which returns no error.
+// update runs an operation of the state machine that cannot fail.
 func (s *Services) update(ctx context.Context, step func(c *state.Change)) error {
 	return s.tryUpdate(ctx, func(c *state.Change) error {
 		step(c)
@@ -77,9 +77,9 @@ func (s *Services) update(ctx context.Context, step func(c *state.Change)) error
 	})
 }
 
-// tryUpdate runs an operation of the state machine. Its errors are statuses. An operation that changes nothing is
-// answered only if the tracker has the store: one that lost it, and does not know yet, may think that a job is paused
-// which another tracker has resumed.
+// tryUpdate runs an operation of the state machine and converts its errors to statuses. Even an operation that changes
+// nothing requires that the tracker still owns the store: one that lost it without noticing might report a job as
+// paused that another tracker has resumed.
 func (s *Services) tryUpdate(ctx context.Context, step func(c *state.Change) error) error {
 	return s.status(s.engine.Update(ctx, func(c *state.Change) error {
 		c.Confirm()
@@ -87,7 +87,7 @@ func (s *Services) tryUpdate(ctx context.Context, step func(c *state.Change) err
 	}))
 }
 
-// callerName is the identity that a call was made with; empty where nobody is asked.
+// callerName returns the caller's authenticated name, or "" without authentication.
 func callerName(ctx context.Context) string {
 	id, _ := access.From(ctx)
 	return id.Name

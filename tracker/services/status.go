@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// status is what an error of the engine or of the state machine is on the wire. Refusals are counted.
+// status converts an error of the engine or the state machine to a gRPC status. It counts refusals.
 func (s *Services) status(err error) error {
 	var r *refusal.Error
 	switch {
@@ -32,7 +32,7 @@ func (s *Services) status(err error) error {
 	return statusOf(r)
 }
 
-// statusOf is a refusal on the wire.
+// statusOf converts a refusal to a gRPC status.
 func statusOf(r *refusal.Error) error {
 	switch r.Kind {
 	case refusal.Invalid:
@@ -63,7 +63,7 @@ func statusOf(r *refusal.Error) error {
 	return status.Error(codes.Internal, r.Text)
 }
 
-// invalid refuses a request for one of its fields.
+// invalid returns an InvalidArgument status for a field.
 func invalid(field, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	s, err := status.New(codes.InvalidArgument, field+": "+text).WithDetails(&errdetails.BadRequest{
@@ -75,8 +75,8 @@ func invalid(field, format string, args ...any) error {
 	return s.Err()
 }
 
-// invalidItem is invalid of a field of an item of a list, or of the item itself (empty). The name is made only of what
-// is wrong.
+// invalidItem is invalid for a field of a list item, or for the item if field is empty. It formats the name only on
+// failure.
 func invalidItem(list string, at int, field, format string, args ...any) error {
 	name := fmt.Sprintf("%s[%d]", list, at)
 	if field != "" {
@@ -85,17 +85,17 @@ func invalidItem(list string, at int, field, format string, args ...any) error {
 	return invalid(name, format, args...)
 }
 
-// notFound refuses a request for something that does not exist.
+// notFound returns a NotFound status.
 func notFound(what, id string) error {
 	return status.Errorf(codes.NotFound, "%s %q does not exist", what, id)
 }
 
-// StoreError reports a store that cannot be read; nil for no error.
+// StoreError returns a status for a store that cannot be read; nil for nil.
 func StoreError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, records.ErrAway) { // who, and where, is for the log
+	if errors.Is(err, records.ErrAway) { // only the log names the server
 		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%v: try again later", records.ErrAway)
 	}
 	return status.Errorf(codes.Internal, "read the records: %v", err)

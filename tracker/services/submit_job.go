@@ -21,7 +21,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	if req.GetSpec().GetPrivate() && !asked {
 		return nil, status.Error(codes.FailedPrecondition, "this tracker authenticates nobody, so no job on it is private: close it (see docs/security.md), or submit without --private")
 	}
-	// What a client says of its owner counts only where nobody is asked who they are.
+	// The owner in the spec counts only without authentication.
 	if caller, is := access.From(ctx); is {
 		req.Spec.Owner = caller.Name
 	}
@@ -53,7 +53,7 @@ func (s *Services) SubmitJob(ctx context.Context, req *tilthv1.SubmitJobRequest)
 	return &tilthv1.SubmitJobResponse{Job: job}, nil
 }
 
-// privateOwner is whose private records a job may learn from: of a private one its owner's.
+// privateOwner returns the owner whose private records the job may use: its own if it is private, otherwise none.
 func privateOwner(spec *tilthv1.JobSpec) string {
 	if spec.GetPrivate() {
 		return spec.GetOwner()

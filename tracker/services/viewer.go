@@ -10,12 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// viewer is who looks. Private jobs are seen by their owner and by admins, private records serve their owner alone.
+// viewer is the caller of a read. Private jobs are visible to their owner and to admins, private records to their
+// owner only.
 type viewer struct {
 	name string
-	// all jobs are seen, since an admin looks, or nobody is asked who they are.
+	// all is set for admins and on trackers without authentication: every job is visible.
 	all bool
-	// agent is one, who is handed what it works for whosever that is.
+	// agent is set for agents, which may read what they work on regardless of the owner.
 	agent bool
 }
 
@@ -24,14 +25,14 @@ func viewerOf(ctx context.Context) viewer {
 	return viewer{name: caller.Name, all: !is || caller.Role == access.Admin, agent: is && caller.Role == access.Agent}
 }
 
-// sees says whether there is a job as far as the viewer goes.
+// sees reports whether the viewer may know that the job exists.
 func (v viewer) sees(job records.Owner) bool { return !job.Private || v.all || job.Name == v.name }
 
 func ownerOf(spec *tilthv1.JobSpec) records.Owner {
 	return records.Owner{Name: spec.GetOwner(), Private: spec.GetPrivate()}
 }
 
-// jobOwner is whose a job is, whether it has ended or not.
+// jobOwner returns the owner of an open or ended job.
 func (s *Services) jobOwner(id string) (owner records.Owner, err error) {
 	var open bool
 	s.engine.Read(func(m *state.Machine) { owner, open = m.JobOwner(id) })
@@ -45,7 +46,7 @@ func (s *Services) jobOwner(id string) (owner records.Owner, err error) {
 	return owner, StoreError(err)
 }
 
-// mayWatch refuses who does not see a job, in the words about one that there never was.
+// mayWatch returns an error if the viewer may not see the job. It matches the error for a job that does not exist.
 func (s *Services) mayWatch(v viewer, id string) error {
 	if v.all || v.agent {
 		return nil
@@ -57,7 +58,7 @@ func (s *Services) mayWatch(v viewer, id string) error {
 	return err
 }
 
-// hideWork takes what the viewer does not see from what a device does.
+// hideWork hides the private jobs that the viewer may not see from a device's work.
 func (v viewer) hideWork(m *state.Machine, d *tilthv1.Device) {
 	for _, w := range d.GetWork() {
 		if owner, is := m.JobOwner(w.GetJobId()); is && !v.sees(owner) {

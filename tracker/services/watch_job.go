@@ -19,14 +19,14 @@ import (
 
 const eventsPerRead = 256
 
-// WatchJob implements tilthv1.JobServiceServer. It tells only what is on disk: the stored log first, then events as
-// they come.
+// WatchJob implements tilthv1.JobServiceServer. It sends only events that are on disk: first the stored log, then new
+// events as they are stored.
 func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStreamingServer[tilthv1.WatchJobResponse]) error {
 	if err := s.mayWatch(viewerOf(stream.Context()), req.GetJobId()); err != nil {
 		return err
 	}
 	w := &watcher{Services: s, jobID: req.GetJobId(), next: max(1, req.GetFromSequence()), several: req.GetSeveral(), statuses: req.GetStatus(), stream: stream}
-	// Before the log is read, so that nothing falls between the two.
+	// Subscribe before reading the log, so that no event is lost between the two.
 	if w.events = s.engine.Watches().Subscribe(w.jobID); w.events == nil {
 		return s.status(refusal.Of(refusal.Overloaded, "watches", "the tracker sends %d streams of events, and has no room for more: try again",
 			s.engine.Watches().Most()))
@@ -49,18 +49,19 @@ func (s *Services) WatchJob(req *tilthv1.WatchJobRequest, stream grpc.ServerStre
 type watcher struct {
 	*Services
 	jobID   string
-	next    uint64 // sequence of the event that is due
+	next    uint64 // sequence number of the next event
 	several bool   // a message may hold several events
-	// statuses is whether the caller wants to hear of the job's status; status is the last that was sent.
+	// statuses is set if the caller wants the job's status; status is the last one sent.
 	statuses bool
 	status   *tilthv1.JobStatus
-	queued   bool // it was at the last look
+	queued   bool // work was queued at the last check
 	stream   grpc.ServerStreamingServer[tilthv1.WatchJobResponse]
 	events   *engine.Subscription
 	ended    bool // the job's last event was sent
 }
 
-// checkHistory refuses who knows another history of the job: numbers of events tell nothing of one that was replaced.
+// checkHistory refuses a caller that knows another history of the job: after a restored backup, sequence numbers alone
+// do not identify events.
 func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 	if after == nil || w.next == 1 {
 		return nil
@@ -79,10 +80,10 @@ func (w *watcher) checkHistory(after *timestamppb.Timestamp) error {
 		"event %d of job %q is not the one that you know: the records were restored from a backup; read the job's events anew", w.next-1, w.jobID))
 }
 
-// catchUp sends what is stored.
+// catchUp sends the stored events.
 func (w *watcher) catchUp() error {
 	for {
-		// The state first: of a job that has ended by then, the events that follow are the last.
+		// Read the state first: if the job has ended, the events read afterwards are the last.
 		row, err := w.engine.Store().JobRow(w.jobID)
 		if errors.Is(err, records.ErrNotFound) {
 			return notFound("job", w.jobID)
@@ -100,7 +101,7 @@ func (w *watcher) catchUp() error {
 		if len(events) > 0 {
 			continue
 		}
-		// Of a job that was dropped in between there are no events, either.
+		// A job dropped in the meantime has no events either.
 		if _, err := w.engine.Store().JobRow(w.jobID); errors.Is(err, records.ErrNotFound) {
 			return notFound("job", w.jobID)
 		}
@@ -109,7 +110,7 @@ func (w *watcher) catchUp() error {
 	}
 }
 
-// follow sends events as they come, until the job ends or some were missed.
+// follow sends new events until the job ends or some were missed.
 func (w *watcher) follow() error {
 	var again <-chan time.Time
 	if w.statuses {
@@ -150,11 +151,11 @@ func (w *watcher) follow() error {
 	}
 }
 
-// messageBytes is how large a message with several events is at most. A message costs as much as a handful of trials
-// in it, and the next larger buffers of gRPC have a megabyte.
+// messageBytes bounds a message with several events. A message costs as much as a handful of trials, and gRPC's next
+// larger buffer size is a megabyte.
 const messageBytes = 30 << 10
 
-// send sends those events that are due, several in a message if the watcher takes them.
+// send sends the events that are due, batched if the watcher accepts several per message.
 func (w *watcher) send(events []*tilthv1.JobEvent) error {
 	for len(events) > 0 && events[0].GetSequence() < w.next {
 		events = events[1:]

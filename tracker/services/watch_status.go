@@ -9,15 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// statusEvery is how often a job's status is looked at for who watches it.
+// statusEvery is how often a watched job's status is checked.
 const statusEvery = time.Second
 
-// sendStatus sends the job's status if it is another one than before; that time goes on is none. Work is queued for a
-// moment whenever it goes from hand to hand, so that is told only when it lasts.
+// sendStatus sends the job's status if it has changed; elapsed time alone is no change. Work is queued briefly at
+// every handover, so that state is sent only if it lasts.
 func (w *watcher) sendStatus() error {
 	var now *tilthv1.JobStatus
 	w.engine.Read(func(m *state.Machine) { now = m.Status(w.jobID) })
-	if now == nil && w.shard.elsewhere(w.jobID) { // of which nothing more is to come here
+	if now == nil && w.shard.elsewhere(w.jobID) { // this shard has no further status
 		now = &tilthv1.JobStatus{}
 	}
 	queued := now.GetWait().GetReason() == tilthv1.WaitReason_WAIT_REASON_TURN

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Shards registers the metric that says how many shards there are.
+// Shards registers a metric with the number of shards.
 func Shards(reg prometheus.Registerer, count int) error {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tilth_tracker_shards", Help: "How many shards the store has, of which the tracker is one's.",
@@ -11,7 +11,7 @@ func Shards(reg prometheus.Registerer, count int) error {
 	return reg.Register(g)
 }
 
-// Active registers the metric that says whether a tracker serves, or stands by.
+// Active registers a metric that reports whether the tracker is active or on standby.
 func Active(reg prometheus.Registerer, serves bool) error {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "tilth_tracker_active", Help: "1 while the tracker serves, 0 while it stands by since another one has the database.",

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// backupMetrics say how old the last good backup is, and how large.
+// backupMetrics report the age and size of the last good backup.
 type backupMetrics struct {
 	interval, made, size, kept prometheus.Gauge
 	failures                   prometheus.Counter

@@ -26,7 +26,7 @@ func newCallSeconds() *prometheus.HistogramVec {
 	}, []string{"call"})
 }
 
-// Count is an interceptor of the server's calls.
+// Count is an interceptor that counts and times calls.
 func (m *Metrics) Count(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	began := time.Now()
 	response, err := next(ctx, req)
@@ -38,16 +38,16 @@ func (m *Metrics) Count(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	return response, err
 }
 
-// RefusedCall counts a call that was refused before it came to a service.
+// RefusedCall counts a call that was refused before it reached a service.
 func (m *Metrics) RefusedCall(fullMethod string, err error) {
 	m.calls.WithLabelValues(path.Base(fullMethod), status.Code(err).String()).Inc()
 }
 
-// RefusedCaller counts a call or a page that was refused for who called, or how often.
+// RefusedCaller counts a call or page refused because of the caller or its rate.
 func (m *Metrics) RefusedCaller(code codes.Code) { m.refusedCalls.WithLabelValues(code.String()).Inc() }
 
-// RefusedPeer counts a connection that was closed at once because there were too many.
+// RefusedPeer counts a connection that was closed at once because of the limit.
 func (m *Metrics) RefusedPeer() { m.refusedPeers.Inc() }
 
-// NoRoom counts a call that was refused for want of room for its request or its answer.
+// NoRoom counts a call that was refused because its request or response exceeds the memory limit.
 func (m *Metrics) NoRoom(of string) { m.refused.WithLabelValues("load_" + of).Inc() }

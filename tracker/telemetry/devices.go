@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// shownDevices bounds the devices that have metrics of their own: of more, those that drifted furthest do.
+// shownDevices bounds the devices with individual metrics. Those with the largest drift come first.
 const shownDevices = 100
 
-// deviceCollector tells how devices are, by what their calibrations say.
+// deviceCollector exports the state of devices and their calibrations.
 type deviceCollector struct {
 	devices               func(most int) (map[tilthv1.DeviceState]int, int, []state.DeviceFigures)
 	states, drifts, noise *prometheus.Desc

@@ -1,4 +1,4 @@
-// Package telemetry has the tracker's metrics: those that count facts of the state machine as they happen, and
-// collectors that ask for figures when somebody looks. It changes nothing, and knows of others only what Sources
-// names. docs/metrics.md has a row for each metric.
+// Package telemetry exports the tracker's metrics: counters of the state machine's facts, and collectors that read
+// figures on demand. It changes nothing, and reads only what Sources provides. docs/metrics.md has a row for each
+// metric.
 package telemetry

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Observe counts what happened in the state.
+// Observe counts a fact of the state machine.
 func (m *Metrics) Observe(f state.Fact) {
 	switch f := f.(type) {
 	case state.Granted:

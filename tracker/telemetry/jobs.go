@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// shownJobs bounds the jobs that have metrics of their own: of more open ones, the oldest do.
+// shownJobs bounds the jobs with individual metrics. The oldest open jobs come first.
 const shownJobs = 200
 
-// jobCollector tells how far open jobs are. What ended has no metrics, so that they stay few.
+// jobCollector exports the progress of open jobs. Ended jobs have no metrics, which bounds the number of series.
 type jobCollector struct {
 	jobs               func(most int) []state.JobFigures
 	best, trials, left *prometheus.Desc

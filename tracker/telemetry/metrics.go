@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
-// Metrics are those that are counted as things happen; what can be counted in the state is collected from it when
-// asked for.
+// Metrics holds the metrics that are updated by events. Figures that can be computed from the state are collected on
+// demand.
 type Metrics struct {
 	granted      *prometheus.CounterVec
 	expired      *prometheus.CounterVec
@@ -42,7 +42,7 @@ type Metrics struct {
 	dropped      *prometheus.CounterVec
 }
 
-// New returns metrics that are registered.
+// New creates and registers the metrics.
 func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 	counter := func(name, help, label string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tilth_tracker_" + name, Help: help}, []string{label})
@@ -105,7 +105,7 @@ func New(reg prometheus.Registerer, from Sources) (*Metrics, error) {
 	return m, nil
 }
 
-// begin has every series there from the start, so that the first event of its kind is seen as an increase.
+// begin creates every series at the start, so that the first event counts as an increase.
 func (m *Metrics) begin() {
 	for _, kind := range []tilthv1.AgentKind{tilthv1.AgentKind_AGENT_KIND_TUNER, tilthv1.AgentKind_AGENT_KIND_BUILDER, tilthv1.AgentKind_AGENT_KIND_RUNNER} {
 		name := names.AgentKind(kind)
@@ -145,5 +145,5 @@ func (m *Metrics) transaction(tx records.Transaction) {
 	m.commitCalls.Add(float64(tx.Commits))
 }
 
-// errorName is the name of a class as a label's value.
+// errorName returns the label value of an error class.
 func errorName(c tilthv1.ErrorClass) string { return names.ErrorClassOrNone(c) }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// securityMetrics tell what requests take, and when what closes the tracker ends to be valid.
+// securityMetrics report the memory of requests and responses, and the expiry of credentials.
 func securityMetrics(from Sources) []prometheus.Collector {
 	held := func(name, help string, bytes func() int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(bytes()) })

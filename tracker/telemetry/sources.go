@@ -9,49 +9,48 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// Sources are what is asked for figures when metrics are collected.
+// Sources are the functions from which metrics are collected.
 type Sources struct {
-	// State, Jobs and Devices are of the machine: see its Figures, OldestJobs and Devices.
+	// State, Jobs and Devices are Figures, OldestJobs and Devices of the machine.
 	State   func() state.Figures
 	Jobs    func(most int) []state.JobFigures
 	Devices func(most int) (states map[tilthv1.DeviceState]int, warned int, furthest []state.DeviceFigures)
-	// Streams are those of events that are sent.
+	// Streams returns the number of event streams.
 	Streams func() int
-	// Store is the records, File the file that has them, nil when there is none, and Remote the server, nil when there
-	// is none. Artifacts are those beside the file, and FreeBytes is the room for both.
+	// Store is the records store. File is its file and Remote its database server; each may be nil. Artifacts returns
+	// the artifact store's statistics, FreeBytes the free space for records and artifacts.
 	Store     Store
 	File      File
 	Remote    Remote
 	Artifacts func() artifact.Stats
 	FreeBytes func() (int64, error)
-	// RequestBytes and AnswerBytes are what requests and answers hold of memory.
+	// RequestBytes and AnswerBytes return the memory held by requests and responses.
 	RequestBytes, AnswerBytes func() int64
-	// CertificateExpiry is when the tracker's certificate expires; nil when it has none.
+	// CertificateExpiry returns when the tracker's certificate expires; nil without one.
 	CertificateExpiry func() time.Time
-	// IssuerKeysRead is when the keys of the issuer of callers' tokens were last read, zero = never; nil when there is
-	// no issuer.
+	// IssuerKeysRead returns when the token issuer's keys were last read, or zero; nil without an issuer.
 	IssuerKeysRead func() time.Time
-	// BackupEvery is the time from one backup to the next; 0 = none are made.
+	// BackupEvery is the interval between backups; 0 means none.
 	BackupEvery time.Duration
 }
 
-// Store is what is told of all stores.
+// Store is the part of a store that metrics need.
 type Store interface {
-	// SizeBytes is how much it takes.
+	// SizeBytes returns the store's size.
 	SizeBytes() int64
-	// Observe has every transaction told.
+	// Observe registers a function that is called for every transaction.
 	Observe(func(records.Transaction))
 }
 
-// Remote is what is told of a database's server.
+// Remote is the part of a database server that metrics need.
 type Remote interface {
-	// Away is why it is away; nil while it is there.
+	// Away returns why the server is unavailable, or nil.
 	Away() error
 }
 
-// File is what is told of a records file.
+// File is the part of a records file that metrics need.
 type File interface {
-	// FreeBytes is the part of it that is used again, and Damaged how many rows were found so.
+	// FreeBytes returns the size of reusable pages, Damaged the number of damaged rows found.
 	FreeBytes() int64
 	Damaged() uint64
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// stateCollector tells what is in the state machine.
+// stateCollector exports the figures of the state machine.
 type stateCollector struct {
 	figures                               func() state.Figures
 	streams                               func() int
@@ -62,8 +62,8 @@ func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// mostSeries bounds the owners and the classes that have metrics of their own: of more, those with the most jobs, or
-// with the most work that waits, do. Names are anybody's to invent.
+// mostSeries bounds the owners and classes with individual metrics; those with the most jobs or waiting work come
+// first. Clients choose the names, so their number must be bounded.
 const mostSeries = 1000
 
 // Collect implements prometheus.Collector.
@@ -104,7 +104,7 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// greatest are the keys of the greatest values, as many as have metrics of their own.
+// greatest returns the keys with the largest values, at most mostSeries.
 func greatest[K comparable, V any](of map[K]V, size func(V) int) []K {
 	keys := slices.Collect(maps.Keys(of))
 	if len(keys) > mostSeries {

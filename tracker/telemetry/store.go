@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// storeCollector measures what the tracker has on disk.
+// storeCollector exports what the tracker has on disk.
 type storeCollector struct {
 	from                            Sources
 	size, reusable, artifacts, free *prometheus.Desc
 	damaged                         *prometheus.Desc // rows of the records file
 	away, artifactsAway             *prometheus.Desc // the database, and the object store
-	// Of the artifacts.
+	// Of the artifact store.
 	files, uploads, unfinished, dropped, refused, checked, unchecked *prometheus.Desc
 }
 
@@ -48,7 +48,7 @@ func (s *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// flag is a gauge of what is so or not.
+// flag converts a boolean to a gauge value.
 func flag(is bool) float64 {
 	if is {
 		return 1

@@ -17,35 +17,34 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Backups says when the records file is backed up, where, and which backups are kept.
+// Backups is a schedule of backups of the records file with its retention rules.
 type Backups struct {
-	// Dir is a folder for the backups alone; empty = none are made.
+	// Dir is a folder used for backups only; empty makes none.
 	Dir string
-	// Every is the time from one to the next.
+	// Every is the interval between backups.
 	Every time.Duration
-	// Keep and KeepFor bound how many are kept, and how long; 0 = no bound. The last good one stays whatever they say.
+	// Keep and KeepFor bound the number and age of backups; 0 means no bound. The newest good backup is always kept.
 	Keep    int
 	KeepFor time.Duration
 }
 
-// The names of backups have the times at which they began, which order them.
+// Names of backups contain their start times, which order them.
 const (
 	backupPrefix, backupSuffix = "tilth-", ".db"
 	backupTime                 = "20060102T150405Z"
 )
 
-// longestBackupRetry is how long after a backup that failed the next one is tried, at most.
+// longestBackupRetry bounds the delay after a failed backup.
 const longestBackupRetry = 10 * time.Minute
 
-// backup is a good one in the folder.
+// backup is a good backup in the folder.
 type backup struct {
 	path string
 	at   time.Time
 	size int64
 }
 
-// list returns the backups in the folder, the newest first. None counts that was not verified: those have another
-// name.
+// list returns the backups in the folder, newest first. Unverified backups have other names and are not listed.
 func (b *Backups) list() (all []backup, err error) {
 	entries, err := os.ReadDir(b.Dir)
 	for _, e := range entries {
@@ -65,7 +64,7 @@ func timeOfBackup(name string) (at time.Time, ok bool) {
 	return at, prefixed && suffixed && err == nil
 }
 
-// expired are those of the backups, the newest first, that are not to be kept.
+// expired returns the backups beyond the retention bounds. all must be sorted newest first.
 func (b *Backups) expired(all []backup, now time.Time) (out []backup) {
 	for i, old := range all {
 		if i > 0 && (b.Keep > 0 && i >= b.Keep || b.KeepFor > 0 && now.Sub(old.at) > b.KeepFor) {
@@ -75,41 +74,41 @@ func (b *Backups) expired(all []backup, now time.Time) (out []backup) {
 	return out
 }
 
-// Observer hears of what upkeep did.
+// Observer receives statistics of upkeep.
 type Observer interface {
-	// Backups are the good ones in the folder, of which there is one at least: when the newest began, its size, and
-	// how many there are.
+	// Backups reports the good backups in the folder, of which there is at least one: the start of the newest, its
+	// size, and their number.
 	Backups(newest time.Time, sizeBytes int64, count int)
-	// NoBackup is a backup that was not made, or was damaged.
+	// NoBackup reports a backup that failed or was damaged.
 	NoBackup()
-	// RowsChecked are rows that were compared with their checksums, and Checked is when all had been.
+	// RowsChecked counts rows that were verified. Checked reports when a pass over all rows ended.
 	RowsChecked(rows int)
 	Checked(at time.Time)
 }
 
-// Upkeep looks after a records file.
+// Upkeep maintains a records file.
 type Upkeep struct {
-	// File is nil when the store keeps none: there is nothing to be done then.
+	// File may be nil for stores without a file; Run then does nothing.
 	File records.File
-	// Policy says when backups are made.
+	// Policy schedules the backups.
 	Policy Backups
-	// ScrubBytes are checked in a second; 0 = none.
+	// ScrubBytes is the scrubbing rate in bytes per second; 0 disables scrubbing.
 	ScrubBytes int64
 	Logger     *slog.Logger
-	// Now is the wall's clock, for stamps, and Clock the one by which waits are judged.
+	// Now is the wall clock, for timestamps; Clock is monotonic, for intervals.
 	Now, Clock func() time.Time
 	Observer   Observer
 
-	backups chan struct{} // holds an element while one is under way
+	backups chan struct{} // has an element while a backup is running
 }
 
-// New returns upkeep that is ready.
+// New returns u, ready to run.
 func New(u Upkeep) *Upkeep {
 	u.backups = make(chan struct{}, 1)
 	return &u
 }
 
-// Run makes backups and checks rows, until ctx ends.
+// Run makes backups and scrubs rows until ctx ends.
 func (u *Upkeep) Run(ctx context.Context) {
 	if u.File == nil {
 		return
@@ -120,7 +119,8 @@ func (u *Upkeep) Run(ctx context.Context) {
 	all.Go(func() { u.keepBackups(ctx) })
 }
 
-// Begin begins a backup that somebody else makes; ok is false while one is under way.
+// Begin reserves the file for a backup made by the caller; ok is false while another is running. The caller must call
+// end.
 func (u *Upkeep) Begin() (end func(), ok bool) {
 	select {
 	case u.backups <- struct{}{}:
@@ -130,8 +130,7 @@ func (u *Upkeep) Begin() (end func(), ok bool) {
 	}
 }
 
-// keepBackups makes backups until ctx ends. The first one is due when the newest in the folder is as old as they are
-// to be apart.
+// keepBackups makes backups until ctx ends. The first is due one interval after the newest in the folder.
 func (u *Upkeep) keepBackups(ctx context.Context) {
 	if u.Policy.Dir == "" {
 		return
@@ -153,7 +152,7 @@ func (u *Upkeep) keepBackups(ctx context.Context) {
 
 func (u *Upkeep) tell(all []backup) { u.Observer.Backups(all[0].at, all[0].size, len(all)) }
 
-// backUp makes a backup, and removes those that are not to be kept any more.
+// backUp makes a backup and removes expired ones.
 func (u *Upkeep) backUp(ctx context.Context) error {
 	select {
 	case u.backups <- struct{}{}:
@@ -179,7 +178,7 @@ func (u *Upkeep) backUp(ctx context.Context) error {
 	return policy.remove(policy.expired(all, begin))
 }
 
-// remove removes backups, and what one left that was killed.
+// remove removes backups and leftovers of interrupted ones.
 func (b *Backups) remove(expired []backup) (err error) {
 	left, _ := filepath.Glob(filepath.Join(b.Dir, backupPrefix+"*"+backupSuffix+".partial"))
 	for _, old := range expired {

@@ -1,3 +1,3 @@
-// Package upkeep looks after the records file while the tracker runs: backups by a policy, each verified, and a check
-// of all rows once a day. It knows the store and no state. What it did is told to an observer.
+// Package upkeep maintains the records file while the tracker runs: scheduled backups, each verified, and a daily
+// check of all rows. It knows the store but not the state machine. An observer receives statistics.
 package upkeep

@@ -7,10 +7,10 @@ import (
 	waits "github.com/tilth-dev/tilth/internal/retry"
 )
 
-// scrubEvery is how often each row of the records file is checked.
+// scrubEvery is the interval between checks of each row.
 const scrubEvery = 24 * time.Hour
 
-// scrub checks all rows of the records file once a day, at the rate at which artifacts are checked, until ctx ends.
+// scrub checks all rows of the records file once a day, at the rate used for artifacts, until ctx ends.
 func (u *Upkeep) scrub(ctx context.Context) {
 	rate := float64(u.ScrubBytes)
 	if rate <= 0 {

@@ -10,7 +10,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Summarize makes the figures of one calibration's samples, of which there is at least one each.
+// Summarize computes the figures of one calibration. Each of its sample lists must have at least one element.
 func Summarize(r *tilthv1.CalibrationReport, at time.Time) *tilthv1.CalibrationFigures {
 	compute, computeNoise := stat.Steady(r.GetComputeSeconds())
 	memory, memoryNoise := stat.Steady(r.GetMemorySeconds())
@@ -20,7 +20,7 @@ func Summarize(r *tilthv1.CalibrationReport, at time.Time) *tilthv1.CalibrationF
 	}
 }
 
-// median takes the median of each of two or more calibrations' figures by itself.
+// median returns the componentwise median of two or more calibrations' figures.
 func median(list []*tilthv1.CalibrationFigures) *tilthv1.CalibrationFigures {
 	var compute, memory, noise []float64
 	for _, f := range list {
@@ -32,21 +32,21 @@ func median(list []*tilthv1.CalibrationFigures) *tilthv1.CalibrationFigures {
 	}
 }
 
-// Drift is by how much figures are slower than others, of the two the larger; negative when both are faster.
+// Drift returns by what fraction f is slower than than, the larger of compute and memory. It is negative if both are
+// faster.
 func Drift(f, than *tilthv1.CalibrationFigures) float64 {
 	return max(f.GetComputeSeconds()/than.GetComputeSeconds(), f.GetMemorySeconds()/than.GetMemorySeconds()) - 1
 }
 
-// change is by how much figures differ from others, of the two the larger, whichever way.
+// change returns by what fraction f differs from from in either direction, the larger of compute and memory.
 func change(f, from *tilthv1.CalibrationFigures) float64 {
 	return max(Drift(f, from), -(min(f.GetComputeSeconds()/from.GetComputeSeconds(), f.GetMemorySeconds()/from.GetMemorySeconds()) - 1))
 }
 
-// followed is the part of the way to a calm calibration that the level goes: a change of the day is followed in an
-// hour or so.
+// followed is the weight of a calm calibration in the level. It tracks changes over the day within about an hour.
 const followed = 0.125
 
-// follow brings the level nearer to a calm calibration.
+// follow moves the level towards a calm calibration.
 func follow(level, f *tilthv1.CalibrationFigures) {
 	level.ComputeSeconds += followed * (f.GetComputeSeconds() - level.GetComputeSeconds())
 	level.MemorySeconds += followed * (f.GetMemorySeconds() - level.GetMemorySeconds())

@@ -11,21 +11,20 @@ import (
 )
 
 const (
-	// referenceOf is how many calm calibrations the reference is the median of.
+	// referenceOf is the number of calm calibrations whose median is the reference.
 	referenceOf = 5
-	// believed is how many calibrations on end must agree that something is wrong.
+	// believed is the number of consecutive calibrations that must agree on a problem.
 	believed = 3
-	// busyFactor is how many times as long a busy device is left alone.
+	// busyFactor is how many times longer the interval is for a busy device.
 	busyFactor = 4
 )
 
-// Verdict is what follows from a calibration.
+// Verdict is the consequence of a calibration.
 type Verdict struct {
-	// Suspect says why what was measured since the calibration before the disturbance is to be measured again; empty =
-	// it is not.
+	// Suspect is the reason why measurements since the last calm calibration must be repeated; empty if they stand.
 	Suspect string
-	// Quarantine says why the device is to be given no work, for Probe; empty = it may, unless it is in quarantine and
-	// not released.
+	// Quarantine is the reason why the device must get no work for Probe. If empty, the device may get work, unless it
+	// is in quarantine and Release is false.
 	Quarantine string
 	Probe      time.Duration
 	// Release ends a quarantine.
@@ -34,8 +33,8 @@ type Verdict struct {
 	Next time.Duration
 }
 
-// Judge takes a calibration into what is known of a device and says what follows. Quarantined says that the device is
-// being tried again.
+// Judge adds a calibration to the state of a device and returns its consequences. quarantined reports that the device
+// is being probed.
 func (p Policy) Judge(c *tilthv1.DeviceCalibration, kernels string, f *tilthv1.CalibrationFigures, quarantined bool) Verdict {
 	if c.GetKernels() != kernels {
 		proto.Reset(c)
@@ -60,7 +59,7 @@ func (p Policy) Judge(c *tilthv1.DeviceCalibration, kernels string, f *tilthv1.C
 	return p.disturbed(c, f)
 }
 
-// learn waits for the calm calibrations that make the reference.
+// learn collects the calm calibrations that form the reference.
 func (p Policy) learn(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	if f.GetNoise() > p.Noise {
 		disturb(c, f)
@@ -79,7 +78,7 @@ func (p Policy) learn(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigure
 	return Verdict{Next: p.Interval}
 }
 
-// calm is the usual case.
+// calm handles the usual case.
 func (p Policy) calm(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	settle(c, f)
 	follow(c.Level, f)
@@ -89,8 +88,8 @@ func (p Policy) calm(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures
 	return Verdict{Next: p.Interval}
 }
 
-// disturbed waits until three calibrations on end were not calm, and then decides by their median. Figures of noisy
-// ones say nothing of the device's speed: while all three are, only the noise is judged, which takes minutes.
+// disturbed waits for three consecutive calibrations that were not calm and then decides by their median. Noisy
+// figures say nothing about speed: while all three are noisy, it judges only the noise, which takes minutes.
 func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	if disturb(c, f); c.Disturbed < believed {
 		return Verdict{Next: p.Confirm}
@@ -114,13 +113,13 @@ func (p Policy) disturbed(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFi
 		c.Level = now
 	}
 	if Drift(now, c.GetReference()) < -p.Remeasure {
-		c.Reference = proto.CloneOf(now) // it was learnt on a device that was disturbed
+		c.Reference = proto.CloneOf(now) // the reference was learned on a disturbed device
 	}
 	return Verdict{Suspect: suspect, Next: p.Interval}
 }
 
-// impaired waits until a device says three times on end that something impairs it, or once more of one in quarantine.
-// Its figures say nothing of what it can do, and no reference is made of them.
+// impaired waits for three consecutive calibrations with an impairment, or one if the device is in quarantine. Figures
+// of an impaired device never enter the reference.
 func (p Policy) impaired(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures, quarantined bool) Verdict {
 	disturb(c, f)
 	if quarantined {
@@ -145,13 +144,13 @@ func settle(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) {
 	c.Disturbed, c.DisturbedSince, c.CalmAt = 0, nil, f.GetAt()
 }
 
-// again is the time until the next calibration of a device that may be noisy: it doubles, so that a device at work is
-// not held up by them.
+// again returns the delay of the next calibration of a device that may be noisy. It doubles, so that a busy device is
+// not held up.
 func (p Policy) again(c *tilthv1.DeviceCalibration) time.Duration {
 	return min(p.Confirm<<min(c.GetDisturbed()-1, 8), max(p.Settle/5, p.Confirm))
 }
 
-// least is the noise that each of the last calibrations had at least.
+// least returns the least noise of the recent calibrations.
 func (p Policy) least(c *tilthv1.DeviceCalibration) float64 {
 	least := c.GetRecent()[0].GetNoise()
 	for _, f := range c.GetRecent() {
@@ -160,7 +159,8 @@ func (p Policy) least(c *tilthv1.DeviceCalibration) float64 {
 	return least
 }
 
-// noisy says that no calibration was calm for as long as it takes to believe that none will be; empty when one was.
+// noisy returns why the device counts as noisy, or "" unless it has been disturbed for the settling time without
+// interruption.
 func (p Policy) noisy(c *tilthv1.DeviceCalibration) string {
 	last := c.GetRecent()[len(c.GetRecent())-1].GetAt().AsTime()
 	disturbed := last.Sub(c.GetDisturbedSince().AsTime())
@@ -171,7 +171,7 @@ func (p Policy) noisy(c *tilthv1.DeviceCalibration) string {
 	return ""
 }
 
-// quarantine counts a quarantine; each of several lasts twice as long as the one before.
+// quarantine counts a quarantine. Each one lasts twice as long as the previous.
 func (p Policy) quarantine(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures, reason, suspect string) Verdict {
 	if released := c.GetReleasedAt(); released != nil && f.GetAt().AsTime().Sub(released.AsTime()) > p.LongestProbe {
 		c.Strikes = 0
@@ -185,8 +185,8 @@ func (p Policy) quarantine(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationF
 	return Verdict{Quarantine: reason, Probe: wait, Suspect: suspect, Next: wait}
 }
 
-// probe decides about a device in quarantine: by one calibration, or, since a moment's noise says little, by three
-// noisy ones.
+// probe decides about a device in quarantine: by a single calibration or, since momentary noise proves little, by
+// three noisy ones.
 func (p Policy) probe(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigures) Verdict {
 	switch {
 	case f.GetNoise() > p.Noise:
@@ -208,7 +208,7 @@ func (p Policy) probe(c *tilthv1.DeviceCalibration, f *tilthv1.CalibrationFigure
 	return Verdict{Release: true, Next: p.Interval}
 }
 
-// Due says whether a device is to be calibrated: at its time when it is idle, and a while later when it is busy.
+// Due reports whether a device should be calibrated: at its time if idle, somewhat later if busy.
 func (p Policy) Due(now, at time.Time, busy bool) bool {
 	if busy {
 		at = at.Add((busyFactor - 1) * p.Interval)

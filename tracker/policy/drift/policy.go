@@ -2,30 +2,29 @@ package drift
 
 import "time"
 
-// Policy says when a device is what to do about it. Zero values mean the defaults.
+// Policy defines the thresholds and intervals of the judgement. Zero fields have defaults.
 type Policy struct {
-	// Remeasure is the part by which a device may change before what was measured meanwhile is measured again; 0.03 by
-	// default.
+	// Remeasure is the relative change of a device beyond which measurements made meanwhile are repeated. Default
+	// 0.03.
 	Remeasure float64
-	// Quarantine is the part by which a device may be slower than its reference; 0.08 by default.
+	// Quarantine is the slowdown relative to the reference beyond which a device is quarantined. Default 0.08.
 	Quarantine float64
-	// Noise is the standard deviation of a calibration's samples that is borne, relative to their median; 0.05 by
-	// default.
+	// Noise is the tolerated standard deviation of a calibration's samples relative to their median. Default 0.05.
 	Noise float64
-	// Interval is the time between calibrations of an idle device; 5 min by default. A busy one's are up to four times
-	// as far apart.
+	// Interval is the time between calibrations of an idle device. Default 5 min. A busy device has up to four times
+	// as long.
 	Interval time.Duration
-	// Confirm is the time until the next calibration after one that is not calm, and between a device's first ones; 10
-	// s by default.
+	// Confirm is the time to the next calibration after one that was not calm, and between a new device's first ones.
+	// Default 10 s.
 	Confirm time.Duration
-	// Settle is how long no calibration may be calm until a device counts as noisy; 5 min by default.
+	// Settle is how long a device must go without a calm calibration to count as noisy. Default 5 min.
 	Settle time.Duration
-	// FirstProbe is how long a first quarantine lasts until the device is tried again; each further one lasts twice as
-	// long, up to LongestProbe. A device that was well for LongestProbe begins anew. 1 min and 1 h by default.
+	// FirstProbe is the length of a first quarantine before the device is probed. It doubles with each further one up
+	// to LongestProbe, and starts over once the device has been well for LongestProbe. Defaults 1 min and 1 h.
 	FirstProbe, LongestProbe time.Duration
 }
 
-// WithDefaults fills in what is not set.
+// WithDefaults returns p with defaults in place of zero fields.
 func (p Policy) WithDefaults() Policy {
 	for _, f := range []struct {
 		value     *float64

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Waiting is how much of an owner's waits.
+// Waiting is the number of items that an owner has waiting.
 type Waiting struct {
 	Owner string
 	Items int
 }
 
-// Before says what waits that would be taken before the items of a flow: of other owners, those of the most items
-// first, and of the flow's owner. It takes time linear in the number of owners and of the owner's jobs.
+// Before returns what would be taken before the items of a flow: items of other owners, largest number first, and
+// items of the same owner. It takes time linear in the owners and the owner's jobs.
 func (q *Queue[T]) Before(f Flow) (others []Waiting, own int) {
 	n := q.byName[f.Owner]
 	if n == nil || n.place < 0 {
@@ -34,7 +34,7 @@ func (q *Queue[T]) Before(f Flow) (others []Waiting, own int) {
 	return others, own
 }
 
-// sooner says which of two flows that wait is served first.
+// sooner reports whether waiting flow a is served before b.
 func sooner[V any](a, b *node[V]) bool {
 	if a.tag != b.tag {
 		return a.tag < b.tag

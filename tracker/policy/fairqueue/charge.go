@@ -1,6 +1,6 @@
 package fairqueue
 
-// Charge is what the flows of an item that was taken pay for it. It is for the goroutine of its queue.
+// Charge is what the flows of a taken item pay for it. It must be used under the same synchronization as its queue.
 type Charge struct {
 	pay   func(seconds float64)
 	end   func()
@@ -8,7 +8,7 @@ type Charge struct {
 	ended bool
 }
 
-// Set makes what is paid in all so many seconds: an estimate first, and what became of it later.
+// Set sets the total charge in seconds: first an estimate, later the actual cost.
 func (c *Charge) Set(seconds float64) {
 	if c.ended || !(seconds >= 0) {
 		return
@@ -17,10 +17,10 @@ func (c *Charge) Set(seconds float64) {
 	c.paid = seconds
 }
 
-// Paid is what the item costs so far, in seconds.
+// Paid returns the charge so far in seconds.
 func (c *Charge) Paid() float64 { return c.paid }
 
-// End says that the item is done; what was set last is what it cost. Ending it again changes nothing.
+// End marks the item as done at its last charge. Repeating the call changes nothing.
 func (c *Charge) End() {
 	if !c.ended {
 		c.ended = true

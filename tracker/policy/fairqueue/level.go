@@ -5,9 +5,9 @@ import "container/heap"
 // level is start-time fair queueing among the flows of one level.
 type level[V any] struct {
 	waiting heapOf[V]
-	// The tag of what was served last: it never falls.
+	// The tag of the item served last. It never decreases.
 	virtual float64
-	// The highest tag there ever was.
+	// The highest tag so far.
 	highest float64
 	begun   uint64
 }
@@ -16,9 +16,9 @@ type level[V any] struct {
 type node[V any] struct {
 	value  V
 	weight float64
-	// When the flow's next item starts, in virtual time.
+	// Virtual start time of the flow's next item.
 	tag float64
-	// Which of two flows with equal tags began to wait first.
+	// Breaks ties between equal tags: the flow that began to wait first wins.
 	order uint64
 	place int // in the heap; -1 while the flow does not wait
 }
@@ -32,7 +32,7 @@ func (n *node[V]) setWeight(w float64) {
 	n.weight = w
 }
 
-// begin has a flow wait from now on, unless it does.
+// begin makes a flow wait, unless it already does.
 func (l *level[V]) begin(n *node[V]) {
 	if n.place >= 0 {
 		return
@@ -43,20 +43,20 @@ func (l *level[V]) begin(n *node[V]) {
 	heap.Push(&l.waiting, n)
 }
 
-// resume has a flow wait as it did before.
+// resume makes a flow wait again with its old tag.
 func (l *level[V]) resume(n *node[V]) { heap.Push(&l.waiting, n) }
 
-// end has a flow wait no more.
+// end stops a flow from waiting.
 func (l *level[V]) end(n *node[V]) {
 	if n.place >= 0 {
 		heap.Remove(&l.waiting, n.place)
 	}
 }
 
-// serve notes that an item of a flow is taken.
+// serve advances virtual time for a taken item.
 func (l *level[V]) serve(n *node[V]) { l.virtual = max(l.virtual, n.tag) }
 
-// charge has a flow pay for seconds, or get them back when they are negative.
+// charge bills a flow for seconds, or refunds them if negative.
 func (l *level[V]) charge(n *node[V], seconds float64) {
 	n.tag += seconds / n.weight
 	l.highest = max(l.highest, n.tag)
@@ -65,10 +65,10 @@ func (l *level[V]) charge(n *node[V], seconds float64) {
 	}
 }
 
-// forgive begins a new busy period: whatever was served before, all flows are even.
+// forgive starts a new busy period, in which all flows are even.
 func (l *level[V]) forgive() { l.virtual = max(l.virtual, l.highest) }
 
-// heapOf has the flow that is served next in front.
+// heapOf is a heap with the next flow to serve in front.
 type heapOf[V any] []*node[V]
 
 func (h heapOf[V]) Len() int { return len(h) }

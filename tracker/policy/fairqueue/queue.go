@@ -2,30 +2,30 @@ package fairqueue
 
 import "slices"
 
-// Flow says to whom an item belongs.
+// Flow identifies the owner and job of an item.
 type Flow struct {
 	Owner string
-	// Job is unique among the owner's.
+	// Job is unique among the owner's jobs.
 	Job string
-	// OwnerWeight and JobWeight are the shares, among the owners and among the owner's jobs; what is not positive
-	// is 1. A change of them counts from the next item on.
+	// OwnerWeight and JobWeight are the shares among owners and among the owner's jobs. Values that are not positive
+	// mean 1. A change takes effect with the next item.
 	OwnerWeight, JobWeight float64
 }
 
-// Queue holds items until they are taken. A step takes time logarithmic in the number of flows, and what it answers
-// depends on the order of the calls alone. It is for one goroutine at a time.
+// Queue holds items until they are taken. Operations take time logarithmic in the number of flows, and results depend
+// only on the order of calls. A Queue is not safe for concurrent use.
 type Queue[T any] struct {
 	owners level[*owner[T]]
 	byName map[string]*node[*owner[T]]
 	jobs   int
 	length int
-	// Items taken whose charge has not ended.
+	// Taken items whose charges have not ended.
 	served int
-	// How many owners are a reason to look for idle ones.
+	// The number of owners that triggers a sweep of idle ones.
 	sweepAt int
 }
 
-// owner is what belongs to an owner's flow.
+// owner is the state of an owner's flow.
 type owner[T any] struct {
 	name   string
 	jobs   level[[]T]
@@ -36,28 +36,28 @@ type owner[T any] struct {
 
 const leastSweep = 16
 
-// New makes an empty queue.
+// New returns an empty queue.
 func New[T any]() *Queue[T] {
 	return &Queue[T]{byName: map[string]*node[*owner[T]]{}, sweepAt: leastSweep}
 }
 
-// Len is the number of items that wait.
+// Len returns the number of waiting items.
 func (q *Queue[T]) Len() int { return q.length }
 
-// EachWaiting calls visit with every owner of items that wait, and their number.
+// EachWaiting calls visit for every owner with waiting items.
 func (q *Queue[T]) EachWaiting(visit func(owner string, items int)) {
 	for _, n := range q.owners.waiting {
 		visit(n.value.name, n.value.length)
 	}
 }
 
-// Owners is the number of owners that are remembered.
+// Owners returns the number of remembered owners.
 func (q *Queue[T]) Owners() int { return len(q.byName) }
 
-// Jobs is the number of jobs that had items and are not forgotten.
+// Jobs returns the number of jobs that were used and not forgotten.
 func (q *Queue[T]) Jobs() int { return q.jobs }
 
-// Push adds an item behind those of its job, or in front of them.
+// Push adds an item behind the other items of its job, or in front.
 func (q *Queue[T]) Push(f Flow, item T, front bool) {
 	if q.length == 0 && q.served == 0 {
 		q.owners.forgive()
@@ -68,7 +68,7 @@ func (q *Queue[T]) Push(f Flow, item T, front bool) {
 	q.length++
 }
 
-// enter makes a flow known, with its weights.
+// enter registers a flow and updates its weights.
 func (q *Queue[T]) enter(f Flow) *node[*owner[T]] {
 	n := q.owner(f.Owner)
 	n.setWeight(f.OwnerWeight)
@@ -95,15 +95,14 @@ func (o *owner[T]) push(job *node[[]T], item T, front bool) {
 	o.length++
 }
 
-// Filter says what may be taken; nil functions allow everything.
+// Filter decides what may be taken. Nil functions allow everything.
 type Filter[T any] struct {
 	Owner func(owner string) bool
 	Item  func(item T) bool
 }
 
-// Pop takes the item whose turn it is among those that are allowed, and begins its charge; false when there is none.
-// Passing over the others costs time for each. An item that is not allowed keeps its turn; an owner that is not is as
-// one that does not wait.
+// Pop takes the next allowed item and begins its charge; ok is false if there is none. Skipped items cost time each.
+// An item that is not allowed keeps its place, while an owner that is not allowed counts as not waiting.
 func (q *Queue[T]) Pop(allowed Filter[T]) (item T, charge *Charge, ok bool) {
 	var passed, barred []*node[*owner[T]]
 	for !ok && len(q.owners.waiting) > 0 {
@@ -175,7 +174,7 @@ func (o *owner[T]) pop(allowed func(T) bool) (item T, job *node[[]T], ok bool) {
 	return item, job, ok
 }
 
-// take takes an item out of its job.
+// take removes an item from its job.
 func (o *owner[T]) take(n *node[[]T], i int) {
 	o.jobs.serve(n)
 	o.length--

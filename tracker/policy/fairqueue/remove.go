@@ -1,7 +1,7 @@
 package fairqueue
 
-// Remove drops the items of a job that wait, and returns them in the order in which they would have been taken. What
-// the job was charged stays with it.
+// Remove drops the waiting items of a job and returns them in the order in which they would have been taken. The job
+// keeps its charges.
 func (q *Queue[T]) Remove(owner, job string) []T {
 	n := q.byName[owner]
 	if n == nil || n.value.byName[job] == nil {
@@ -19,7 +19,7 @@ func (q *Queue[T]) Remove(owner, job string) []T {
 	return items
 }
 
-// Forget removes a job that has ended. Charges of its items that are under way are its owner's.
+// Forget removes an ended job. Charges of its unfinished items stay with the owner.
 func (q *Queue[T]) Forget(owner, job string) {
 	q.Remove(owner, job)
 	if n := q.byName[owner]; n != nil && n.value.byName[job] != nil {
@@ -28,8 +28,8 @@ func (q *Queue[T]) Forget(owner, job string) {
 	}
 }
 
-// owner returns an owner's flow. Owners are not forgotten with their last job, or else their next would begin even;
-// they are once the others have caught up.
+// owner returns an owner's flow. Owners outlive their last job, since otherwise a new job would start even. They are
+// removed once the other owners have caught up.
 func (q *Queue[T]) owner(name string) *node[*owner[T]] {
 	if n := q.byName[name]; n != nil {
 		return n

@@ -1,6 +1,6 @@
 package fairqueue
 
-// Ahead says whether something that waits would be taken before the next item of a flow, if that began to wait now.
+// Ahead reports whether a waiting item would be taken before the next item of a flow that began to wait now.
 func (q *Queue[T]) Ahead(f Flow) bool {
 	if len(q.owners.waiting) == 0 {
 		return false
@@ -12,8 +12,8 @@ func (q *Queue[T]) Ahead(f Flow) bool {
 	return !first.value.jobs.before(own.value.byName[f.Job], first.value.jobs.waiting[0])
 }
 
-// before says whether a flow that began to wait now would be served before one that waits; nil is a flow that was
-// never served.
+// before reports whether a flow that began to wait now would be served before one that waits. A nil n is a flow that
+// was never served.
 func (l *level[V]) before(n, waiting *node[V]) bool {
 	tag := l.virtual
 	if n != nil {
@@ -22,7 +22,7 @@ func (l *level[V]) before(n, waiting *node[V]) bool {
 	return tag < waiting.tag
 }
 
-// Begin begins the charge of an item that was taken before the queue was made.
+// Begin begins the charge of an item that was taken before the queue existed.
 func (q *Queue[T]) Begin(f Flow) *Charge {
 	n := q.enter(f)
 	job := n.value.byName[f.Job]

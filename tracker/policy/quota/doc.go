@@ -1,3 +1,3 @@
-// Package quota says what an owner may have of a farm: its weight beside others, and bounds on its jobs, their trials,
-// their artifacts and what is stored of them. It knows no jobs: what an owner has is told to it. Begin with Share.
+// Package quota computes an owner's share of a farm: its weight, and limits on its jobs, trials, artifacts and stored
+// bytes. It knows no jobs; callers pass in the owner's usage. Start with Share.
 package quota

@@ -2,21 +2,21 @@ package quota
 
 import "fmt"
 
-// Usage is what an owner has of the farm.
+// Usage is what an owner currently uses.
 type Usage struct {
-	// Jobs that have not ended, and the trials that they may come to.
+	// Open jobs, and the trials that they may reach.
 	Jobs, Trials int
-	// ArtifactBytes are those of batches that wait for a runner or are with one.
+	// ArtifactBytes is the size of the artifacts of batches that wait for a runner or are with one.
 	ArtifactBytes int64
-	// StoredBytes are those of the specifications and events of open jobs.
+	// StoredBytes is the size of the specifications and events of open jobs.
 	StoredBytes int64
 }
 
-// Exceeded is the bound that a request would exceed.
+// Exceeded describes a limit that a request would exceed.
 type Exceeded struct {
-	// Of is its name: jobs, trials, artifacts or stored.
+	// Of names the limit: jobs, trials, artifacts or stored.
 	Of string
-	// Text says what the owner has, what it may have, and the remedy.
+	// Text states the usage, the limit and the remedy.
 	Text string
 }
 
@@ -24,7 +24,7 @@ func exceeded(of, format string, args ...any) *Exceeded {
 	return &Exceeded{Of: of, Text: fmt.Sprintf(format, args...)}
 }
 
-// Job is the bound that one more job, with a budget of so many trials, exceeds; nil when none.
+// Job returns the limit that one more job with a budget of trials would exceed, or nil.
 func (s Share) Job(owner string, has Usage, trials int) *Exceeded {
 	switch {
 	case s.Jobs > 0 && has.Jobs >= s.Jobs:
@@ -40,7 +40,7 @@ func (s Share) Job(owner string, has Usage, trials int) *Exceeded {
 	return nil
 }
 
-// MoreTrials is the bound that so many trials exceed beyond those that the owner's jobs may come to; nil when none.
+// MoreTrials returns the limit that more trials would exceed, or nil.
 func (s Share) MoreTrials(owner string, has Usage, more int) *Exceeded {
 	if s.Trials > 0 && more > 0 && has.Trials+more > s.Trials {
 		return exceeded("trials", "owner %q has jobs of %d trials, and may have %d in all: give jobs smaller budgets, or wait for one to end",
@@ -49,8 +49,8 @@ func (s Share) MoreTrials(owner string, has Usage, more int) *Exceeded {
 	return nil
 }
 
-// MoreStored is the bound that so many bytes of specifications or candidates exceed; nil when none. Jobs that have
-// ended make room, so they do not count.
+// MoreStored returns the limit that more bytes of specifications or candidates would exceed, or nil. Ended jobs do not
+// count, since they are dropped to make room.
 func (s Share) MoreStored(owner string, has Usage, more int64) *Exceeded {
 	if s.StoredBytes > 0 && has.StoredBytes+more > s.StoredBytes {
 		return exceeded("stored", "owner %q has open jobs of %d stored bytes, wants %d more, and may have %d: wait for one to end, or cancel one",
@@ -59,7 +59,7 @@ func (s Share) MoreStored(owner string, has Usage, more int64) *Exceeded {
 	return nil
 }
 
-// MayBuild says whether batches may be built now: at the limit of its artifacts an owner's batches wait for some to be
+// MayBuild reports whether the owner's batches may be built now. At the artifact limit they wait until others are
 // measured.
 func (s Share) MayBuild(has Usage) bool {
 	return s.ArtifactBytes == 0 || has.ArtifactBytes < s.ArtifactBytes

@@ -2,32 +2,32 @@ package quota
 
 import "cmp"
 
-// Share is what an owner may have of the farm.
+// Share is an owner's weight and limits.
 type Share struct {
-	// Weight is the part of agents' time beside other owners'; 0 = 1.
+	// Weight is the owner's share of agents' time relative to other owners; 0 means 1.
 	Weight float64
-	// Jobs bounds the jobs that have not ended, paused ones included; 0 = no limit.
+	// Jobs bounds the open jobs, including paused ones; 0 means no limit.
 	Jobs int
-	// Trials bounds the trials that all of these may come to: those of their budgets, or, of jobs whose budget is time
-	// alone, those proposed; 0 = no limit.
+	// Trials bounds the trials that the open jobs may reach: their budgets or, for jobs with only a time budget, the
+	// trials proposed. 0 means no limit.
 	Trials int
-	// ArtifactBytes bounds the artifacts that wait for a runner or are with one; 0 = no limit. At the limit nothing
-	// more is built, so that it is exceeded by what was being built at most.
+	// ArtifactBytes bounds the artifacts that wait for a runner or are with one; 0 means no limit. Building stops at
+	// the limit, so builds in progress may exceed it.
 	ArtifactBytes int64
-	// StoredBytes bounds specifications and events of all jobs, those that have ended included: of these the oldest
-	// are dropped to make room; 0 = no limit.
+	// StoredBytes bounds the specifications and events of all jobs; 0 means no limit. The oldest ended jobs are
+	// dropped to make room.
 	StoredBytes int64
 }
 
-// Shares are those of all owners.
+// Shares holds the shares of all owners.
 type Shares struct {
-	// Default is that of an owner without one, and has what an owner's own leaves 0.
+	// Default applies to owners without a share of their own, and fills in zero fields.
 	Default Share
-	// Owners have shares of their own, by name.
+	// Owners maps names to individual shares.
 	Owners map[string]Share
 }
 
-// Of is an owner's share.
+// Of returns an owner's share.
 func (s Shares) Of(owner string) Share {
 	own := s.Owners[owner]
 	return Share{

@@ -1,5 +1,5 @@
-// Package rest judges agents by how their last leases ended: one on which everything fails is itself to blame, and is
-// given nothing for a while, longer each time. Where all that failed is of one job, or was built by one of several
-// builders, that may be at fault as well: then the rest is from that, and other work tells. Clocks are told to it.
-// Begin with Record.
+// Package rest implements cooldowns of agents by the outcomes of their recent leases. If everything fails on an agent,
+// the agent is to blame and gets no work for a while, longer each time. If all failures come from one job, or from the
+// builds of one of several builders, that may be to blame instead: the cooldown then covers only that work, and other
+// work decides. Callers pass in the time. Start with Record.
 package rest

@@ -7,35 +7,35 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retry"
 )
 
-// Record is what an agent's last leases say of it; the zero value says nothing. It outlives the agent's sessions.
+// Record summarizes an agent's recent leases. The zero value is empty. It outlives the agent's sessions.
 type Record struct {
-	// Leases that failed since one was completed.
+	// Failed leases since the last completed one.
 	strikes int
-	// The first of them, and whether other work, of other jobs, or built by others, failed too.
+	// The first of them, and whether leases of other work, other jobs or other builders failed too.
 	struck                                Work
 	several, severalJobs, severalBuilders bool
-	// How often it was given a rest since then.
+	// Number of cooldowns since then.
 	count int
-	// Until when, by the clock of deadlines and on the wall, from which job and which builder's objects (empty = from
-	// all), and why.
+	// End of the cooldown, by Clock and by the wall clock; the job and builder to which it is limited (empty means all
+	// work); and the reason.
 	until, shown         time.Time
 	job, builder, reason string
 }
 
-// Work is what a lease is of.
+// Work describes the work of a lease.
 type Work struct {
 	Subject, Job string
-	// Private jobs are named to nobody who reads of a rest.
+	// Private hides the job's name in reasons.
 	Private bool
-	// Builder is whose objects are measured; empty where there are none, or where nobody else could have built them.
+	// Builder built the objects to measure; empty if there are none or no other builder was available.
 	Builder string
 }
 
-// suspectAfter is how many leases in a row must fail, not all of the same work, for the agent to be blamed.
+// suspectAfter is the number of consecutive failures, not all of the same work, after which the agent is blamed.
 const suspectAfter = 3
 
-// Strike notes a failed lease, and says whether the agent rather than the work is to blame. counts is false for a
-// failure that was noted already: the leases that end with a session are one.
+// Strike records a failed lease and reports whether the agent, rather than the work, is to blame. counts is false for
+// a failure that was already counted: all leases that end with a session count once.
 func (r *Record) Strike(w Work, counts bool) (suspect bool) {
 	if r.strikes == 0 {
 		r.struck = w
@@ -49,14 +49,14 @@ func (r *Record) Strike(w Work, counts bool) (suspect bool) {
 	return r.strikes >= suspectAfter && r.several
 }
 
-// Forgive forgets what failed, after a success.
+// Forgive clears the failures after a success.
 func (r *Record) Forgive() { *r = Record{} }
 
-// Policy bounds how long an agent rests: First the first time, twice as long each time after it, Longest at most.
+// Policy bounds cooldowns. The first lasts First, each later one twice as long, up to Longest.
 type Policy struct{ First, Longest time.Duration }
 
-// Begin has an agent that is to blame rest, unless it does already, and says for how long. wall is now on the wall's
-// clock; message says what failed last.
+// Begin starts a cooldown of a blamed agent, unless one is in force, and returns its length. wall is the wall-clock
+// time; message describes the last failure.
 func (p Policy) Begin(r *Record, now, wall time.Time, message string) (wait time.Duration, begun bool) {
 	if now.Before(r.until) && !r.outgrown() {
 		return 0, false
@@ -75,12 +75,12 @@ func (p Policy) Begin(r *Record, now, wall time.Time, message string) (wait time
 	return wait, true
 }
 
-// outgrown says whether something failed that the rest is not from.
+// outgrown reports whether something outside the cooldown's scope has failed.
 func (r *Record) outgrown() bool {
 	return r.job != "" && r.severalJobs || r.builder != "" && r.severalBuilders
 }
 
-// scope begins a reason with what the rest is from; empty = from all.
+// scope returns a prefix for the reason that names the cooldown's scope; empty for all work.
 func (r *Record) scope() string {
 	job := r.job
 	if r.struck.Private {
@@ -97,17 +97,17 @@ func (r *Record) scope() string {
 	return ""
 }
 
-// Rests says whether the agent is to be given nothing now.
+// Rests reports whether the agent must get no work at all now.
 func (r *Record) Rests(now time.Time) bool {
 	return r.job == "" && r.builder == "" && now.Before(r.until)
 }
 
-// RestsFrom says whether it is not to be given some work.
+// RestsFrom reports whether the agent must not get the given work now.
 func (r *Record) RestsFrom(w Work, now time.Time) bool {
 	return now.Before(r.until) && (r.job == "" || r.job == w.Job) && (r.builder == "" || r.builder == w.Builder)
 }
 
-// From is the one job from which it rests now, whoever built what is measured; empty when there is none.
+// From returns the single job to which the cooldown is limited, regardless of builder, or "".
 func (r *Record) From(now time.Time) string {
 	if r.builder == "" && now.Before(r.until) {
 		return r.job
@@ -115,7 +115,8 @@ func (r *Record) From(now time.Time) string {
 	return ""
 }
 
-// Last is its last rest since a lease was completed: until when, on the wall, and why; ok is false when it had none.
+// Last returns the wall-clock end and the reason of the last cooldown since a lease was completed; ok is false if
+// there was none.
 func (r *Record) Last() (until time.Time, reason string, ok bool) {
 	return r.shown, r.reason, r.count > 0
 }

@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// Job is a job that has ended and is kept.
+// Job is a retained ended job.
 type Job struct {
 	ID, Owner string
 	Ended     time.Time
-	// Bytes are what is stored of it, without records.
+	// Bytes is its stored size without records.
 	Bytes int64
-	// Its places among all and among its owner's.
+	// Its elements in the lists of all jobs and of the owner's.
 	all, own *list.Element
 }
 
-// Archive tells which jobs have ended and are kept, and how much they take of the store.
+// Archive indexes the retained ended jobs by age and size.
 type Archive struct {
 	byID    map[string]*Job
-	all     list.List // of *Job, those that ended first in front
+	all     list.List // of *Job, oldest first
 	byOwner map[string]*jobs
 	bytes   int64
 }
 
-// jobs are those of an owner.
+// jobs are the retained jobs of one owner.
 type jobs struct {
-	list.List // of *Job, those that ended first in front
+	list.List // of *Job, oldest first
 	bytes     int64
 }
 
-// NewArchive returns an archive without jobs.
+// NewArchive returns an empty archive.
 func NewArchive() *Archive {
 	return &Archive{byID: map[string]*Job{}, byOwner: map[string]*jobs{}}
 }
 
-// Add keeps a job, which ended last of all.
+// Add adds a job, which must be the one that ended last.
 func (a *Archive) Add(j *Job) {
 	own := a.byOwner[j.Owner]
 	if own == nil {
@@ -47,7 +47,7 @@ func (a *Archive) Add(j *Job) {
 	own.bytes += j.Bytes
 }
 
-// Remove keeps a job no longer.
+// Remove removes a job.
 func (a *Archive) Remove(j *Job) {
 	own := a.byOwner[j.Owner]
 	delete(a.byID, j.ID)
@@ -59,16 +59,16 @@ func (a *Archive) Remove(j *Job) {
 	}
 }
 
-// Job is the job of an id; nil when none is kept.
+// Job returns the job with an id, or nil.
 func (a *Archive) Job(id string) *Job { return a.byID[id] }
 
-// Len is how many jobs are kept.
+// Len returns the number of jobs.
 func (a *Archive) Len() int { return len(a.byID) }
 
-// Bytes are what they take.
+// Bytes returns the stored size of all jobs.
 func (a *Archive) Bytes() int64 { return a.bytes }
 
-// Of is what an owner's jobs are and take; nothing when it has none.
+// Of returns the number and size of an owner's jobs.
 func (a *Archive) Of(owner string) (jobs int, bytes int64) {
 	if own := a.byOwner[owner]; own != nil {
 		return own.Len(), own.bytes
@@ -76,7 +76,7 @@ func (a *Archive) Of(owner string) (jobs int, bytes int64) {
 	return 0, 0
 }
 
-// Owners are those of whom jobs are kept, in any order.
+// Owners returns the owners of jobs, in any order.
 func (a *Archive) Owners() []string {
 	owners := make([]string, 0, len(a.byOwner))
 	for owner := range a.byOwner {

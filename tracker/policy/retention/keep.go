@@ -5,39 +5,39 @@ import (
 	"time"
 )
 
-// Keep says how long jobs are kept that have ended. The oldest go first, with their events; records stay. Zero fields
-// have the defaults of their comments, negative ones are no bound. What an owner may have stored bounds them too; see
-// quota.Share.
+// Keep bounds the retention of ended jobs. The oldest are dropped first, with their events; records stay. Zero fields
+// have the defaults given in their comments; negative ones mean no bound. The owner's quota on stored bytes applies as
+// well (see quota.Share).
 type Keep struct {
-	// Jobs of each owner; 1000.
+	// Jobs bounds the jobs of each owner; 1000 by default.
 	Jobs int
-	// Age since a job ended; 90 days.
+	// Age is the time since a job ended; 90 days by default.
 	Age time.Duration
 }
 
-// WithDefaults has the defaults for what is zero.
+// WithDefaults returns k with defaults in place of zero fields.
 func (k Keep) WithDefaults() Keep {
 	return Keep{Jobs: cmp.Or(k.Jobs, 1000), Age: cmp.Or(k.Age, 90*24*time.Hour)}
 }
 
-// Why a job is no longer there.
+// Reasons for dropping a job.
 const (
-	Deleted = "deleted" // by who may
-	Count   = "count"   // its owner has newer ones, as many as are kept, or all owners have
-	Bytes   = "bytes"   // the same of what is stored
+	Deleted = "deleted" // by a user
+	Count   = "count"   // too many, of its owner or in all
+	Bytes   = "bytes"   // too large, of its owner or in all
 	Age     = "age"
 )
 
-// Rules are the bounds on what is kept.
+// Rules bound the retained jobs.
 type Rules struct {
 	Keep
-	// Ended bounds the jobs of all owners together, and EndedBytes what is stored of them.
+	// Ended and EndedBytes bound the number and stored size of all owners' jobs.
 	Ended      int
 	EndedBytes int64
 }
 
-// Superfluous is a job that is not kept, of an owner or of all, and why; nil when all are. room is how many bytes the
-// owner's ended jobs may take; negative = no bound.
+// Superfluous returns a job to drop and the reason, or nil. It considers the owner's jobs and all jobs together. room
+// is the number of bytes that the owner's ended jobs may take; negative means no bound.
 func (r Rules) Superfluous(a *Archive, owner string, room int64, now time.Time) (j *Job, why string) {
 	if own := a.byOwner[owner]; own != nil {
 		oldest := own.Front().Value.(*Job)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Backoff is a wait that doubles with every one before it, up to the longest; half of it is left to chance, so that
-// what failed together does not come back together.
+// Backoff returns a delay that doubles with the number of earlier attempts, up to longest. The upper half is random,
+// so that simultaneous failures are not retried simultaneously.
 func Backoff(first, longest time.Duration, before int) time.Duration {
 	wait := longest
 	if before < 30 && first < longest>>max(before, 0) {

@@ -1,2 +1,2 @@
-// Package retry says how long a failed batch waits before it is retried.
+// Package retry computes how long failed work waits before it is retried.
 package retry
