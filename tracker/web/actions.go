@@ -15,32 +15,33 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostFormBytes bounds a form.
+// mostFormBytes bounds a submitted form.
 const mostFormBytes = 16 << 10
 
-// action is what people may do to a job or a device.
+// action is an operation on a job or a device that the pages offer.
 type action struct {
-	// Name is its word, Method the call that it makes, Effect what it does.
+	// Name appears in URLs and buttons. Method is the gRPC method that it calls, for authorization. Effect explains
+	// it.
 	Name, Method, Effect string
-	// Takes is what the form asks for: a reason, and how long.
+	// Reason and Duration select the fields of the form.
 	Reason, Duration bool
-	// on says whether it makes sense for a job or a device as it is.
+	// onJob and onDevice report whether the action applies in the current state.
 	onJob    func(*tilthv1.Job) bool
 	onDevice func(*tilthv1.Device) bool
 	do       func(s *Site, ctx context.Context, f filled) error
 }
 
-// filled is a form that was filled in.
+// filled is a submitted form.
 type filled struct {
 	name, reason, by string
-	duration         time.Duration // 0 = without end
+	duration         time.Duration // 0 means no end
 }
 
 func open(j *tilthv1.Job) bool { return slices.Contains(openStates, j.GetState()) }
 
 func paused(j *tilthv1.Job) bool { return j.GetState() == tilthv1.JobState_JOB_STATE_PAUSED }
 
-// jobActions are those for jobs.
+// jobActions are the actions on jobs.
 var jobActions = []action{
 	{Name: "pause", Method: tilthv1.JobService_PauseJob_FullMethodName, Reason: true,
 		Effect: "Nothing more of the job is done until it is resumed; what is being measured goes on. The time of its budget stands still.",
@@ -70,7 +71,7 @@ var jobActions = []action{
 
 func cordoned(d *tilthv1.Device) bool { return d.GetCordon() != nil }
 
-// deviceActions are those for devices.
+// deviceActions are the actions on devices.
 var deviceActions = []action{
 	{Name: "cordon", Method: tilthv1.DeviceService_CordonDevice_FullMethodName, Reason: true, Duration: true,
 		Effect:   "The device is given no more work; what it has goes on.",
@@ -98,7 +99,7 @@ var deviceActions = []action{
 		}},
 }
 
-// jobActions are those that make sense for a job, and that who asks may take.
+// jobActions returns the actions that apply to a job and that the caller may take.
 func (s *Site) jobActions(r *http.Request, j *tilthv1.Job) (out []string) {
 	for _, a := range jobActions {
 		if a.onJob(j) && s.Door.May(r, a.Method, j.GetSpec().GetOwner()) {
@@ -129,11 +130,11 @@ func find(actions []action, r *http.Request) (action, error) {
 	return action{}, status.Errorf(codes.NotFound, "there is no action %q", r.PathValue("action"))
 }
 
-// confirmPage asks whether something is to be done.
+// confirmPage asks for confirmation of an action.
 type confirmPage struct {
 	action
 	What, Name, Back string
-	// Request names what is asked for, where doing it twice would be twice as much; empty elsewhere.
+	// Request is a request id for actions that must not happen twice; empty for others.
 	Request string
 }
 
@@ -172,7 +173,7 @@ func (s *Site) actOnDevice(w http.ResponseWriter, r *http.Request) error {
 	return s.act(w, r, deviceActions, name, "/device?"+query("name", name))
 }
 
-// act does what a form asks for, and leads back to what it was done to.
+// act performs the action of a form and redirects to the job or device.
 func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, name, back string) error {
 	a, err := find(actions, r)
 	if err != nil {
@@ -197,7 +198,7 @@ func (s *Site) act(w http.ResponseWriter, r *http.Request, actions []action, nam
 	return nil
 }
 
-// form reads a form, and checks that it is one of this site's.
+// form parses a form and checks that it comes from this site.
 func (s *Site) form(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, mostFormBytes)
 	if err := r.ParseForm(); err != nil {

@@ -8,31 +8,31 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// alert is one of deploy/prometheus/alerts.yml, judged by what the tracker itself counts. A test holds this table
-// against that file, so that both mean the same.
+// alert is an alert of deploy/prometheus/alerts.yml, evaluated with the tracker's own metrics. A test compares this
+// table with that file.
 type alert struct {
-	// Name is that of the alert and of its section in docs/operations.md.
+	// Name is the name of the alert and of its section in docs/operations.md.
 	Name string
-	// Metrics are what its expression reads, without the prefix of a tracker's.
+	// Metrics are the metrics in its expression, without the tracker's prefix.
 	Metrics []string
-	// Limit is what a value is compared with, Window over what time counters grow, For how long it must last.
+	// Limit is the threshold, Window the interval over which counters grow, For how long the condition must hold.
 	Limit       float64
 	Window, For time.Duration
-	// wrong says what is wrong now, a problem for each thing; nothing when all is well.
+	// wrong returns the current problems, or nothing.
 	wrong func(a alert, v view) []problem
 }
 
-// view is what alerts are judged by.
+// view is the input of alerts.
 type view struct {
 	now, before metrics
 	at          time.Time
-	// jobs are the newest that have not ended, where somebody looks at a page.
+	// jobs are the newest open jobs; set only when rendering a page.
 	jobs []*tilthv1.Job
-	// notReady is why the tracker is not ready; nil when it is.
+	// notReady is why the tracker is not ready, or nil.
 	notReady error
 }
 
-// elsewhere are alerts that no tracker can judge, and why.
+// elsewhere lists the alerts that a tracker cannot evaluate, with the reasons.
 var elsewhere = map[string]string{
 	"TilthNoTrackerServes":     "a tracker does not know how others are",
 	"TilthShardWithoutTracker": "a tracker does not know which shards others have",
@@ -41,10 +41,10 @@ var elsewhere = map[string]string{
 	"TilthModelMisleads":       "tuners count that",
 }
 
-// reasons are what jobs may wait for that nobody but people can change.
+// reasons are the wait reasons that only an operator can resolve.
 const reasons = "no_device|no_builder|no_tuner|cordoned|quarantined|resting"
 
-// alerts are those that a tracker can judge.
+// alerts are the alerts that a tracker can evaluate.
 var alerts = []alert{
 	{Name: "TilthTrackerDown", For: time.Minute, wrong: func(_ alert, v view) []problem {
 		if v.notReady == nil {
@@ -118,12 +118,12 @@ var alerts = []alert{
 
 func unix(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
-// one is one problem.
+// one returns a single problem.
 func one(link, format string, values ...any) []problem {
 	return []problem{{Text: fmt.Sprintf(format, values...), Link: link}}
 }
 
-// above is wrong while the sum of a gauge is above the limit; text may have a place for it.
+// above fires while the sum of a gauge exceeds the limit. text may contain a verb for it.
 func above(link, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
 		if n := v.now.sum(a.Metrics[0]); n > a.Limit {
@@ -133,7 +133,7 @@ func above(link, text string) func(alert, view) []problem {
 	}
 }
 
-// aboveAnywhere is above of a gauge that every shard tells of the whole farm: the largest counts.
+// aboveAnywhere is like above for a gauge that every shard reports for the whole farm: it uses the maximum.
 func aboveAnywhere(link, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
 		if n := v.now.most(a.Metrics[0], "", ""); n > a.Limit {
@@ -143,7 +143,7 @@ func aboveAnywhere(link, text string) func(alert, view) []problem {
 	}
 }
 
-// grew is wrong while a counter, of those whose label has the prefix, has grown by more than the limit in the window.
+// grew fires if a counter has grown by more than the limit in the window, over series whose label has the prefix.
 func grew(label, prefix, link, text string) func(alert, view) []problem {
 	return func(a alert, v view) []problem {
 		if n := v.now.where(a.Metrics[0], label, prefix) - v.before.where(a.Metrics[0], label, prefix); n > a.Limit {
@@ -153,7 +153,7 @@ func grew(label, prefix, link, text string) func(alert, view) []problem {
 	}
 }
 
-// grewBy is wrong for each value of a label whose counter has grown by more than the limit in the window.
+// grewBy fires for each value of a label whose counter has grown by more than the limit in the window.
 func grewBy(label, link, text string) func(alert, view) []problem {
 	return func(a alert, v view) (out []problem) {
 		for _, f := range v.now.figures(a.Metrics[0], label) {

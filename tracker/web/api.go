@@ -17,43 +17,43 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Paths of calls in JSON.
+// Paths of the JSON API.
 const (
 	apiPath    = "/api/v1/"
 	schemaPath = apiPath + "openapi.json"
 )
 
-// mostBodyBytes bounds the body of a call in JSON; a larger job is submitted over gRPC.
+// mostBodyBytes bounds the body of a JSON call. Larger jobs must be submitted over gRPC.
 const mostBodyBytes = 4 << 20
 
-// schema is what tells programs which calls there are.
+// schema is the OpenAPI description.
 //
 //go:embed api/tilth.swagger.json
 var schema []byte
 
-// Streams says whether a request is answered for as long as something happens, or for as much as there is. Such a
-// request holds one message at a time, and has bounds of its own.
+// Streams reports whether the response to a request is a stream. A stream holds one message at a time and has limits
+// of its own.
 func Streams(r *http.Request) bool {
 	return r.URL.Path == LivePath || r.URL.Path == apiPath+"records" || r.URL.Path == apiPath+"records:get" ||
 		strings.HasPrefix(r.URL.Path, apiPath+"jobs/") && strings.HasSuffix(r.URL.Path, "/events")
 }
 
-// lines is JSON as the wire's messages have it. Streams are a message a line.
+// lines marshals messages as JSON. In streams, each message is a line.
 type lines struct{ runtime.JSONPb }
 
 // StreamContentType implements runtime.StreamContentType.
 func (lines) StreamContentType(any) string { return "application/x-ndjson" }
 
-// newAPI returns a handler of calls in JSON, which makes them over the site's connection as pages do.
+// newAPI returns the handler of the JSON API. It calls the services over the site's connection, like the pages.
 func newAPI(cfg Config) http.Handler {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &lines{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}}}),
-		// Names of devices have slashes.
+		// Device names contain slashes.
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
-		// What a call comes with is decided before: its headers tell the services nothing.
+		// Callers are authenticated before; the services ignore HTTP headers.
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	ctx := context.Background() // of nothing that lasts: what is registered has a connection already
+	ctx := context.Background() // not used: registration needs no dialing
 	err := errors.Join(
 		tilthv1.RegisterJobServiceHandlerClient(ctx, mux, tilthv1.NewJobServiceClient(cfg.Conn)),
 		tilthv1.RegisterAgentServiceHandlerClient(ctx, mux, tilthv1.NewAgentServiceClient(cfg.Conn)),
@@ -63,12 +63,12 @@ func newAPI(cfg Config) http.Handler {
 		tilthv1.RegisterArtifactServiceHandlerClient(ctx, mux, tilthv1.NewArtifactServiceClient(cfg.Conn)),
 	)
 	if err != nil {
-		panic(err) // as of templates: what is generated of the wire does not fit together
+		panic(err) // a bug in the generated code
 	}
 	return mux
 }
 
-// callJSON answers a call in JSON; a refusal too is JSON.
+// callJSON serves a JSON call. Errors are JSON as well.
 func (s *Site) callJSON(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == schemaPath {
 		w.Header().Set("Content-Type", "application/json")
@@ -84,7 +84,7 @@ func (s *Site) callJSON(w http.ResponseWriter, r *http.Request) {
 	s.api.ServeHTTP(w, r)
 }
 
-// admitJSON checks what a call in JSON comes with, and counts it if it is a stream.
+// admitJSON validates a JSON call and, if it is a stream, counts it.
 func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, func(), error) {
 	if err := checkQuery(r); err != nil {
 		return w, nil, err
@@ -92,7 +92,7 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 	if err := s.Door.CheckCall(r); err != nil {
 		return w, nil, err
 	}
-	// A form of another site's page cannot say that it is JSON.
+	// A form on another site cannot send this content type.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && (err != nil || kind != "application/json") {
 		return w, nil, status.Errorf(codes.InvalidArgument, "the content type is %q, not application/json", r.Header.Get("Content-Type"))
 	}
@@ -105,11 +105,11 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 		return w, nil, status.Error(codes.Unavailable, "there are too many streams: end one, or try again")
 	}
 	p := patient{w, http.NewResponseController(w)}
-	_ = p.c.SetReadDeadline(time.Time{}) // that of a request would end the stream
+	_ = p.c.SetReadDeadline(time.Time{}) // the request's deadline would end the stream
 	return p, end, nil
 }
 
-// patient is an answer that lasts, of which each part must be taken in time.
+// patient is a long response in which each write has a deadline of its own.
 type patient struct {
 	http.ResponseWriter
 	c *http.ResponseController
@@ -121,5 +121,5 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// Unwrap has the controller find what it controls.
+// Unwrap implements the contract of http.ResponseController.
 func (p patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -13,38 +13,38 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostLive are the devices up to which a board loads itself again when time passes.
+// mostLive bounds the devices on a board that refreshes itself.
 const mostLive = 2500
 
 // tile is a device on a board.
 type tile struct {
 	Name string
-	// Class is what its colour follows, Text all that is known of it.
+	// Class selects the colour, Text is the tooltip.
 	Class, Text string
 }
 
-// shelf is the devices with one value of a label, by state.
+// shelf groups the devices with one value of a label.
 type shelf struct {
 	Value  string
 	Counts []figure
 	Tiles  []tile
 }
 
-// boardPage is devices as tiles, shelf by shelf.
+// boardPage shows devices as tiles on shelves.
 type boardPage struct {
 	devicesQuery
-	// By is the key of the label whose values make shelves, Keys are those that there are.
+	// By is the label key that groups the shelves; Keys are the available ones.
 	By      string
 	Keys    []string
 	Shelves []shelf
-	// More says that there are devices beyond the bound.
+	// More is set if there are more devices than the bound.
 	More bool
-	// Devices are those with a place, States how many of them are in each.
+	// Devices is the number of tiles, States their number by state.
 	Devices int
 	States  []figure
 }
 
-// board shows devices by the values of a label.
+// board renders devices grouped by a label.
 func (s *Site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) error {
 	found, next, err := s.findDevices(r.Context(), q, "", mostDevices)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Site) board(w http.ResponseWriter, r *http.Request, q devicesQuery) err
 	return s.render(w, r, http.StatusOK, "board", l)
 }
 
-// counted are counts by name, in order.
+// counted returns counts sorted by name.
 func counted(counts map[string]float64) (out []figure) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		out = append(out, figure{name, counts[name]})
@@ -84,7 +84,7 @@ func counted(counts map[string]float64) (out []figure) {
 	return out
 }
 
-// labelKeys are the keys of labels, those first that most devices have.
+// labelKeys returns all label keys, most frequent first.
 func labelKeys(devices []deviceRow) []string {
 	n := map[string]int{}
 	for _, d := range devices {
@@ -95,7 +95,7 @@ func labelKeys(devices []deviceRow) []string {
 	return slices.SortedFunc(maps.Keys(n), func(a, b string) int { return cmp.Or(cmp.Compare(n[b], n[a]), strings.Compare(a, b)) })
 }
 
-// byNumber orders numbers by their value, before other texts.
+// byNumber orders numbers by value, before other strings.
 func byNumber(a, b string) int {
 	x, errA := strconv.Atoi(a)
 	y, errB := strconv.Atoi(b)
@@ -110,7 +110,7 @@ func byNumber(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// tileOf is a device's tile.
+// tileOf returns a device's tile.
 func tileOf(d deviceRow) tile {
 	name := d.GetAgent().GetSpec().GetName()
 	parts := []string{name, d.Shown}
@@ -126,7 +126,7 @@ func tileOf(d deviceRow) tile {
 	return tile{Name: name, Class: tileClass(d.Device), Text: strings.Join(parts, "; ")}
 }
 
-// tileClass is one word for a device: what keeps work from it, or what its runner does.
+// tileClass returns one word for a device: why it gets no work, or what its runner does.
 func tileClass(d *tilthv1.Device) string {
 	switch {
 	case d.GetAgent().GetState() == tilthv1.AgentState_AGENT_STATE_GONE:
@@ -141,10 +141,10 @@ func tileClass(d *tilthv1.Device) string {
 	return "idle"
 }
 
-// mostWorkText bounds what is told of what a device does, in bytes.
+// mostWorkText bounds the description of a device's work, in bytes.
 const mostWorkText = 200
 
-// workText says what a device does; empty when that is nothing.
+// workText describes what a device is doing, or returns "".
 func workText(work []*tilthv1.DeviceWork) string {
 	var parts []string
 	for _, w := range work {

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Sizes of drawings, in pixels of their own; the style fits them to the page.
+// Sizes of charts in SVG units; the style sheet scales them.
 const (
 	chartWidth, chartHeight         = 560, 220
 	marginLeft, marginRight         = 64, 12
@@ -23,7 +23,7 @@ const (
 	logarithmicFrom         float64 = 8
 )
 
-// scale places values along an axis.
+// scale maps values to positions on an axis.
 type scale struct {
 	low, high float64
 	from, to  float64 // pixels
@@ -41,7 +41,7 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-low)/(high-low)*(s.to-s.from)
 }
 
-// tick is the value at a part of the axis.
+// tick returns the value at a fraction of the axis.
 func (s scale) tick(part float64) float64 {
 	if s.log {
 		return s.low * math.Pow(s.high/s.low, part)
@@ -49,7 +49,7 @@ func (s scale) tick(part float64) float64 {
 	return s.low + part*(s.high-s.low)
 }
 
-// latencies is the vertical axis of latencies; logarithmic where they lie far apart.
+// latencies returns the vertical axis for latencies. It is logarithmic if they span a wide range.
 func latencies(low, high float64) scale {
 	s := scale{low: low, high: high, from: chartHeight - marginBottom, to: marginTop, log: high/low > logarithmicFrom}
 	if !s.log {
@@ -59,13 +59,13 @@ func latencies(low, high float64) scale {
 	return s
 }
 
-// drawable says whether a latency in seconds has a place in a drawing.
+// drawable reports whether a latency can be drawn.
 func drawable(seconds float64) bool { return seconds > 1e-12 && seconds < 1e6 }
 
-// drawing is an SVG in the making. Colours come from the style, by classes.
+// drawing builds an SVG. Colours come from the style sheet, by class.
 type drawing struct{ strings.Builder }
 
-// open begins a drawing of a class. The label is what is read to who does not see it.
+// open starts an SVG of a class. label is the text for screen readers.
 func (d *drawing) open(class, label string, width, height int) {
 	fmt.Fprintf(d, `<svg class="%s" viewBox="0 0 %d %d" role="img" aria-label="%s">`, class, width, height, template.HTMLEscapeString(label))
 }
@@ -79,12 +79,12 @@ func (d *drawing) label(class string, x, y float64, anchor, text string) {
 	fmt.Fprintf(d, `<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, class, x, y, anchor, template.HTMLEscapeString(text))
 }
 
-// axes draws the grid: latencies upwards, something else to the right.
+// axes draws the axes, with latencies on the vertical one.
 func (d *drawing) axes(x, y scale, name string, text func(float64) string) {
 	d.grid(x, y, name, text, show.Seconds)
 }
 
-// grid draws axes whose values are shown as text and upwards show them.
+// grid draws the axes. text formats horizontal values, upwards vertical ones.
 func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) string) {
 	shown := ""
 	for i := range ticks + 1 {
@@ -95,11 +95,11 @@ func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) stri
 		anchor := "middle"
 		switch i {
 		case 0:
-			anchor = "start" // beside the lowest value
+			anchor = "start" // keep clear of the vertical axis
 		case ticks:
 			anchor = "end"
 		}
-		if label := text(x.tick(part)); label != shown { // of few trials, several ticks are the same one
+		if label := text(x.tick(part)); label != shown { // with few trials, several ticks coincide
 			d.label("tick", x.at(x.tick(part)), chartHeight-marginBottom+14, anchor, label)
 			shown = label
 		}
@@ -107,7 +107,7 @@ func (d *drawing) grid(x, y scale, name string, text, upwards func(float64) stri
 	d.label("axis", chartWidth-marginRight, chartHeight-3, "end", name)
 }
 
-// curveOf draws a model's latency over time or over trials; empty while there is none.
+// curveOf plots a model's latency over time or trials; empty without data.
 func curveOf(c trials.Curve, name string, at func(trials.Point) float64) template.HTML {
 	c = thin(slices.DeleteFunc(slices.Clone(c), func(p trials.Point) bool { return !drawable(p.Seconds) }))
 	if len(c) == 0 {
@@ -142,7 +142,7 @@ func curveOf(c trials.Curve, name string, at func(trials.Point) float64) templat
 	return d.done()
 }
 
-// spanText shows seconds on an axis.
+// spanText formats seconds for an axis.
 func spanText(seconds float64) string {
 	switch {
 	case seconds < 120:
@@ -153,7 +153,7 @@ func spanText(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// thin keeps as many elements as are drawn.
+// thin drops elements until all can be drawn.
 func thin[T any](all []T) []T {
 	for len(all) > mostDrawn {
 		all = everyOther(all)
@@ -161,7 +161,7 @@ func thin[T any](all []T) []T {
 	return all
 }
 
-// scatter draws trials of a task: latency over trial, by algorithm; failures stand at the top.
+// scatter plots the latencies of a task's trials by algorithm. Failures appear at the top.
 func scatter(points []point) template.HTML {
 	algorithms := algorithmsOf(points)
 	points = thin(points)
@@ -186,8 +186,7 @@ func scatter(points []point) template.HTML {
 	return d.done() + legend(algorithms)
 }
 
-// trial draws a trial in its algorithm's colour, at a place to the right and at its latency; a failed one stands at
-// the top.
+// trial draws a trial in its algorithm's colour at its latency. A failed trial appears at the top.
 func (d *drawing) trial(p point, algorithms []string, cx float64, y scale) {
 	class, text, cy := "failed", "failed: "+errorText(p.class), float64(marginTop)-7
 	if drawable(p.latency) {
@@ -201,7 +200,7 @@ func (d *drawing) trial(p point, algorithms []string, cx float64, y scale) {
 		template.HTMLEscapeString(fmt.Sprintf("trial %d: %s; %s; schedule %s; on %s", p.trial, text, p.algorithm, p.digest, p.device)))
 }
 
-// legend says which colours are of which algorithms.
+// legend explains the colours of the algorithms.
 func legend(algorithms []string) template.HTML {
 	d := &drawing{}
 	d.WriteString(`<p class="legend">`)
@@ -212,7 +211,7 @@ func legend(algorithms []string) template.HTML {
 	return template.HTML(d.String())
 }
 
-// algorithmsOf are those of trials, in order.
+// algorithmsOf returns the algorithms of trials, sorted.
 func algorithmsOf(points []point) []string {
 	var names []string
 	for _, p := range points {
@@ -228,7 +227,7 @@ func errorText(c tilthv1.ErrorClass) string {
 	return strings.ToLower(strings.TrimPrefix(c.String(), "ERROR_CLASS_"))
 }
 
-// sparkline draws how a best came down; empty for less than two values.
+// sparkline plots the progress of a best; empty for fewer than two values.
 func sparkline(values []float64) template.HTML {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !drawable(v) })
 	for len(values) > sparkWidth {

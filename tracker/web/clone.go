@@ -8,14 +8,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// clone is the action that submits a job again. What it does leads elsewhere, so it has handlers of its own.
+// clone submits a job again. It has handlers of its own, since it redirects to the new job.
 var clone = action{
 	Name: "clone", Method: tilthv1.JobService_SubmitJob_FullMethodName,
 	Effect: "A new job of the same tasks, target, search, seed and budget is queued, as yours. What was measured before, it need not measure again.",
 }
 
-// confirmClone asks whether a job is to be submitted again. The form names the request, so that sending it twice makes
-// one job.
+// confirmClone asks for confirmation. The form contains a request id, so that sending it twice creates one job.
 func (s *Site) confirmClone(w http.ResponseWriter, r *http.Request) error {
 	j, err := s.getJob(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *Site) confirmClone(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "confirm", layout{Title: "clone the job", Section: "jobs", Page: p})
 }
 
-// cloneJob submits a job again, and leads to the new one.
+// cloneJob submits a job again and redirects to the new job.
 func (s *Site) cloneJob(w http.ResponseWriter, r *http.Request) error {
 	if err := s.form(w, r); err != nil {
 		return err

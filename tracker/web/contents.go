@@ -14,7 +14,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// contentsOf reads the manifest of a package, of which it fetches little else. An error is a sentence for people.
+// contentsOf reads the manifest of a package and fetches little else. Errors are for display.
 func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error) {
 	from := &remoteFile{ctx: ctx, client: s.artifacts, digest: digest}
 	defer from.stop()
@@ -38,7 +38,7 @@ func (s *Site) contentsOf(ctx context.Context, digest string) (*manifest, error)
 	return nil, fmt.Errorf("it has more than %d members before its %s", mostPassed, manifestName)
 }
 
-// remoteFile is an artifact that is read from some places on.
+// remoteFile reads ranges of an artifact.
 type remoteFile struct {
 	ctx    context.Context
 	client tilthv1.ArtifactServiceClient
@@ -48,7 +48,7 @@ type remoteFile struct {
 	stream interface {
 		Recv() (*tilthv1.DownloadArtifactResponse, error)
 	}
-	end    context.CancelFunc // of the stream
+	end    context.CancelFunc // cancels the stream
 	failed error
 }
 
@@ -79,7 +79,7 @@ func (f *remoteFile) next() ([]byte, error) {
 	return part.GetData(), err
 }
 
-// stop ends the stream that there may be.
+// stop cancels the stream, if any.
 func (f *remoteFile) stop() {
 	if f.stream != nil {
 		f.end()
@@ -87,7 +87,7 @@ func (f *remoteFile) stop() {
 	}
 }
 
-// Seek implements io.Seeker, but for the end, which is not known.
+// Seek implements io.Seeker, except relative to the end, which is unknown.
 func (f *remoteFile) Seek(offset int64, whence int) (int64, error) {
 	if whence == io.SeekCurrent {
 		offset += f.offset
@@ -105,31 +105,31 @@ func (f *remoteFile) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// comparedContents are the contents of two packages side by side.
+// comparedContents compares the contents of two packages.
 type comparedContents struct {
 	Names   [2]string
 	Facts   []comparedFact
 	Kernels []comparedKernel
-	// Failures say why some are not shown.
+	// Failures explain what is not shown.
 	Failures []string
 }
 
-// comparedFact is a property of two packages.
+// comparedFact is a property of both packages.
 type comparedFact struct {
 	Name string
 	Of   [2]string
 }
 
-// comparedKernel is a kernel that one or both of two packages have, by its workload.
+// comparedKernel is a kernel of one or both packages, matched by workload.
 type comparedKernel struct {
 	Name string
 	Of   [2]*packageTask
-	// Same says that both have it with the same schedule.
+	// Same is set if both have the same schedule for it.
 	Same bool
 }
 
-// compareContents shows what is in the first two packages of some jobs; nil where there are not two. It waits for its
-// turn, since manifests take a multiple of their bytes while they are read.
+// compareContents compares the first two packages of some jobs; nil with fewer than two. It limits concurrency, since
+// parsing takes a multiple of a manifest's size.
 func (s *Site) compareContents(r *http.Request, packages []packageRow) *comparedContents {
 	if len(packages) < 2 {
 		return nil

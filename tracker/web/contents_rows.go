@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// factsOf are properties of two packages.
+// factsOf compares properties of two packages.
 func factsOf(both [2]*manifest) (facts []comparedFact) {
 	add := func(name string, of func(m *manifest) string) {
 		if f := (comparedFact{Name: name, Of: [2]string{of(both[0]), of(both[1])}}); f.Of != [2]string{} {
@@ -31,7 +31,7 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 		return fmt.Sprintf("%d of %d as %s", m.Weights.Quantised, m.Weights.All, m.Weights.Type)
 	})
 	listed := map[string]bool{}
-	for _, m := range both { // those of the first first
+	for _, m := range both { // members of the first package first
 		for _, member := range m.Members.list {
 			if !listed[member.Name] {
 				listed[member.Name] = true
@@ -42,7 +42,7 @@ func factsOf(both [2]*manifest) (facts []comparedFact) {
 	return facts
 }
 
-// word is a value that is a text; empty for others.
+// word returns a JSON string, or "" for other values.
 func word(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -51,7 +51,7 @@ func word(value json.RawMessage) string {
 	return text
 }
 
-// kernelsOf are the kernels of two packages, those of the first first. A kernel is told by its workload.
+// kernelsOf matches the kernels of two packages by workload, those of the first package first.
 func kernelsOf(both [2]*manifest) (rows []comparedKernel) {
 	at := map[string]int{}
 	for side, m := range both {

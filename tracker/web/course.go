@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// driftOf draws by how much a device was slower than its reference; empty for less than two calibrations.
+// driftOf plots a device's slowdown relative to its reference; empty for fewer than two calibrations.
 func driftOf(c *tilthv1.CalibrationCourse) template.HTML {
 	var percent []float64
 	for _, v := range c.GetDrift() {
@@ -18,7 +18,7 @@ func driftOf(c *tilthv1.CalibrationCourse) template.HTML {
 	return courseOf("Drift over time", c.GetAtSeconds(), percent, 1, "%.1f %%")
 }
 
-// heatOf draws what a device's hottest sensor read; empty where it has none.
+// heatOf plots a device's highest temperature; empty without sensors.
 func heatOf(c *tilthv1.CalibrationCourse) template.HTML {
 	var at []int64
 	var celsius []float64
@@ -30,7 +30,7 @@ func heatOf(c *tilthv1.CalibrationCourse) template.HTML {
 	return courseOf("Temperature over time", at, celsius, 5, "%.0f °C")
 }
 
-// courseOf draws values over time. The vertical axis leaves some room around them, in their unit.
+// courseOf plots values over time. room is the margin of the vertical axis, in the values' unit.
 func courseOf(label string, at []int64, values []float64, room float64, format string) template.HTML {
 	if len(at) < 2 || len(at) != len(values) {
 		return ""

@@ -15,29 +15,29 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Bounds on devices: how many a page lists, how many one call returns, and how many are looked at for those that match
-// and have a place on a board. A page ends with a call's devices, so it may list nearly twice as many.
+// Bounds on devices: per page, per call, and in total when searching for matches. A page ends at the end of a call, so
+// it may list almost twice as many.
 const (
 	devicesOfPage = 200
 	devicesOfCall = 1000
 	mostDevices   = 10_000
 )
 
-// deviceRow is a device in the list.
+// deviceRow is a device in a list.
 type deviceRow struct {
 	*tilthv1.Device
-	// Shown is its state, Why says what keeps work from it, if anything does.
+	// Shown is its state, Why the reason why it gets no work.
 	Shown, Why string
 }
 
-// devicesQuery is what devices are asked for.
+// devicesQuery is a filter for devices.
 type devicesQuery struct{ Label, State string }
 
 func (q devicesQuery) matches(d deviceRow) bool {
 	return labelled(d.GetAgent().GetSpec().GetLabels(), q.Label) && contains(d.Shown, q.State)
 }
 
-// labelled says whether one of the labels is asked for: by key=value, or by a part of their text.
+// labelled reports whether any label matches: exactly for key=value, else by substring.
 func labelled(labels map[string]string, asked string) bool {
 	if key, value, is := strings.Cut(asked, "="); is {
 		got, has := labels[key]
@@ -46,8 +46,7 @@ func labelled(labels map[string]string, asked string) bool {
 	return contains(labelsText(labels), asked)
 }
 
-// findDevices returns devices that match, from a page's token on, until there are so many, and the token of those that
-// follow.
+// findDevices returns about most matching devices from a page token on, and the next token.
 func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, most int) (found []deviceRow, next string, err error) {
 	for looked := 0; looked < mostDevices && len(found) < most; {
 		listed, err := s.devices.ListDevices(ctx, &tilthv1.ListDevicesRequest{PageSize: uint32(min(most, devicesOfCall)), PageToken: token})
@@ -68,7 +67,7 @@ func (s *Site) findDevices(ctx context.Context, q devicesQuery, token string, mo
 	return found, token, nil
 }
 
-// devicesPage is a part of the devices, and the other agents that are there.
+// devicesPage is one page of devices, with all other agents.
 type devicesPage struct {
 	devicesQuery
 	Next    string
@@ -99,7 +98,7 @@ func (s *Site) listDevices(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "devices", layout{Title: "Devices", Section: "devices", Live: LivePath, Page: p})
 }
 
-// withDevice is how a device is shown beside its runner's state, and why it is given no work.
+// withDevice returns the state of a device and its runner, and why it gets no work.
 func withDevice(d *tilthv1.Device) (shown, why string) {
 	runner, rests := names.AgentState(d.GetAgent().GetState()), d.GetAgent().GetRestReason()
 	if state := d.GetState(); state != tilthv1.DeviceState_DEVICE_STATE_READY {
@@ -115,7 +114,7 @@ func withDevice(d *tilthv1.Device) (shown, why string) {
 	return runner, rests
 }
 
-// labelsText is labels as people write them, in order.
+// labelsText formats labels, sorted by key.
 func labelsText(labels map[string]string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
@@ -124,7 +123,7 @@ func labelsText(labels map[string]string) string {
 	return strings.Join(out, " ")
 }
 
-// query is the text of a query of names and values.
+// query encodes names and values as a URL query.
 func query(pairs ...string) string {
 	v := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -133,13 +132,13 @@ func query(pairs ...string) string {
 	return v.Encode()
 }
 
-// devicePage is a device.
+// devicePage shows one device.
 type devicePage struct {
 	deviceRow
 	History []*tilthv1.DeviceChange
 	Classes []string
 	Actions []string
-	// Drift and Heat are drawn from its last calibrations; empty while there are none.
+	// Drift and Heat plot recent calibrations; empty without any.
 	Drift, Heat template.HTML
 }
 
@@ -159,7 +158,7 @@ func (s *Site) device(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "device", layout{Title: d.GetAgent().GetSpec().GetName(), Section: "devices", Live: LivePath, Page: p})
 }
 
-// Clocks are a device's clocks, as people read them.
+// Clocks formats the device's clock frequencies.
 func (p devicePage) Clocks() (out []string) {
 	for _, c := range p.GetCalibration().GetSurroundings().GetClocks() {
 		text := fmt.Sprintf("%s: %.2f GHz", c.GetDomain(), c.GetHertz()/1e9)

@@ -1,4 +1,4 @@
-// Package web has what the tracker serves over HTTP beside gRPC: pages that say what is going on, and let people act
-// on it, metrics and health. Its pages work without scripts; it asks the tracker's services as any other client does,
-// and decides nothing. Begin with New.
+// Package web serves the tracker's HTTP side: pages that show the farm's state and let people act on it, a JSON API,
+// metrics and health. Pages work without scripts. The package uses the tracker's services like any other client and
+// decides nothing itself. Start with New.
 package web

@@ -17,49 +17,47 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Bounds on what is kept of jobs that are looked at, and on what a page reads.
+// Bounds on the cached state of viewed jobs, and on what a page reads.
 const (
-	// mostFollowed are the jobs of which sums are kept.
+	// mostFollowed bounds the jobs with cached summaries.
 	mostFollowed = 16
-	// mostPoints are the trials that are kept of a job; of more of them the improvements, and every so many of the
-	// others.
+	// mostPoints bounds the trials kept for a job. Beyond it, all improvements and a sample of the others remain.
 	mostPoints = 20_000
-	// mostRead are the events that one page reads. Those that are left are read by the next.
+	// mostRead bounds the events that one page reads. The next page continues.
 	mostRead = 50_000
-	// mostTold are the events that are shown.
+	// mostTold bounds the events that are shown.
 	mostTold = 40
 )
 
-// follows has what events of jobs sum up to, so that a page reads only those that are new.
+// follows caches summaries of jobs' events, so that a page reads only new events.
 type follows struct {
 	mu    sync.Mutex
 	byJob map[string]*follow
 	uses  uint64
 }
 
-// follow is what a job's events sum up to. Who has its turn reads and looks; whoever waits for one may give up.
+// follow is the summary of a job's events. Holding turn grants exclusive access; waiters may give up.
 type follow struct {
 	turn   chan struct{}
 	used   uint64 // guarded by follows.mu
-	next   uint64 // the sequence of the event that is due
+	next   uint64 // sequence number of the next event
 	last   *timestamppb.Timestamp
 	tally  *trials.Tally
 	points []point
-	// every is the distance of the trials that are kept though they are no improvement, and others how many of them
-	// came since the last one.
+	// every is the sampling interval of trials that are no improvement; others counts those since the last sample.
 	every, others int
 	told          []told
 	forms         forms
-	// behind says that events were left for the next page.
+	// behind is set if events were left for the next page.
 	behind bool
 }
 
-// point is one trial.
+// point is a trial.
 type point struct {
 	task, trial   uint32
-	elapsed       float64 // seconds since the job was made
+	elapsed       float64 // seconds since the job was created
 	latency, best float64 // seconds; latency is 0 on failure
-	predicted     float32 // seconds; 0 = not predicted
+	predicted     float32 // seconds; 0 without a prediction
 	class         tilthv1.ErrorClass
 	algorithm     string
 	digest        string
@@ -67,13 +65,13 @@ type point struct {
 	knobs         knobs
 }
 
-// told is an event in words.
+// told is an event formatted as text.
 type told struct {
 	At   *timestamppb.Timestamp
 	Text string
 }
 
-// of returns the follow of a job, in the place of the one that was not used for longest.
+// of returns the summary of a job, evicting the least recently used if necessary.
 func (f *follows) of(job *tilthv1.Job) *follow {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,20 +94,20 @@ func (f *follows) of(job *tilthv1.Job) *follow {
 	return one
 }
 
-// view reads what is new of a job, and has look see what its events sum up to. What look is given must not outlast it.
+// view reads a job's new events and calls look with the summary. look must not retain it.
 func (s *Site) view(ctx context.Context, job *tilthv1.Job, look func(*follow)) error {
 	f := s.follows.of(job)
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
-	case <-ctx.Done(): // another page reads, and it may read much
+	case <-ctx.Done(): // another page may be reading many events
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	if f.tally == nil || len(f.tally.Tasks) < len(job.GetSpec().GetTasks()) { // its model was read since
+	if f.tally == nil || len(f.tally.Tasks) < len(job.GetSpec().GetTasks()) { // the model was read in the meantime
 		f.reset(job)
 	}
 	err := s.read(ctx, f, job)
-	if status.Code(err) == codes.FailedPrecondition { // the records are a backup's: the job has another history
+	if status.Code(err) == codes.FailedPrecondition { // the records were restored from a backup
 		f.reset(job)
 		err = s.read(ctx, f, job)
 	}
@@ -131,7 +129,7 @@ func (f *follow) reset(job *tilthv1.Job) {
 	f.every, f.others = 1, 0
 }
 
-// read takes in the events that are stored and new.
+// read adds new stored events to the summary.
 func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,7 +145,7 @@ func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 		if err != nil {
 			return endOf(err)
 		}
-		if message.GetStatus() != nil { // what follows is to come yet
+		if message.GetStatus() != nil { // the stored events are all read
 			return nil
 		}
 		for _, e := range append([]*tilthv1.JobEvent{message.GetEvent()}, message.GetMore()...) {
@@ -161,7 +159,7 @@ func (s *Site) read(ctx context.Context, f *follow, job *tilthv1.Job) error {
 	}
 }
 
-// add takes in the next event.
+// add adds the next event.
 func (f *follow) add(e *tilthv1.JobEvent) {
 	f.next, f.last = e.GetSequence()+1, e.GetAt()
 	f.tally.Add(e)
@@ -184,7 +182,7 @@ func (f *follow) add(e *tilthv1.JobEvent) {
 	}
 }
 
-// keep keeps a trial if it is one of those that are kept. They lie evenly over all trials, however many there are.
+// keep adds a trial to the sample. Samples are spread evenly over all trials.
 func (f *follow) keep(p point) {
 	if !p.improves() {
 		if f.others++; f.others < f.every {
@@ -198,10 +196,11 @@ func (f *follow) keep(p point) {
 	}
 }
 
-// improves says whether the trial was the best of its task when it was recorded.
+// improves reports whether the trial was its task's best when recorded.
 func (p point) improves() bool { return p.latency > 0 && p.latency == p.best }
 
-// everyOtherPoint keeps improvements and every other one of the rest; of too many improvements alone, every other one.
+// everyOtherPoint keeps improvements and every other of the remaining points. If improvements alone are too many, it
+// drops every other of all.
 func everyOtherPoint(all []point) []point {
 	n, others := 0, 0
 	for _, p := range all {
@@ -219,7 +218,7 @@ func everyOtherPoint(all []point) []point {
 	return all[:n]
 }
 
-// everyOther keeps every other element, and the last.
+// everyOther keeps every other element and the last one, in place.
 func everyOther[T any](all []T) []T {
 	n := 0
 	for i := range all {
@@ -231,7 +230,7 @@ func everyOther[T any](all []T) []T {
 	return all[:n]
 }
 
-// algorithm says which sums a candidate computes, as far as the tracker is told.
+// algorithm describes the sums that a candidate computes, as far as the tracker knows.
 func algorithm(c *tilthv1.Candidate) string {
 	level := cmp.Or(c.GetNumerics(), "strict")
 	if m := c.GetMultiplications(); m > 0 && m < 1 {
@@ -240,7 +239,7 @@ func algorithm(c *tilthv1.Candidate) string {
 	return level
 }
 
-// tell says what happened; empty for what is not worth a line.
+// tell describes an event, or returns "" if it is not worth a line.
 func (f *follow) tell(e *tilthv1.JobEvent) string {
 	task := func(i uint32) string {
 		if int(i) < len(f.tally.Tasks) {

@@ -15,55 +15,55 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Paths that are for everybody, since who signs in sees them, and the path of streams, which stay open.
+// Paths that need no session, since the sign-in page uses them, and the path of event streams.
 const (
 	signInPath = "/signin"
 	stylePath  = "/static/style.css"
 	iconPath   = "/static/icon.svg"
-	// LivePath is that of streams that tell of changes.
+	// LivePath is the path of streams that announce changes.
 	LivePath = "/live"
 )
 
-// Public returns the paths that are for everybody.
+// Public returns the paths that need no session.
 func Public() []string {
 	return []string{signInPath, stylePath, iconPath, health.LivePath, health.ReadyPath}
 }
 
-// mostQueryBytes bounds what follows the path of a request.
+// mostQueryBytes bounds the query of a URL.
 const mostQueryBytes = 4 << 10
 
-// Door says who asks, and what they may do. Errors are statuses.
+// Door authenticates and authorizes the users of pages. Errors are gRPC statuses.
 type Door interface {
-	// SignsIn says whether people sign in with tokens; InSession whether a request belongs to a session.
+	// SignsIn reports whether users sign in with tokens, InSession whether a request belongs to a session.
 	SignsIn() bool
 	InSession(r *http.Request) bool
-	// Issuer is the URL of the issuer whose tokens are taken; empty = there is none.
+	// Issuer returns the URL of the token issuer, or "".
 	Issuer() string
-	// SignIn begins a session, SignOut ends it.
+	// SignIn starts a session, SignOut ends it.
 	SignIn(w http.ResponseWriter, r *http.Request, token string) error
 	SignOut(w http.ResponseWriter, r *http.Request)
-	// Valid says whether what a request came with still holds.
+	// Valid returns an error if a request's credentials have expired or been revoked.
 	Valid(r *http.Request) error
-	// May says whether who asks may call a method, about a job of the owner.
+	// May reports whether the caller may call a method for a job of the owner.
 	May(r *http.Request, method, owner string) bool
-	// FormToken is what a form carries, which CheckForm looks for.
+	// FormToken returns the token to embed in a form; CheckForm verifies it.
 	FormToken(r *http.Request) string
 	CheckForm(r *http.Request, token string) error
-	// CheckCall refuses a call in JSON that changes something and may be another site's.
+	// CheckCall refuses a JSON call that changes something and may come from another site.
 	CheckCall(r *http.Request) error
 }
 
-// Config is what is served.
+// Config configures a Site.
 type Config struct {
-	// Conn leads to the tracker's services; who calls is told by the context of a request.
+	// Conn leads to the tracker's services. The context of a request identifies the caller.
 	Conn grpc.ClientConnInterface
 	Door Door
-	// Checks say how the tracker is.
+	// Checks answer health requests.
 	Checks health.Checks
-	// Metrics are served on /metrics, and summed up on the first page; nil = none are.
+	// Metrics are served on /metrics and summarized on the overview; nil serves none.
 	Metrics prometheus.Gatherer
 	Logger  *slog.Logger
-	// Now is the wall's clock.
+	// Now is the wall clock.
 	Now func() time.Time
 }
 
@@ -82,7 +82,7 @@ type Site struct {
 	streams   streams
 	rates     rates
 	history   history
-	// comparisons has a place for each request that reads packages.
+	// comparisons limits concurrent requests that read packages.
 	comparisons chan struct{}
 	mux         *http.ServeMux
 	api         http.Handler
@@ -91,7 +91,7 @@ type Site struct {
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// New returns a site, whose Run notes what its first page tells.
+// New returns a site. Run must be running for the overview's alerts.
 func New(cfg Config) *Site {
 	s := &Site{
 		Config: cfg,
@@ -138,7 +138,7 @@ func New(cfg Config) *Site {
 	return s
 }
 
-// streams counts those that are open, by who asked for them.
+// streams counts the open streams by client.
 type streams struct {
 	mu      sync.Mutex
 	open    int

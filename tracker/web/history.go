@@ -10,7 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// How often counters are noted, and for how long: minute by minute for an hour, and every half an hour for a day.
+// Sampling of counters: every minute for an hour, every half hour for a day.
 const (
 	noteEvery  = time.Minute
 	closelyFor = time.Hour
@@ -19,20 +19,20 @@ const (
 	mostNotes  = int(closelyFor/noteEvery+notedFor/distantly) + 2
 )
 
-// history has what counters were, and since when alerts hold.
+// history holds past values of counters, and since when alerts have been firing.
 type history struct {
 	mu    sync.Mutex
 	notes []note
 	since map[string]time.Time
 }
 
-// note is what counters were at a time.
+// note holds the counters at one time.
 type note struct {
 	at time.Time
 	metrics
 }
 
-// Run notes counters until ctx ends, so that a page can tell how they grew.
+// Run samples counters until ctx ends. Alerts need them to compute growth.
 func (s *Site) Run(ctx context.Context) {
 	tick := time.NewTicker(noteEvery)
 	defer tick.Stop()
@@ -51,7 +51,7 @@ func (s *Site) Run(ctx context.Context) {
 	}
 }
 
-// note keeps what the counters are that alerts look at.
+// note stores the counters that alerts use.
 func (w *history) note(m metrics, now time.Time) {
 	kept := metrics{}
 	for _, a := range alerts {
@@ -77,7 +77,7 @@ func (w *history) note(m metrics, now time.Time) {
 	w.notes = w.notes[max(0, len(w.notes)-mostNotes):]
 }
 
-// before returns what counters were that long ago. A tracker that has not run for so long has counted from nothing.
+// before returns the counters as of window ago. A tracker that has not run that long started from zero.
 func (w *history) before(now time.Time, window time.Duration) metrics {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *history) before(now time.Time, window time.Duration) metrics {
 	return metrics{}
 }
 
-// held returns for how long an alert has held, if it does now.
+// held returns how long an alert has been firing; 0 if it is not.
 func (w *history) held(name string, holds bool, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *history) held(name string, holds bool, now time.Time) time.Duration {
 	return now.Sub(w.since[name])
 }
 
-// problems judges all alerts. One that has not lasted as long as it must is pending, as Prometheus says.
+// problems evaluates all alerts. An alert that has not fired long enough is pending, as in Prometheus.
 func (s *Site) problems(v view) (out []problem) {
 	for _, a := range alerts {
 		if v.before = nil; a.Window > 0 {
@@ -122,7 +122,7 @@ func (s *Site) problems(v view) (out []problem) {
 	return out
 }
 
-// only is the value of a metric that has one; is says whether it is there.
+// only returns the value of a metric with a single series; is reports whether it exists.
 func (m metrics) only(name string) (v float64, is bool) {
 	for _, one := range m[name].GetMetric() {
 		return value(one), true
@@ -130,7 +130,7 @@ func (m metrics) only(name string) (v float64, is bool) {
 	return 0, false
 }
 
-// where sums up a metric of those whose label begins with a prefix; "" is no label.
+// where sums the series of a metric whose label has the prefix; an empty label matches all.
 func (m metrics) where(name, label, prefix string) (total float64) {
 	for _, one := range m[name].GetMetric() {
 		if label == "" || hasLabel(one, label, prefix) {
@@ -140,7 +140,7 @@ func (m metrics) where(name, label, prefix string) (total float64) {
 	return total
 }
 
-// most is where of the shard that has the most; a tracker without shards is one.
+// most returns the largest sum of where over all shards.
 func (m metrics) most(name, label, prefix string) (most float64) {
 	byShard := map[string]float64{}
 	for _, one := range m[name].GetMetric() {
@@ -154,7 +154,7 @@ func (m metrics) most(name, label, prefix string) (most float64) {
 	return most
 }
 
-// shardOf is the shard that a metric is of; empty without shards.
+// shardOf returns the shard label of a metric, or "".
 func shardOf(m *dto.Metric) string {
 	for _, pair := range m.GetLabel() {
 		if pair.GetName() == "shard" {
@@ -164,7 +164,7 @@ func shardOf(m *dto.Metric) string {
 	return ""
 }
 
-// slower counts what a histogram has seen, and what of that took longer than a limit, as far as its buckets tell.
+// slower counts a histogram's samples, and those above a limit, to the precision of its buckets.
 func (m metrics) slower(name string, limit float64) (all, slow float64) {
 	for _, one := range m[name].GetMetric() {
 		h := one.GetHistogram()

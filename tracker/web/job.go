@@ -24,39 +24,40 @@ type taskRow struct {
 	Weight float64
 	Trials int
 	Flop   float64
-	// Share is the part of the model's latency.
+	// Share is its fraction of the model's latency.
 	Share                       float64
 	UntunedSeconds, BestSeconds float64
 	Algorithm                   string
-	// OfLimit is the part of what the machine could do, LimitSeconds the least time that it could take; 0 = not known.
+	// OfLimit is the achieved fraction of the machine's limit; LimitSeconds is the latency at that limit, 0 if
+	// unknown.
 	OfLimit      string
 	LimitSeconds float64
-	// ByBytes says that reading and writing asks for the limit, not arithmetic.
+	// ByBytes is set if memory traffic, not arithmetic, determines the limit.
 	ByBytes bool
 	Spark   template.HTML
 	Failed  int
 }
 
-// failure is a class of errors with how often it was, and the first message.
+// failure is an error class with its count and first message.
 type failure struct {
 	Class, Message, Task string
 	Times                int
 }
 
-// jobPage is a job.
+// jobPage shows one job.
 type jobPage struct {
 	*tilthv1.Job
 	jobRow
 	UntunedSeconds, Latency float64
-	// Limit is the least time that the machine could take, in seconds; 0 = not known.
+	// Limit is the model's latency at the machine's limit in seconds; 0 if unknown.
 	Limit float64
 	Tasks []taskRow
-	// Part is the part of the tasks that is shown.
+	// Part is the range of tasks that is shown.
 	Part     part
 	Failures []failure
-	// MoreFailures are those that are not shown.
+	// MoreFailures counts failures that are not shown.
 	MoreFailures int
-	// MoreDead are batches given up that are not shown.
+	// MoreDead counts dead letters that are not shown.
 	MoreDead         int
 	Told             []told
 	ByTime, ByTrials template.HTML
@@ -64,7 +65,7 @@ type jobPage struct {
 	Actions          []string
 	Behind           bool
 	Outage           *tilthv1.Outage
-	// Packages are those that a job runs, which has no tasks then.
+	// Packages are the packages that the job runs; a job with packages has no tasks.
 	Packages []packageRow
 }
 
@@ -91,15 +92,14 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// mostFailures bounds the failures and the batches given up that a job's page shows, mostFailureText what it shows of
-// a message, in bytes: a task's page has all of it.
+// mostFailures bounds the failures and dead letters on a job's page, mostFailureText the bytes of each message. A
+// task's page shows messages in full.
 const (
 	mostFailures    = 100
 	mostFailureText = 1 << 10
 )
 
-// mostFrequent are the failures that a page shows, those that were most often where there are too many, and how many
-// others there are.
+// mostFrequent returns the failures to show, the most frequent if there are too many, and the number omitted.
 func mostFrequent(all []failure) (shown []failure, more int) {
 	if more = len(all) - mostFailures; more > 0 {
 		slices.SortStableFunc(all, func(a, b failure) int { return cmp.Compare(b.Times, a.Times) })
@@ -111,7 +111,7 @@ func mostFrequent(all []failure) (shown []failure, more int) {
 	return all, max(more, 0)
 }
 
-// take takes what a job's events sum up to.
+// take fills in the page from the summary of a job's events.
 func (p *jobPage) take(f *follow) {
 	t := f.tally
 	p.UntunedSeconds, p.Latency, p.Behind = t.UntunedSeconds(), t.BestSeconds(), f.behind
@@ -130,7 +130,7 @@ func (p *jobPage) take(f *follow) {
 	}
 }
 
-// bests are how the best of each task came down, in seconds: one pass over the points, however many tasks there are.
+// bests returns the progress of each task's best in seconds, in one pass over all points.
 func (f *follow) bests() [][]float64 {
 	out := make([][]float64, len(f.tally.Tasks))
 	for _, p := range f.points {
@@ -141,7 +141,7 @@ func (f *follow) bests() [][]float64 {
 	return out
 }
 
-// rowOf is a task's row; bests are how its best came down.
+// rowOf returns a task's row. bests is the progress of its best.
 func rowOf(f *follow, i int, bests []float64) taskRow {
 	task, latency := &f.tally.Tasks[i], f.tally.BestSeconds()
 	row := taskRow{
@@ -162,27 +162,27 @@ func rowOf(f *follow, i int, bests []float64) taskRow {
 	return row
 }
 
-// taskPage is a task of a job.
+// taskPage shows one task of a job.
 type taskPage struct {
 	*tilthv1.Job
 	taskRow
 	Chart     template.HTML
 	Predicted predictions
 	Best      *tilthv1.Measurement
-	// Interval is where the median of the best lies.
+	// Interval is the confidence interval of the best's median.
 	Interval, Trace, Workload, Digest string
 	Failures                          []failure
-	// Knobs are those of the best, Neighbours the trials one knob away from it.
+	// Knobs are the knobs of the best; Neighbours are trials that differ in one knob.
 	Knobs      []knob
 	Neighbours []neighbour
-	// Previous and Next are the tasks beside it; -1 = none.
+	// Previous and Next are the adjacent tasks, or -1.
 	Previous, Next int
 	Behind         bool
-	// Sampled says that not all trials are kept.
+	// Sampled is set if the page has only a sample of the trials.
 	Sampled bool
 }
 
-// mostText bounds a text of a workload or a schedule that is shown, in bytes.
+// mostText bounds a displayed workload or schedule, in bytes.
 const mostText = 64 << 10
 
 func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
@@ -222,7 +222,7 @@ func (s *Site) task(w http.ResponseWriter, r *http.Request) error {
 
 func shorten(text []byte) string { return cut(string(text), mostText) }
 
-// cut is the beginning of a text that has more bytes than it may.
+// cut truncates text to at most most bytes.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -230,24 +230,24 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + " …"
 }
 
-// comparePage is two jobs side by side.
+// comparePage shows two jobs side by side.
 type comparePage struct {
 	A, B  string
 	Jobs  []jobPage
 	Tasks []comparedTask
-	// Part is the part of the tasks that is shown.
+	// Part is the range of tasks that is shown.
 	Part part
-	// Contents are those of two packages; nil where the jobs run none.
+	// Contents compares two packages; nil if the jobs run none.
 	Contents *comparedContents
 }
 
-// comparedTask is a workload with its best latency in either job, in seconds; 0 = none.
+// comparedTask is a workload with its best latency in each job in seconds, or 0.
 type comparedTask struct {
 	Name string
 	A, B float64
 }
 
-// compare shows two jobs side by side; workloads are told apart by their digests.
+// compare shows two jobs side by side, matching workloads by digest.
 func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 	p := comparePage{A: r.URL.Query().Get("a"), B: r.URL.Query().Get("b")}
 	at := map[string]int{}
@@ -287,7 +287,7 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "compare", layout{Title: "Compare", Section: "compare", Page: p})
 }
 
-// distinct are the packages of jobs, each once.
+// distinct returns the packages of jobs without duplicates.
 func distinct(jobs []jobPage) (packages []packageRow) {
 	for _, j := range jobs {
 		for _, p := range j.Packages {
@@ -299,13 +299,13 @@ func distinct(jobs []jobPage) (packages []packageRow) {
 	return packages
 }
 
-// recordsPage is the best records of a workload, or of all.
+// recordsPage shows the best records of one workload or of all.
 type recordsPage struct {
 	Workload, Target, Next string
 	Records                []*tilthv1.Record
 }
 
-// recordsOfPage is how many records a page shows.
+// recordsOfPage is the number of records per page.
 const recordsOfPage = 100
 
 func (s *Site) listRecords(w http.ResponseWriter, r *http.Request) error {

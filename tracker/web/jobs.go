@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Bounds of a page of jobs: how many it shows, and how many it looks at for those that match.
+// Bounds of a page of jobs: how many it shows, and how many it scans for matches.
 const (
 	jobsOfPage = 50
 	mostLooked = 1000
@@ -23,7 +23,7 @@ const (
 type jobRow struct {
 	*tilthv1.Job
 	Trials, Budget uint32
-	// Done is the part of the budget of trials that is spent; 0 where there is none.
+	// Done is the spent fraction of the trial budget; 0 without one.
 	Done float64
 	// BestSeconds is the model's latency, UntunedSeconds that with default schedules; 0 while a task has none.
 	BestSeconds, UntunedSeconds float64
@@ -45,10 +45,10 @@ func rows(jobs []*tilthv1.Job) (out []jobRow) {
 	return out
 }
 
-// jobsQuery is what jobs are asked for.
+// jobsQuery is a filter for jobs.
 type jobsQuery struct {
 	Owner, State, Model, Class, Label string
-	// classes are those of the devices with the label.
+	// classes are the device classes of devices with the label.
 	classes map[string]bool
 }
 
@@ -58,7 +58,7 @@ func (q jobsQuery) matches(j *tilthv1.Job) bool {
 		contains(class, q.Class) && (q.Label == "" || q.classes[class])
 }
 
-// classesOf finds the classes of devices with the label that is asked for: a job's devices are those of its class.
+// classesOf finds the device classes of devices with the requested label.
 func (s *Site) classesOf(ctx context.Context, q *jobsQuery) error {
 	if q.Label == "" {
 		return nil
@@ -77,7 +77,7 @@ func contains(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
-// states are those that a query asks for: open, a state, or all.
+// states returns the job states that match the query.
 func (q jobsQuery) states() ([]tilthv1.JobState, error) {
 	switch q.State {
 	case "":
@@ -93,11 +93,11 @@ func (q jobsQuery) states() ([]tilthv1.JobState, error) {
 	return nil, status.Errorf(codes.InvalidArgument, "state %q is none of a job", q.State)
 }
 
-// jobsPage is a page of the list of jobs.
+// jobsPage is one page of jobs.
 type jobsPage struct {
 	jobsQuery
 	Jobs []jobRow
-	// Next leads to the page after this one; empty after the last.
+	// Next links to the next page; empty on the last.
 	Next   string
 	States []string
 }
@@ -119,7 +119,7 @@ func (s *Site) listJobs(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "jobs", layout{Title: "Jobs", Section: "jobs", Live: LivePath, Page: p})
 }
 
-// findJobs returns the newest jobs that match, from a page's token on, and the token of the page after them.
+// findJobs returns the newest matching jobs from a page token on, and the next token.
 func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found []*tilthv1.Job, next string, err error) {
 	states, err := q.states()
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Site) findJobs(ctx context.Context, q jobsQuery, token string) (found [
 				found = append(found, j)
 			}
 		}
-		looked += len(listed.GetJobs()) // none = the tracker passed over as many as it does at once
+		looked += len(listed.GetJobs()) // an empty page means the tracker reached its own scan limit
 		if token = listed.GetNextPageToken(); token == "" || len(found) == jobsOfPage || len(listed.GetJobs()) == 0 {
 			break
 		}

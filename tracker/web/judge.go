@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// mostProblems bounds the problems of one kind that are shown.
+// mostProblems bounds the problems shown per alert.
 const mostProblems = 10
 
-// fill puts a number into a text that may have a place for one.
+// fill formats text with a number if it contains a verb.
 func fill(text string, n float64) string {
 	if strings.Contains(text, "%") {
 		return fmt.Sprintf(text, n)
@@ -18,7 +18,7 @@ func fill(text string, n float64) string {
 	return text
 }
 
-// diskSlow is wrong while more than one transaction in a hundred waits for the disk for longer than the limit.
+// diskSlow fires if more than 1 % of recent transactions waited for the disk longer than the limit.
 func diskSlow(a alert, v view) []problem {
 	all, slow := v.now.slower("fsync_seconds", a.Limit)
 	allBefore, slowBefore := v.before.slower("fsync_seconds", a.Limit)
@@ -28,7 +28,7 @@ func diskSlow(a alert, v view) []problem {
 	return nil
 }
 
-// workWaits is wrong for each queue with work of whose kind nothing was leased within the window.
+// workWaits fires for each non-empty queue whose kind of agent got no lease within the window.
 func workWaits(a alert, v view) (out []problem) {
 	for _, q := range v.now.figures("queue_depth", "kind", "class") {
 		kind, class, _ := strings.Cut(q.Name, " ")
@@ -42,7 +42,7 @@ func workWaits(a alert, v view) (out []problem) {
 	return out
 }
 
-// cannotRun is wrong while jobs stand still, and names those that are looked at.
+// cannotRun fires while jobs are stuck. It names the viewed jobs, or counts by reason.
 func cannotRun(_ alert, v view) (out []problem) {
 	for _, j := range v.jobs {
 		if j.GetWait().GetNothingCanRun() && len(out) < mostProblems {
@@ -60,7 +60,7 @@ func cannotRun(_ alert, v view) (out []problem) {
 	return out
 }
 
-// deadLetters is wrong while batches were given up that nobody has tried again, or lately were.
+// deadLetters fires while viewed jobs have dead letters, or if batches were given up recently.
 func deadLetters(_ alert, v view) (out []problem) {
 	for _, j := range v.jobs {
 		if n := len(j.GetDeadLetters()); n > 0 && len(out) < mostProblems {
@@ -73,7 +73,7 @@ func deadLetters(_ alert, v view) (out []problem) {
 	return grewBy("error", "/jobs", "batches that were given up lately after %s: %.0f")(alert{Metrics: []string{"dead_letters_total"}}, v)
 }
 
-// trialsFail is wrong while a large part of the trials fails on devices.
+// trialsFail fires while too many trials fail on devices.
 func trialsFail(a alert, v view) []problem {
 	failed, all := 0.0, v.now.sum("trials_total")-v.before.sum("trials_total")
 	for _, class := range []string{"wrong_result", "crash", "timeout"} {

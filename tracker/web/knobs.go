@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Bounds on what is kept of how candidates came to be: knobs of one, and different sets of knobs in a job.
+// Bounds on stored knobs: per candidate, and distinct sets of knob names per job.
 const (
 	mostKnobs = 64
 	mostForms = 64
-	// mostNeighbours are the neighbours of the best that a page shows.
+	// mostNeighbours bounds the neighbours that a page shows.
 	mostNeighbours = 40
 )
 
-// forms are the sets of knobs that candidates of a job have: the algorithms of a task differ in them. A candidate
-// keeps only its values, since tens of thousands are kept.
+// forms are the distinct lists of knob names in a job; they differ by algorithm. Candidates store only values, since
+// tens of thousands of them are kept.
 type forms [][]string
 
-// knobs are a candidate's values of a form's knobs, counted from 1; 0 = they are not known.
+// knobs holds a candidate's values for a form, numbered from 1; form 0 means unknown.
 type knobs struct {
 	form   int
 	values []int32
 }
 
-// read reads what a tuner tells of a candidate: knob=value, separated by blanks. What is anything else is not known.
+// read parses a candidate's origin, knob=value pairs separated by spaces. Any other text yields unknown knobs.
 func (f *forms) read(text string) knobs {
 	fields := strings.Fields(text)
 	if len(fields) == 0 || len(fields) > mostKnobs {
@@ -47,20 +47,20 @@ func (f *forms) read(text string) knobs {
 		}
 		i = len(*f)
 		for k, name := range names {
-			names[k] = strings.Clone(name) // the text would be kept else
+			names[k] = strings.Clone(name) // do not retain the whole text
 		}
 		*f = append(*f, names)
 	}
 	return knobs{i + 1, values}
 }
 
-// knob is a knob of the best.
+// knob is a knob of the best candidate.
 type knob struct {
 	Name  string
 	Value int32
 }
 
-// show are knobs with their names.
+// show pairs values with their names.
 func (f forms) show(k knobs) (out []knob) {
 	for i, v := range k.values {
 		out = append(out, knob{f[k.form-1][i], v})
@@ -73,12 +73,12 @@ type neighbour struct {
 	Trial    uint32
 	Knob     string
 	From, To int32
-	// Seconds is its latency; 0 on failure, of the class Failed.
+	// Seconds is its latency; 0 on failure, with the error class in Failed.
 	Seconds float64
 	Failed  string
 }
 
-// neighbours are the trials of a task one knob away from one with such knobs, knob by knob, the fastest first.
+// neighbours returns the task's trials that differ from of in one knob, by knob, fastest first.
 func (f *follow) neighbours(task int, of knobs) (out []neighbour) {
 	if of.form == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (f *follow) neighbours(task int, of knobs) (out []neighbour) {
 	return out[:min(len(out), mostNeighbours)]
 }
 
-// rank puts failures last.
+// rank sorts failures last.
 func (n neighbour) rank() float64 {
 	if n.Seconds == 0 {
 		return 1e9
@@ -108,7 +108,7 @@ func (n neighbour) rank() float64 {
 	return n.Seconds
 }
 
-// differs returns the one knob in which two candidates differ, if it is one.
+// differs returns the index of the only differing knob; is reports whether there is exactly one.
 func differs(a, b knobs) (at int, is bool) {
 	if a.form != b.form {
 		return 0, false
@@ -123,7 +123,7 @@ func differs(a, b knobs) (at int, is bool) {
 	return at, n == 1
 }
 
-// knobsOf are those of a trial of a task, which its trial number and digest name.
+// knobsOf returns the knobs of a trial, found by task and digest.
 func (f *follow) knobsOf(task int, digest string) knobs {
 	for _, p := range slices.Backward(f.points) {
 		if int(p.task) == task && p.digest == digest && p.knobs.form != 0 {

@@ -7,8 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// left is what is left of a job's time; "" when nobody knows. A budget of trials lasts as long as it will if its
-// trials go on taking what they took so far.
+// left estimates a job's remaining time; "" if unknown. For a budget of trials it assumes that the remaining trials
+// take as long as the past ones on average.
 func left(job *tilthv1.Job, trials uint32) string {
 	if job.GetEndedAt() != nil {
 		return ""

@@ -15,19 +15,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Bounds on streams that tell of changes, of all and of who asks, and how often they do.
+// Limits and intervals of streams that announce changes, in total and per client.
 const (
 	mostStreams        = 256
 	mostStreamsOfAsker = 32
-	// changedEvery is how often a change of a job is told at most.
+	// changedEvery is the minimum interval between announcements of a job's changes.
 	changedEvery = time.Second
-	// lookEvery is how often lists are to be loaded again, and how often it is asked whether who listens still may.
+	// lookEvery is the refresh interval of lists, and of checks that a client may still listen.
 	lookEvery = 5 * time.Second
-	// streamStall is how long a peer may take to take what it is told.
+	// streamStall is how long a client may take to accept a write.
 	streamStall = 10 * time.Second
 )
 
-// begin counts a stream, if there may be one more.
+// begin counts a stream, unless a limit is reached. The caller must call end.
 func (s *streams) begin(asker string) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *streams) begin(asker string) (end func(), ok bool) {
 	}, true
 }
 
-// asker is who asks for a stream: an identity, or a host where nobody is asked who they are.
+// asker identifies the client of a stream: its identity or, without authentication, its host.
 func asker(r *http.Request) string {
 	if id, is := access.From(r.Context()); is {
 		return "identity " + id.Name
@@ -55,7 +55,7 @@ func asker(r *http.Request) string {
 	return host
 }
 
-// endOf is the error of a stream that has ended; nil for its end.
+// endOf returns the error of a finished stream; nil at its regular end.
 func endOf(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -63,8 +63,8 @@ func endOf(err error) error {
 	return err
 }
 
-// live tells, for as long as it is listened to, that the page is to be loaded again: of a job when it has events, of
-// others every few seconds. It ends with the session.
+// live streams announcements that the page should be reloaded: a job's page when the job has events, others every few
+// seconds. It ends with the session.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
 	end, ok := s.streams.begin(asker(r))
 	if !ok {
@@ -99,8 +99,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
 	return s.tell(w, r, id == "", changes, over)
 }
 
-// watch has every change of a job told, until it ends or can be watched no more: the page that is loaded then says
-// why.
+// watch announces every change of a job until the job ends or watching fails; the reloaded page then shows the reason.
 func (s *Site) watch(ctx context.Context, id string, next uint64, changes chan<- struct{}) {
 	stream, err := s.jobs.WatchJob(ctx, &tilthv1.WatchJobRequest{JobId: id, FromSequence: next, Several: true, Status: true})
 	for err == nil {
@@ -113,10 +112,10 @@ func (s *Site) watch(ctx context.Context, id string, next uint64, changes chan<-
 	}
 }
 
-// tell writes a line for each change, or every few seconds, until the stream is over.
+// tell writes a line for each change, or periodically, until the stream ends.
 func (s *Site) tell(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan struct{}) error {
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // that of a request would end the stream
+	_ = c.SetReadDeadline(time.Time{}) // the request's deadline would end the stream
 	write := func(line string) error {
 		_ = c.SetWriteDeadline(time.Now().Add(streamStall))
 		if _, err := io.WriteString(w, line); err != nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// Bounds of what a page reads of packages, which clients upload.
+// Bounds on what a page reads from packages, which clients upload.
 const (
-	// mostManifestBytes bounds a manifest: models of a thousand kernels have a few MiB.
+	// mostManifestBytes bounds a manifest. Models with a thousand kernels have a few MiB.
 	mostManifestBytes = 4 << 20
-	// mostPassed bounds the members of a package that are passed over on the way to its manifest.
+	// mostPassed bounds the members before the manifest.
 	mostPassed = 64
-	// mostKernels and mostMembers bound what a manifest lists: each kernel and each member is a row of the page.
+	// mostKernels and mostMembers bound the lists in a manifest; each item is a row of the page.
 	mostKernels, mostMembers = 16384, 1024
-	// mostComparisons bounds how many requests read packages at a time.
+	// mostComparisons bounds concurrent requests that read packages.
 	mostComparisons = 2
 )
 
 // manifestName is the member of a package that describes the others.
 const manifestName = "manifest.json"
 
-// manifest is what a page shows of a package's manifest.json (docs/formats.md).
+// manifest is the part of manifest.json (docs/formats.md) that a page shows.
 type manifest struct {
 	Model  string `json:"model"`
 	Target struct {
@@ -54,7 +54,7 @@ type packageTask struct {
 	Trace          string  `json:"trace"`
 	Origin         string  `json:"origin"`
 	LatencySeconds float64 `json:"latency_s"`
-	// FormerLatencySeconds is its name in packages of older versions.
+	// FormerLatencySeconds is the field's name in older versions.
 	FormerLatencySeconds float64 `json:"latency_seconds"`
 }
 
@@ -64,7 +64,7 @@ type packageMember struct {
 	SizeBytes int64  `json:"size_bytes"`
 }
 
-// readManifest reads a manifest of at most mostManifestBytes. An error is a sentence for people.
+// readManifest reads a manifest of at most mostManifestBytes. Errors are for display.
 func readManifest(r io.Reader) (*manifest, error) {
 	var m manifest
 	err := json.NewDecoder(r).Decode(&m)
@@ -80,7 +80,7 @@ func readManifest(r io.Reader) (*manifest, error) {
 	return &m, nil
 }
 
-// kernels are those of a package, at most mostKernels.
+// kernels is a list of at most mostKernels.
 type kernels []packageTask
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -95,14 +95,14 @@ func (k *kernels) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// members are those of a package, at most mostMembers.
+// members is a list of at most mostMembers.
 type members struct {
 	list []packageMember
-	// sizes are those of the members in words, by name.
+	// sizes maps names to formatted sizes.
 	sizes map[string]string
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Of members of the same name, the first counts.
+// UnmarshalJSON implements json.Unmarshaler. The first of several members with one name wins.
 func (m *members) UnmarshalJSON(data []byte) error {
 	*m = members{sizes: map[string]string{}}
 	return eachItem(data, func(item packageMember) error {
@@ -117,7 +117,7 @@ func (m *members) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// tooManyError refuses a list of a manifest that has more items than a page shows.
+// tooManyError reports a list with more items than a page shows.
 type tooManyError struct {
 	what string
 	most int
@@ -128,7 +128,7 @@ func (e *tooManyError) Error() string {
 	return fmt.Sprintf("more than %d %s, the most that are shown", e.most, e.what)
 }
 
-// count is how many items a list has, of which nothing is kept.
+// count is the length of a list whose items are discarded.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -140,14 +140,13 @@ func (c *count) UnmarshalJSON(data []byte) error {
 	})
 }
 
-// ignored is a value that is passed over.
+// ignored is a discarded value.
 type ignored struct{}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// eachItem calls visit with each item of a list of JSON, one after the other, until it returns an error. null is an
-// empty list.
+// eachItem calls visit for each item of a JSON list until it returns an error. null is an empty list.
 func eachItem[T any](data []byte, visit func(item T) error) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	switch begin, err := d.Token(); {

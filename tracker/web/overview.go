@@ -12,33 +12,33 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// openStates are those of jobs that have not ended.
+// openStates are the states of open jobs.
 var openStates = []tilthv1.JobState{
 	tilthv1.JobState_JOB_STATE_QUEUED, tilthv1.JobState_JOB_STATE_RUNNING, tilthv1.JobState_JOB_STATE_PAUSED,
 	tilthv1.JobState_JOB_STATE_READING,
 }
 
-// problem is something that is wrong now, with the alert whose runbook says what to do.
+// problem is a current problem, with the alert whose runbook explains what to do.
 type problem struct {
 	Alert, Text, Link string
-	// Pending says that it has not lasted as long as the alert wants.
+	// Pending is set until the condition has held as long as the alert requires.
 	Pending bool
 }
 
-// Runbook is where in the repository it says what to do.
+// Runbook returns the location of the runbook in the repository.
 func (p problem) Runbook() string { return "docs/operations.md#" + strings.ToLower(p.Alert) }
 
-// figure is a number with what it counts.
+// figure is a named count.
 type figure struct {
 	Name  string
 	Value float64
 }
 
-// overviewPage is what is going on.
+// overviewPage summarizes the farm.
 type overviewPage struct {
 	Problems                      []problem
 	Queues, Jobs, Devices, Agents []figure
-	// Rate is the trials recorded in a second, lately; negative while it is not known.
+	// Rate is the recent number of trials recorded per second; negative if unknown.
 	Rate   float64
 	Trials float64
 	Open   []jobRow
@@ -63,7 +63,7 @@ func (s *Site) overview(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, r, http.StatusOK, "overview", layout{Title: "Overview", Section: "overview", Live: LivePath, Page: p})
 }
 
-// metrics are the tracker's, by name without their prefix.
+// metrics maps names without prefix to the tracker's metrics.
 type metrics map[string]*dto.MetricFamily
 
 func (s *Site) gather() (metrics, error) {
@@ -89,7 +89,7 @@ func (m metrics) sum(name string) (total float64) {
 	return total
 }
 
-// figures are the values of a metric that are not 0, named by their labels.
+// figures returns the nonzero values of a metric, named by their labels.
 func (m metrics) figures(name string, labels ...string) (out []figure) {
 	for _, one := range m[name].GetMetric() {
 		var parts []string
@@ -108,13 +108,13 @@ func (m metrics) figures(name string, labels ...string) (out []figure) {
 	return out
 }
 
-// Bounds of the time over which a rate is taken.
+// Bounds on the interval over which a rate is computed.
 const (
 	rateEvery, rateOver = 2 * time.Second, 30 * time.Second
 	mostSamples         = 16
 )
 
-// rates has what a counter was when pages were shown.
+// rates holds samples of a counter, taken when pages are shown.
 type rates struct {
 	mu      sync.Mutex
 	samples []sample
@@ -125,7 +125,7 @@ type sample struct {
 	count float64
 }
 
-// of takes in what a counter is now, and returns its rate in a second, lately; negative while that is not known.
+// of adds a sample and returns the recent rate per second; negative if unknown.
 func (r *rates) of(count float64, now time.Time) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tasksOfPage is how many tasks of a job a page shows: a job has up to thousands.
+// tasksOfPage is the number of tasks per page. A job may have thousands.
 const tasksOfPage = 200
 
-// part is the part of a job's tasks that a page shows.
+// part is the range of tasks on a page.
 type part struct {
-	// First and Last are the numbers of tasks, from 1; All is how many there are.
+	// First and Last are task numbers, from 1; All is the total.
 	First, Last, All int
-	// Previous and Next lead to the parts beside it; empty = there is none.
+	// Previous and Next link to adjacent pages; empty at the ends.
 	Previous, Next string
 }
 
-// partOf is the part that a request asks for by the number of its first task; by default the first part.
+// partOf returns the requested range, which starts at the first task by default.
 func partOf(r *http.Request, all int) (part, error) {
 	p := part{First: 1, All: all}
 	if text := r.URL.Query().Get("from"); text != "" {
@@ -43,5 +43,5 @@ func partOf(r *http.Request, all int) (part, error) {
 	return p, nil
 }
 
-// of are the elements, one a task, that belong to the part.
+// of returns the elements of all that belong to the part.
 func of[T any](p part, all []T) []T { return all[p.First-1 : p.Last] }

@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// leastRanked are the trials from which on their order says something.
+	// leastRanked is the number of trials from which a rank correlation is meaningful.
 	leastRanked = 5
-	// fastestShown are the trials of which a page says how they had been predicted.
+	// fastestShown bounds the fastest trials that are compared with their predictions.
 	fastestShown = 20
 )
 
-// predictions is what a search predicted of a task's trials, against what was measured. Its zero value has none.
+// predictions compares a search's predictions with measurements. The zero value is empty.
 type predictions struct {
-	// All sums up all trials that were both predicted and measured, ByAlgorithm those of each algorithm.
+	// All covers all trials with prediction and measurement; ByAlgorithm splits them by algorithm.
 	All         accuracy
 	ByAlgorithm []accuracy
-	// Fastest are those that came out fastest.
+	// Fastest are the fastest trials.
 	Fastest []foretold
 	Chart   template.HTML
 }
 
-// accuracy is how well predictions fit.
+// accuracy is the quality of predictions.
 type accuracy struct {
 	Algorithm string
 	Trials    int
-	// Correlation is Spearman's of the ranks of what was predicted and measured; only for leastRanked trials.
+	// Correlation is Spearman's rank correlation; valid for leastRanked trials or more.
 	Correlation float64
-	// Off is the factor, 1 or more, within which half of the predictions are.
+	// Off is the factor, at least 1, within which half of the predictions lie.
 	Off float64
 }
 
-// Rank is the correlation as text.
+// Rank formats the correlation.
 func (a accuracy) Rank() string {
 	if a.Trials < leastRanked {
 		return show.Missing
@@ -46,10 +46,10 @@ func (a accuracy) Rank() string {
 	return fmt.Sprintf("%.2f", a.Correlation)
 }
 
-// Within is Off as text.
+// Within formats Off.
 func (a accuracy) Within() string { return fmt.Sprintf("%.2fx", a.Off) }
 
-// foretold is a trial that was both predicted and measured. Place is that of its prediction among all, from 1.
+// foretold is a trial with prediction and measurement. Place is the rank of its prediction, from 1.
 type foretold struct {
 	Trial               uint32
 	Algorithm           string
@@ -81,7 +81,7 @@ func predictionsOf(points []point) (out predictions) {
 	return out
 }
 
-// accuracyOf sums up trials that were all predicted and measured, of which there is one at least.
+// accuracyOf summarizes trials that all have prediction and measurement. known must not be empty.
 func accuracyOf(known []point) accuracy {
 	predicted, measured, off := make([]float64, len(known)), make([]float64, len(known)), make([]float64, len(known))
 	for i, p := range known {
@@ -91,8 +91,8 @@ func accuracyOf(known []point) accuracy {
 	return accuracy{Trials: len(known), Correlation: stat.Spearman(predicted, measured), Off: stat.Of(off).Median}
 }
 
-// predictedOf draws measured latencies over predicted ones, on equal axes, in the colours of scatter; failures stand
-// at the top. On the line both are equal.
+// predictedOf plots measured over predicted latencies, with equal axes and the colours of scatter. Failures appear at
+// the top; the line marks equality.
 func predictedOf(points []point) template.HTML {
 	algorithms := algorithmsOf(points)
 	points = thin(slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !drawable(float64(p.predicted)) }))

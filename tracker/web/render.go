@@ -20,7 +20,7 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// templates are those of the pages, each with the layout that all share.
+// templates are the pages' templates, each with the common layout.
 var templates = parse("overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error")
 
 func parse(pages ...string) map[string]*template.Template {
@@ -31,7 +31,7 @@ func parse(pages ...string) map[string]*template.Template {
 	return out
 }
 
-// words are the functions of templates.
+// words are the template functions.
 var words = template.FuncMap{
 	"seconds":     show.Seconds,
 	"ratio":       show.Ratio,
@@ -56,14 +56,14 @@ type jobsList struct {
 	Jobs   []jobRow
 }
 
-// layout is what every page has.
+// layout is common to all pages.
 type layout struct {
 	Title string
-	// Section is the heading of the navigation that the page belongs to.
+	// Section is the page's entry in the navigation.
 	Section string
-	// Live is where the page hears of changes; empty = it does not.
+	// Live is the URL of the page's change stream; empty without one.
 	Live string
-	// Who asks, in what role; empty where nobody is asked. InSession is whether there is a session to end.
+	// Who and Role identify the user; empty without authentication. InSession is set if there is a session to end.
 	Who, Role string
 	InSession bool
 	FormToken string
@@ -71,7 +71,7 @@ type layout struct {
 	Page      any
 }
 
-// Ago shows when something was, as a person would say it; its title has the instant.
+// Ago formats the age of a time; the title attribute has the exact instant.
 func (l layout) Ago(at interface{ AsTime() time.Time }) template.HTML {
 	t := at.AsTime()
 	if t.Unix() <= 0 {
@@ -86,7 +86,7 @@ func timeElement(t time.Time, text string) template.HTML {
 		template.HTMLEscapeString(text) + `</time>`)
 }
 
-// ago is how long something is ago, or will be in, in words.
+// ago formats a duration as past or, if negative, future.
 func ago(d time.Duration) string {
 	before, after := "", " ago"
 	if d < 0 {
@@ -98,7 +98,7 @@ func ago(d time.Duration) string {
 	return before + roughly(d) + after
 }
 
-// roughly is a duration in its largest unit.
+// roughly formats a duration in its largest unit.
 func roughly(d time.Duration) string {
 	for _, unit := range []struct {
 		of   time.Duration
@@ -111,7 +111,7 @@ func roughly(d time.Duration) string {
 	return template.HTMLEscaper(int64(d/time.Second)) + " s"
 }
 
-// page serves what show shows; its error becomes a page too.
+// page returns a handler that renders show, or its error.
 func (s *Site) page(show func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := checkQuery(r)
@@ -124,7 +124,7 @@ func (s *Site) page(show func(http.ResponseWriter, *http.Request) error) http.Ha
 	})
 }
 
-// checkQuery refuses a query that is longer than any of this site's.
+// checkQuery refuses overlong queries.
 func checkQuery(r *http.Request) error {
 	if n := len(r.URL.RawQuery); n > mostQueryBytes {
 		return status.Errorf(codes.InvalidArgument, "the query has %d bytes, more than the limit of %d", n, mostQueryBytes)
@@ -132,7 +132,7 @@ func checkQuery(r *http.Request) error {
 	return nil
 }
 
-// render sends a page.
+// render writes a page.
 func (s *Site) render(w http.ResponseWriter, r *http.Request, code int, page string, l layout) error {
 	id, _ := access.From(r.Context())
 	l.Who, l.Role, l.InSession, l.Now = id.Name, string(id.Role), s.Door.InSession(r), s.Now()
@@ -149,17 +149,17 @@ func (s *Site) render(w http.ResponseWriter, r *http.Request, code int, page str
 	return nil
 }
 
-// httpCodes are those of statuses; others are errors of the tracker's own.
+// httpCodes maps gRPC codes to HTTP statuses; others are internal errors.
 var httpCodes = map[codes.Code]int{
 	codes.InvalidArgument: http.StatusBadRequest, codes.NotFound: http.StatusNotFound, codes.PermissionDenied: http.StatusForbidden,
 	codes.Unauthenticated: http.StatusUnauthorized, codes.FailedPrecondition: http.StatusConflict, codes.Unimplemented: http.StatusMethodNotAllowed,
 	codes.ResourceExhausted: http.StatusTooManyRequests, codes.Unavailable: http.StatusServiceUnavailable,
 }
 
-// fail shows an error as a page.
+// fail renders an error as a page.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody waits for it
+		return // the client has gone
 	}
 	code, is := httpCodes[status.Code(err)]
 	if !is {
@@ -173,7 +173,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// nothing is shown for paths that are none.
+// nothing handles unknown paths.
 func (s *Site) nothing(_ http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return status.Errorf(codes.Unimplemented, "%s is not for this page", r.Method)
@@ -181,7 +181,7 @@ func (s *Site) nothing(_ http.ResponseWriter, r *http.Request) error {
 	return status.Error(codes.NotFound, "there is no page of this address")
 }
 
-// getJob returns a job, whose tasks have names.
+// getJob returns a job.
 func (s *Site) getJob(ctx context.Context, id string) (*tilthv1.Job, error) {
 	got, err := s.jobs.GetJob(ctx, &tilthv1.GetJobRequest{JobId: id})
 	return got.GetJob(), err

@@ -11,12 +11,12 @@ import (
 type packageRow struct {
 	Name, Digest string
 	Samples      int
-	Seconds      float64 // median of an execution; 0 = not timed
-	// Against is how it does against the first one, where several were timed in turns.
+	Seconds      float64 // median per execution; 0 if not timed
+	// Against compares it with the first package, if several were timed in turns.
 	Against string
 }
 
-// packagesOf are the packages of a job that runs some, side by side.
+// packagesOf returns the packages that a job ran.
 func packagesOf(j *tilthv1.Job) (out []packageRow) {
 	results := j.GetResult().GetPackages()
 	for i, p := range j.GetSpec().GetRun().GetPackages() {

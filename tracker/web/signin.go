@@ -8,10 +8,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// signInPage is the form.
+// signInPage is the sign-in form.
 type signInPage struct{ Next, Message, Issuer string }
 
-// here is a path of this site, whatever is given: nobody is led elsewhere.
+// here returns next if it is a path of this site, else "/": it prevents open redirects.
 func here(next string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"

@@ -101,7 +101,7 @@ type Filter[T any] struct {
 	Item  func(item T) bool
 }
 
-// Pop takes the next allowed item and begins its charge; ok is false if there is none. Skipped items cost time each.
+// Pop takes the next allowed item and begins its charge; ok is false if no item is allowed. Skipped items cost time each.
 // An item that is not allowed keeps its place, while an owner that is not allowed counts as not waiting.
 func (q *Queue[T]) Pop(allowed Filter[T]) (item T, charge *Charge, ok bool) {
 	var passed, barred []*node[*owner[T]]

@@ -27,7 +27,7 @@ type Work struct {
 	Subject, Job string
 	// Private hides the job's name in reasons.
 	Private bool
-	// Builder built the objects to measure; empty if there are none or no other builder was available.
+	// Builder built the objects to measure; empty without objects, or if no other builder was available.
 	Builder string
 }
 

@@ -1,4 +1,4 @@
-// Loads the page's main part again when the tracker says that something changed. Pages work without it.
+// Reloads the page's main part when the tracker announces a change. Pages work without it.
 "use strict";
 (() => {
   const main = document.querySelector("main[data-live]");
@@ -16,7 +16,7 @@
         main.replaceChildren(...fresh.childNodes);
         main.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? d.open; });
       }
-    } catch { /* the tracker is away; the stream comes back with it */ } finally {
+    } catch { /* the tracker is unavailable; the stream reconnects */ } finally {
       loading = false;
     }
   };
