@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// servedSuffix is what is added to a records file's name for the link to the socket of the process that has it open.
+// servedSuffix is appended to a records file's name for the link to the socket of the process that has it open.
 const servedSuffix = ".socket"
 
-// answersWithin is far longer than a socket here takes to answer.
+// answersWithin is far longer than a local socket takes to answer.
 const answersWithin = time.Second
 
-// Announce tells others that the process that has a records file open answers for it at a socket, until Retract. Who
-// was killed leaves an announcement, which the next one replaces.
+// Announce publishes the socket at which the process that has a records file open can be reached, until Retract. The
+// announcement of a killed process stays until the next one replaces it.
 func Announce(path, socket string) error {
 	link, err := servedLink(path)
 	if err != nil {
@@ -32,11 +32,11 @@ func Announce(path, socket string) error {
 	return nil
 }
 
-// Retract ends an announcement. It is for the process that has the file open still.
+// Retract removes an announcement. The caller must still have the file open.
 func Retract(path string) error {
 	link, err := servedLink(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // somebody removed the file
+		return nil // the file was removed
 	} else if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func Retract(path string) error {
 	return nil
 }
 
-// Announced is the socket at which a process answers that has a records file open; empty when none does.
+// Announced returns the socket of the process that has a records file open, or "" if none answers.
 func Announced(path string) string {
 	link, err := servedLink(path)
 	if err != nil {

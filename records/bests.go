@@ -7,17 +7,17 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Bests are the best records of a group: for each level of numerics the one that it allows.
+// Bests holds the best record of a group for each level of numerics.
 type Bests [Levels]Best
 
-// Best is a best record: its key, and what comparing it needs of its measurement, which is nil when there is none.
+// Best is a best record: its key and the gist of its measurement, which is nil without a record.
 type Best struct {
 	Key         Key
 	Measurement *tilthv1.Measurement
 }
 
-// Offer makes a verified record the best for every level that allows it and whose best so far it supersedes; of equals
-// the earlier stays. changed says whether it is the best for any.
+// Offer makes a verified record the best of every level that allows it and whose best it supersedes. Ties go to the
+// earlier record. changed reports whether any level changed.
 func (b *Bests) Offer(key Key, m *tilthv1.Measurement) (changed bool) {
 	needs, ok := Level(m.GetCandidate().GetNumerics())
 	if !ok {
@@ -32,20 +32,20 @@ func (b *Bests) Offer(key Key, m *tilthv1.Measurement) (changed bool) {
 	return changed
 }
 
-// Has says whether a record is the best at some level.
+// Has reports whether a record is the best at some level.
 func (b *Bests) Has(key Key) bool {
 	return slices.ContainsFunc(b[:], func(best Best) bool { return best.Measurement != nil && best.Key == key })
 }
 
-// HasCandidate says whether a record of a candidate is the best at some level.
+// HasCandidate reports whether a record of a candidate is the best at some level.
 func (b *Bests) HasCandidate(digest string) bool {
 	return slices.ContainsFunc(b[:], func(best Best) bool {
 		return best.Measurement != nil && best.Measurement.GetCandidate().GetDigest() == digest
 	})
 }
 
-// Choose finds the best of a group among all its records, oldest first, but those of candidates that were refuted. The
-// records are gone through twice.
+// Choose finds the bests among all records of a group, given oldest first. It ignores candidates that were refuted. It
+// iterates twice.
 func Choose(all iter.Seq2[Key, *tilthv1.Measurement]) (b Bests) {
 	refuted := map[string]bool{}
 	for _, m := range all {
@@ -61,7 +61,7 @@ func Choose(all iter.Seq2[Key, *tilthv1.Measurement]) (b Bests) {
 	return b
 }
 
-// Gist is what Supersedes and the look-up of levels need of a measurement.
+// Gist returns the fields of a measurement that Supersedes and look-ups need.
 func Gist(m *tilthv1.Measurement) *tilthv1.Measurement {
 	return &tilthv1.Measurement{
 		Candidate:      &tilthv1.Candidate{Digest: m.GetCandidate().GetDigest(), Numerics: m.GetCandidate().GetNumerics()},

@@ -12,12 +12,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A chunk of an import ends at so many records, or with the first that makes it so large. It is a write of its own.
+// A chunk of an import ends at chunkRecords, or with the record that reaches chunkBytes. Each is a write of its own.
 const chunkRecords, chunkBytes = 500, 1 << 20
 
-// Collect has all records that next returns until io.EOF kept, in chunks, each record after its length; DecodeChunk
-// reads them. A chunk is keep's. An error is of next, of a record (ErrInvalid), of keep or of ctx: the chunks that
-// were kept are then not all.
+// Collect encodes the records that next returns until io.EOF as length-delimited messages and passes them to keep in
+// chunks, which keep owns. DecodeChunk is the inverse. It returns the first error of next, keep or ctx, or ErrInvalid
+// for a bad record; the chunks kept so far are then incomplete.
 func (i *Incoming) Collect(ctx context.Context, next func() (*tilthv1.Record, error), keep func(chunk []byte) error) error {
 	var chunk bytes.Buffer
 	for n := 1; ; n++ {
@@ -47,7 +47,8 @@ func (i *Incoming) Collect(ctx context.Context, next func() (*tilthv1.Record, er
 	return context.Cause(ctx)
 }
 
-// DecodeChunk returns what adds the records of a chunk. ErrDamaged when it is none that Collect made.
+// DecodeChunk returns the operations that add the records of a chunk. It returns ErrDamaged unless Collect made the
+// chunk.
 func DecodeChunk(chunk []byte) (adds []AddRecord, err error) {
 	for in := bytes.NewReader(chunk); ; {
 		record := &tilthv1.Record{}

@@ -11,19 +11,19 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 )
 
-// Converted is how far a conversion is: so many rows of a kind are copied or, in a second round, compared.
+// Converted reports the progress of a conversion: the rows of a kind copied or, in the second pass, compared.
 type Converted struct {
 	Kind     RowKind
 	Rows     uint64
 	Compared bool
 }
 
-// Convert copies all rows of a store to another one, compares each, and returns how many of each kind there are. The
-// target is empty, or has what a conversion of the same source left that was interrupted, which goes on: the mark of
-// the target has its place, and keeps trackers from opening it until all rows are compared. A page of rows is in
-// memory at a time. told is called after each page. The target begins a life of its own, as with each opening for
-// writing; nothing is lost, so names and leases of earlier lives stay valid. ErrNotEmpty when the target keeps
-// anything else, ErrDiffers when a row is not the source's.
+// Convert copies all rows of one store to another, compares them, and returns the number of rows by kind. The target
+// must be empty or hold an interrupted conversion of the same source, which is resumed: a mark in the target records
+// the position and keeps trackers from opening it until all rows are compared. It holds one page of rows in memory and
+// calls told after each. The target starts a new generation, as on every opening for writing; since nothing is lost,
+// names and leases of earlier generations stay valid. It returns ErrNotEmpty if the target holds anything else, and
+// ErrDiffers if a row does not match the source.
 func Convert(ctx context.Context, from Stopped, to Target, told func(Converted)) ([]Converted, error) {
 	c := &conversion{from: from, to: to, told: told}
 	err := c.begin(ctx)
@@ -43,7 +43,7 @@ func Convert(ctx context.Context, from Stopped, to Target, told func(Converted))
 	return counts, nil
 }
 
-// conversion is a conversion under way.
+// conversion is a conversion in progress.
 type conversion struct {
 	from Stopped
 	to   Target
@@ -51,7 +51,7 @@ type conversion struct {
 	mark *storev1.Conversion
 }
 
-// begin reads or makes the mark.
+// begin reads the mark or creates one.
 func (c *conversion) begin(ctx context.Context) error {
 	state, err := c.from.State(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *conversion) begin(ctx context.Context) error {
 	return c.to.Put(ctx, "", nil, c.mark)
 }
 
-// copyAll copies the rows after those that are there.
+// copyAll copies the rows that follow the mark.
 func (c *conversion) copyAll(ctx context.Context) error {
 	kinds := RowKinds()
 	if kind := RowKind(c.mark.GetKind()); kind != "" {
@@ -127,7 +127,7 @@ func (c *conversion) copyKind(ctx context.Context, kind RowKind, after []byte) e
 	}
 }
 
-// compareAll counts the rows of all kinds, each of which is the same in both stores.
+// compareAll verifies that both stores have the same rows, and counts them.
 func (c *conversion) compareAll(ctx context.Context) (counts []Converted, err error) {
 	for _, kind := range RowKinds() {
 		count, err := c.compareKind(ctx, kind)
@@ -162,7 +162,7 @@ func (c *conversion) compareKind(ctx context.Context, kind RowKind) (count uint6
 	}
 }
 
-// compareRows says how the next row of a copy is not that of the source; nil = there is none.
+// compareRows returns how a copied row differs from its source, or nil.
 func compareRows(want, got *Row) error {
 	switch {
 	case got == nil || want != nil && bytes.Compare(want.Key, got.Key) < 0:
@@ -175,7 +175,7 @@ func compareRows(want, got *Row) error {
 	return nil
 }
 
-// finish has the target be opened by trackers, unless the source was written meanwhile.
+// finish lets trackers open the target, unless the source has been written in the meantime.
 func (c *conversion) finish(ctx context.Context) error {
 	state, err := c.from.State(ctx)
 	if err != nil || c.mark.GetFinished() {
@@ -189,7 +189,7 @@ func (c *conversion) finish(ctx context.Context) error {
 	return c.to.Put(ctx, "", nil, done)
 }
 
-// rows goes through the rows of a kind.
+// rows iterates over the rows of a kind.
 type rows struct {
 	of    Stopped
 	kind  RowKind
@@ -198,7 +198,7 @@ type rows struct {
 	ended bool
 }
 
-// next is the next row; nil after the last.
+// next returns the next row, or nil after the last.
 func (r *rows) next(ctx context.Context) (*Row, error) {
 	if len(r.page) == 0 && !r.ended {
 		var err error

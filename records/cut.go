@@ -12,26 +12,25 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Bounds of what is stored and handed out. Files from before there were bounds have larger rows, which are cut when
-// they are read.
+// Bounds on stored and returned data. Files from before the bounds existed have larger rows, which are cut when read.
 const (
-	// MaxMessageBytes bounds the message of a trial that failed.
+	// MaxMessageBytes bounds the message of a failed trial.
 	MaxMessageBytes = wire.FailureBytes
 	// MaxReasonBytes bounds the reason of a job's state.
 	MaxReasonBytes = 2 << 10
-	// MaxRecordBytes bounds a record that is handed out: a connection takes it in a message, and an import in a line.
+	// MaxRecordBytes bounds a returned record, so that it fits a message of a connection or a line of an import.
 	MaxRecordBytes = 32 << 20
-	// MaxRowBytes bounds what is read of a row that another process may have written.
+	// MaxRowBytes bounds a row read from data that another process may have written.
 	MaxRowBytes = 64 << 20
-	// maxEventBytes bounds an event that is handed out.
+	// maxEventBytes bounds a returned event.
 	maxEventBytes = 48 << 20
-	// maxListedBytes bounds a job in a listing, so that a page has room for it.
+	// maxListedBytes bounds a job in a listing, so that it fits a page.
 	maxListedBytes = 1 << 20
-	// mostListedTasks are left of a job that would be larger.
+	// mostListedTasks bounds the tasks of a job that would exceed maxListedBytes.
 	mostListedTasks = 1000
 )
 
-// Cut returns the beginning of a text that has more bytes than it may, and says that it was cut.
+// Cut truncates text to at most most bytes, with a note that it was cut.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -44,7 +43,7 @@ func Cut(text string, most int) string {
 	return strings.TrimRight(text[:max(end, 0)], " ") + note
 }
 
-// TooLarge says why a record is not handed out; nil when it is.
+// TooLarge returns an error for a record too large to be returned, else nil.
 func TooLarge(r *tilthv1.Record) error {
 	n := proto.Size(r)
 	if n <= MaxRecordBytes {
@@ -54,14 +53,14 @@ func TooLarge(r *tilthv1.Record) error {
 		r.GetMeasurement().GetCandidate().GetDigest(), r.GetWorkloadDigest(), n, MaxRecordBytes)
 }
 
-// CutMeasurement cuts the message of a measurement to what is stored of it.
+// CutMeasurement truncates the message of a measurement to the stored length.
 func CutMeasurement(m *tilthv1.Measurement) {
 	if len(m.GetMessage()) > MaxMessageBytes {
 		m.Message = Cut(m.GetMessage(), MaxMessageBytes)
 	}
 }
 
-// CutEvent makes an event one that a connection takes. Of candidates their digests are left at least.
+// CutEvent reduces an event to a size that a connection accepts. Candidates keep at least their digests.
 func CutEvent(e *tilthv1.JobEvent) {
 	CutMeasurement(e.GetTrial().GetMeasurement())
 	if s := e.GetState(); s != nil {
@@ -78,7 +77,7 @@ func CutEvent(e *tilthv1.JobEvent) {
 	}
 }
 
-// CutJob cuts the texts of a job that only people read.
+// CutJob truncates the descriptive texts of a job.
 func CutJob(row *storev1.JobRow, spec *tilthv1.JobSpec) {
 	if job := row.GetJob(); job != nil {
 		job.Reason = Cut(job.GetReason(), MaxReasonBytes)
@@ -92,7 +91,7 @@ func CutJob(row *storev1.JobRow, spec *tilthv1.JobSpec) {
 	}
 }
 
-// CutListed makes a job one of which several fit a page.
+// CutListed reduces a job so that several fit one page.
 func CutListed(job *tilthv1.Job) {
 	if proto.Size(job) <= maxListedBytes {
 		return

@@ -2,13 +2,13 @@ package records
 
 import "fmt"
 
-// Damage is a page or a row of a records file that is not as it was written. It is an error that wraps ErrDamaged.
+// Damage describes a damaged page or row of a records file. It is an error that wraps ErrDamaged.
 type Damage struct {
-	// Bucket is the bucket of the row or of the page; empty for pages of none.
+	// Bucket is the bucket of the row or page; empty for pages outside buckets.
 	Bucket string
-	// Key is the row's; nil for a page.
+	// Key is the key of a row; nil for a page.
 	Key []byte
-	// Page is the number of the page; 0 for a row.
+	// Page is the page number; 0 for a row.
 	Page uint64
 	// Err wraps ErrDamaged.
 	Err error

@@ -1,7 +1,8 @@
-// Package records has the interface of the store and its rules, and links none: what a record is and what it is called
-// (Digest, Key), which are valid, which of them is the best (Supersedes, Bests), which stay (PruneOptions), what a
-// write may change (Write, Op), and the text of an export. Begin to read in store.go.
+// Package records defines the store interface and its rules, without any implementation: the identity of records
+// (Digest, Key), validation, which record is the best (Supersedes, Bests), which records pruning keeps (PruneOptions),
+// the changes of a write (Write, Op), and the export format. Start with store.go.
 //
-// A store is a package below: bolt keeps a file, postgres a database, memory keeps nothing. storetest holds them to
-// the interface. exchange brings records from one to another, and static keeps them as files that a web server serves.
+// Implementations are subpackages: bolt keeps a file, postgres a database, memory nothing. Package storetest verifies
+// that they conform. Package exchange synchronizes records between stores, and package static publishes them as files
+// for a web server.
 package records

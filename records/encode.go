@@ -6,11 +6,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// checksumBytes are left behind an encoded row, so that a store that ends rows with a checksum need not copy them.
+// checksumBytes is the capacity reserved behind an encoded row, so that a store can append a checksum without copying.
 const checksumBytes = 4
 
-// Encode encodes a row, with room for a checksum behind it. It panics on what cannot be encoded: text that is not
-// UTF-8, which the wire has refused before.
+// Encode encodes a row, with spare capacity for a checksum. It panics if m cannot be encoded, which only happens for
+// invalid UTF-8; the wire has rejected that earlier.
 func Encode(m proto.Message) []byte {
 	b, err := proto.MarshalOptions{}.MarshalAppend(make([]byte, 0, proto.Size(m)+checksumBytes), m)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// MaxEventsBytes ends a look-up of events with the one that makes them so large.
+// MaxEventsBytes ends a look-up of events with the event that reaches it.
 const MaxEventsBytes = 8 << 20
 
-// UnfoldEvents makes events of a row, and has the measurements of trials fetched by the keys of their records; nil for
-// those whose record was pruned since.
+// UnfoldEvents expands a row into events. It fetches the measurements of trials by the keys of their records;
+// measurement returns nil for a pruned record.
 func UnfoldEvents(row *storev1.EventRow, measurement func(key []byte) (*tilthv1.Measurement, error)) ([]*tilthv1.JobEvent, error) {
 	first := row.GetEvent()
 	if first.GetTrial() == nil {

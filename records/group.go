@@ -11,23 +11,22 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Group is what records are grouped by: a target's fingerprint and a workload's digest.
+// Group identifies a group of records: the target's fingerprint and the workload's digest.
 type Group struct{ Target, Workload string }
 
-// Name is that of a group among all, which are in the order of targets, and of workloads within them.
+// Name returns the group's name. Names sort by target, then by workload.
 func (g Group) Name() string { return g.Target + "\x00" + g.Workload }
 
-// Key is that of a record within its group, time and identity: keys are in the order of the times at which the
-// measurements were made.
+// Key identifies a record within its group by time and identity. Keys sort by the time of measurement.
 type Key [wire.RecordKeyBytes]byte
 
-// KeyOf is the key of a measurement. Two measurements of a group with the same key are the same measurement.
+// KeyOf returns the key of a measurement. Measurements of a group with equal keys are the same measurement.
 func KeyOf(m *tilthv1.Measurement) Key {
 	return keyOf(m, m.GetCandidate().GetDigest()+"\x00"+m.GetDevice())
 }
 
-// KeyOfTrial is that of a measurement whose own key another one has: a device whose clock stands still, or who passes
-// for it, measured the candidate again.
+// KeyOfTrial returns the key for a measurement whose regular key is taken: the candidate was measured again by a
+// device whose clock stands still, or by one that impersonates it.
 func KeyOfTrial(m *tilthv1.Measurement, batchID string) Key {
 	return keyOf(m, fmt.Sprintf("%s\x00%s\x00%s\x00%d", m.GetCandidate().GetDigest(), m.GetDevice(), batchID, m.GetCandidate().GetTrial()))
 }
@@ -39,7 +38,7 @@ func keyOf(m *tilthv1.Measurement, identity string) (k Key) {
 	return k
 }
 
-// After is the key that follows, the least that is greater; of the greatest it is the least of all.
+// After returns the next greater key; for the greatest, the zero key.
 func (k Key) After() Key {
 	for i := len(k) - 1; i >= 0; i-- {
 		if k[i]++; k[i] != 0 {
@@ -49,8 +48,8 @@ func (k Key) After() Key {
 	return k
 }
 
-// Compare orders keys: it is negative when k comes before other, and 0 when they are the same.
+// Compare orders keys. It is negative if k sorts before other, and 0 if they are equal.
 func (k Key) Compare(other Key) int { return bytes.Compare(k[:], other[:]) }
 
-// At is when the measurement of a key was made.
+// At returns the time of the key's measurement.
 func (k Key) At() time.Time { return time.Unix(0, int64(binary.BigEndian.Uint64(k[:]))) }

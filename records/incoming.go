@@ -8,12 +8,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Incoming makes records that come from outside fit to be stored.
+// Incoming validates and normalizes records from outside.
 type Incoming struct {
-	bounds *bounds.Checker // holds records from a file against what the wire takes
+	bounds *bounds.Checker // applies the bounds of the wire to records from files
 }
 
-// NewIncoming returns one that any number of records may go through.
+// NewIncoming returns an Incoming for any number of records.
 func NewIncoming() (*Incoming, error) {
 	checker, err := bounds.New()
 	if err != nil {
@@ -22,8 +22,8 @@ func NewIncoming() (*Incoming, error) {
 	return &Incoming{bounds: checker}, nil
 }
 
-// Admit says what is wrong with a record; the error wraps ErrInvalid. One that is right is cut to what is stored, and
-// loses its job, which belongs to the tracker that made it.
+// Admit returns an error that wraps ErrInvalid for a bad record. It cuts a valid record to the stored size and clears
+// its job, which belongs to the tracker that made it.
 func (i *Incoming) Admit(r *tilthv1.Record) error {
 	if err := Validate(r); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (i *Incoming) Admit(r *tilthv1.Record) error {
 	return nil
 }
 
-// fieldOf is the field that a refusal of the wire's bounds names.
+// fieldOf returns the field named by a bounds violation.
 func fieldOf(err error) string {
 	for _, detail := range status.Convert(err).Details() {
 		if request, is := detail.(*errdetails.BadRequest); is && len(request.GetFieldViolations()) > 0 {

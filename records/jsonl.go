@@ -13,7 +13,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// ExportVersion is the version of the export's lines; a file of another version is refused.
+// ExportVersion is the version of the export format. Files of other versions are refused.
 const ExportVersion = 1
 
 const (
@@ -26,31 +26,31 @@ type exportHeader struct {
 	Version int    `json:"version"`
 }
 
-// exportTrailer is the last line; a file without it was cut short.
+// exportTrailer is the last line. A file without it is truncated.
 type exportTrailer struct {
 	End     bool   `json:"end"`
 	Records uint64 `json:"records"`
 }
 
-// Writer writes records as JSON lines: a header, a record a line, and, on Close, a trailer with their number.
+// Writer writes records as JSON lines: a header, one record per line and, on Close, a trailer with their number.
 type Writer struct {
 	w     *bufio.Writer
 	count uint64
 }
 
-// NewWriter begins an export to w.
+// NewWriter starts an export to w.
 func NewWriter(w io.Writer) (*Writer, error) {
 	e := &Writer{w: bufio.NewWriter(w)}
 	return e, e.line(exportHeader{Format: exportFormat, Version: ExportVersion})
 }
 
-// Write adds one record.
+// Write writes one record.
 func (e *Writer) Write(r *tilthv1.Record) error {
 	b, err := protojson.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("export record: %w", err)
 	}
-	// protojson varies its white space on purpose; a compact line is the same for the same record.
+	// protojson varies its white space on purpose; compacting makes the output deterministic.
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, b); err != nil {
 		return fmt.Errorf("export record: %w", err)
@@ -75,7 +75,7 @@ func (e *Writer) line(v any) error {
 	return err
 }
 
-// Reader reads what a Writer wrote, a record at a time, and validates each.
+// Reader reads and validates the records of an export.
 type Reader struct {
 	lines *bufio.Scanner
 	line  int
@@ -83,7 +83,8 @@ type Reader struct {
 	done  bool
 }
 
-// NewReader reads the header of an export. ErrDamaged when it is not an export, ErrVersion when it is a foreign one.
+// NewReader reads the header of an export. It returns ErrDamaged if r is not an export, and ErrVersion for another
+// version.
 func NewReader(r io.Reader) (*Reader, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLineBytes)
@@ -104,7 +105,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return reader, nil
 }
 
-// Read returns the next record, and io.EOF after the last of a whole export. ErrDamaged when the export was cut short.
+// Read returns the next record, and io.EOF after the last of a complete export. It returns ErrDamaged if the export is
+// truncated.
 func (r *Reader) Read() (*tilthv1.Record, error) {
 	record, err := r.ReadAny()
 	if err != nil {
@@ -116,7 +118,7 @@ func (r *Reader) Read() (*tilthv1.Record, error) {
 	return record, nil
 }
 
-// ReadAny is Read for who validates records himself, and goes on after one that is not valid.
+// ReadAny is like Read without validation, for callers that continue after invalid records.
 func (r *Reader) ReadAny() (*tilthv1.Record, error) {
 	if r.done {
 		return nil, io.EOF
@@ -161,8 +163,8 @@ func (r *Reader) next() ([]byte, error) {
 	return r.lines.Bytes(), nil
 }
 
-// Export writes every record that list visits to w, whole with header and trailer, and returns their number. One that
-// is too large to be imported anywhere is left out, and leftOut told why.
+// Export writes a complete export of every record that list visits to w, and returns their number. Records too large
+// for any import are skipped and passed to leftOut.
 func Export(w io.Writer, list func(visit func(*tilthv1.Record) error) error, leftOut func(error)) (uint64, error) {
 	e, err := NewWriter(w)
 	if err != nil {

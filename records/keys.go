@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// PackKeys puts keys one behind the other, as the wire has them.
+// PackKeys concatenates keys, as on the wire.
 func PackKeys(keys []Key) []byte {
 	packed := make([]byte, 0, len(keys)*len(Key{}))
 	for _, k := range keys {
@@ -14,7 +14,7 @@ func PackKeys(keys []Key) []byte {
 	return packed
 }
 
-// UnpackKeys is the reverse of PackKeys. ErrInvalid when there is a part of a key, or they are not in order.
+// UnpackKeys is the inverse of PackKeys. It returns ErrInvalid if the keys are incomplete or unsorted.
 func UnpackKeys(packed []byte) ([]Key, error) {
 	if len(packed)%len(Key{}) != 0 {
 		return nil, fmt.Errorf("%w: %d bytes are no keys of %d", ErrInvalid, len(packed), len(Key{}))

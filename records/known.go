@@ -8,18 +8,18 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Known is what the records say of a workload on a target.
+// Known summarizes the records of a workload on a target.
 type Known struct {
-	// Trials counts the records, failures included, as far as they were looked at.
+	// Trials counts the examined records, including failures.
 	Trials int
-	// Best is the best verified record's measurement; nil when there is none.
+	// Best is the measurement of the best verified record, or nil.
 	Best *tilthv1.Measurement
-	// CandidateSeconds is the last verified latency of the candidate asked for; 0 = none.
+	// CandidateSeconds is the latest verified latency of the requested candidate, or 0.
 	CandidateSeconds float64
 }
 
-// Look reads the latency of a record's row if it is the candidate's and the last verified one. Rows come newest first.
-// Most are told apart by their bytes, undecoded.
+// Look sets the latency if the row is the latest verified record of the candidate. Rows must come newest first. Most
+// rows are ruled out by a byte comparison, without decoding.
 func (k *Known) Look(row []byte, candidate string) error {
 	if candidate == "" || k.CandidateSeconds > 0 || !bytes.Contains(row, []byte(candidate)) {
 		return nil

@@ -7,19 +7,20 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// lifeLetters are how many letters name a life: 30 bits.
+// lifeLetters is the length of a generation's random name: 30 bits.
 const lifeLetters = 6
 
-// mostLifeLetters bounds a name that is given.
+// mostLifeLetters bounds the length of a given name.
 const mostLifeLetters = 16
 
-// NewLife draws the name of a life.
+// NewLife returns a random name for a generation of the store.
 func NewLife() string { return strings.ToLower(rand.Text()[:lifeLetters]) }
 
-// NewLifeOf draws the name of a life of one of several shards, which it tells; see wire.ShardOf.
+// NewLifeOf returns a random name for a generation of one of several shards. The name identifies the shard; see
+// wire.ShardOf.
 func NewLifeOf(shard int) string { return wire.ShardMark(shard) + NewLife() }
 
-// IsLife says whether a text could be the name of a life.
+// IsLife reports whether text could name a generation.
 func IsLife(text string) bool {
 	return text != "" && len(text) <= mostLifeLetters && strings.Trim(text, wire.LifeLetters) == ""
 }

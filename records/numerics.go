@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Levels is how many levels of numerics there are, each of which allows what those before it do.
+// Levels is the number of levels of numerics. Each level allows everything that the previous levels allow.
 const Levels = 3
 
-// levels are their names. A candidate's level is the least that allows it; empty, as in records from before there were
-// levels, is the first.
+// levels are the levels' names. A candidate's level is the lowest that allows it. Records from before levels existed
+// have an empty name, which means the first.
 var levels = [Levels]string{wire.NumericsStrict, wire.NumericsDefault, wire.NumericsFast}
 
-// Level is a level's number; ok is false when there is none of that name.
+// Level returns the number of a named level; ok is false for an unknown name.
 func Level(name string) (level int, ok bool) {
 	if name == "" {
 		return 0, true
@@ -23,11 +23,11 @@ func Level(name string) (level int, ok bool) {
 	return level, level >= 0
 }
 
-// LevelName is the name of a level's number.
+// LevelName returns the name of a level.
 func LevelName(level int) string { return levels[level] }
 
-// AllowedLevel is the number of the level that bounds a look-up; empty means the last. ErrInvalid when there is none
-// of that name.
+// AllowedLevel returns the level that bounds a look-up; an empty name means the last. It returns ErrInvalid for an
+// unknown name.
 func AllowedLevel(numerics string) (int, error) {
 	if numerics == "" {
 		return Levels - 1, nil
@@ -39,7 +39,7 @@ func AllowedLevel(numerics string) (int, error) {
 	return level, nil
 }
 
-// ValidNumerics says whether there is a level of that name; empty is one.
+// ValidNumerics reports whether name is a level or empty.
 func ValidNumerics(name string) bool {
 	_, ok := Level(name)
 	return ok

@@ -7,19 +7,18 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Op is one change of a store, by value: one of the types below, each of which the method of Write of its name
-// describes. Rows are encoded messages. They are the store's once the write is committed, with the capacity behind
-// them.
+// Op is one change of a store, by value: one of the types below, described by the method of Write with the same name.
+// Rows are encoded messages. The store owns them, including their spare capacity, once the write is committed.
 type Op interface{ op() }
 
 type (
-	// PutJob has a storev1.JobRow. Final says that the job has ended.
+	// PutJob has a storev1.JobRow. Final is set if the job has ended.
 	PutJob struct {
 		ID    string
 		Row   []byte
 		Final bool
 	}
-	// PutNew has what EncodeJob made.
+	// PutNew has the result of EncodeJob.
 	PutNew struct {
 		ID      string
 		Request []byte
@@ -37,9 +36,8 @@ type (
 		Sequence uint64
 		Row      []byte
 	}
-	// AppendTrials has a record for each trial of a row, whose last event has the sequence. The store gives the trials
-	// of the row the keys of their records. A record whose key another one has is another all the same: see
-	// KeyOfTrial.
+	// AppendTrials has one record for each trial of a row; Sequence is that of the row's last event. The store sets
+	// the record keys in the row. A record whose key is taken is stored under another key: see KeyOfTrial.
 	AppendTrials struct {
 		JobID    string
 		Sequence uint64
@@ -68,7 +66,7 @@ type (
 	ReopenBatch struct{ ID string }
 	// DropBatch has no row.
 	DropBatch struct{ ID string }
-	// DropClosed bounds ids.
+	// DropClosed has the half-open range of ids.
 	DropClosed struct{ First, Beyond string }
 	// PutAgent has a tilthv1.Agent.
 	PutAgent struct {
@@ -84,7 +82,7 @@ type (
 	}
 	// DropDevice has no row.
 	DropDevice struct{ Name string }
-	// AddRecord has a record, and its workload's canonical form, which is empty when it is not known.
+	// AddRecord has a record and its workload's canonical form, which may be empty if unknown.
 	AddRecord struct {
 		Group    Group
 		Workload []byte
@@ -117,7 +115,8 @@ func (DropDevice) op()   {}
 func (AddRecord) op()    {}
 func (SuspectBests) op() {}
 
-// Entry is a record of a group: its key, its measurement, and its row, a tilthv1.Record without what the group says.
+// Entry is a record of a group: its key, its measurement, and its row, a tilthv1.Record without the fields that the
+// group implies.
 type Entry struct {
 	Key         Key
 	Measurement *tilthv1.Measurement
@@ -128,7 +127,7 @@ func newEntry(jobID string, m *tilthv1.Measurement) Entry {
 	return Entry{Key: KeyOf(m), Measurement: m, Row: Encode(&tilthv1.Record{Measurement: m, JobId: jobID})}
 }
 
-// NewAddRecord is the change that adds a record.
+// NewAddRecord returns the change that adds a record.
 func NewAddRecord(r *tilthv1.Record) AddRecord {
 	return AddRecord{
 		Group: Group{r.GetTarget(), r.GetWorkloadDigest()}, Workload: r.GetWorkload(), Record: newEntry(r.GetJobId(), r.GetMeasurement()),

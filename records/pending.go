@@ -2,22 +2,22 @@ package records
 
 import "context"
 
-// Pending is a commit under way.
+// Pending is a commit in progress.
 type Pending struct {
 	done chan struct{}
 	err  error
 }
 
-// NewPending is for the store that makes the commit.
+// NewPending returns a commit in progress, for implementations of Store.
 func NewPending() *Pending { return &Pending{done: make(chan struct{})} }
 
-// Settle tells those who wait what came of the commit; nil = it is stored. The store calls it, once.
+// Settle completes the commit with its error; nil means stored. The store must call it exactly once.
 func (p *Pending) Settle(err error) {
 	p.err = err
 	close(p.done)
 }
 
-// Wait returns when the commit is stored, has failed, or ctx ends. In the last case it may still be stored.
+// Wait waits until the commit is stored or has failed, or until ctx ends. In the last case it may still be stored.
 func (p *Pending) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:

@@ -6,21 +6,21 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// privateMark is around the owner of private records in their target's name, which it begins. What comes over the wire
-// has no control characters, so that nobody names such a target.
+// privateMark encloses the owner's name at the start of a private target. The wire refuses control characters, so
+// clients cannot name such a target.
 const privateMark = "\x01"
 
-// EveryTarget is the target that matches all groups, those of private records too.
+// EveryTarget matches all groups, private ones included.
 const EveryTarget = "\x00"
 
-// Private is the target under which the records of an owner's private jobs for a target are kept. They make groups of
-// their own, with bests of their own. An empty target is all of the owner's.
+// Private returns the target for records of an owner's private jobs, which form groups with bests of their own. An
+// empty target matches all of the owner's private groups.
 func Private(target, owner string) string { return privateMark + owner + privateMark + target }
 
-// IsPrivate says whether a target is one of private records.
+// IsPrivate reports whether a target is private.
 func IsPrivate(target string) bool { return strings.HasPrefix(target, privateMark) }
 
-// SplitTarget returns the target of a group as devices have it, and whose its records are; empty = they are shared.
+// SplitTarget splits a group's target into the device's target and the owner of private records, "" for shared ones.
 func SplitTarget(target string) (of, owner string) {
 	private, is := strings.CutPrefix(target, privateMark)
 	if !is {
@@ -30,7 +30,7 @@ func SplitTarget(target string) (of, owner string) {
 	return of, owner
 }
 
-// TargetOf is the target under which the records of a job are kept.
+// TargetOf returns the target for a job's records.
 func TargetOf(spec *tilthv1.JobSpec) string {
 	fingerprint := spec.GetTarget().GetFingerprint()
 	if spec.GetPrivate() {
@@ -39,10 +39,10 @@ func TargetOf(spec *tilthv1.JobSpec) string {
 	return fingerprint
 }
 
-// NamesOf bounds the names of a target's groups: they are after the first and before the second. An empty target
-// matches all of shared records; those of private ones are before them.
+// NamesOf returns exclusive bounds for the names of a target's groups. An empty target matches all shared groups,
+// which sort after the private ones.
 func NamesOf(target string) (after, beyond string) {
-	const none = "\xff" // no name in UTF-8 begins with it
+	const none = "\xff" // not valid in UTF-8
 	switch {
 	case target == EveryTarget:
 		return "", none

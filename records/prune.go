@@ -8,29 +8,29 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// PruneOptions say which records stay. The best of each workload and target at each level of numerics, and all records
-// of jobs that have not ended, stay whatever they say.
+// PruneOptions selects the records that pruning keeps. It always keeps the best record of each workload and target at
+// each level of numerics, and all records of open jobs.
 type PruneOptions struct {
-	// KeepBest is how many of the best verified records of each workload and target stay, KeepRecent how many of
-	// the newest.
+	// KeepBest and KeepRecent are the numbers of the best verified and the newest records to keep for each workload
+	// and target.
 	KeepBest, KeepRecent int
-	// Target and Workload bound what is looked at; empty = all.
+	// Target and Workload restrict pruning; empty means all.
 	Target, Workload string
 }
 
-// Outline is what pruning needs of a record; there may be millions of a group in memory.
+// Outline is what pruning needs of a record. A group may have millions of them in memory.
 type Outline struct {
 	Key Key
-	// Job is what the store makes of the record's job.
+	// Job is an index assigned by the store to the record's job.
 	Job int32
-	// Needed says that the record is the best at some level, or that its job has not ended.
+	// Needed is set if the record is the best at some level or its job is open.
 	Needed    bool
 	refutes   bool
-	candidate uint64  // the beginning of its digest
-	cost      float64 // 0 = not verified
+	candidate uint64  // prefix of its digest
+	cost      float64 // 0 if not verified
 }
 
-// OutlineOf is that of a record which nothing is known to need.
+// OutlineOf returns the outline of a record, with Needed unset.
 func OutlineOf(key Key, m *tilthv1.Measurement) Outline {
 	o := Outline{Key: key, candidate: beginning(m.GetCandidate().GetDigest()), refutes: Refutes(m)}
 	if Verified(m) {
@@ -39,14 +39,13 @@ func OutlineOf(key Key, m *tilthv1.Measurement) Outline {
 	return o
 }
 
-// beginning is the number that the first 16 digits of a digest say; others have others, but for chances that nobody
-// will see.
+// beginning parses the first 16 digits of a digest; collisions are negligible.
 func beginning(digest string) uint64 {
 	n, _ := strconv.ParseUint(digest[:min(16, len(digest))], 16, 64)
 	return n
 }
 
-// Superfluous returns the keys of the records of a group that do not stay, in their order. All are given oldest first.
+// Superfluous returns the keys of the records to remove, in order. all must be sorted oldest first.
 func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
 	refuted := map[uint64]bool{}
 	for _, o := range all {
@@ -64,7 +63,7 @@ func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
 	for _, i := range verified[:min(opts.KeepBest, len(verified))] {
 		stays[i] = true
 	}
-	// What refutes a candidate stays as long as a record says that it is good.
+	// A record that refutes a candidate stays as long as a kept record claims that the candidate is good.
 	good := map[uint64]bool{}
 	for i, o := range all {
 		good[o.candidate] = good[o.candidate] || stays[i] && o.cost > 0
@@ -77,12 +76,11 @@ func (opts PruneOptions) Superfluous(all []Outline) (superfluous []Key) {
 	return superfluous
 }
 
-// removedAtOnce bounds how long a transaction of a prune holds up others.
+// removedAtOnce bounds the records that one transaction removes, since it delays others.
 const removedAtOnce = 1000
 
-// Remove has the records of a group that do not stay removed, some at a time, and returns how many went and how many
-// stayed. remove removes those that are not the best, and counts the others, which have become it meanwhile. An error
-// is one of it.
+// Remove removes the superfluous records of a group in chunks and counts removed and kept records. The callback must
+// spare and count the records that have become the best in the meantime. An error is the callback's.
 func (opts PruneOptions) Remove(all []Outline, remove func(keys []Key) (spared uint64, err error)) (removed, kept uint64, err error) {
 	superfluous := opts.Superfluous(all)
 	kept = uint64(len(all) - len(superfluous))

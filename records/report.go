@@ -2,24 +2,24 @@ package records
 
 import "fmt"
 
-// Report is what a check of a records file found.
+// Report is the result of verifying a records file.
 type Report struct {
-	// SizeBytes is that of the file.
+	// SizeBytes is the size of the file.
 	SizeBytes int64
-	// Schema is the version of the file's layout. Rows of one that is not Sealed have no checksums, and are checked to
-	// be messages only.
+	// Schema is the version of the file's layout. If Sealed is false, rows have no checksums and are only checked to
+	// be decodable.
 	Schema uint32
 	Sealed bool
-	// Pages and Rows are how many were checked.
+	// Pages and Rows count what was checked.
 	Pages, Rows uint64
-	// SetAside is how many rows were damaged, and set aside, before.
+	// SetAside counts damaged rows that had been set aside before.
 	SetAside uint64
-	// Damaged is how many pages and rows are not as they were written, and Damage the first hundred of them.
+	// Damaged counts damaged pages and rows; Damage has the first hundred.
 	Damaged uint64
 	Damage  []*Damage
 }
 
-// Failure is an error in one line when something is damaged; nil otherwise. It wraps ErrDamaged.
+// Failure returns a one-line error that wraps ErrDamaged if anything is damaged, else nil.
 func (r *Report) Failure(path string) error {
 	if r.Damaged == 0 {
 		return nil

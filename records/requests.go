@@ -8,34 +8,34 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 )
 
-// RequestKey is the key of an owner's request. Two owners may choose the same one. Neither has a zero byte.
+// RequestKey returns the key of an owner's request. Owners may choose equal ids. Neither part may contain a zero byte.
 func RequestKey(owner, requestID string) []byte {
 	return fmt.Appendf(nil, "\x00%s\x00%s", owner, requestID)
 }
 
-// Owner is whose a job is.
+// Owner is the owner of a job.
 type Owner struct {
 	Name string
-	// Private jobs, and their records, are for their owner alone.
+	// Private restricts the job and its records to the owner.
 	Private bool
 }
 
-// Row is the owner as a job's row has it.
+// Row returns the owner as stored in a job's row.
 func (o Owner) Row() *storev1.JobOwner { return &storev1.JobOwner{Name: o.Name, Private: o.Private} }
 
-// OwnerInRow is the owner that a job's row tells of; false for rows from before they did.
+// OwnerInRow returns the owner stored in a job's row; false for rows of older versions.
 func OwnerInRow(row *storev1.JobRow) (o Owner, told bool) {
 	of := row.GetOwner()
 	return Owner{Name: of.GetName(), Private: of.GetPrivate()}, of != nil
 }
 
-// Numbers of JobSpec's fields.
+// Field numbers of JobSpec.
 const (
 	ownerField   = 2
 	privateField = 11
 )
 
-// OwnerOf finds the owner in an encoded specification, which has its fields in their order. It decodes no other field.
+// OwnerOf extracts the owner from an encoded specification, whose fields must be in order. It decodes no other field.
 func OwnerOf(spec []byte) (o Owner) {
 	for len(spec) > 0 {
 		number, kind, n := protowire.ConsumeTag(spec)

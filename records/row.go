@@ -9,30 +9,30 @@ import (
 	storev1 "github.com/tilth-dev/tilth/proto/tilth/store/v1"
 )
 
-// RowKind is a kind of row that stores of all kinds have, as people call it.
+// RowKind is a kind of row, common to all stores, by its name for messages.
 type RowKind string
 
-// The kinds of rows. Numbers in keys are big-endian; values are protocol buffers unless said otherwise.
+// The kinds of rows. Numbers in keys are big-endian; values are protocol buffers unless noted.
 const (
 	// RowSpec has job id -> tilth.v1.JobSpec.
 	RowSpec RowKind = "specifications"
-	// RowJob has job id -> open(1) JobRow; open is 1 for a job that has not ended, or else 0.
+	// RowJob has job id -> open(1) JobRow; open is 1 for an open job, else 0.
 	RowJob RowKind = "jobs"
 	// RowProgress has job id 0 task(4) -> tilth.v1.TaskProgress.
 	RowProgress RowKind = "progress of tasks"
-	// RowRequest has the key of a request (see RequestKey, and Store.JobByRequest) -> job id.
+	// RowRequest has RequestKey -> job id (see Store.JobByRequest).
 	RowRequest RowKind = "requests"
-	// RowEvent has job id 0 sequence(8) -> EventRow; the sequence is that of its last event.
+	// RowEvent has job id 0 sequence(8) -> EventRow; the sequence is that of the row's last event.
 	RowEvent RowKind = "rows of events"
 	// RowEnded has job id -> EndedRow.
 	RowEnded RowKind = "ended jobs"
-	// RowDropped has job id -> nothing: a job that was dropped, and of which rows are left.
+	// RowDropped has job id -> nothing: a dropped job with leftover rows.
 	RowDropped RowKind = "dropped jobs"
-	// RowLastJob has LastJobKey -> id of the last job that was dropped.
+	// RowLastJob has LastJobKey -> id of the last dropped job.
 	RowLastJob RowKind = "last dropped job"
-	// RowBatch has batch id -> BatchRow of a batch under way.
+	// RowBatch has batch id -> BatchRow of an open batch.
 	RowBatch RowKind = "batches"
-	// RowClosed has batch id -> BatchRow of a batch that ended.
+	// RowClosed has batch id -> BatchRow of a closed batch.
 	RowClosed RowKind = "closed batches"
 	// RowAgent has agent name -> tilth.v1.Agent.
 	RowAgent RowKind = "agents"
@@ -42,18 +42,18 @@ const (
 	RowWorkload RowKind = "workloads"
 	// RowGroup has target 0 workload digest -> GroupRow.
 	RowGroup RowKind = "groups of records"
-	// RowRecord has group(4) Key -> tilth.v1.Record without what the group says.
+	// RowRecord has group(4) Key -> tilth.v1.Record without the fields that the group implies.
 	RowRecord RowKind = "records"
-	// RowImport has import(8) -> nothing: an import that is to be brought to its end.
+	// RowImport has import(8) -> nothing: an import to be completed.
 	RowImport RowKind = "imports"
 	// RowChunk has import(8) chunk(8) -> a chunk of such an import; see DecodeChunk.
 	RowChunk RowKind = "chunks of imports"
 )
 
-// LastJobKey is the key of the one row of RowLastJob.
+// LastJobKey is the only key of RowLastJob.
 const LastJobKey = "last job"
 
-// RowKinds are all kinds of rows, in the order in which they are copied.
+// RowKinds returns all kinds in the order in which they are copied.
 func RowKinds() []RowKind {
 	return []RowKind{
 		RowSpec, RowJob, RowProgress, RowRequest, RowEvent, RowEnded, RowDropped, RowLastJob, RowBatch, RowClosed, RowAgent,
@@ -61,51 +61,51 @@ func RowKinds() []RowKind {
 	}
 }
 
-// Row is a row of a kind: what every store keeps, whatever it keeps it in.
+// Row is a row in the format common to all stores.
 type Row struct{ Key, Value []byte }
 
 // Bounds of a page of rows.
 const (
-	// RowsPerPage are in a page at most.
+	// RowsPerPage is the maximum number of rows.
 	RowsPerPage = 4096
-	// BytesPerPage ends a page with the row that makes it so large.
+	// BytesPerPage ends a page with the row that reaches it.
 	BytesPerPage = 4 << 20
 )
 
-// Stopped is a store that no process opens until it is closed. Its methods are called by one goroutine.
+// Stopped is a store that is locked against other processes. Its methods must not be called concurrently.
 type Stopped interface {
-	// Name is how people are told of it, without passwords.
+	// Name returns a name for messages, without passwords.
 	Name() string
-	// State names what the store keeps. It is another once the store was opened for writing or anything was written,
-	// and no two stores that keep different things have the same.
+	// State returns a token for the contents. It changes whenever the store is opened for writing or written, and
+	// differs between stores with different contents.
 	State(ctx context.Context) (string, error)
-	// Page returns rows of a kind in the order of their keys, from the first after a key on (nil = the first of all);
-	// none after the last. They are the caller's. ErrDamaged when a row is.
+	// Page returns rows of a kind sorted by key, starting after a key (nil for the beginning); none after the last.
+	// The caller owns them. It returns ErrDamaged for a damaged row.
 	Page(ctx context.Context, kind RowKind, after []byte) ([]Row, error)
-	// Close lets others open the store.
+	// Close releases the store for other processes.
 	Close() error
 }
 
-// Target is a stopped store into which rows are copied.
+// Target is a stopped store that rows are copied into.
 type Target interface {
 	Stopped
-	// Conversion returns the store's mark; nil when it has none.
+	// Conversion returns the mark of an unfinished conversion, or nil.
 	Conversion(ctx context.Context) (*storev1.Conversion, error)
-	// Put adds rows of a kind that are not there, and replaces the mark, in one transaction. The first one, of a store
-	// without a mark, begins a life of the store.
+	// Put adds new rows of a kind and replaces the mark in one transaction. The first call on a store without a mark
+	// starts a generation.
 	Put(ctx context.Context, kind RowKind, rows []Row, mark *storev1.Conversion) error
-	// HowToEmpty says how people empty it.
+	// HowToEmpty tells users how to empty the store.
 	HowToEmpty() string
 }
 
-// GroupRow is what a row of a group says: the group's number, and the keys of the best records that each level of
-// numerics allows within the group; empty where there is none.
+// GroupRow is the row of a group: its number, and the key of the best record at each level of numerics, empty without
+// one.
 type GroupRow struct {
 	Number uint32
 	Best   [Levels][]byte
 }
 
-// Encode is number(4), and for each level length(1) key.
+// Encode returns number(4), then for each level length(1) key.
 func (g GroupRow) Encode() []byte {
 	row := binary.BigEndian.AppendUint32(nil, g.Number)
 	for _, key := range g.Best {
@@ -114,7 +114,7 @@ func (g GroupRow) Encode() []byte {
 	return row
 }
 
-// DecodeGroupRow reads what Encode wrote. ErrDamaged when that is anything else.
+// DecodeGroupRow is the inverse of Encode. It returns ErrDamaged for any other input.
 func DecodeGroupRow(row []byte) (g GroupRow, err error) {
 	damaged := fmt.Errorf("%w: the row of a group", ErrDamaged)
 	if len(row) < 4 {

@@ -9,28 +9,27 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// MaxNameBytes bounds a name that is, or is part of, a key of the store: an agent's, a request's, a target's. The
-// store fails for good on a key that is too long for it, so whoever takes such names from outside refuses longer ones.
+// MaxNameBytes bounds names that are part of a store's key: agents, requests, targets. A key that is too long makes
+// the store fail permanently, so such names must be checked when they enter.
 const MaxNameBytes = 4096
 
-// CandidateFault says whether a class is the candidate's own fault, so that the trial is recorded with it.
+// CandidateFault reports whether the candidate itself is at fault, so that the trial is recorded.
 func CandidateFault(c tilthv1.ErrorClass) bool {
 	return c >= tilthv1.ErrorClass_ERROR_CLASS_BAD_SCHEDULE && c <= tilthv1.ErrorClass_ERROR_CLASS_TIMEOUT
 }
 
-// InfraFault says whether a class is the fault of the build side, the device or the farm, so that the batch is
-// retried.
+// InfraFault reports whether the build side, the device or the farm is at fault, so that the batch is retried.
 func InfraFault(c tilthv1.ErrorClass) bool {
 	return c >= tilthv1.ErrorClass_ERROR_CLASS_BUILD_INFRA && c <= tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA
 }
 
-// Digest returns the lower-case hex sha256 of b: the name of traces, workloads and artifacts.
+// Digest returns the lower-case hex SHA-256 of b, which names traces, workloads and artifacts.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// IsDigest says whether s is the digest of b.
+// IsDigest reports whether s is the digest of b.
 func IsDigest(s string, b []byte) bool {
 	sum := sha256.Sum256(b)
 	var text [2 * sha256.Size]byte
@@ -38,15 +37,15 @@ func IsDigest(s string, b []byte) bool {
 	return s == string(text[:])
 }
 
-// ValidDigest says whether s is a lower-case hex sha256.
+// ValidDigest reports whether s is a lower-case hex SHA-256.
 func ValidDigest(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// ValidShare says whether v is a part of 1, or 0 for one that is not known.
+// ValidShare reports whether v is a fraction of 1; 0 means unknown.
 func ValidShare(v float64) bool { return v >= 0 && v <= 1 }
 
-// Validate says what is wrong with a record that comes from outside; the error wraps ErrInvalid and names the field.
+// Validate checks a record from outside. The error wraps ErrInvalid and names the field.
 func Validate(r *tilthv1.Record) error {
 	switch {
 	case r.GetTarget() == "":
@@ -70,8 +69,8 @@ func Validate(r *tilthv1.Record) error {
 	return ValidateEnergy(r.GetTarget(), r.GetMeasurement())
 }
 
-// ValidateEnergy says whether a verified measurement has energy exactly where a target's objective is that: what has
-// none cannot be compared with what has.
+// ValidateEnergy checks that a verified measurement has energy exactly if that is the target's objective. Measurements
+// with and without energy cannot be compared.
 func ValidateEnergy(target string, m *tilthv1.Measurement) error {
 	joules, wanted := m.GetEnergyJoules(), MeasuresEnergy(target) && Verified(m)
 	switch {
@@ -85,7 +84,7 @@ func ValidateEnergy(target string, m *tilthv1.Measurement) error {
 	return nil
 }
 
-// validateMeasurement says what is wrong with a complete measurement; the error wraps ErrInvalid and names the field.
+// validateMeasurement checks a complete measurement. The error wraps ErrInvalid and names the field.
 func validateMeasurement(m *tilthv1.Measurement) error {
 	switch {
 	case len(m.GetCandidate().GetTrace()) == 0:
@@ -102,9 +101,9 @@ func validateMeasurement(m *tilthv1.Measurement) error {
 	return ValidateOutcome(m)
 }
 
-// ValidateOutcome checks the class of a measurement and that its times fit it.
+// ValidateOutcome checks that the times of a measurement are consistent with its error class.
 func ValidateOutcome(m *tilthv1.Measurement) error {
-	// An error that is beyond all bounds or no number is a wrong result like any other.
+	// An infinite or NaN error is an ordinary wrong result.
 	if e := m.GetRelativeError(); e < 0 {
 		return invalid("measurement.relative_error", "is %v", e)
 	}
@@ -147,10 +146,10 @@ func validateLatency(seconds float64) error {
 	return invalid("measurement", "has a latency of %v s", seconds)
 }
 
-// ValidSeconds says whether something may take so long: a number that is neither negative nor infinite.
+// ValidSeconds reports whether s is a valid duration: neither negative, infinite nor NaN.
 func ValidSeconds(s float64) bool { return s >= 0 && !math.IsInf(s, 1) }
 
-// validateInterval checks an interval, which may be missing.
+// validateInterval checks an optional interval.
 func validateInterval(i *tilthv1.Interval) error {
 	if i == nil {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A batch ends with so many records, or with the first that makes it so large: so much is in memory, and is sent again
-// when the exchange is interrupted.
+// A batch ends at batchRecords, or with the record that reaches batchBytes. That much is held in memory, and sent
+// again after an interruption.
 const batchRecords, batchBytes = 4096, 8 << 20
 
-// batches hands records over in batches.
+// batches sends records in batches.
 type batches struct {
 	to       To
 	dry      bool
@@ -26,14 +26,14 @@ type batches struct {
 	left      leftWorkload
 }
 
-// leftWorkload is the canonical form of the workload that the last refused record with one had: the next of its group
-// is to have it, since only the first of many does.
+// leftWorkload is the canonical form of the workload carried by the last refused record. Only the first of many
+// records has it, so it is passed on to the next record of the group.
 type leftWorkload struct {
 	of        records.Group
 	canonical []byte
 }
 
-// take adds a record, or counts why not.
+// take queues a record, or counts why it is refused.
 func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
 	if err := b.incoming.Admit(r); err != nil {
 		b.report.refuse(err)
@@ -54,7 +54,7 @@ func (b *batches) take(ctx context.Context, r *tilthv1.Record) error {
 	return b.flush(ctx)
 }
 
-// giveWorkload gives a record the canonical form that one before it was refused with, unless it was refused for that.
+// giveWorkload adds the canonical form saved from a refused record, unless that form was the reason for the refusal.
 func (b *batches) giveWorkload(r *tilthv1.Record) {
 	if b.left.canonical == nil || groupOf(r) != b.left.of {
 		return
@@ -68,7 +68,7 @@ func (b *batches) giveWorkload(r *tilthv1.Record) {
 	b.left = leftWorkload{}
 }
 
-// flush hands over what is there. What it has been given is forgotten whether or not it was stored.
+// flush sends the queued records. It drops them whether or not the other side stored them.
 func (b *batches) flush(ctx context.Context) error {
 	batch := b.pending
 	if b.pending, b.sizeBytes = nil, 0; len(batch) == 0 {
@@ -80,7 +80,7 @@ func (b *batches) flush(ctx context.Context) error {
 	return err
 }
 
-// lacks asks the other side, and counts what is there.
+// lacks asks the other side which keys it lacks, and counts the others.
 func (b *batches) lacks(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error) {
 	lacking, err := b.to.Lacking(ctx, of, keys)
 	if err == nil && len(lacking) > len(keys) {

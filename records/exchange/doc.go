@@ -1,7 +1,7 @@
-// Package exchange brings records from where they are to where they are lacking. Begin with Sync.
+// Package exchange copies records to a side that lacks them. Start with Sync.
 //
-// No side keeps a note of what it sent or got: what a side has is what decides. Groups of records whose digests of
-// keys agree are passed over; of the others one side tells its keys, and the other which of them it lacks. So an
-// exchange that was interrupted goes on where it was by beginning again, and records of any age are found, imported
-// ones too. Records arrive in batches, each of which is stored as a whole or not at all.
+// No side keeps track of what it sent or received; the contents alone decide. Groups whose key digests agree are
+// skipped. For other groups, one side sends its keys and the other answers which it lacks. An interrupted exchange
+// therefore resumes by starting over, and records of any age, including imported ones, are found. Records travel in
+// batches that are stored atomically.
 package exchange

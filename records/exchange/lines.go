@@ -14,8 +14,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// SyncLines is Sync for records that come one after the other, in any order: next returns them until io.EOF. They need
-// not be valid. Those that do not pass the filter are passed over.
+// SyncLines is like Sync for a sequence of records in any order: next returns them until io.EOF. They need not be
+// valid. Records that do not match the filter are skipped.
 func SyncLines(ctx context.Context, next func() (*tilthv1.Record, error), to To, o Options) (*Report, error) {
 	b, err := newBatches(to, o)
 	if err != nil {
@@ -40,7 +40,8 @@ func groupOf(r *tilthv1.Record) records.Group {
 	return records.Group{Target: r.GetTarget(), Workload: r.GetWorkloadDigest()}
 }
 
-// workloadOf is the canonical form that a record has, which may not be valid otherwise; nil when it has none.
+// workloadOf returns the canonical form of a record's workload if it has one that matches its digest. The record need
+// not be valid otherwise.
 func workloadOf(r *tilthv1.Record) []byte {
 	if w := r.GetWorkload(); len(w) > 0 && records.IsDigest(r.GetWorkloadDigest(), w) {
 		return w
@@ -48,8 +49,8 @@ func workloadOf(r *tilthv1.Record) []byte {
 	return nil
 }
 
-// OfferLines asks of records that come one after the other which of them the other side lacks, a few thousand at a
-// time, and has take called with those. next returns them until io.EOF.
+// OfferLines asks the other side which of a sequence of records it lacks, a few thousand at a time, and calls take for
+// those. next returns the records until io.EOF.
 func OfferLines(ctx context.Context, next func() (*tilthv1.Record, error), lacks Lacks, take func(*tilthv1.Record) error) error {
 	l := &lines{lacks: lacks, take: take}
 	for {
@@ -69,7 +70,7 @@ func OfferLines(ctx context.Context, next func() (*tilthv1.Record, error), lacks
 	}
 }
 
-// lines are records that were read, and not yet offered.
+// lines holds records that were read and not yet offered.
 type lines struct {
 	lacks Lacks
 	take  func(*tilthv1.Record) error
@@ -77,14 +78,14 @@ type lines struct {
 	groups    map[records.Group]*readGroup
 	count     int
 	sizeBytes int
-	// last is the group of the last record, which later ones may belong to.
+	// last is the group of the last record; later records often belong to it.
 	last *readGroup
 }
 
-// readGroup is what was read of a group. A record that comes twice is one.
+// readGroup holds the records read from one group, without duplicates.
 type readGroup struct {
 	records.Group
-	// workload is the canonical form, which the first of many records has.
+	// workload is the canonical form; only the first of many records has it.
 	workload []byte
 	records  map[records.Key]*tilthv1.Record
 }
@@ -92,9 +93,9 @@ type readGroup struct {
 func (l *lines) add(ctx context.Context, r *tilthv1.Record) error {
 	if err := records.Validate(r); err != nil {
 		if w := workloadOf(r); w != nil {
-			l.last = &readGroup{Group: groupOf(r), workload: w} // so that the next of them has it
+			l.last = &readGroup{Group: groupOf(r), workload: w} // so that the group's next record gets it
 		}
-		return l.take(r) // which refuses it: its key means nothing
+		return l.take(r) // take refuses it; its key is meaningless
 	}
 	g := l.group(groupOf(r))
 	if len(r.GetWorkload()) > 0 {
@@ -108,7 +109,7 @@ func (l *lines) add(ctx context.Context, r *tilthv1.Record) error {
 	return l.offer(ctx)
 }
 
-// group is that of a record, which is the last one from here on.
+// group returns the group of a record and makes it the last.
 func (l *lines) group(of records.Group) *readGroup {
 	if g := l.groups[of]; g != nil {
 		l.last = g
@@ -125,7 +126,7 @@ func (l *lines) group(of records.Group) *readGroup {
 	return g
 }
 
-// offer asks for what is there, and forgets it.
+// offer offers the pending records and drops them.
 func (l *lines) offer(ctx context.Context) error {
 	all := slices.SortedFunc(maps.Values(l.groups), func(a, b *readGroup) int { return cmp.Compare(a.Name(), b.Name()) })
 	l.groups, l.count, l.sizeBytes = nil, 0, 0
@@ -145,7 +146,7 @@ func (l *lines) offerGroup(ctx context.Context, g *readGroup) error {
 	for i, key := range lacked {
 		r := g.records[key]
 		if r == nil {
-			continue // which the other side cannot lack
+			continue // the other side cannot lack it
 		}
 		if i == 0 {
 			r.Workload = g.workload

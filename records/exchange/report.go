@@ -9,24 +9,24 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Report is what an exchange came to.
+// Report is the result of an exchange.
 type Report struct {
-	// Sent records are now on the other side, or would be. There were those that it had.
+	// Sent counts records now on the other side, or that would be in a dry run. There counts those it already had.
 	Sent, There uint64
-	// refused are records that are not valid, or not what was asked for, by what is wrong with them.
+	// refused are records that are invalid or were not requested, by reason.
 	refused map[string]*Refusal
 }
 
-// Refusal counts records that were refused for one reason.
+// Refusal counts records refused for one reason.
 type Refusal struct {
-	// Reason is the field that is at fault.
+	// Reason is the invalid field.
 	Reason  string `json:"reason"`
 	Records uint64 `json:"records"`
-	// First says of the first of them what is wrong.
+	// First is the error of the first refused record.
 	First string `json:"first"`
 }
 
-// refuse counts a record that was refused.
+// refuse counts a refused record.
 func (r *Report) refuse(err error) {
 	reason := "record"
 	var invalid *records.InvalidError
@@ -42,10 +42,10 @@ func (r *Report) refuse(err error) {
 	r.refused[reason].Records++
 }
 
-// mostReasonBytes bounds what is said of a record that was refused.
+// mostReasonBytes bounds the text of a refusal.
 const mostReasonBytes = 512
 
-// Refused are the refusals, in the order of their reasons.
+// Refused returns the refusals sorted by reason.
 func (r *Report) Refused() (all []Refusal) {
 	for _, reason := range slices.Sorted(maps.Keys(r.refused)) {
 		all = append(all, *r.refused[reason])

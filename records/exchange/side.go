@@ -8,15 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Filter says which records are meant.
+// Filter selects records.
 type Filter struct {
-	// Target is a fingerprint; empty = every target.
+	// Target is a fingerprint; empty for all targets.
 	Target string
-	// Workloads are digests, sorted; none = every workload.
+	// Workloads are sorted digests; none for all workloads.
 	Workloads []string
 }
 
-// Wants says whether the records of a group are meant.
+// Wants reports whether the filter selects a group.
 func (f Filter) Wants(g records.Group) bool {
 	if f.Target != "" && f.Target != g.Target {
 		return false
@@ -25,35 +25,35 @@ func (f Filter) Wants(g records.Group) bool {
 	return listed || len(f.Workloads) == 0
 }
 
-// Catalogue tells which groups of records a side has.
+// Catalogue lists the groups of records that a side has.
 type Catalogue interface {
-	// Groups sums up some groups that pass a filter, in the order of their names, from the first after a mark on
-	// (empty = the beginning). next is the mark for the page that follows, empty after the last one; marks are in the
-	// order of what they stand for. A page may be empty.
+	// Groups returns summaries of some groups that match a filter, sorted by name, starting after a mark ("" for the
+	// beginning). next is the mark for the following page, "" after the last. Marks sort like the names they stand
+	// for. A page may be empty.
 	Groups(ctx context.Context, f Filter, after string) (page []Summary, next string, err error)
 }
 
-// Lacks says which of some keys of a group, in order, a side lacks.
+// Lacks returns which of some sorted keys of a group a side lacks.
 type Lacks func(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
 
-// From is a side that records come from. What it hands out may be anything: it is validated.
+// From is the source side. Its records are validated, so it may return anything.
 type From interface {
 	Catalogue
-	// Offer asks of the records of a group which of them the other side lacks, and has take called with those. The
-	// first of a group, or of a few thousand, has the workload's canonical form, if it is known.
+	// Offer calls take for the records of a group that the other side lacks, as determined by lacks. The first record
+	// of the group, or of each few thousand, has the workload's canonical form if known.
 	Offer(ctx context.Context, of records.Group, lacks Lacks, take func(*tilthv1.Record) error) error
 }
 
-// To is a side that records are brought to.
+// To is the destination side.
 type To interface {
 	Catalogue
-	// Lacking are those of some keys of a group, in order, that no record has.
+	// Lacking returns which of some sorted keys of a group have no record.
 	Lacking(ctx context.Context, of records.Group, keys []records.Key) ([]records.Key, error)
-	// Add adds records, all or none. Those that are already there are skipped. They may be changed.
+	// Add stores all records or none, skipping existing ones. It may modify them.
 	Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error)
 }
 
-// Nothing is a side without records, such as a file that is not there yet. It takes none.
+// Nothing is a side without records, such as a missing file. It accepts none.
 type Nothing struct{}
 
 // Groups implements Catalogue.

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Store is a store's side.
+// Store is the side of a store.
 type Store struct{ records.Measurements }
 
 // Groups implements Catalogue.
@@ -27,7 +27,7 @@ func (s Store) Add(ctx context.Context, batch []*tilthv1.Record) (added, there u
 	return s.Import(ctx, Each(batch))
 }
 
-// Each returns the records of a batch one after the other, and then io.EOF.
+// Each returns an iterator over a batch, which ends with io.EOF.
 func Each(batch []*tilthv1.Record) func() (*tilthv1.Record, error) {
 	return func() (*tilthv1.Record, error) {
 		if len(batch) == 0 {
@@ -50,15 +50,15 @@ func (s Store) Offer(ctx context.Context, of records.Group, lacks Lacks, take fu
 	return pages.Offer(ctx, of, lacks, take)
 }
 
-// Pages are the records of a group, some at a time.
+// Pages reads the records of a group in pages.
 type Pages struct {
-	// Keys returns some keys from one on, in order; none after the last.
+	// Keys returns some keys from a key on, in order; none after the last.
 	Keys func(from records.Key) ([]records.Key, error)
-	// Get visits the records of some keys that are there.
+	// Get visits those of the given records that exist.
 	Get func(keys []records.Key, visit func(*tilthv1.Record) error) error
 }
 
-// Offer is From's. It ends with an error when more records come than were asked for.
+// Offer implements From.Offer. It returns an error if Get yields more records than requested.
 func (p Pages) Offer(ctx context.Context, of records.Group, lacks Lacks, take func(*tilthv1.Record) error) error {
 	for from := (records.Key{}); ; {
 		if ctx.Err() != nil {
@@ -81,7 +81,7 @@ func (p Pages) Offer(ctx context.Context, of records.Group, lacks Lacks, take fu
 	}
 }
 
-// atMost fails after so many records.
+// atMost fails after n records.
 func atMost(n int, take func(*tilthv1.Record) error) func(*tilthv1.Record) error {
 	return func(r *tilthv1.Record) error {
 		if n--; n < 0 {
@@ -91,11 +91,11 @@ func atMost(n int, take func(*tilthv1.Record) error) func(*tilthv1.Record) error
 	}
 }
 
-// bytesPerLook of records are in memory at once.
+// bytesPerLook bounds the records held in memory.
 const bytesPerLook = 2 << 20
 
-// Get calls visit with those of some records of a store that are there, in order. Where many bytes lie between them,
-// several have the workload's canonical form.
+// Get visits those of the given records of a store that exist, in order. If the records are large, several of them
+// have the workload's canonical form.
 func Get(s records.Measurements, of records.Group, keys []records.Key, visit func(*tilthv1.Record) error) error {
 	for len(keys) > 0 {
 		found, looked, err := s.Some(of, keys, bytesPerLook)

@@ -8,32 +8,32 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Keyed is what an exchange needs to know of a store's records; see records.Measurements.
+// Keyed is the part of a store that summaries need; see records.Measurements.
 type Keyed interface {
 	GroupPage(target, after string, most int) (groups []records.Group, next string, err error)
 	KeyPage(of records.Group, from records.Key, most int) ([]records.Key, error)
 }
 
-// Summary sums up the records of a group. Two sides whose summaries are equal have the same records of it.
+// Summary summarizes the records of a group. Sides with equal summaries have the same records.
 type Summary struct {
 	records.Group
-	// Records is how many there are.
+	// Records is their number.
 	Records uint64
-	// Keys is the digest of their keys, in order.
+	// Keys is the digest of their sorted keys.
 	Keys [sha256.Size]byte
 }
 
 const (
-	// groupsPerLook and keysPerLook are read at once.
+	// groupsPerLook and keysPerLook bound one read.
 	groupsPerLook = 512
 	keysPerLook   = wire.MostRecordKeys
-	// A page of summaries ends with the group that makes it so long, or that makes so many keys to be gone through,
-	// which takes a fraction of a second.
+	// A page of summaries ends at groupsPerPage, or with the group that reaches keysPerPage, which takes a fraction of
+	// a second to read.
 	groupsPerPage = 512
 	keysPerPage   = 1 << 19
 )
 
-// Summaries are some of a store, as Catalogue says; most bounds them (0 = it does not).
+// Summaries implements Catalogue.Groups for a store. most bounds the page; 0 means the default.
 func Summaries(s Keyed, f Filter, after string, most int) (page []Summary, next string, err error) {
 	if most <= 0 || most > groupsPerPage {
 		most = groupsPerPage
@@ -78,8 +78,8 @@ func summarise(s Keyed, of records.Group) (Summary, error) {
 	}
 }
 
-// Lacking are those of some keys of a group, in order, that no record of a store has. It looks at the store's keys
-// beside them.
+// Lacking returns which of some sorted keys of a group have no record in the store. It scans the store's keys in
+// parallel.
 func Lacking(s Keyed, of records.Group, keys []records.Key) (lacking []records.Key, err error) {
 	for len(keys) > 0 {
 		have, err := s.KeyPage(of, keys[0], keysPerLook)

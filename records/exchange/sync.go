@@ -9,17 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Options say what is exchanged.
+// Options configure an exchange.
 type Options struct {
 	Filter Filter
-	// Dry only finds out what would be done.
+	// Dry only determines what would be sent.
 	Dry bool
 }
 
-// Sync brings the records to a side that it lacks. The report says what was done, also with an error: all that it
-// counts as sent is stored. Records that are not valid are refused, and the others go on. It may be called again at
-// any time, after an error or a crash at any instant: what was sent is there, and is not sent again. Few records are
-// in memory at a time.
+// Sync copies the records that a side lacks. The report describes what was done, even with an error: all records
+// counted as sent are stored. Invalid records are refused and the others continue. Sync may be repeated at any time,
+// after an error or a crash; it does not send stored records again. It holds few records in memory.
 func Sync(ctx context.Context, from From, to To, o Options) (*Report, error) {
 	b, err := newBatches(to, o)
 	if err != nil {
@@ -52,7 +51,7 @@ func Sync(ctx context.Context, from From, to To, o Options) (*Report, error) {
 	return b.report, b.flush(ctx)
 }
 
-// offered takes the records of a group that are offered, and of no other.
+// offered takes the offered records of one group and refuses records of others.
 func (b *batches) offered(ctx context.Context, from From, of records.Group) error {
 	return from.Offer(ctx, of, b.lacks, func(r *tilthv1.Record) error {
 		if got := groupOf(r); got != of {
@@ -75,8 +74,8 @@ func newBatches(to To, o Options) (*batches, error) {
 	return &batches{to: to, dry: o.Dry, incoming: incoming, report: &Report{}}, nil
 }
 
-// groups goes through the summaries of a side, which have to be in order: or else there would be no end to them, or
-// groups that are equal would not be found to be.
+// groups iterates over the summaries of a side. It fails unless they are sorted, since otherwise it might never end or
+// miss equal groups.
 func groups(ctx context.Context, of Catalogue, f Filter) iter.Seq2[Summary, error] {
 	return func(yield func(Summary, error) bool) {
 		last := ""

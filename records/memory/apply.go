@@ -62,7 +62,7 @@ func (s *Store) applyToBatch(op records.Op) error {
 	return nil
 }
 
-// removeRange removes the rows from a key on to before another.
+// removeRange removes the rows from first up to but not including beyond.
 func (s *Store) removeRange(rows *sorted[string, []byte], first, beyond string) {
 	var gone []string
 	for key := range rows.from(first) {
@@ -116,7 +116,7 @@ func (s *Store) putWorkload(digest string, canonical []byte) {
 	}
 }
 
-// dropJob removes all of a job but its records.
+// dropJob removes everything of a job except its records.
 func (s *Store) dropJob(id string) error {
 	j, there := s.jobs.remove(id)
 	if !there {
@@ -130,7 +130,7 @@ func (s *Store) dropJob(id string) error {
 		s.size -= int64(len(j.request)+len(id)) + rowBytes
 	}
 	for _, rows := range []*sorted[string, []byte]{&s.batches, &s.closedBatches} {
-		s.removeRange(rows, id+".", id+"/") // the character after the point
+		s.removeRange(rows, id+".", id+"/") // the character after '.'
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (s *Store) appendEvent(jobID string, sequence uint64, e event) {
 	s.size += e.sizeBytes() - before.sizeBytes()
 }
 
-// appendTrials adds the records of one group, and the row of their events.
+// appendTrials adds the records of one group and the row of their events.
 func (s *Store) appendTrials(op records.AppendTrials) {
 	g := s.groupOf(op.Group)
 	for i, e := range op.Records {
@@ -166,7 +166,7 @@ func (s *Store) addRecord(op records.AddRecord) (added bool) {
 	return true
 }
 
-// addEntry stores a record under a key that nothing is stored under. A best one that it refutes gives way to the next.
+// addEntry stores a record under an unused key. If it refutes a best record, the next best replaces that.
 func (s *Store) addEntry(g *group, e records.Entry, key records.Key) {
 	s.put(&g.rows, string(key[:]), e.Row)
 	switch {
@@ -177,7 +177,7 @@ func (s *Store) addEntry(g *group, e records.Entry, key records.Key) {
 	}
 }
 
-// suspectBests marks the best records of a device.
+// suspectBests marks the best records of a device as suspect.
 func (s *Store) suspectBests(op records.SuspectBests) error {
 	for _, g := range s.groups.all() {
 		for level, best := range g.bests {

@@ -22,7 +22,7 @@ func (s *Store) OpenBatches() (open []*records.OpenBatch, err error) {
 	return open, err
 }
 
-// loadCandidates fetches what was proposed. It is ErrDamaged where the event is missing that says it.
+// loadCandidates loads the proposed candidates. It returns ErrDamaged if the event of the proposal is missing.
 func (s *Store) loadCandidates(b *records.OpenBatch) error {
 	s.mu.RLock()
 	var proposed event
@@ -96,7 +96,7 @@ func (s *Store) ClosedJobs() (ids []string, proposals []uint64, err error) {
 			return nil, nil, err
 		}
 		ids, proposals = append(ids, closed.GetJobId()), append(proposals, row.GetProposals())
-		// Batches of a job begin with its id and a point, which the next character follows.
+		// Ids of a job's batches start with its id and '.'; '/' is the next character.
 		from = max(closed.GetJobId()+"/", id+"\x00")
 	}
 }
@@ -110,7 +110,7 @@ func (s *Store) closedFrom(from string) (row []byte, id string, there bool) {
 	return nil, "", false
 }
 
-// rowOf is the row of a job; nil when there is none.
+// rowOf returns the row of a job, or nil.
 func (s *Store) rowOf(id string) (row []byte) {
 	_ = s.look(id, func(j *job) { row = j.row })
 	return row

@@ -1,7 +1,7 @@
-// Package memory is the store that keeps nothing: all of it is in memory, bounded, and gone with the process. It is
-// for farms whose records nobody needs afterwards, and for tests. Begin to read in store.go. What the rows mean is for
-// package records to say.
+// Package memory is a store that keeps nothing: all of it is in memory, bounded, and gone with the process. It suits
+// tests, and farms whose records are not needed afterwards. Start with store.go; package records defines what rows
+// mean.
 //
-// Rows stay encoded, as they were handed in, and are never changed, so look-ups take references under the lock and
+// Rows stay encoded as they were committed and are never modified, so look-ups take references under the lock and
 // decode them without it.
 package memory

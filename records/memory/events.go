@@ -40,7 +40,7 @@ func (s *Store) Events(jobID string, from uint64, limit int) (events []*tilthv1.
 	return events, nil
 }
 
-// measurement fetches that of a trial of the row; nil when its record was pruned. The caller holds the lock.
+// measurement fetches the measurement of a trial, or nil if its record was pruned. The caller must hold the lock.
 func (e event) measurement(key []byte) (*tilthv1.Measurement, error) {
 	if e.group == nil {
 		return nil, nil

@@ -7,17 +7,17 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// group is the records of a workload on a target.
+// group holds the records of a workload on a target.
 type group struct {
 	records.Group
 	rows  sorted[string, []byte] // by records.Key
 	bests records.Bests
 }
 
-// groupKey orders groups by target and workload.
+// groupKey sorts groups by target, then by workload.
 func groupKey(g records.Group) string { return g.Target + "\x00" + g.Workload }
 
-// groupOf is a group, which is made when there is none. The caller holds the lock.
+// groupOf returns a group, creating it if necessary. The caller must hold the lock.
 func (s *Store) groupOf(of records.Group) *group {
 	g, there := s.groups.get(groupKey(of))
 	if !there {
@@ -28,19 +28,19 @@ func (s *Store) groupOf(of records.Group) *group {
 	return g
 }
 
-// stored is a record, which is decoded.
+// stored is a decoded record with its key.
 type stored struct {
 	tilthv1.Record
 	key records.Key
 }
 
-// record is that of a key which is there. The caller holds the lock.
+// record returns the record of an existing key. The caller must hold the lock.
 func (g *group) record(key records.Key) (*stored, error) {
 	row, _ := g.rows.get(string(key[:]))
 	return g.decode(key, row)
 }
 
-// decode fills in what a row leaves to its group, but for the workload. It needs no lock.
+// decode decodes a row and adds what the group implies, except the workload. It needs no lock.
 func (g *group) decode(key records.Key, row []byte) (*stored, error) {
 	r := &stored{key: key}
 	err := decode(row, &r.Record)
@@ -49,7 +49,7 @@ func (g *group) decode(key records.Key, row []byte) (*stored, error) {
 	return r, err
 }
 
-// measurements goes through a group's records, oldest first. The caller holds the lock.
+// measurements iterates over a group's records, oldest first. The caller must hold the lock.
 func (g *group) measurements() iter.Seq2[records.Key, *tilthv1.Measurement] {
 	return func(yield func(records.Key, *tilthv1.Measurement) bool) {
 		for key, row := range g.rows.all() {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Import implements records.Measurements. The records are held in memory until the last has come.
+// Import implements records.Measurements. It holds all records in memory until the last has arrived.
 func (s *Store) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
 	all, err := s.collect(ctx, next)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Store) Import(ctx context.Context, next func() (*tilthv1.Record, error)
 	return imported, skipped, nil
 }
 
-// collect takes in all records, no more of them than the store has room for.
+// collect reads all records, up to the store's free space.
 func (s *Store) collect(ctx context.Context, next func() (*tilthv1.Record, error)) (all []records.AddRecord, err error) {
 	incoming, err := records.NewIncoming()
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// job is what is stored of a job.
+// job holds the rows of a job.
 type job struct {
-	row      []byte // a storev1.JobRow; nil = there is no such job yet
+	row      []byte // a storev1.JobRow; nil until first stored
 	spec     []byte // a tilthv1.JobSpec
 	request  string // its key
 	progress sorted[string, []byte]
-	events   sorted[uint64, event] // by the sequence of the last in the row
+	events   sorted[uint64, event] // by the sequence of the row's last event
 }
 
 // event is a row of events.
 type event struct {
-	row   []byte // a storev1.EventRow, whose trials have keys within the group
-	group *group // of the trials; nil = it has none
+	row   []byte // a storev1.EventRow; keys of its trials are relative to group
+	group *group // of the trials; nil without trials
 }
 
 func (e event) sizeBytes() int64 {
@@ -47,7 +47,7 @@ func (j *job) sizeBytes(id string) int64 {
 
 func progressKey(task uint32) string { return fmt.Sprintf("%010d", task) }
 
-// jobOf is a job, which is made when there is none. The caller holds the lock.
+// jobOf returns a job, creating it if necessary. The caller must hold the lock.
 func (s *Store) jobOf(id string) *job {
 	j, there := s.jobs.get(id)
 	if !there {
@@ -58,7 +58,7 @@ func (s *Store) jobOf(id string) *job {
 	return j
 }
 
-// look has the rows of a job looked at.
+// look calls at with a job's rows while holding the lock.
 func (s *Store) look(id string, at func(j *job)) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -70,7 +70,7 @@ func (s *Store) look(id string, at func(j *job)) error {
 	return nil
 }
 
-// rows are those of a job, which are decoded without the lock.
+// rows holds references to a job's rows, to be decoded without the lock.
 type rows struct {
 	id       string
 	row      []byte
@@ -182,7 +182,7 @@ func (s *Store) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	})
 }
 
-// Sweep implements records.Jobs: jobs are dropped whole.
+// Sweep implements records.Jobs. Jobs are dropped completely, so it does nothing.
 func (s *Store) Sweep(ctx context.Context) error { return context.Cause(ctx) }
 
 // Jobs implements records.Jobs.
@@ -216,7 +216,7 @@ func (s *Store) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err 
 	return jobs, next, nil
 }
 
-// listed is the job if it is wanted; nil if not.
+// listed returns the job if the query selects it, else nil.
 func (r rows) listed(q records.JobQuery) (*tilthv1.Job, error) {
 	if q.Sees != nil && !q.Sees(records.OwnerOf(r.spec)) {
 		return nil, nil
@@ -228,7 +228,7 @@ func (r rows) listed(q records.JobQuery) (*tilthv1.Job, error) {
 	return open.Listed(), nil
 }
 
-// newest is the newest job before an id (empty = of all) that may be wanted.
+// newest returns the newest job before an id (empty for the newest of all) that the query may select.
 func (s *Store) newest(q records.JobQuery, before string) (rows, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -27,7 +27,7 @@ func (s *Store) BestAllowed(target, workloadDigest, numerics string) (*tilthv1.R
 	return s.best(g, level)
 }
 
-// best is the best record of a group at a level. The caller holds the lock.
+// best returns the best record of a group at a level. The caller must hold the lock.
 func (s *Store) best(g *group, level int) (*tilthv1.Record, error) {
 	if g.bests[level].Measurement == nil {
 		return nil, fmt.Errorf("best record of workload %s for target %s: %w", g.Workload, g.Target, records.ErrNotFound)
@@ -68,7 +68,7 @@ func (s *Store) BestPage(target, after string, most, mostBytes int) (best []*til
 	return best, "", nil
 }
 
-// matching are the groups of a target and of a workload; an empty workload matches all.
+// matching returns the groups of a target and a workload; an empty workload matches all.
 func (s *Store) matching(target, workload string) (all []*group) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -104,7 +104,7 @@ func (s *Store) List(ctx context.Context, target, workload string, visit func(*t
 	return nil
 }
 
-// eachRecord visits a group's records, oldest first, without the lock.
+// eachRecord visits a group's records, oldest first, without holding the lock.
 func (s *Store) eachRecord(ctx context.Context, g *group, visit func(r *stored) error) error {
 	return eachRow(s, &g.rows, func(key string, row []byte) error {
 		if ctx.Err() != nil {

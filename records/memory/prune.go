@@ -28,7 +28,7 @@ func (s *Store) Prune(ctx context.Context, opts records.PruneOptions) (removed, 
 	return removed, kept, nil
 }
 
-// outlines returns those of a group's records, oldest first.
+// outlines returns the outlines of a group's records, oldest first.
 func (s *Store) outlines(ctx context.Context, g *group) (all []records.Outline, err error) {
 	var jobs []string
 	places := map[string]int32{}
@@ -52,8 +52,7 @@ func (s *Store) outlines(ctx context.Context, g *group) (all []records.Outline, 
 	return all, err
 }
 
-// removeRecords removes records of a group, but for those that have become the best meanwhile, and counts
-// these.
+// removeRecords removes records of a group. It spares and counts those that have become the best in the meantime.
 func (s *Store) removeRecords(g *group, keys []records.Key) (spared uint64, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// rowsPerLook are taken under the lock at a time.
+// rowsPerLook bounds the rows read per lock acquisition.
 const rowsPerLook = 512
 
 // decode decodes a row.
@@ -17,7 +17,7 @@ func decode(row []byte, into proto.Message) error {
 	return nil
 }
 
-// page returns some keys and rows from a key on, and where the next ones begin; more is false after the last.
+// page returns some keys and rows from a key on, and the first key of the next page; more is false on the last page.
 func page(s *Store, rows *sorted[string, []byte], from string) (keys []string, found [][]byte, next string, more bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -30,7 +30,7 @@ func page(s *Store, rows *sorted[string, []byte], from string) (keys []string, f
 	return keys, found, "", false
 }
 
-// eachRow visits rows in the order of their keys, without the lock.
+// eachRow visits rows sorted by key, without holding the lock.
 func eachRow(s *Store, rows *sorted[string, []byte], visit func(key string, row []byte) error) error {
 	for from, more := "", true; more; {
 		var keys []string

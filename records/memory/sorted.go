@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// mostInChunk bounds what an insertion moves.
+// mostInChunk bounds the elements that an insertion moves.
 const mostInChunk = 512
 
-// sorted is a map whose keys have an order. It is a list of chunks, none of which is empty. The zero value is empty.
+// sorted is an ordered map, stored as a list of non-empty chunks. The zero value is empty.
 type sorted[K cmp.Ordered, V any] struct {
 	chunks [][]entry[K, V]
 	count  int
@@ -20,7 +20,7 @@ type entry[K cmp.Ordered, V any] struct {
 	value V
 }
 
-// find is where a key is, or would be.
+// find returns the position of a key, or where to insert it.
 func (s *sorted[K, V]) find(key K) (chunk, at int, there bool) {
 	chunk, _ = slices.BinarySearchFunc(s.chunks, key, func(c []entry[K, V], key K) int { return cmp.Compare(c[len(c)-1].key, key) })
 	if chunk == len(s.chunks) {
@@ -37,7 +37,7 @@ func (s *sorted[K, V]) lastLen() int {
 	return len(s.chunks[len(s.chunks)-1])
 }
 
-// get returns the value of a key; ok is false when there is none.
+// get returns the value of a key; ok is false without one.
 func (s *sorted[K, V]) get(key K) (value V, ok bool) {
 	if chunk, at, there := s.find(key); there {
 		return s.chunks[chunk][at].value, true
@@ -45,7 +45,7 @@ func (s *sorted[K, V]) get(key K) (value V, ok bool) {
 	return value, false
 }
 
-// put sets the value of a key, and returns the one before.
+// put sets the value of a key and returns the previous one.
 func (s *sorted[K, V]) put(key K, value V) (before V, replaced bool) {
 	chunk, at, there := s.find(key)
 	if there {
@@ -70,7 +70,7 @@ func (s *sorted[K, V]) put(key K, value V) (before V, replaced bool) {
 	return before, false
 }
 
-// remove removes a key, and returns its value.
+// remove removes a key and returns its value.
 func (s *sorted[K, V]) remove(key K) (value V, there bool) {
 	chunk, at, there := s.find(key)
 	if !there {
@@ -84,7 +84,7 @@ func (s *sorted[K, V]) remove(key K) (value V, there bool) {
 	return value, true
 }
 
-// from goes through the keys from one on, in order.
+// from iterates over the keys from key on, in order.
 func (s *sorted[K, V]) from(key K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		chunk, at, _ := s.find(key)
@@ -98,7 +98,7 @@ func (s *sorted[K, V]) from(key K) iter.Seq2[K, V] {
 	}
 }
 
-// all goes through all keys, in order.
+// all iterates over all keys, in order.
 func (s *sorted[K, V]) all() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for _, chunk := range s.chunks {
@@ -111,7 +111,7 @@ func (s *sorted[K, V]) all() iter.Seq2[K, V] {
 	}
 }
 
-// before goes through the keys that are less than one, backwards.
+// before iterates over the keys less than key, in descending order.
 func (s *sorted[K, V]) before(key K) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		chunk, at, _ := s.find(key)
@@ -128,7 +128,7 @@ func (s *sorted[K, V]) before(key K) iter.Seq2[K, V] {
 	}
 }
 
-// backward goes through all keys, backwards.
+// backward iterates over all keys, in descending order.
 func (s *sorted[K, V]) backward() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for _, chunk := range slices.Backward(s.chunks) {
@@ -141,7 +141,7 @@ func (s *sorted[K, V]) backward() iter.Seq2[K, V] {
 	}
 }
 
-// last is the greatest key; ok is false when there is none.
+// last returns the greatest key; ok is false if s is empty.
 func (s *sorted[K, V]) last() (key K, ok bool) {
 	for key := range s.backward() {
 		return key, true

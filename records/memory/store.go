@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// defaultMaxSizeBytes is small beside what a tracker's machine has.
+// defaultMaxSizeBytes is small compared to the memory of a tracker's machine.
 const defaultMaxSizeBytes = 1 << 30
 
-// rowBytes is about what a row takes beside its key and its value.
+// rowBytes approximates the overhead of a row besides its key and value.
 const rowBytes = 64
 
-// Options bound a store.
+// Options configures a store.
 type Options struct {
-	// MaxSizeBytes bounds the rows; once they have outgrown it, every write fails. 0 = 1 GiB.
+	// MaxSizeBytes bounds the size of all rows. Once it is exceeded, every write fails. 0 means 1 GiB.
 	MaxSizeBytes int64
-	// Life names the store's only life; empty = a name is drawn at random. See records.IsLife.
+	// Life names the store's only generation (see records.IsLife); empty draws a random name.
 	Life string
 }
 
@@ -30,21 +30,21 @@ type Store struct {
 	life string
 	most int64
 
-	// writing is held by whoever writes until those who wait for the write have been told: it keeps their order.
+	// writing serializes writers, including their notifications, which keeps these in order.
 	writing sync.Mutex
 	closed  bool
 	failed  error
 
-	mu      sync.RWMutex // guards all below; held for writing only with writing
+	mu      sync.RWMutex // guards the fields below; held for writing only together with writing
 	observe func(records.Transaction)
 	size    int64
 
 	jobs    sorted[string, *job]
-	open    sorted[string, *job] // those that have not ended
-	lastJob string               // that there ever was
-	// requests are the ids of jobs by records.RequestKey.
+	open    sorted[string, *job] // jobs that have not ended
+	lastJob string               // id of the newest job ever
+	// requests maps records.RequestKey to job ids.
 	requests        map[string]string
-	batches, ended  sorted[string, []byte] // batches under way; jobs that have ended
+	batches, ended  sorted[string, []byte] // open batches; ended jobs
 	closedBatches   sorted[string, []byte]
 	agents, devices sorted[string, []byte]
 	workloads       map[string][]byte
@@ -62,7 +62,7 @@ func New(opts Options) *Store {
 // Life implements records.Store.
 func (s *Store) Life() string { return s.life }
 
-// SizeBytes implements records.Store. It is about what the rows take.
+// SizeBytes implements records.Store. It approximates the memory used by rows.
 func (s *Store) SizeBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -84,7 +84,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Commit implements records.Store. The write is stored when it returns.
+// Commit implements records.Store. The write is stored when Commit returns.
 func (s *Store) Commit(w *records.Write) *records.Pending {
 	p := records.NewPending()
 	s.writing.Lock()
@@ -97,7 +97,7 @@ func (s *Store) Commit(w *records.Write) *records.Pending {
 	return p
 }
 
-// write makes the changes of a write. The caller holds writing.
+// write makes the changes of a write. The caller must hold writing.
 func (s *Store) write(ops []records.Op) error {
 	if s.closed {
 		return records.ErrClosed
@@ -123,7 +123,7 @@ func (s *Store) write(ops []records.Op) error {
 	return err
 }
 
-// put sets a row, and counts what it takes.
+// put sets a row and updates the size.
 func (s *Store) put(rows *sorted[string, []byte], key string, row []byte) {
 	before, replaced := rows.put(key, row)
 	s.size += int64(len(row) - len(before))
@@ -132,7 +132,7 @@ func (s *Store) put(rows *sorted[string, []byte], key string, row []byte) {
 	}
 }
 
-// remove removes a row, if it is there.
+// remove removes a row if it exists.
 func (s *Store) remove(rows *sorted[string, []byte], key string) {
 	if row, there := rows.remove(key); there {
 		s.size -= int64(len(key)+len(row)) + rowBytes

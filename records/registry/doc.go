@@ -1,3 +1,2 @@
-// Package registry lists the stores that the program has. One that is added here can be chosen by name wherever a
-// store is opened.
+// Package registry lists the available stores. A store added here can be selected by name wherever a store is opened.
 package registry

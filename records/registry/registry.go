@@ -11,57 +11,57 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// reserveBytes are addresses for a file's mapping: 64 GiB, or 1 GiB where addresses have 32 bits. A file that stays
-// below is backed up and listed without holding up those who write.
+// reserveBytes is the address space reserved for a file mapping: 64 GiB, or 1 GiB on 32-bit systems. Backups and
+// listings of smaller files do not delay writers.
 const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
 
 // Kind is a kind of store.
 type Kind struct {
-	// Name is how people choose it, the form of an address where it has one; About says where it keeps what is stored.
+	// Name is the name or the address format by which users select it; About describes where it keeps data.
 	Name, About string
-	// Check says what is wrong with the address by which it was chosen; nil = it has none.
+	// Check validates the address; nil if the kind has none.
 	Check func(address string) error
-	// Open opens the store, and makes it when there is none. What it keeps is at the address by which it was chosen,
-	// or else in a file at path.
+	// Open opens the store, creating it if necessary. The data is at the address or, for kinds without one, in a file
+	// at path.
 	Open func(address, path string) (records.Store, error)
-	// StandBy is Open for a tracker that waits while another one has the store, and calls standsBy once when it begins
-	// to; see postgres.Await. nil = nobody waits.
+	// StandBy opens the store once no other tracker has it. It calls standsBy once if it has to wait; see
+	// postgres.Await. nil if the kind does not support waiting.
 	StandBy func(ctx context.Context, address string, standsBy func() error) (records.Store, error)
-	// Shard is StandBy for one of several shards of the store; see postgres.Options. nil = the store has one.
+	// Shard is like StandBy for one of several shards; see postgres.Options. nil if the store cannot be sharded.
 	Shard func(ctx context.Context, address string, of Shard) (records.Store, error)
-	// Members are the processes that serve shards of the store, of which this one has an id of its own.
+	// Members returns the processes that serve shards of the store. This process registers with the given id.
 	Members func(address, id string) (Members, error)
-	// Source and Target open the store for a conversion: to read all that it keeps, or to copy that into it. nil = it
-	// keeps nothing that could be.
+	// Source and Target open the store for a conversion, to read all rows or to write them. nil if the store has no
+	// rows to convert.
 	Source func(ctx context.Context, address, path string) (records.Stopped, error)
 	Target func(ctx context.Context, address, path string) (records.Target, error)
 }
 
-// Shard is one of several shards of a store.
+// Shard identifies one of several shards of a store.
 type Shard struct {
 	Index, Count int
-	// Reluctant says whether this process has its share of them already.
+	// Reluctant reports whether this process already serves its share of the shards.
 	Reluctant func(ctx context.Context) bool
-	// StandsBy is called when the wait for it begins, since another process has it; nil = nobody is to hear of it.
+	// StandsBy is called when the process starts waiting for another that has the shard; may be nil.
 	StandsBy func()
 }
 
-// Members are those who serve shards; see postgres.Members.
+// Members is the set of processes that serve shards; see postgres.Members.
 type Members interface {
 	Meet(ctx context.Context, own records.Member) (others []records.Member, err error)
 	Leave()
 }
 
-// scheme is the part of a name or an address by which kinds are told apart.
+// scheme returns the scheme of an address, which identifies the kind.
 func scheme(text string) string {
 	s, _, _ := strings.Cut(text, "://")
-	if s == "postgresql" { // PostgreSQL's own programs take both
+	if s == "postgresql" { // PostgreSQL's own programs accept both
 		return "postgres"
 	}
 	return s
 }
 
-// All are the kinds, the usual one first.
+// All returns the kinds, the default first.
 func All() []Kind {
 	return []Kind{
 		{
@@ -86,7 +86,7 @@ func All() []Kind {
 				return opened(postgres.Await(ctx, address, postgres.Options{}, standsBy))
 			},
 			Shard: func(ctx context.Context, address string, of Shard) (records.Store, error) {
-				waits := func() error { // what answers meanwhile is there anyway
+				waits := func() error { // the host already answers in the meantime
 					if of.StandsBy != nil {
 						of.StandsBy()
 					}
@@ -105,7 +105,7 @@ func All() []Kind {
 	}
 }
 
-// opened, stopped and target are stores as interfaces, nil with an error.
+// opened, stopped and target convert stores to interfaces, with nil on error.
 func opened[S records.Store](s S, err error) (records.Store, error) {
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func target[S records.Target](s S, err error) (records.Target, error) {
 	return s, nil
 }
 
-// Of is the kind that somebody chose by its name or an address; the usual one has the empty name, too. Errors do not
-// repeat what may be an address, in which there may be a password.
+// Of returns the kind selected by a name or an address; "" selects the default. Errors do not quote addresses, since
+// they may contain passwords.
 func Of(choice string) (Kind, error) {
 	var names []string
 	for _, k := range All() {
@@ -151,7 +151,7 @@ func (k Kind) check(choice string) error {
 	return k.Check(choice)
 }
 
-// Help is a sentence on all kinds, for people who choose one.
+// Help returns a sentence that describes all kinds.
 func Help() string {
 	var all []string
 	for _, k := range All() {

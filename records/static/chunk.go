@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// partPrefix begins the name of a chunk that is not whole.
+// partPrefix is the prefix of unfinished chunk files.
 const partPrefix = "part-"
 
-// chunkWriter writes a chunk to a file that is named after its digest once it is whole.
+// chunkWriter writes a chunk to a file, which it names by its digest when complete.
 type chunkWriter struct {
 	file    *os.File
 	digest  hash.Hash
@@ -29,7 +29,7 @@ type chunkWriter struct {
 	records uint64
 }
 
-// counter counts the bytes that go through it.
+// counter counts the bytes written through it.
 type counter struct {
 	to    io.Writer
 	count int64
@@ -74,10 +74,10 @@ func (w *chunkWriter) close() (Chunk, error) {
 	return c, err
 }
 
-// errOtherDigest is the fault of a chunk that is not what the index says.
+// errOtherDigest reports a chunk that does not match the index.
 var errOtherDigest = fmt.Errorf("%w: it is not what the index says", records.ErrDamaged)
 
-// verify says whether a file is the chunk, and leaves it at its beginning.
+// verify returns an error unless the file matches the chunk. It leaves the file at its beginning.
 func (c Chunk) verify(f *os.File) error {
 	digest := sha256.New()
 	n, err := io.Copy(digest, io.LimitReader(f, c.SizeBytes+1))
@@ -91,8 +91,8 @@ func (c Chunk) verify(f *os.File) error {
 	return err
 }
 
-// open begins to read a chunk that was verified. Its records are not validated. What it is when it is decompressed is
-// bounded, and told to be damaged where it differs from what the index says.
+// open returns a reader of a verified chunk's records, which are not validated. The decompressed size is bounded, and
+// a size that differs from the index is reported as damage.
 func (c Chunk) open(f io.Reader) (next func() (*tilthv1.Record, error), err error) {
 	zip, err := gzip.NewReader(f)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c Chunk) open(f io.Reader) (next func() (*tilthv1.Record, error), err erro
 	return lines.ReadAny, nil
 }
 
-// bounded fails instead of reading more than it may.
+// bounded fails instead of reading beyond its limit.
 type bounded struct {
 	from io.Reader
 	left int64

@@ -15,7 +15,7 @@ import (
 
 var errSlow = errors.New("it takes too long to answer: check the connection, and try again")
 
-// statusError says what an answer without a file means.
+// statusError explains an HTTP status other than OK.
 func statusError(code int) error {
 	switch code {
 	case http.StatusNotFound, http.StatusGone:
@@ -26,7 +26,7 @@ func statusError(code int) error {
 	return fmt.Errorf("the server answers %d %s: try again later", code, http.StatusText(code))
 }
 
-// explain says why a server was not read, with the remedy, and without what the libraries put around it.
+// explain replaces the errors of network libraries by messages that name the cause and the remedy.
 func explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

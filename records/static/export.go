@@ -15,19 +15,19 @@ import (
 	"github.com/tilth-dev/tilth/records/exchange"
 )
 
-// Files is where an export's files are.
+// Files gives access to the files of an export.
 type Files interface {
-	// Name says where, for people.
+	// Name returns the location, for messages.
 	Name() string
-	// Index returns the text of the index, of mostIndexBytes at most.
+	// Index returns the index, of at most mostIndexBytes.
 	Index(ctx context.Context) ([]byte, error)
-	// Chunk returns a file that is the chunk, verified, at its beginning. The caller closes it.
+	// Chunk returns a verified chunk file at its beginning. The caller must close it.
 	Chunk(ctx context.Context, c Chunk) (*os.File, error)
-	// Signature returns the text of the index's signature, of mostSignatureBytes at most.
+	// Signature returns the signature of the index, of at most mostSignatureBytes.
 	Signature(ctx context.Context) ([]byte, error)
 }
 
-// Export is an export that is read. It implements exchange.From.
+// Export reads an export. It implements exchange.From.
 type Export struct {
 	files    Files
 	index    *Index
@@ -50,7 +50,7 @@ func Open(ctx context.Context, files Files) (*Export, error) {
 	return e, nil
 }
 
-// explain names the file and, where that is damaged, the remedy.
+// explain adds the name of the file and, for damage, the remedy.
 func (e *Export) explain(file string, err error) error {
 	remedy := ""
 	switch {
@@ -87,8 +87,8 @@ func (e *Export) Offer(ctx context.Context, of records.Group, lacks exchange.Lac
 	return nil
 }
 
-// List calls visit with every record that matches; see records.Measurements. The first record of each chunk carries
-// the workload's canonical form.
+// List visits all matching records; see records.Measurements. The first record of each chunk has the workload's
+// canonical form.
 func (e *Export) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
 	f := exchange.Filter{Target: target}
 	if workload != "" {
@@ -109,7 +109,7 @@ func (e *Export) List(ctx context.Context, target, workload string, visit func(*
 	return nil
 }
 
-// each visits the records of a chunk, validated.
+// each visits and validates the records of a chunk.
 func (e *Export) each(ctx context.Context, of records.Group, c Chunk, visit func(*tilthv1.Record) error) error {
 	return e.read(ctx, c, func(next func() (*tilthv1.Record, error)) error {
 		for {
@@ -140,7 +140,7 @@ func (e *Export) admit(of records.Group, r *tilthv1.Record) error {
 	return nil
 }
 
-// read has the records of a chunk read, as they are.
+// read calls do with a reader of a chunk's unvalidated records.
 func (e *Export) read(ctx context.Context, c Chunk, do func(next func() (*tilthv1.Record, error)) error) error {
 	f, err := e.files.Chunk(ctx, c)
 	if err != nil {
@@ -160,11 +160,11 @@ func (e *Export) read(ctx context.Context, c Chunk, do func(next func() (*tilthv
 	})
 }
 
-// fetchedAtOnce chunks are asked for at a time: a model has some dozens.
+// fetchedAtOnce bounds concurrent fetches of chunks. A model needs some dozens.
 const fetchedAtOnce = 8
 
-// Best returns the best record of each workload on a target that a level of numerics allows; no workloads means every
-// one, no target every target. Workloads without one are left out.
+// Best returns the best record allowed by a level of numerics for each workload on a target. No workloads means all
+// workloads, an empty target all targets. Workloads without a best record are omitted.
 func (e *Export) Best(ctx context.Context, target, numerics string, workloads ...string) ([]*tilthv1.Record, error) {
 	level, err := records.AllowedLevel(numerics)
 	if err != nil {
@@ -184,7 +184,7 @@ func (e *Export) Best(ctx context.Context, target, numerics string, workloads ..
 		all.Go(func() {
 			defer func() { <-room }()
 			if found[i], failed[i] = e.best(ctx, g.Group, level); failed[i] != nil {
-				cancel() // the others would fail, too, or are in vain
+				cancel() // the other fetches would fail too, or are useless
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func (e *Export) Best(ctx context.Context, target, numerics string, workloads ..
 	return slices.DeleteFunc(found, func(r *tilthv1.Record) bool { return r == nil }), nil
 }
 
-// first is the error by which the others were cancelled.
+// first returns the error that caused the other fetches to be cancelled.
 func first(all []error) (err error) {
 	for _, e := range all {
 		if err == nil || errors.Is(err, context.Canceled) {
@@ -205,7 +205,7 @@ func first(all []error) (err error) {
 	return err
 }
 
-// best is the best record of a group at a level; nil when there is none.
+// best returns the best record of a group at a level, or nil.
 func (e *Export) best(ctx context.Context, of records.Group, level int) (best *tilthv1.Record, err error) {
 	w, _ := e.index.find(of)
 	if w.Best == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// Folder is an export in a folder.
+// Folder is an export in a local folder.
 type Folder string
 
 // Name implements Files.
@@ -43,7 +43,7 @@ func (f Folder) Chunk(_ context.Context, c Chunk) (*os.File, error) {
 	return openVerified(filepath.Join(string(f), filepath.FromSlash(c.name())), c)
 }
 
-// openVerified opens a file that is the chunk.
+// openVerified opens a file and verifies that it is the chunk.
 func openVerified(path string, c Chunk) (*os.File, error) {
 	file, err := signing.OpenRegular(path)
 	if err != nil {

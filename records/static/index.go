@@ -14,48 +14,47 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Version is that of the index; one of another is refused.
+// Version is the version of the index format. Other versions are refused.
 const Version = 1
 
 const (
 	indexFormat = "tilth-records-index"
-	// IndexName is the index's file; chunks lie in a folder beside it.
+	// IndexName is the file name of the index. Chunks are in a folder beside it.
 	IndexName   = "index.json"
 	chunkFolder = "chunks"
 	chunkSuffix = ".jsonl.gz"
 )
 
-// Bounds of what is read, whoever wrote it.
+// Bounds on what is read, regardless of who wrote it.
 const (
-	// mostIndexBytes is the index of some 150,000 groups.
+	// mostIndexBytes allows for about 150,000 groups.
 	mostIndexBytes = 64 << 20
-	// mostChunkBytes bounds a chunk as it is stored, and mostContentBytes what it is when it is decompressed. What is
-	// written stays far below, but for records that are themselves as large as they may be.
+	// mostChunkBytes bounds a chunk file, mostContentBytes its decompressed size. Written chunks are far smaller,
+	// unless single records are as large as allowed.
 	mostChunkBytes   = 64 << 20
 	mostContentBytes = 256 << 20
 )
 
-// Index says which records there are, and in which chunks.
+// Index lists the records and their chunks.
 type Index struct {
 	Format  string   `json:"format"`
 	Version int      `json:"version"`
-	Targets []Target `json:"targets"` // in order
+	Targets []Target `json:"targets"` // sorted
 }
 
-// Target is what there is of a target.
+// Target lists the workloads of a target.
 type Target struct {
 	Target    string     `json:"target"`
-	Workloads []Workload `json:"workloads"` // in order
+	Workloads []Workload `json:"workloads"` // sorted
 }
 
-// Workload is what there is of a workload on a target.
+// Workload lists the chunks of a workload on a target.
 type Workload struct {
 	Workload string `json:"workload"`
-	// Records is how many there are, and Keys the digest of their keys, by which an exchange tells whether it needs
-	// any of them.
+	// Records is the number of records and Keys the digest of their keys, which an exchange compares.
 	Records uint64 `json:"records"`
 	Keys    string `json:"keys_sha256"`
-	// Best has the best record of each level of numerics; nil when none was verified.
+	// Best has the best record at each level of numerics; nil without verified records.
 	Best *Chunk `json:"best,omitempty"`
 	// Chunks have all records, oldest first.
 	Chunks []Chunk `json:"chunks"`
@@ -64,16 +63,16 @@ type Workload struct {
 // Chunk is a file of records.
 type Chunk struct {
 	Digest string `json:"sha256"`
-	// SizeBytes is the file's, and ContentBytes what it is when it is decompressed.
+	// SizeBytes is the size of the file, ContentBytes its decompressed size.
 	SizeBytes    int64  `json:"size_bytes"`
 	ContentBytes int64  `json:"content_bytes"`
 	Records      uint64 `json:"records"`
 }
 
-// name is the path of a chunk's file below the index's folder.
+// name returns the chunk's path relative to the index.
 func (c Chunk) name() string { return chunkFolder + "/" + c.Digest + chunkSuffix }
 
-// Parse reads an index. ErrDamaged when it is none, or not sound, and ErrVersion when it is of another version.
+// Parse parses an index. It returns ErrDamaged for malformed or inconsistent text, and ErrVersion for another version.
 func Parse(text []byte) (*Index, error) {
 	index := &Index{}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -151,7 +150,7 @@ func (c Chunk) check() error {
 	return nil
 }
 
-// encode is the text of an index.
+// encode returns the text of the index.
 func (x *Index) encode() ([]byte, error) {
 	x.Format, x.Version = indexFormat, Version
 	text, err := json.MarshalIndent(x, "", " ")
@@ -164,7 +163,7 @@ func (x *Index) encode() ([]byte, error) {
 	return text, nil
 }
 
-// chunks are the digests of all chunks.
+// chunks returns the digests of all chunks.
 func (x *Index) chunks() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range x.Targets {
@@ -180,7 +179,7 @@ func (x *Index) chunks() map[string]bool {
 	return all
 }
 
-// find is what there is of a group; ok is false when there is nothing.
+// find returns the entry of a group; ok is false without one.
 func (x *Index) find(of records.Group) (w Workload, ok bool) {
 	at, ok := slices.BinarySearchFunc(x.Targets, of.Target, func(t Target, name string) int { return cmp.Compare(t.Target, name) })
 	if !ok {
@@ -194,8 +193,8 @@ func (x *Index) find(of records.Group) (w Workload, ok bool) {
 	return workloads[at], true
 }
 
-// keys is the digest of a workload's keys.
+// keys returns the decoded digest of a workload's keys.
 func (w Workload) keys() (digest [32]byte) {
-	_, _ = hex.Decode(digest[:], []byte(w.Keys)) // Parse has seen to it
+	_, _ = hex.Decode(digest[:], []byte(w.Keys)) // validated by Parse
 	return digest
 }

@@ -17,27 +17,27 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// How long a server may take: for a connection and the beginning of an answer, and for the rest of it by its size.
+// Time limits of a server: for connecting and the start of a response, and for the rest by its size.
 const (
 	answerTime     = 30 * time.Second
-	slowestPerTime = 32 << 10 // bytes a second
+	slowestPerTime = 32 << 10 // bytes per second
 	mostRedirects  = 3
 )
 
-// ServerOptions say how a server is asked.
+// ServerOptions configures access to a server.
 type ServerOptions struct {
-	// TLS is the caller's side; nil = the system's authorities.
+	// TLS is the client's TLS configuration; nil uses the system's authorities.
 	TLS *tls.Config
-	// AllowHTTP allows http to servers elsewhere, which anybody on the way may change.
+	// AllowHTTP permits plain HTTP to remote servers, which anyone on the path can modify.
 	AllowHTTP bool
-	// Cache is a folder for chunks that were fetched, CacheBytes bounds it; 0 = 1 GiB.
+	// Cache is a folder for fetched chunks. CacheBytes bounds it; 0 means 1 GiB.
 	Cache      string
 	CacheBytes int64
-	// AnswerTime is how long an answer may take to begin; 0 = 30 s.
+	// AnswerTime bounds the time until a response starts; 0 means 30 s.
 	AnswerTime time.Duration
 }
 
-// Server is an export that a web server serves. Its chunks are kept in a cache.
+// Server is an export on a web server, with a cache for its chunks.
 type Server struct {
 	base   *url.URL
 	client *http.Client
@@ -45,7 +45,7 @@ type Server struct {
 	answer time.Duration
 }
 
-// NewServer returns the export at an address, https://HOST/PATH. Nothing is asked of it yet.
+// NewServer returns the export at an address, https://HOST/PATH. It does not connect yet.
 func NewServer(address string, o ServerOptions) (*Server, error) {
 	base, err := url.Parse(strings.TrimSuffix(address, IndexName))
 	if err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
@@ -70,7 +70,7 @@ func NewServer(address string, o ServerOptions) (*Server, error) {
 			DialContext:         (&net.Dialer{Timeout: s.answer}).DialContext,
 			TLSHandshakeTimeout: s.answer, ResponseHeaderTimeout: s.answer, IdleConnTimeout: s.answer,
 			MaxIdleConnsPerHost: fetchedAtOnce, MaxConnsPerHost: fetchedAtOnce, MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression: true, // what is served is compressed, and bounded by its size
+			DisableCompression: true, // files are compressed already, and bounded by their size
 		},
 	}
 	return s, nil
@@ -84,7 +84,7 @@ func loopback(host string) bool {
 // Name implements Files.
 func (s *Server) Name() string { return s.base.Redacted() }
 
-// checkRedirect lets a server send readers to another place of its own, and nowhere else.
+// checkRedirect permits redirects only within the same server.
 func (s *Server) checkRedirect(to *http.Request, via []*http.Request) error {
 	if to.URL.Scheme != s.base.Scheme || to.URL.Host != s.base.Host {
 		return fmt.Errorf("it sends readers to another server, %s://%s: name that one if you trust it", to.URL.Scheme, to.URL.Host)
@@ -145,7 +145,7 @@ func (s *Server) Chunk(ctx context.Context, c Chunk) (*os.File, error) {
 	return file, nil
 }
 
-// keep puts a file into the cache. A full one may have dropped it already, which its reader does not notice.
+// keep moves a file into the cache. A full cache may already have dropped the file, which does not affect its reader.
 func (s *Server) keep(part, name string) error {
 	if err := os.Rename(part, s.cache.Path(name)); err != nil && !isMissing(err) {
 		return err
@@ -153,7 +153,7 @@ func (s *Server) keep(part, name string) error {
 	return s.cache.Evict(name)
 }
 
-// get has read called with the body of a file, of about so many bytes.
+// get calls read with the body of a file of about sizeBytes.
 func (s *Server) get(ctx context.Context, name string, sizeBytes int64, read func(body io.Reader) error) error {
 	within := 2*s.answer + time.Duration(sizeBytes/slowestPerTime)*time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errSlow)

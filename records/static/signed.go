@@ -14,8 +14,8 @@ import (
 // mostSignatureBytes bounds the signature of an index.
 const mostSignatureBytes = 16 << 10
 
-// Signed are the files of an export whose index a key has signed, and with it, by their digests, all chunks. What is
-// read is what was verified, whatever becomes of the files.
+// Signed wraps an export whose index is signed by a key; the index covers all chunks by digest. What it returns is
+// what was verified, even if the files change.
 type Signed struct {
 	Files
 	Key signing.PublicKey

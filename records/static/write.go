@@ -18,27 +18,27 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A chunk ends with so many records, or with the first that makes it so large when it is decompressed. A group only
-// grows at its end, so all chunks but the last stay as they are from one export to the next.
+// A chunk ends at chunkRecords, or with the record that reaches chunkContentBytes when decompressed. Groups only grow
+// at the end, so all chunks but the last are unchanged from one export to the next.
 const chunkRecords, chunkContentBytes = 4096, 16 << 20
 
-// Source is where the records of an export come from.
+// Source supplies the records of an export.
 type Source struct {
-	// List visits records, grouped by target and workload in order, oldest first within a group.
+	// List visits records grouped by target and workload in order, oldest first within a group.
 	List func(visit func(*tilthv1.Record) error) error
-	// Best returns the best record of a group at a level of numerics; nil when there is none.
+	// Best returns the best record of a group at a level of numerics, or nil.
 	Best func(of records.Group, numerics string) (*tilthv1.Record, error)
-	// LeftOut is told why a record is left out, since it is too large to be imported anywhere.
+	// LeftOut is called for each record that is omitted because it is too large for any import.
 	LeftOut func(why error)
 }
 
-// lockName is the file by which one export at a time is written to a folder.
+// lockName is the lock file that serializes exports to a folder.
 const lockName = ".lock"
 
-// Write writes an export to a folder, which is made when it is missing, and returns how many records it has. What
-// reads the folder meanwhile finds the export that was there before, whole: chunks are written first, then the index
-// takes the old one's place, and chunks go when neither of the two has them. An interrupt, or a power cut, leaves the
-// old export. disk.ErrLocked while another process writes one there.
+// Write writes an export to a folder, creating it if necessary, and returns the number of records. Readers see the
+// complete previous export until the index is replaced: chunks are written first, then the index, and only chunks that
+// neither index lists are removed. An interruption or power failure leaves the previous export intact. It returns
+// disk.ErrLocked while another process exports there.
 func Write(dir string, from Source) (count uint64, err error) {
 	count, err = write(dir, from)
 	switch {
@@ -77,14 +77,14 @@ type writer struct {
 	count uint64
 
 	of       records.Group
-	workload []byte // its canonical form
+	workload []byte // canonical form
 	group    *Workload
 	last     records.Key
 	keys     hash.Hash
 	chunk    *chunkWriter
 }
 
-// add adds a record. It loses its job, which belongs to the tracker that made it.
+// add writes a record without its job, which belongs to the tracker that made it.
 func (w *writer) add(r *tilthv1.Record) error {
 	if err := records.TooLarge(r); err != nil {
 		w.from.LeftOut(err)
@@ -132,7 +132,7 @@ func (w *writer) endChunk() error {
 	return err
 }
 
-// endGroup ends the group with its best records.
+// endGroup completes a group with its best records.
 func (w *writer) endGroup() error {
 	if w.group == nil {
 		return nil
@@ -166,7 +166,7 @@ func (w *writer) best() (*Chunk, error) {
 		}
 		key := records.KeyOf(r.GetMeasurement())
 		if w.chunk != nil && key == last {
-			continue // the best of the level before
+			continue // same as the previous level's
 		}
 		if w.chunk == nil {
 			if w.chunk, err = newChunkWriter(filepath.Join(w.dir, chunkFolder)); err != nil {
@@ -186,8 +186,7 @@ func (w *writer) best() (*Chunk, error) {
 	return &chunk, err
 }
 
-// finish puts the index in its place, once the names of its chunks are on the disk, and removes chunks that nobody
-// reads any more.
+// finish replaces the index once its chunks are durable, and removes chunks that are no longer listed.
 func (w *writer) finish() error {
 	text, err := w.index.encode()
 	if err != nil {
@@ -200,7 +199,7 @@ func (w *writer) finish() error {
 	path := filepath.Join(w.dir, IndexName)
 	if before, err := readIndex(path); err == nil {
 		for digest := range before.chunks() {
-			keep[digest] = true // somebody may be about to fetch it
+			keep[digest] = true // a reader of the previous index may still fetch it
 		}
 	}
 	err = atomicfile.Write(path, func(to io.Writer) error {
@@ -220,7 +219,7 @@ func (w *writer) finish() error {
 	return err
 }
 
-// discard removes what is left of an export that failed.
+// discard removes leftovers of a failed export.
 func (w *writer) discard() {
 	if w.chunk != nil {
 		_ = w.chunk.file.Close()
@@ -241,7 +240,7 @@ func readIndex(path string) (*Index, error) {
 	return Parse(text)
 }
 
-// readBounded reads all of something, which is refused when it is longer than it may be.
+// readBounded reads at most most bytes; more is an error.
 func readBounded(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(text)) > most {
@@ -250,5 +249,5 @@ func readBounded(r io.Reader, most int64) ([]byte, error) {
 	return text, err
 }
 
-// isMissing says whether a file is not there.
+// isMissing reports whether a file does not exist.
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// writesAreStoredInTheOrderOfTheCommits has many writers that each change a row of their own again and again.
+// writesAreStoredInTheOrderOfTheCommits runs many writers that each update a row of their own repeatedly.
 func writesAreStoredInTheOrderOfTheCommits(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	const writers, rounds = 8, 100
@@ -51,7 +51,7 @@ func writesAreStoredInTheOrderOfTheCommits(t *testing.T, k Kind) {
 	}
 }
 
-// readersSeeWholeWrites has every write add an event and count it in the job's row.
+// readersSeeWholeWrites makes every write add an event and count it in the job's row.
 func readersSeeWholeWrites(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	w := &records.Write{}
@@ -91,8 +91,8 @@ func readersSeeWholeWrites(t *testing.T, k Kind) {
 	}
 }
 
-// lookAtWhole holds a job's row, its events and what is recorded against each other. One look-up sees one instant; a
-// later one sees no earlier.
+// lookAtWhole compares a job's row with its events and records. Each look-up sees one instant, and later look-ups
+// never see an earlier one.
 func lookAtWhole(s records.Store) error {
 	open, err := s.OpenJobs()
 	if err != nil || len(open) != 1 {

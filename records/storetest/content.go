@@ -12,8 +12,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Content is all that the interface of a store can read of a history: a line for each thing, in an order that depends
-// on nothing else. An error is of a look-up.
+// Content returns everything of a history that the store interface can read, one line per item, in a deterministic
+// order. An error is that of a look-up.
 func Content(ctx context.Context, s records.Store, h *History) ([]string, error) {
 	c := &content{ctx: ctx, s: s}
 	c.ofJobs(h)
@@ -31,7 +31,7 @@ type content struct {
 	err   error
 }
 
-// say adds a line, which tells of what is not there, too.
+// say adds a line, also for items that are not found.
 func (c *content) say(what string, err error, values ...any) {
 	switch {
 	case errors.Is(err, records.ErrNotFound):

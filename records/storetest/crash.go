@@ -14,10 +14,10 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// crashEnv has a test binary be a process that is killed while it writes to the store in a folder.
+// crashEnv makes a test binary write to the store in a folder until it is killed.
 const crashEnv = "TILTH_STORE_CRASH"
 
-// Process is called first in TestMain of a package that calls TestCrash; true says that all is done.
+// Process must be called first in TestMain of packages that call TestCrash. It returns false in the test process.
 func Process(k Kind) bool {
 	folder := os.Getenv(crashEnv)
 	if folder == "" {
@@ -43,7 +43,7 @@ func Process(k Kind) bool {
 	return true
 }
 
-// numbered is a write of five rows.
+// numbered adds five rows to a write.
 func numbered(w *records.Write, n int) {
 	id := fmt.Sprintf("%08d", n)
 	putNew(w, id, "ana", id)
@@ -53,8 +53,8 @@ func numbered(w *records.Write, n int) {
 	}}})
 }
 
-// TestCrash holds a store that keeps what is stored to what is promised of a process that is killed: what it was told
-// of is there, and each write is there whole or not at all, without gaps.
+// TestCrash kills a process that writes to a store. It verifies that acknowledged writes are present, and that writes
+// are stored completely or not at all, without gaps.
 func TestCrash(t *testing.T, k Kind) {
 	folder := t.TempDir()
 	for round := range 4 {
@@ -87,8 +87,8 @@ func TestCrash(t *testing.T, k Kind) {
 	}
 }
 
-// killed has a process write to the store, kills it once so many writes more are stored, and returns the number of the
-// last that it was told of.
+// killed starts a writing process, kills it after a number of stored writes, and returns the number of the last
+// acknowledged write.
 func killed(t *testing.T, folder string, writes int) (told int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

@@ -1,4 +1,3 @@
-// Package storetest holds stores to what records.Store promises, each by the same tests: look-ups, pages, writes by
-// many at a time and, of those that keep what is stored, processes that are killed. Begin to read in suite.go. It
-// knows no store, only the interface.
+// Package storetest is the conformance suite for implementations of records.Store: look-ups, pages, concurrent writes
+// and, for stores that persist, killed processes. It uses only the interface. Start with suite.go.
 package storetest

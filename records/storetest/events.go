@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Trials that were recorded together share a row, which nobody who reads events sees.
+// Trials that are recorded together share a row. Readers of events must not notice.
 func eventsAreReadFromAnyAndUpToAny(t *testing.T, k Kind) {
 	db := fresh(t, k)
 	w := &records.Write{}
 	state := func(sequence uint64) *tilthv1.JobEvent {
 		return &tilthv1.JobEvent{Sequence: sequence, Event: &tilthv1.JobEvent_State{State: &tilthv1.JobStateChanged{}}}
 	}
-	const trials = 5 // 2 to 6, between a change of the state before and one after them
+	const trials = 5 // sequences 2 to 6, between two state changes
 	var together []*tilthv1.JobEvent
 	for i := range trials {
 		together = append(together, &tilthv1.JobEvent{Sequence: uint64(2 + i), Event: &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{

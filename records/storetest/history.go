@@ -13,22 +13,22 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Step changes a store as a tracker does. It may be done to many stores, and does the same to each.
+// Step changes a store as a tracker would. Applied to several stores, it has the same effect on each.
 type Step func(ctx context.Context, s records.Store) error
 
-// History draws steps that follow each other, and knows what the ones before have done.
+// History draws consistent sequences of steps.
 type History struct {
 	jobs   int
-	open   map[string]uint64 // sequence of the last event, by job
+	open   map[string]uint64 // job -> sequence of its last event
 	ended  map[string]bool
 	second int64
 	trial  uint32
 }
 
-// Most things of a history have one of few names.
+// Few names, so that steps often meet the same object.
 const mostAgents, mostBatches = 3, 4
 
-// Draw draws some steps.
+// Draw draws up to most steps.
 func (h *History) Draw(t *rapid.T, most int) (steps []Step) {
 	kinds := []func(*rapid.T) Step{
 		h.begin, h.begin, h.trials, h.trials, h.trials, h.batch, h.batch, h.end, h.drop, h.agent, h.add, h.add, h.suspect, h.load, h.prune,
@@ -41,7 +41,7 @@ func (h *History) Draw(t *rapid.T, most int) (steps []Step) {
 	return steps
 }
 
-// writes is a step of one write.
+// writes returns a step that commits one write.
 func writes(fill func(w *records.Write)) Step {
 	return func(ctx context.Context, s records.Store) error {
 		w := &records.Write{}
@@ -50,7 +50,7 @@ func writes(fill func(w *records.Write)) Step {
 	}
 }
 
-// some is one of the names of a kind of jobs; empty when there is none.
+// some draws a job from a set; "" if it is empty.
 func some[V any](t *rapid.T, of map[string]V, jobs int) string {
 	var names []string
 	for n := range jobs {
@@ -70,7 +70,7 @@ func ownerOf(n int) string { return []string{"ana", "ben"}[n%2] }
 
 func (h *History) begin(*rapid.T) Step { return h.Begin() }
 
-// Begin is the step that makes the next job.
+// Begin returns a step that creates the next job.
 func (h *History) Begin() Step {
 	if h.open == nil {
 		h.open, h.ended = map[string]uint64{}, map[string]bool{}
@@ -81,7 +81,7 @@ func (h *History) Begin() Step {
 	return writes(func(w *records.Write) { putNew(w, jobName(n), ownerOf(n), fmt.Sprint("r", n/2)) })
 }
 
-// trials records some of a batch, and the job's progress.
+// trials records trials of a batch, and the job's progress.
 func (h *History) trials(t *rapid.T) Step {
 	job := some(t, h.open, h.jobs)
 	if job == "" {
@@ -105,7 +105,7 @@ func (h *History) trials(t *rapid.T) Step {
 	})
 }
 
-// measured is a record, mostly of a time of its own.
+// measured draws a record, usually with a time of its own.
 func (h *History) measured(t *rapid.T, workload string) *tilthv1.Record {
 	h.second += int64(rapid.IntRange(0, 2).Draw(t, "later"))
 	r := Record("cpu", workload, 1+h.second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
@@ -116,7 +116,7 @@ func (h *History) measured(t *rapid.T, workload string) *tilthv1.Record {
 	return r
 }
 
-// batch proposes one, closes it, gives it up, takes it up again or drops it.
+// batch proposes a batch and leaves it open, closed, dead, reopened or dropped.
 func (h *History) batch(t *rapid.T) Step {
 	job := some(t, h.open, h.jobs)
 	if job == "" {
@@ -160,7 +160,7 @@ func (h *History) end(t *rapid.T) Step {
 	})
 }
 
-// drop drops a job, and mostly what is left of it.
+// drop drops a job, and usually sweeps.
 func (h *History) drop(t *rapid.T) Step {
 	job := some(t, h.ended, h.jobs)
 	if job == "" {

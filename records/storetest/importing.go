@@ -13,10 +13,10 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// ImportSize is after how many the records of Numbered repeat themselves.
+// ImportSize is the number of distinct records of Numbered.
 const ImportSize = 2100
 
-// Numbered yields n records, and then err.
+// Numbered yields n records, then err.
 func Numbered(n int64, err error) func() (*tilthv1.Record, error) {
 	at := int64(0)
 	return func() (*tilthv1.Record, error) {
@@ -29,7 +29,7 @@ func Numbered(n int64, err error) func() (*tilthv1.Record, error) {
 
 func anImportSkipsWhatIsThere(t *testing.T, k Kind) {
 	s := fresh(t, k)
-	Add(t, s, Record("cpu", "w1", 2, 0.5)) // is the first of those that come
+	Add(t, s, Record("cpu", "w1", 2, 0.5)) // equals one of the imported records
 	imported, skipped, err := s.Import(t.Context(), Numbered(6000, io.EOF))
 	if err != nil || imported != ImportSize-1 || skipped != 6000-ImportSize+1 {
 		t.Errorf("imported %d, skipped %d, %v", imported, skipped, err)
@@ -55,7 +55,7 @@ func anImportThatFailsLeavesNothing(t *testing.T, k Kind) {
 	if !errors.Is(err, broken) {
 		t.Errorf("the import that was cancelled failed with %v", err)
 	}
-	// A file may come from anybody, as a call may.
+	// Files come from anywhere, like calls.
 	large := Record("cpu", "w", 1, 0.5)
 	large.Measurement.SamplesSeconds = slices.Repeat([]float64{0.5}, 1<<20)
 	_, _, err = s.Import(t.Context(), func() (*tilthv1.Record, error) { return large, nil })

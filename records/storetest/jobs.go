@@ -17,7 +17,7 @@ const (
 	done    = tilthv1.JobState_JOB_STATE_DONE
 )
 
-// putNew stores a new job of an owner, with two tasks and one event.
+// putNew stores a new job of an owner with two tasks and one event.
 func putNew(w *records.Write, id, owner, request string) {
 	conv, pool := []byte("conv"), []byte("pool")
 	spec := &tilthv1.JobSpec{Name: "net", Owner: owner, Tasks: []*tilthv1.TaskSpec{
@@ -188,14 +188,14 @@ func aRequestIsItsOwners(t *testing.T, k Kind) {
 	missing(t, "another's request", err)
 }
 
-// whatIsReturnedBelongsToTheCaller has all messages that are returned changed.
+// whatIsReturnedBelongsToTheCaller modifies every returned message and reads it again.
 func whatIsReturnedBelongsToTheCaller(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	w := &records.Write{}
 	putNew(w, "job", "ana", "r")
 	agent := &tilthv1.Agent{Spec: &tilthv1.AgentSpec{Name: "board"}, Session: "s"}
 	w.PutAgent(agent)
-	agent.Session = "changed" // after it was handed in
+	agent.Session = "changed" // after it was added to the write
 	w.AddRecord(Record("cpu", "conv", 1, 0.5))
 	commit(t, s, w)
 	for range 2 {

@@ -95,7 +95,7 @@ func aListGoesThroughAGroupInOrder(t *testing.T, k Kind) {
 	}
 }
 
-// A device whose clock stands still measures a candidate twice.
+// A device whose clock stands still may measure a candidate twice at the same instant.
 func twoMeasurementsOfAnInstantAreTwo(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	w := &records.Write{}

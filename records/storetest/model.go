@@ -13,12 +13,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// model is what a store should say, worked out the long way.
+// model is a naive reference implementation.
 type model struct {
 	groups map[string]*modelGroup // by workload
 }
 
-// modelGroup is a workload's records in the order of their times, and the best at each level.
+// modelGroup holds a workload's records by time, and the best at each level.
 type modelGroup struct {
 	records []*tilthv1.Record
 	best    [3]*tilthv1.Record
@@ -69,8 +69,8 @@ func (g *modelGroup) again() {
 	}
 }
 
-// theStoreSaysWhatAModelOfItSays adds records in any order, some together and some again, while the store is closed
-// and opened.
+// theStoreSaysWhatAModelOfItSays adds records in random order, with repetitions and in random groups, and reopens the
+// store.
 func theStoreSaysWhatAModelOfItSays(t *testing.T, k Kind) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "model")
@@ -100,11 +100,11 @@ func theStoreSaysWhatAModelOfItSays(t *testing.T, k Kind) {
 	})
 }
 
-// drawRecord is one of few candidates at one of few times.
+// drawRecord draws one of few candidates at one of few times.
 func drawRecord(t *rapid.T) *tilthv1.Record {
 	second := rapid.Int64Range(1, 30).Draw(t, "second")
 	r := Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second, float64(rapid.IntRange(0, 5).Draw(t, "latency")))
-	// A time belongs to one candidate, as a device measures one at a time.
+	// Each time belongs to one candidate, since a device measures one at a time.
 	trace := fmt.Appendf(nil, "candidate %d", second%4)
 	c := r.Measurement.Candidate
 	c.Trace, c.Digest, c.Numerics = trace, records.Digest(trace), modelLevels[second%3]

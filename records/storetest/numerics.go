@@ -8,14 +8,14 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// withLevel is a record whose schedule needs a level of numerics.
+// withLevel returns a record whose schedule needs a level of numerics.
 func withLevel(second int64, latency float64, level string) *tilthv1.Record {
 	r := Record("cpu", "conv", second, latency)
 	r.Measurement.Candidate.Numerics = level
 	return r
 }
 
-// bestOfEachLevelOfNumerics adds records in several orders: each level has the fastest that it allows.
+// bestOfEachLevelOfNumerics adds records in several orders. Each level must have the fastest record that it allows.
 func bestOfEachLevelOfNumerics(t *testing.T, k Kind) {
 	direct, older, winograd, half := withLevel(1, 4, "strict"), withLevel(2, 3, ""), withLevel(3, 1, "default"), withLevel(4, 0.5, "fast")
 	slow := withLevel(5, 9, "default")

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// named are records as target workload-letters second, for comparing.
+// named formats records for comparison.
 func named(rs []*tilthv1.Record) (names []string) {
 	for _, r := range rs {
 		target, owner := records.SplitTarget(r.GetTarget())
@@ -19,7 +19,7 @@ func named(rs []*tilthv1.Record) (names []string) {
 	return names
 }
 
-// Private records make groups of their own, with bests of their own. Only who names their owner meets them.
+// Private records form groups with bests of their own, visible only under their owner's name.
 func privateRecordsAreMetByTheirOwnersName(t *testing.T, k Kind) {
 	folder := t.TempDir()
 	s := k.opened(t, folder)
@@ -105,7 +105,7 @@ func aJobSaysWhetherItIsPrivate(t *testing.T, k Kind) {
 	}
 }
 
-// A page of the jobs that somebody sees is filled past those of others, and names none of them as its end.
+// A page of visible jobs is filled across jobs of others, and never ends at one of those.
 func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	w := &records.Write{}
@@ -141,8 +141,8 @@ func jobsThatSomebodySeesComeInPages(t *testing.T, k Kind) {
 	}
 }
 
-// A look-up that passes over many jobs of others ends at a page without any, from which the next goes on. It names no
-// job that is not seen, and no job is missed.
+// A look-up that skips many invisible jobs may end with an empty page from which the next continues. No page names an
+// invisible job, and no visible job is missed.
 func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
 	s := fresh(t, k)
 	w := &records.Write{}
@@ -153,7 +153,7 @@ func aPageEndsAmongJobsThatNobodySees(t *testing.T, k Kind) {
 		key := records.RequestKey("ana", id)
 		w.PutNew(id, key, records.EncodeJob(&tilthv1.JobSpec{Owner: owner.Name, Private: owner.Private}, nil))
 		row := rowOf(id, running, key)
-		if i%2 == 0 { // others are of an earlier version
+		if i%2 == 0 { // the others have rows of an earlier version
 			row.Owner = owner.Row()
 		}
 		w.PutJob(row)

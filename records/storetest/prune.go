@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// pruningKeepsWhatItSays holds a prune of random records against what it promises.
+// pruningKeepsWhatItSays checks the guarantees of Prune on random records.
 func pruningKeepsWhatItSays(t *testing.T, k Kind) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "prune")
@@ -58,7 +58,7 @@ func pruningKeepsWhatItSays(t *testing.T, k Kind) {
 	})
 }
 
-// drawRecords adds records of two workloads, of few candidates, some wrong, some of an open job.
+// drawRecords adds random records of two workloads and few candidates, some failed, some of an open job.
 func drawRecords(t *rapid.T, w *records.Write) (all []*tilthv1.Record) {
 	for second := range int64(rapid.IntRange(0, 40).Draw(t, "records")) {
 		r := Record("cpu", rapid.SampledFrom([]string{"conv", "pool"}).Draw(t, "workload"), second+1, float64(rapid.IntRange(0, 9).Draw(t, "latency")))
@@ -90,7 +90,7 @@ func bestOfAll(t *rapid.T, db records.Store) (best []string) {
 	return best
 }
 
-// mustStay are the records that stay by the options and by their jobs.
+// mustStay returns the records that options and open jobs protect.
 func mustStay(all []*tilthv1.Record, opts records.PruneOptions) (out []*tilthv1.Record) {
 	for _, workload := range []string{"conv", "pool"} {
 		var group, verified []*tilthv1.Record

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Record is a valid record of a candidate of its own; latency 0 makes a failed one.
+// Record returns a valid record with a candidate of its own; latency 0 makes it a failure.
 func Record(target, workload string, second int64, latency float64) *tilthv1.Record {
 	trace := fmt.Appendf(nil, "trace %d", second)
 	m := &tilthv1.Measurement{
@@ -33,8 +33,8 @@ func Record(target, workload string, second int64, latency float64) *tilthv1.Rec
 	}
 }
 
-// Measured is a verified measurement of a candidate at a second, with so many times its best known time for the
-// calibration kernel.
+// Measured returns a verified measurement of a candidate at a second. ratio is the calibration time relative to the
+// best known.
 func Measured(candidate string, second int64, ratio float64, samples ...float64) *tilthv1.Measurement {
 	r := Record("t", "w", second, 1).GetMeasurement()
 	r.Candidate = &tilthv1.Candidate{Trace: []byte(candidate), Digest: records.Digest([]byte(candidate))}
@@ -54,7 +54,7 @@ func Add(t *testing.T, s records.Store, rs ...*tilthv1.Record) {
 	}
 }
 
-// List returns the records that match.
+// List returns the matching records.
 func List(t *testing.T, s records.Store, target, workload string) (out []*tilthv1.Record) {
 	t.Helper()
 	err := s.List(t.Context(), target, workload, func(r *tilthv1.Record) error {

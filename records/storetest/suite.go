@@ -7,15 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Kind is a kind of store.
+// Kind describes a store under test.
 type Kind struct {
-	// Open opens the store that lies in a folder, and makes it when there is none.
+	// Open opens the store in a folder, creating it if necessary.
 	Open func(folder string) (records.Store, error)
-	// Keeps says that what is stored is there when the folder is opened again.
+	// Keeps is set if the store persists across reopening.
 	Keeps bool
 }
 
-// Test holds stores to what is promised of all of them.
+// Test runs the conformance suite.
 func Test(t *testing.T, k Kind) {
 	for name, test := range map[string]func(*testing.T, Kind){
 		"the best is the fastest verified record":       bestIsTheFastestVerifiedRecord,
@@ -55,13 +55,13 @@ func Test(t *testing.T, k Kind) {
 	}
 }
 
-// fresh is an empty store for a test.
+// fresh returns an empty store.
 func fresh(t *testing.T, k Kind) records.Store {
 	t.Helper()
 	return k.opened(t, t.TempDir())
 }
 
-// tester is a test, also one of rapid.
+// tester is implemented by *testing.T and *rapid.T.
 type tester interface {
 	Helper()
 	Fatal(args ...any)
@@ -78,7 +78,7 @@ func (k Kind) opened(t tester, folder string) records.Store {
 	return s
 }
 
-// reopened is the store after it was closed and opened again, or the same if that would be another.
+// reopened closes and reopens a store that persists, and returns other stores unchanged.
 func (k Kind) reopened(t tester, s records.Store, folder string) records.Store {
 	t.Helper()
 	if !k.Keeps {
@@ -97,7 +97,7 @@ func commit(t *testing.T, s records.Store, w *records.Write) {
 	}
 }
 
-// missing fails the test unless err is that of what is not there.
+// missing fails the test unless err is records.ErrNotFound.
 func missing(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, records.ErrNotFound) {

@@ -27,7 +27,7 @@ func bestThatIsRefutedGivesWayToTheNext(t *testing.T, k Kind) {
 	}
 }
 
-// aBestInDoubtStandsUntilItIsMeasuredAgain, however shortly, and also after the store was closed.
+// The best stays until it is measured again, however briefly, even across reopening.
 func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
 	folder := t.TempDir()
 	db := k.opened(t, folder)
@@ -51,7 +51,7 @@ func aBestInDoubtStandsUntilItIsMeasuredAgain(t *testing.T, k Kind) {
 	if err := db.Commit(&w).Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second after it was closed
+	for range 2 { // the second time after reopening
 		for workload, want := range map[string]string{"early": "", "late": "it changed", "other": ""} {
 			if m := best(workload); m.GetSuspected() != want || m.GetLatencySeconds() != 1 {
 				t.Errorf("the best of %s is %v", workload, m)
