@@ -15,7 +15,7 @@ func TestEachPromiseNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := testNames(t, "..")
+	there := testNames(t, "../..")
 	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1)
 	if len(named) < 50 {
 		t.Errorf("only %d tests are named", len(named))
