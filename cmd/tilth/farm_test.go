@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tilth-dev/tilth/client"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
@@ -203,13 +204,13 @@ func (f *farmUnderTest) launch(service string) {
 	f.running[service] = c
 }
 
-// env keeps the farm's host lock and files to itself, but for what shareCaches says.
+// env keeps the farm's host lock and files to itself, except for the caches that all tests share.
 func (f *farmUnderTest) env() []string {
 	for _, cache := range []string{"cache", "tilth"} { // agents' and clients'
 		if f.apart {
 			break
 		}
-		if err := shareCaches(filepath.Join(f.dir, cache)); err != nil {
+		if err := toolchaintest.ShareCaches(filepath.Join(f.dir, cache)); err != nil {
 			f.t.Fatal(err)
 		}
 	}

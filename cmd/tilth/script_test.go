@@ -28,17 +28,18 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 )
 
 // TestMain lets this binary be the program, in scripts and in the processes of a farm.
 func TestMain(m *testing.M) {
-	testscript.Main(all{m}, map[string]func(){"tilth": main, "fake-clang": func() { os.Exit(fakedriver.Compiler()) }})
+	testscript.Main(m, map[string]func(){"tilth": main, "fake-clang": func() { os.Exit(fakedriver.Compiler()) }})
 }
 
-// TestScripts runs the command line as a user would. Every script has folders of its own for data, caches, but for
-// what shareCaches says, and the host's lock.
+// TestScripts runs the command line as a user would. Every script has folders of its own for data and caches, except
+// for the caches that all tests share, and the host's lock.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -51,7 +52,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EARLIER", earlier)
 			examples, missing := filepath.Abs(filepath.Join("..", "..", "examples"))
 			e.Setenv("EXAMPLES", examples)
-			return errors.Join(err, missing, shareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
+			return errors.Join(err, missing, toolchaintest.ShareCaches(filepath.Join(e.WorkDir, "cache", "tilth")))
 		},
 		// A condition is a feature that this machine's processor has, e.g. avx2, or "mounts": it is of x86-64, has two
 		// processors, and lets mounts of one's own be made.
@@ -155,6 +156,7 @@ func fakeCard(ts *testscript.TestScript, neg bool, args []string) {
 	wrapper := filepath.Join(dir, "clang")
 	ts.Check(driver.WriteCompiler(wrapper, clang, fake))
 	ts.Setenv(toolchain.Variable, wrapper)
+	ts.Setenv("XDG_CACHE_HOME", ts.MkAbs("caches")) // what the fake compiler makes depends on the code under test
 }
 
 // exits runs a command and checks its exit status: exits 2 tilth --bogus.

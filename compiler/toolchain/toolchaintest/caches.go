@@ -1,0 +1,125 @@
+package toolchaintest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// cacheParts are the folders of the program's cache that any test may share: builds and object files, each under the
+// digest of its inputs, and the measured rates of this machine.
+var cacheParts = []string{"builds", "objects", "rates"}
+
+// cacheAge is how long the caches of a version of the toolchain outlive their last use.
+const cacheAge = 14 * 24 * time.Hour
+
+// Cache returns a folder in the user's cache that the tests of all packages share, from one run to the next. Its files
+// must be keyed by all that they depend on, except for the code of the toolchain: each version of it has folders of its
+// own. The parts that ShareCaches links to are builds, objects and rates.
+func Cache(t testing.TB, part string) string {
+	t.Helper()
+	dir, err := sharedCache(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// ShareCaches replaces those parts of a program's cache folder that are the same for every test by links to the folders
+// that all tests share. Otherwise each test would compile the same harnesses and references, and measure the machine,
+// again. Scratch folders and records remain the folder's own.
+func ShareCaches(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, part := range cacheParts {
+		shared, err := sharedCache(part)
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(shared, filepath.Join(dir, part)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func sharedCache(part string) (string, error) {
+	caches, err := versionCaches()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(caches, part)
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// versionCaches is the folder of this version of the toolchain. It removes those of versions that are no longer tested.
+var versionCaches = sync.OnceValues(func() (string, error) {
+	version, err := toolchainVersion()
+	if err != nil {
+		return "", fmt.Errorf("version of the toolchain: %w", err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	versions := filepath.Join(cache, "tilth-tests", "toolchain")
+	dir := filepath.Join(versions, version)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now) // the folder may be another user's
+	entries, err := os.ReadDir(versions)
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && now.Sub(info.ModTime()) > cacheAge {
+			_ = os.RemoveAll(filepath.Join(versions, entry.Name())) // a later run will
+		}
+	}
+	return dir, err
+})
+
+// toolchainVersion digests the code of the toolchain, which decides what a build's inputs become.
+func toolchainVersion() (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	err = filepath.WalkDir(filepath.Join(root, "compiler", "toolchain"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d\n", d.Name(), len(text))
+		_, _ = sum.Write(text) // a hash never fails
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil))[:16], err
+}
+
+// moduleRoot is the folder of go.mod above the working folder, which is that of the package under test.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no go.mod above the working folder")
+		}
+		dir = parent
+	}
+}
