@@ -94,7 +94,7 @@ type Target interface {
 	// Put adds new rows of a kind and replaces the mark in one transaction. The first call on a store without a mark
 	// starts a generation.
 	Put(ctx context.Context, kind RowKind, rows []Row, mark *storev1.Conversion) error
-	// HowToEmpty tells users how to empty the store.
+	// HowToEmpty describes to users how to empty the store.
 	HowToEmpty() string
 }
 

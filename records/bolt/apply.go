@@ -78,7 +78,7 @@ func (tx *txn) putJob(op records.PutJob) error {
 		return open.remove(id)
 	}
 	if open.has(id) {
-		return nil // as of all rows of a job but the first: its page stays as it is
+		return nil // only the first row of a job changes this page
 	}
 	return open.put(id, nil)
 }
@@ -113,7 +113,7 @@ func (tx *txn) dropClosed(first, beyond string) error {
 	return nil
 }
 
-// addRecord adds a record unless it is there.
+// addRecord adds a record unless it exists.
 func (tx *txn) addRecord(op records.AddRecord) (added bool, err error) {
 	if len(op.Workload) > 0 {
 		if err := tx.put(bucketWorkloads, []byte(op.Group.Workload), slices.Clip(op.Workload)); err != nil {
@@ -130,8 +130,8 @@ func (tx *txn) addRecord(op records.AddRecord) (added bool, err error) {
 	return true, tx.addEntry(g, op.Record, op.Record.Key)
 }
 
-// addEntry stores a record under a key that nothing is stored under: a record is never changed by another. A best one
-// that it refutes gives way to the next.
+// addEntry stores a record under an unused key; records are never overwritten. If it refutes a best record, the next
+// best replaces that.
 func (tx *txn) addEntry(g *group, e records.Entry, key records.Key) error {
 	if err := tx.table(bucketRecords).put(recordKey(g.number, key), e.Row); err != nil {
 		return err

@@ -13,9 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Backup writes the whole file as it is at one instant, with all that was committed before the call, and returns its
-// size. Commits go on meanwhile; what they replace takes room in the file until the backup has ended. What was written
-// is itself a records file.
+// Backup implements records.File. Pages that commits replace meanwhile stay allocated until the backup ends. The
+// output is itself a records file.
 func (db *DB) Backup(w io.Writer) (sizeBytes int64, err error) {
 	err = db.view(func(tx *txn) error {
 		sizeBytes, err = tx.WriteTo(w)
@@ -26,8 +25,7 @@ func (db *DB) Backup(w io.Writer) (sizeBytes int64, err error) {
 
 const partialSuffix = ".partial"
 
-// BackupTo makes a backup in a file, which appears when all of it is on the disk, was read again, and is without
-// damage. A file that is there is replaced. What a backup that was killed leaves ends in ".partial".
+// BackupTo implements records.File. A killed backup leaves a file ending in ".partial".
 func (db *DB) BackupTo(ctx context.Context, path string, at time.Time) (*records.Report, error) {
 	partial := path + partialSuffix
 	report, err := db.backUpTo(ctx, partial, at)
@@ -52,7 +50,7 @@ func (db *DB) backUpTo(ctx context.Context, path string, at time.Time) (*records
 	return SealCopy(ctx, path, at)
 }
 
-// SealCopy marks a file as a copy that was made at a time (see MarkCopy), and verifies it. Damage is an error.
+// SealCopy marks a file as a copy made at a time (see MarkCopy) and verifies it. Damage is an error.
 func SealCopy(ctx context.Context, path string, at time.Time) (*records.Report, error) {
 	if err := MarkCopy(path, at); err != nil {
 		return nil, err

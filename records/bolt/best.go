@@ -13,14 +13,13 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Best returns the fastest verified record of a workload on a target, with the workload's canonical form. ErrNotFound
-// when there is none. The look-up does not depend on how many records there are.
+// Best returns the best verified record of a workload on a target at any level of numerics; see BestAllowed.
 func (db *DB) Best(target, workloadDigest string) (*tilthv1.Record, error) {
 	return db.BestAllowed(target, workloadDigest, "")
 }
 
-// BestAll returns the fastest verified record of every workload, ordered by target and workload; an empty target means
-// every target.
+// BestAll returns the best verified record of every workload on a target (empty for all targets), sorted by target and
+// workload.
 func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	err = db.view(func(tx *txn) error {
 		return eachGroup(tx, target, "", func(group []byte) error {
@@ -35,9 +34,7 @@ func (db *DB) BestAll(target string) (best []*tilthv1.Record, err error) {
 	return best, err
 }
 
-// BestPage returns some of what BestAll does: at most so many records and so many bytes of them encoded, but for one
-// that is larger by itself, from the first after a mark on (empty = the beginning). next is the mark for the page that
-// follows, empty after the last one. Records that come meanwhile may or may not be met.
+// BestPage implements records.Measurements.
 func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilthv1.Record, next string, err error) {
 	from, beyond := records.NamesOf(target)
 	err = db.view(func(tx *txn) error {
@@ -86,7 +83,7 @@ func bestOf(tx *txn, group []byte, level int) (*tilthv1.Record, error) {
 	return record, nil
 }
 
-// complete fills in what a stored record leaves to its key.
+// complete fills in the fields of a stored record that its key implies.
 func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
 	target, workload, _ := bytes.Cut(group, []byte{0})
 	r.Target, r.WorkloadDigest = string(target), string(workload)
@@ -98,17 +95,17 @@ func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
 	}
 }
 
-// groupNumber is the number of a (target, workload) pair; nil when it has none.
+// groupNumber returns the number of a group, or nil.
 func (tx *txn) groupNumber(group []byte) []byte {
 	number, err := tx.table(bucketGroups).get(group)
 	tx.passOver(err)
 	return number
 }
 
-// eachGroup calls visit with the key of every group that matches, by records.NamesOf; an empty workload matches all.
+// eachGroup visits the keys of all groups that match, as defined by records.NamesOf; an empty workload matches all.
 func eachGroup(tx *txn, target, workload string, visit func(group []byte) error) error {
 	from, beyond := records.NamesOf(target)
-	if workload != "" && strings.HasSuffix(from, "\x00") { // one target, so one group
+	if workload != "" && strings.HasSuffix(from, "\x00") { // a single group
 		from += workload
 		beyond = from + "\x00"
 	}
@@ -128,15 +125,13 @@ func eachGroup(tx *txn, target, workload string, visit func(group []byte) error)
 	return nil
 }
 
-// So many records are read at once, and no more after so many bytes of them.
+// A read transaction reads at most recordsPerView records, and stops after bytesPerView.
 const (
 	recordsPerView = 512
 	bytesPerView   = 2 << 20
 )
 
-// List calls visit with every record that matches, grouped by target and workload, oldest first within a group; an
-// empty target or workload matches all. The first record of each group carries the workload's canonical form. Records
-// that are added meanwhile may or may not be met. No read transaction stays open while visit runs.
+// List implements records.Measurements. No read transaction stays open while visit runs.
 func (db *DB) List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
 	var groups [][]byte
 	err := db.view(func(tx *txn) error {
@@ -172,8 +167,8 @@ func (db *DB) listGroup(ctx context.Context, group []byte, visit func(*tilthv1.R
 	})
 }
 
-// eachPage calls visit with the records of a group and their keys, oldest first, all but the workload filled in. No
-// read transaction stays open while visit runs.
+// eachPage visits the records of a group with their keys, oldest first, complete except for the workload. No read
+// transaction stays open while visit runs.
 func (db *DB) eachPage(ctx context.Context, group []byte, visit func(key []byte, r *tilthv1.Record) error) error {
 	for from := []byte(nil); ; {
 		p, err := db.groupPage(group, from)
@@ -196,15 +191,15 @@ func (db *DB) eachPage(ctx context.Context, group []byte, visit func(key []byte,
 	}
 }
 
-// page is some of a group's records.
+// page holds some records of a group.
 type page struct {
 	keys      [][]byte
 	records   []*tilthv1.Record
 	sizeBytes int64
-	next      []byte // where the next page begins; nil after the last
+	next      []byte // start of the next page; nil after the last
 }
 
-// groupPage returns some records of a group from a key on (nil = the first).
+// groupPage returns some records of a group from a key on (nil for the first).
 func (db *DB) groupPage(group, from []byte) (p page, err error) {
 	err = db.view(func(tx *txn) error {
 		number := tx.groupNumber(group)

@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// bestKey is the key in the bucket of best records of the fastest one that a level allows: the group's number, and,
-// but for the last level, which allows all, the level.
+// bestKey returns the key of a group's best record in bucket best: the group's number and the level. The last level,
+// which allows everything, is omitted.
 func bestKey(group []byte, level int) []byte {
 	if level == records.Levels-1 {
 		return group
@@ -16,9 +16,8 @@ func bestKey(group []byte, level int) []byte {
 	return append(bytes.Clone(group), byte(level))
 }
 
-// bestAllowed is the key of the fastest verified record that a level allows, with the record; nil when there is none.
-// Every group has a row for each level: where it is damaged or missing, or its record is, the group's records say what
-// it was.
+// bestAllowed returns the best verified record that a level allows with its key, or nil. Every group has a row for
+// each level. If that row or its record is damaged or missing, the best is computed from the group's records.
 func bestAllowed(tx *txn, number []byte, level int) (key []byte, r *tilthv1.Record, err error) {
 	if !tx.db.sealed {
 		return bestBeforeSeals(tx, number, level)
@@ -27,7 +26,7 @@ func bestAllowed(tx *txn, number []byte, level int) (key []byte, r *tilthv1.Reco
 	if !tx.passOver(err) {
 		return key, r, err
 	}
-	// What the records say does not depend on the row that is damaged, nor on the record.
+	// The records determine the result even if the row or its record is damaged.
 	tx.db.chooseLater(number)
 	g := &group{number: number}
 	if err := g.choose(tx); err != nil || g.bests[level].Measurement == nil {
@@ -38,7 +37,7 @@ func bestAllowed(tx *txn, number []byte, level int) (key []byte, r *tilthv1.Reco
 	return key, r, tx.table(bucketRecords).load(key, r)
 }
 
-// storedBest is the record to which a row among the best leads; nil when the row says that there is none.
+// storedBest returns the record that a row of bucket best refers to; nil if the row is empty.
 func storedBest(tx *txn, row []byte) (key []byte, r *tilthv1.Record, err error) {
 	best := tx.table(bucketBest)
 	key, err = best.get(row)
@@ -52,8 +51,8 @@ func storedBest(tx *txn, row []byte) (key []byte, r *tilthv1.Record, err error) 
 	return key, r, tx.table(bucketRecords).load(key, r)
 }
 
-// bestBeforeSeals is bestAllowed in files from before there were checksums. A group has no row for a level while the
-// fastest record of all is allowed by it, as in files from before there were levels.
+// bestBeforeSeals is bestAllowed for files without checksums. Such files have no row for a level that allows the
+// overall best, which includes all files from before levels existed.
 func bestBeforeSeals(tx *txn, group []byte, level int) (key []byte, r *tilthv1.Record, err error) {
 	best := tx.table(bucketBest)
 	own := best.bucket.Get(bestKey(group, level))
@@ -73,7 +72,7 @@ func bestBeforeSeals(tx *txn, group []byte, level int) (key []byte, r *tilthv1.R
 	return key, r, nil
 }
 
-// BestAllowed is Best among the records that a level of numerics allows; an empty level allows all.
+// BestAllowed implements records.Measurements.
 func (db *DB) BestAllowed(target, workloadDigest, numerics string) (record *tilthv1.Record, err error) {
 	level, err := records.AllowedLevel(numerics)
 	if err != nil {

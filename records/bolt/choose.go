@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// chooseAgain finds the best of a group among all its records, and stores it.
+// chooseAgain recomputes the bests of a group from its records and stores them.
 func (g *group) chooseAgain(tx *txn) error {
 	if err := g.choose(tx); err != nil {
 		return err
@@ -15,7 +15,7 @@ func (g *group) chooseAgain(tx *txn) error {
 	return g.write(tx)
 }
 
-// choose is chooseAgain but for the store.
+// choose recomputes the bests of a group without storing them.
 func (g *group) choose(tx *txn) (err error) {
 	bests := records.Choose(func(yield func(records.Key, *tilthv1.Measurement) bool) {
 		if err == nil {
@@ -28,7 +28,7 @@ func (g *group) choose(tx *txn) (err error) {
 	return err
 }
 
-// eachRecord visits a group's records, oldest first, for as long as visit wants more.
+// eachRecord visits a group's records, oldest first, until visit returns false.
 func eachRecord(tx *txn, number []byte, visit func(records.Key, *tilthv1.Measurement) bool) error {
 	rows := tx.table(bucketRecords)
 	c := rows.cursor()

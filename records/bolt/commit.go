@@ -13,7 +13,7 @@ import (
 // maxCommitsPerTransaction bounds how long the first of many writers waits for the others.
 const maxCommitsPerTransaction = 4096
 
-// commit is a write, or the store's own work, under way.
+// commit is a pending write or maintenance operation.
 type commit struct {
 	write   *records.Write
 	own     []func(*txn) error
@@ -36,13 +36,12 @@ func (c *commit) apply(tx *txn) error {
 	return nil
 }
 
-// Commit hands in a write. Writes reach the disk in the order of the calls, each whole or not at all. After one has
-// failed (disk full, damaged file) every later one fails with the same error: what follows may build on what was lost.
+// Commit implements records.Store.
 func (db *DB) Commit(w *records.Write) *records.Pending {
 	return db.hand(commit{write: w, pending: records.NewPending()})
 }
 
-// maintain hands in the store's own work, of one transaction.
+// maintain submits internal operations that form one transaction.
 func (db *DB) maintain(ops ...func(*txn) error) *records.Pending {
 	return db.hand(commit{write: &records.Write{}, own: ops, pending: records.NewPending()})
 }
@@ -64,7 +63,7 @@ func (db *DB) hand(c commit) *records.Pending {
 	return c.pending
 }
 
-// Observe has f told of every later transaction that wrote. One observer at a time; f must not block.
+// Observe implements records.Store.
 func (db *DB) Observe(f func(records.Transaction)) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -78,7 +77,7 @@ func (db *DB) wakeLoop() {
 	}
 }
 
-// commitLoop is the only writer: it commits what has gathered since the last transaction, all in one.
+// commitLoop is the only writer. Each transaction carries all commits submitted since the previous one.
 func (db *DB) commitLoop() {
 	defer close(db.stopped)
 	for {
@@ -127,7 +126,7 @@ func (db *DB) commitGroup(group []commit) {
 	}
 }
 
-// transact runs the group's operations in one transaction; a group without any touches no disk.
+// transact runs a group of commits in one transaction. It does not touch the disk if all are empty.
 func (db *DB) transact(group []commit) error {
 	if !slices.ContainsFunc(group, func(c commit) bool { return !c.isEmpty() }) {
 		return nil
@@ -162,20 +161,20 @@ func (db *DB) transact(group []commit) error {
 	return nil
 }
 
-// syncTime is what all transactions since the file was opened took to reach the disk, each by two fsyncs.
+// syncTime returns the total time spent writing transactions to disk since the file was opened.
 func (db *DB) syncTime() time.Duration {
 	stats := db.bolt.Stats()
 	return stats.TxStats.GetWriteTime()
 }
 
-// pagesWritten is the size of all pages written since the file was opened.
+// pagesWritten returns the total size of pages written since the file was opened.
 func (db *DB) pagesWritten() int64 {
 	stats := db.bolt.Stats()
 	return stats.TxStats.GetPageAlloc()
 }
 
 func apply(tx *txn, group []commit) error {
-	// Keys of these two only ever grow, so their pages may be filled.
+	// Keys of these buckets only grow, so their pages can be filled.
 	tx.Bucket(bucketEvents).FillPercent = 0.9
 	tx.Bucket(bucketRecords).FillPercent = 0.9
 	for _, c := range group {

@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// compactBytes of entries go into one transaction.
+	// compactBytes bounds a transaction of a compaction.
 	compactBytes  = 32 << 20
 	compactSuffix = ".compacting"
 )
 
-// Compact writes the records file at path anew without the room that is free in it, and with its damaged rows set
-// aside, and returns its size before and after. The new file takes the place of the old one in one step once it is on
-// disk, so that a crash leaves one or the other. ErrLocked when another process has the file open, ErrMissing when
-// there is none.
+// Compact rewrites the records file at path without free pages, sets damaged rows aside, and returns its size before
+// and after. The new file replaces the old one atomically once it is on disk. It returns ErrLocked if another process
+// has the file open, and ErrMissing if it does not exist.
 func Compact(path string) (before, after int64, err error) {
 	named := path
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, explain(named, err)
 	}
-	// Held open until the new file is in place, so that nobody writes to the old one meanwhile; whoever waits for it
-	// looks again (see open).
+	// Keep the old file open until it is replaced, so that nobody writes to it. Processes waiting for the lock check
+	// for a replacement (see open).
 	old, err := open(path, Options{}, false)
 	if errors.Is(err, records.ErrLocked) {
 		return 0, 0, fmt.Errorf("compact records file %s: %w: stop it first", path, records.ErrLocked)
@@ -37,7 +36,7 @@ func Compact(path string) (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// One is left by a process that was killed; the lock on the records file keeps others from making it.
+	// A killed process may have left one; the lock on the records file serializes compactions.
 	temporary := path + compactSuffix
 	err = errors.Join(ignoreMissing(os.Remove(temporary)), old.writeCompact(temporary))
 	if err == nil {
@@ -53,7 +52,7 @@ func Compact(path string) (before, after int64, err error) {
 	return before, after, old.Close()
 }
 
-// writeCompact writes all that the file has to a new file, down to the disk.
+// writeCompact writes all rows to a new file and syncs it.
 func (db *DB) writeCompact(path string) error {
 	err := guard(func() error {
 		fresh, err := bbolt.Open(path, 0o644, &bbolt.Options{
@@ -71,13 +70,13 @@ func (db *DB) writeCompact(path string) error {
 	return err
 }
 
-// finish has a file that was written without syncing reach the disk.
+// finish syncs and closes a file that was written without syncing.
 func finish(fresh *bbolt.DB) error {
 	fresh.NoSync, fresh.NoFreelistSync = false, false
 	return errors.Join(fresh.Update(putVersion), fresh.Sync(), fresh.Close())
 }
 
-// dressAs gives the compacted file the owner and the permissions of the old one, and returns the sizes of both.
+// dressAs copies the owner and the permissions of the old file, and returns the sizes of both.
 func dressAs(path, compacted string) (before, after int64, err error) {
 	was, err := os.Stat(path)
 	if err != nil {
@@ -100,10 +99,11 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// errReplaced says that the file at the path is another than the one that was opened.
+// errReplaced reports that the path no longer names the opened file.
 var errReplaced = errors.New("the file was replaced while it was opened")
 
-// replaced says whether the file at path is not the open one any more: it was compacted while its lock was waited for.
+// replaced reports whether path no longer names the open file, because a compaction finished while waiting for the
+// lock.
 func replaced(path string, file *os.File) bool {
 	is, err := file.Stat()
 	if err != nil {

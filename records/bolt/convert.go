@@ -15,12 +15,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Stopped is a records file that no tracker has, for a conversion; see records.Target.
+// Stopped is a records file held for a conversion; see records.Target.
 type Stopped struct{ db *DB }
 
-// OpenSource opens the records file at path to read all that it keeps. It is verified first; nobody can open it for
-// writing until it is closed, and it is not changed. ErrMissing when there is none, ErrLocked when a tracker has it,
-// ErrDamaged when a page or a row is, ErrVersion when it was last written by an earlier version.
+// OpenSource opens the records file at path for reading all rows, after verifying it. It locks out writers until Close
+// and does not change the file. It returns ErrMissing if the file does not exist, ErrLocked if a tracker has it open,
+// ErrDamaged for a damaged page or row, and ErrVersion if an older version wrote it last.
 func OpenSource(ctx context.Context, path string) (*Stopped, error) {
 	s, err := openStopped(path, Options{}, true)
 	if errors.Is(err, records.ErrMissing) {
@@ -39,8 +39,8 @@ func OpenSource(ctx context.Context, path string) (*Stopped, error) {
 	return s, nil
 }
 
-// OpenTarget opens the records file at path to copy rows into it, and makes it when there is none. Nobody else can
-// open it until it is closed. Errors are those of OpenSource.
+// OpenTarget opens the records file at path for copying rows into it, creating it if necessary. It locks out other
+// processes until Close. Errors are as for OpenSource.
 func OpenTarget(path string) (*Stopped, error) {
 	err := disk.MakeFolder(filepath.Dir(path), 0o700)
 	if err == nil {
@@ -76,7 +76,7 @@ func openStopped(path string, opts Options, readOnly bool) (*Stopped, error) {
 	return s, nil
 }
 
-// checkConverted refuses a file that has only a part of what is to be copied into it, but for who copies.
+// checkConverted refuses a file with an unfinished conversion, except for the conversion itself.
 func (db *DB) checkConverted(tx *bbolt.Tx, opts Options) error {
 	if opts.converts || !db.sealed {
 		return nil
@@ -88,7 +88,7 @@ func (db *DB) checkConverted(tx *bbolt.Tx, opts Options) error {
 	return err
 }
 
-// conversion is the file's mark; nil when it has none.
+// conversion returns the file's mark, or nil.
 func (tx *txn) conversion() (*storev1.Conversion, error) {
 	meta := tx.table(bucketMeta)
 	value, err := meta.get(keyConversion)
@@ -99,7 +99,7 @@ func (tx *txn) conversion() (*storev1.Conversion, error) {
 	return mark, meta.parse(keyConversion, value, mark)
 }
 
-// view is DB.view, whose errors are told of in another way.
+// view is like DB.view with errors suited to conversions.
 func (s *Stopped) view(read func(tx *txn) error) error {
 	err := guard(func() error {
 		return s.db.bolt.View(func(tx *bbolt.Tx) error { return read(&txn{Tx: tx, db: s.db}) })
@@ -122,8 +122,8 @@ func (s *Stopped) HowToEmpty() string { return "move that file away" }
 // Close implements records.Stopped.
 func (s *Stopped) Close() error { return s.db.Close() }
 
-// State implements records.Stopped. It is the file's life, which begins when somebody opens it for writing, and the
-// number of its last transaction.
+// State implements records.Stopped. It combines the file's generation, which changes when it is opened for writing,
+// with the number of its last transaction.
 func (s *Stopped) State(context.Context) (state string, err error) {
 	err = s.view(func(tx *txn) error {
 		life, err := tx.table(bucketMeta).get(keyLife)
@@ -175,7 +175,7 @@ func (s *Stopped) Put(ctx context.Context, kind records.RowKind, rows []records.
 	return nil
 }
 
-// sameRows are the buckets whose rows are as those of a kind.
+// sameRows maps kinds to buckets with identical rows.
 var sameRows = map[records.RowKind][]byte{
 	records.RowSpec: bucketSpecs, records.RowProgress: bucketProgress, records.RowRequest: bucketRequests,
 	records.RowEvent: bucketEvents, records.RowEnded: bucketEnded, records.RowDropped: bucketDropping,
@@ -209,7 +209,7 @@ func (tx *txn) putRow(kind records.RowKind, row records.Row) error {
 	return tx.put(bucket, row.Key, bytes.Clone(row.Value))
 }
 
-// putGroup adds a group, with rows for its best records.
+// putGroup adds a group with the rows of its best records.
 func (tx *txn) putGroup(row records.Row) error {
 	of, err := records.DecodeGroupRow(row.Value)
 	if err != nil {
@@ -231,7 +231,7 @@ func (tx *txn) putGroup(row records.Row) error {
 	return nil
 }
 
-// reserve keeps the next group from getting a number.
+// reserve keeps new groups from using a number.
 func (tx *txn) reserve(number []byte) error {
 	groups := tx.Bucket(bucketGroups)
 	if n := uint64(binary.BigEndian.Uint32(number)); n > groups.Sequence() {

@@ -54,7 +54,7 @@ func (s *Stopped) Page(ctx context.Context, kind records.RowKind, after []byte) 
 	return rows, nil
 }
 
-// lastJob is the page of the last job that was dropped.
+// lastJob returns the page of RowLastJob.
 func (s *Stopped) lastJob(after []byte) (rows []records.Row, err error) {
 	if after != nil {
 		return nil, nil
@@ -69,11 +69,11 @@ func (s *Stopped) lastJob(after []byte) (rows []records.Row, err error) {
 	return rows, err
 }
 
-// errOtherRow is of a row that is none of the kind that is looked for.
+// errOtherRow reports a row in the table that is not of the requested kind.
 var errOtherRow = errors.New("it is of another kind")
 
-// rowsOf is the table with the rows of a kind, and what makes the value of such a row from that of the table's (nil =
-// they are the same). after is nil when the first row is to be read.
+// rowsOf returns the table with the rows of a kind, and a function that converts its values (nil if they are
+// identical). after is nil for the first page.
 func (tx *txn) rowsOf(kind records.RowKind, after []byte) (of table, value func(key, value []byte) ([]byte, error), err error) {
 	switch kind {
 	case records.RowJob:
@@ -91,7 +91,8 @@ func (tx *txn) rowsOf(kind records.RowKind, after []byte) (of table, value func(
 		value = func(key, value []byte) ([]byte, error) { return value, unlessTrue(len(key) == importBytes) }
 	case records.RowChunk:
 		value = func(key, value []byte) ([]byte, error) {
-			whole := len(key) > importBytes && tx.table(bucketImports).has(key[:importBytes]) // or else it is dropped
+			// Incomplete imports are dropped.
+			whole := len(key) > importBytes && tx.table(bucketImports).has(key[:importBytes])
 			return value, unlessTrue(whole)
 		}
 	}
@@ -102,7 +103,7 @@ func (tx *txn) rowsOf(kind records.RowKind, after []byte) (of table, value func(
 	return tx.table(bucket), value, nil
 }
 
-// importBytes are those of an import's number.
+// importBytes is the length of an import's number.
 const importBytes = 8
 
 func unlessTrue(is bool) error {
@@ -112,7 +113,7 @@ func unlessTrue(is bool) error {
 	return errOtherRow
 }
 
-// checkOpen looks for jobs that have not ended, but have no row.
+// checkOpen returns an error if an open job has no row.
 func (tx *txn) checkOpen() error {
 	jobs := tx.table(bucketJobs)
 	return tx.table(bucketOpen).each(func(id, _ []byte, err error) error {
@@ -123,7 +124,7 @@ func (tx *txn) checkOpen() error {
 	})
 }
 
-// jobRow is the row of a job.
+// jobRow converts the row of a job.
 func (tx *txn) jobRow(id, row []byte) ([]byte, error) {
 	open := byte(0)
 	if tx.table(bucketOpen).has(id) {
@@ -132,7 +133,7 @@ func (tx *txn) jobRow(id, row []byte) ([]byte, error) {
 	return append([]byte{open}, row...), nil
 }
 
-// groupRow is the row of a group.
+// groupRow converts the row of a group.
 func (tx *txn) groupRow(number []byte) ([]byte, error) {
 	if len(number) != groupBytes {
 		return nil, fmt.Errorf("%w: the number of a group has %d bytes", records.ErrDamaged, len(number))
@@ -155,7 +156,7 @@ func (tx *txn) groupRow(number []byte) ([]byte, error) {
 	return of.Encode(), nil
 }
 
-// voided is an agent without its session, as it is once a file that is a copy is opened.
+// voided returns an agent without its session, since opening a copied file voids all sessions.
 func (tx *txn) voided(name, row []byte) ([]byte, error) {
 	a := &tilthv1.Agent{}
 	if err := tx.table(bucketAgents).parse(name, row, a); err != nil {

@@ -12,11 +12,10 @@ func damagedRow(bucket, key []byte, err error) error {
 	return &records.Damage{Bucket: string(bucket), Key: bytes.Clone(key), Err: err}
 }
 
-// mostNoted bounds how many damaged rows a store remembers; more are told of again each time.
+// mostNoted bounds the remembered damaged rows; further ones are reported repeatedly.
 const mostNoted = 10_000
 
-// OnDamage has f told of all damage that is met, and was met since the file was opened, once each. f must not block,
-// nor call the store.
+// OnDamage implements records.File.
 func (db *DB) OnDamage(f func(*records.Damage)) {
 	db.mu.Lock()
 	db.onDamage = f
@@ -28,15 +27,14 @@ func (db *DB) OnDamage(f func(*records.Damage)) {
 	}
 }
 
-// Damaged is how many damaged rows were met since the file was opened.
+// Damaged implements records.File.
 func (db *DB) Damaged() uint64 {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.damaged
 }
 
-// passOver says whether err is damage. The row, which is served to nobody, is noted, and set aside where the store
-// does without it.
+// passOver reports whether err is damage. If so, it records the row and sets it aside if the store can do without it.
 func (tx *txn) passOver(err error) bool {
 	var d *records.Damage
 	if !errors.As(err, &d) {
@@ -48,7 +46,7 @@ func (tx *txn) passOver(err error) bool {
 	return true
 }
 
-// unlessPassedOver is err unless it is damage.
+// unlessPassedOver returns err unless it is damage.
 func (tx *txn) unlessPassedOver(err error) error {
 	if tx.passOver(err) {
 		return nil
@@ -56,7 +54,7 @@ func (tx *txn) unlessPassedOver(err error) error {
 	return err
 }
 
-// note counts a damaged row, and tells of it; false when that was done before.
+// note counts and reports a damaged row; false if that was already done.
 func (db *DB) note(d *records.Damage) bool {
 	name := fmt.Sprintf("%d %s\x00%s", d.Page, d.Bucket, d.Key)
 	db.mu.Lock()
@@ -79,7 +77,7 @@ func (db *DB) note(d *records.Damage) bool {
 	return true
 }
 
-// later has the writer do something soon, if the file is open for writing.
+// later submits an operation to the writer if the file is open for writing.
 func (db *DB) later(op func(*txn) error) {
 	if db.stopped != nil {
 		db.maintain(op)

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// EndedJobs calls visit with every job that has ended and is kept, by id.
+// EndedJobs implements records.Jobs.
 func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	return db.view(func(tx *txn) error {
 		ended := tx.table(bucketEnded)
@@ -28,7 +28,7 @@ func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	})
 }
 
-// dropJob removes a job that has ended, but for what Sweep does.
+// dropJob removes an ended job, except for what Sweep removes.
 func (tx *txn) dropJob(id string) error {
 	key := []byte(id)
 	var row storev1.JobRow
@@ -39,7 +39,7 @@ func (tx *txn) dropJob(id string) error {
 	}
 	meta := tx.table(bucketMeta)
 	if last, err := meta.get(keyLastJob); err != nil || string(last) < id {
-		if err := meta.put(keyLastJob, []byte(id)); err != nil { // numbers do not begin again
+		if err := meta.put(keyLastJob, []byte(id)); err != nil { // job numbers are never reused
 			return err
 		}
 	}
@@ -54,11 +54,10 @@ func (tx *txn) dropJob(id string) error {
 	return nil
 }
 
-// removedAtOnce bounds how long a transaction that removes rows holds up others.
+// removedAtOnce bounds the rows removed by one transaction, since it delays others.
 const removedAtOnce = 1000
 
-// Sweep removes what is left of jobs that were dropped, a bounded number of rows in a transaction. What is left when
-// it is interrupted goes with the next.
+// Sweep implements records.Jobs.
 func (db *DB) Sweep(ctx context.Context) error {
 	for {
 		var id []byte
@@ -76,12 +75,12 @@ func (db *DB) Sweep(ctx context.Context) error {
 	}
 }
 
-// sweep removes some rows of a job, and its mark with the last.
+// sweep removes some leftover rows of a job, and its mark once none remain.
 func (tx *txn) sweep(id []byte) error {
 	left := removedAtOnce
 	for _, of := range []struct {
 		bucket []byte
-		behind byte // what follows the job's id in a key
+		behind byte // follows the job's id in a key
 	}{{bucketProgress, 0}, {bucketEvents, 0}, {bucketBatches, '.'}, {bucketClosed, '.'}} {
 		prefix := append(bytes.Clone(id), of.behind)
 		c := tx.table(of.bucket).cursor()
@@ -97,8 +96,7 @@ func (tx *txn) sweep(id []byte) error {
 	return tx.table(bucketDropping).remove(id)
 }
 
-// indexEnded makes the bucket of jobs that have ended of a file that has none, from the rows of all jobs. How much
-// their events take is not known.
+// indexEnded creates bucket ended from the rows of all jobs. The size of their events is unknown.
 func (tx *txn) indexEnded() error {
 	if _, err := tx.CreateBucket(bucketEnded); err != nil {
 		return err
@@ -122,7 +120,7 @@ func (tx *txn) indexEnded() error {
 	})
 }
 
-// addBuckets makes the buckets that files of earlier versions lack.
+// addBuckets creates the buckets that files of older versions lack.
 func (tx *txn) addBuckets() error {
 	if tx.Bucket(bucketEnded) == nil {
 		if err := tx.indexEnded(); err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Events returns some events of a job, from a sequence number on, in order: at most limit, and fewer where they are
-// large. There are none only where none follow.
+// Events implements records.Jobs.
 func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.JobEvent, err error) {
 	prefix := append([]byte(jobID), 0)
 	err = db.view(func(tx *txn) error {
@@ -40,7 +39,7 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	return events, err
 }
 
-// readMeasurement fetches a trial's measurement; nil when its record was pruned, or is damaged.
+// readMeasurement fetches a trial's measurement; nil if its record was pruned or is damaged.
 func readMeasurement(tx *txn, key []byte) (*tilthv1.Measurement, error) {
 	rows := tx.table(bucketRecords)
 	value, err := rows.get(key)

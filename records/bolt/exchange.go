@@ -49,7 +49,7 @@ func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []reco
 		c := all.cursor()
 		for k, v := c.Seek(recordKey(number, from)); bytes.HasPrefix(k, number) && len(keys) < most; k, v = c.Next() {
 			if _, err := all.open(k, v); tx.passOver(err) {
-				continue // whoever has the record may send it
+				continue // so that another side may send it again
 			}
 			keys = append(keys, withinGroup(k))
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Layout of a bbolt file's two meta pages (bbolt's internal/common/meta.go), as far as it is needed to tell that a
-// file was cut short before it is mapped: a read beyond the end of a mapped file kills the process.
+// Layout of bbolt's meta pages (bbolt's internal/common/meta.go), as far as needed to detect a truncated file before
+// mapping it: reading beyond the end of a mapped file kills the process.
 const (
 	metaAt         = 16 // after the page header
 	metaBytes      = 64
@@ -28,14 +28,14 @@ const (
 
 type boltMeta struct {
 	pageSize uint32
-	root     uint64 // page of the bucket of buckets
-	freelist uint64 // page of the list of free pages
-	// highWater is the number of the first page that the file does not have.
+	root     uint64 // root page of the bucket of buckets
+	freelist uint64 // page of the free list
+	// highWater is the number of pages in use: the number of the first page beyond the end.
 	highWater uint64
 	txid      uint64
 }
 
-// checkFile tells whether the file at path is a whole bbolt file. An empty file is whole: bbolt initialises it.
+// checkFile returns an error unless the file at path is a complete bbolt file or empty. bbolt initializes empty files.
 func checkFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func checkFile(path string) error {
 	return err
 }
 
-// checkSize tells whether a file has all pages that it says it has.
+// checkSize returns an error unless a file contains all the pages that its meta page declares.
 func checkSize(f io.ReaderAt, info os.FileInfo) (meta boltMeta, err error) {
 	if !info.Mode().IsRegular() {
 		return meta, fmt.Errorf("%w: not a regular file", records.ErrDamaged)
@@ -82,8 +82,8 @@ func newestMeta(f io.ReaderAt) (boltMeta, error) {
 	return boltMeta{}, records.ErrDamaged
 }
 
-// checkMetas checks that both meta pages are valid. Where one is not, the file is as it was before its last
-// transaction, of which the other one knows: a crash in the midst of that transaction does it, and so does damage.
+// checkMetas returns damage unless both meta pages are valid. With one invalid, the file is in the state before its
+// last transaction. Either a crash interrupted that transaction, or the page is damaged.
 func checkMetas(f io.ReaderAt, newest boltMeta) *records.Damage {
 	for id := range uint64(2) {
 		if _, ok := readMeta(f, int64(id)*int64(newest.pageSize)); !ok {

@@ -9,22 +9,22 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// groups is the writer's memory of groups, so that a record costs no look-up of the best before it. Only the writer
-// changes groups and best records, and when one of its transactions fails it never writes again.
+// groups is the writer's cache of groups, which saves a look-up of the best for each record. Only the writer changes
+// groups and best records, and after a failed transaction it never writes again, so the cache cannot be stale.
 type groups struct{ known map[records.Group]*group }
 
-// mostGroups bounds the memory: a group has less than a kilobyte.
+// mostGroups bounds the cache. A group takes less than a kilobyte.
 const mostGroups = 1 << 15
 
 func newGroups() *groups { return &groups{known: map[records.Group]*group{}} }
 
-// group is the number that stands for a group in keys, and its best records.
+// group is a group's number in keys, and its best records.
 type group struct {
 	number []byte
 	bests  records.Bests
 }
 
-// of returns a group, which gets a number when it is new.
+// of returns a group, assigning a number to a new one.
 func (s *groups) of(tx *txn, of records.Group) (*group, error) {
 	if g := s.known[of]; g != nil {
 		return g, nil
@@ -42,7 +42,7 @@ func (s *groups) of(tx *txn, of records.Group) (*group, error) {
 	return g, nil
 }
 
-// bestsOf are the best records of the group with a number.
+// bestsOf returns the best records of a group.
 func bestsOf(tx *txn, number []byte) (bests records.Bests, err error) {
 	for level := range bests {
 		key, r, err := bestAllowed(tx, number, level)
@@ -56,7 +56,7 @@ func bestsOf(tx *txn, number []byte) (bests records.Bests, err error) {
 	return bests, nil
 }
 
-// begin gives a group that is new its number, and rows that say that it has no best record.
+// begin creates a group with a new number and empty best rows.
 func (s *groups) begin(tx *txn, of records.Group) (*group, error) {
 	rows := tx.table(bucketGroups)
 	next, err := rows.bucket.NextSequence()
@@ -68,7 +68,7 @@ func (s *groups) begin(tx *txn, of records.Group) (*group, error) {
 	return g, errors.Join(rows.put(groupKey(of.Target, of.Workload), slices.Clone(g.number)), g.write(tx))
 }
 
-// keep remembers a group.
+// keep caches a group.
 func (s *groups) keep(of records.Group, g *group) {
 	if len(s.known) >= mostGroups {
 		clear(s.known)
@@ -76,7 +76,7 @@ func (s *groups) keep(of records.Group, g *group) {
 	s.known[of] = g
 }
 
-// numbered is the group with a number, remembered or not.
+// numbered returns the group with a number, cached or not.
 func (s *groups) numbered(number []byte) *group {
 	for _, g := range s.known {
 		if bytes.Equal(g.number, number) {
@@ -86,8 +86,8 @@ func (s *groups) numbered(number []byte) *group {
 	return &group{number: number}
 }
 
-// write stores the best at all levels: what they shared may have been replaced for some of them. The row of a level
-// without a record is empty.
+// write stores the bests of all levels, since a change may affect several. The row of a level without a record is
+// empty.
 func (g *group) write(tx *txn) error {
 	rows := tx.table(bucketBest)
 	for level, best := range g.bests {

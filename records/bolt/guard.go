@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// guard runs f and turns a panic of bbolt, or a fault in the mapped file, into ErrDamaged. bbolt trusts its pages:
-// where one was overwritten, it stops the process with an assertion or a wild read.
+// guard calls f and converts a panic in bbolt, or a fault in the mapped file, to ErrDamaged. bbolt trusts its pages
+// and would otherwise crash the process when one was overwritten.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

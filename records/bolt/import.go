@@ -11,14 +11,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// importWrites may be under way at a time.
+// importWrites bounds the pending writes of an import.
 const importWrites = 4
 
-// Import adds the records that next returns until io.EOF: all of them or none, whatever happens. They are set aside in
-// the file, chunk by chunk, until the last has come and all are valid: an error of next, of a record or of ctx leaves
-// the store as it was. Then the import is marked as whole, which is what decides, and is brought to its end even when
-// ctx ends, or, after a crash, when the file is opened next. Whoever reads meanwhile may see some of the records.
-// Those that are already there are skipped. However many there are, few are in memory.
+// Import implements records.Measurements. Chunks are stored in the file until all records have arrived and are valid.
+// Marking the import as complete is its commit point: it is then carried out even if ctx ends or, after a crash, when
+// the file is next opened. Concurrent readers may see some of the records. Memory use does not depend on their number.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
 	incoming, err := records.NewIncoming()
 	if err != nil {
@@ -29,7 +27,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	i := &importing{db: db, number: db.imports}
 	db.mu.Unlock()
 	if err := incoming.Collect(ctx, next, i.setAside); err != nil {
-		_ = i.drop() // or else when the file is opened next
+		_ = i.drop() // otherwise done when the file is next opened
 		return 0, 0, err
 	}
 	whole := func(tx *txn) error { return tx.put(bucketImports, i.key(), nil) }
@@ -42,27 +40,27 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	return i.imported, i.skipped, nil
 }
 
-// importing is an import under way. In the file it is its chunks, and its mark once all of them are there.
+// importing is an import in progress. The file holds its chunks, and a mark once all are present.
 type importing struct {
 	db     *DB
 	number uint64
-	chunks uint64             // set aside so far
-	under  []*records.Pending // few
-	// The counts belong to the writer while writes are under way.
+	chunks uint64             // stored so far
+	under  []*records.Pending // pending writes
+	// Owned by the writer while writes are pending.
 	imported, skipped uint64
 }
 
-// key is that of the import's mark, which begins those of its chunks.
+// key returns the key of the import's mark, the prefix of its chunks' keys.
 func (i *importing) key() []byte { return binary.BigEndian.AppendUint64(nil, i.number) }
 
-// setAside keeps a chunk in the file.
+// setAside stores a chunk.
 func (i *importing) setAside(chunk []byte) error {
 	key := binary.BigEndian.AppendUint64(i.key(), i.chunks)
 	i.chunks++
 	return i.commit(func(tx *txn) error { return tx.put(bucketImports, key, chunk) })
 }
 
-// commit hands a write in, and waits for those under way when they are many.
+// commit submits operations. It waits once importWrites are pending.
 func (i *importing) commit(ops ...func(*txn) error) error {
 	if i.under = append(i.under, i.db.maintain(ops...)); len(i.under) < importWrites {
 		return nil
@@ -70,7 +68,7 @@ func (i *importing) commit(ops ...func(*txn) error) error {
 	return i.await()
 }
 
-// await waits for the writes under way.
+// await waits for the pending writes.
 func (i *importing) await() error {
 	for _, p := range i.under {
 		if err := p.Wait(context.Background()); err != nil {
@@ -81,17 +79,18 @@ func (i *importing) await() error {
 	return nil
 }
 
-// finish adds the records of all chunks, in whose place they come, and takes the mark away.
+// finish replaces all chunks by their records and removes the mark.
 func (i *importing) finish() error {
 	return i.clear(i.addChunk)
 }
 
-// drop removes what was set aside.
+// drop removes all chunks.
 func (i *importing) drop() error {
 	return i.clear(func([]byte) ([]func(*txn) error, error) { return nil, nil })
 }
 
-// clear removes all chunks, each in a write with what add makes of it, and in the end the mark.
+// clear removes all chunks, each in one write together with the operations that add returns for it, and finally the
+// mark.
 func (i *importing) clear(add func(chunk []byte) ([]func(*txn) error, error)) error {
 	if err := i.await(); err != nil {
 		return err
@@ -135,7 +134,7 @@ func removeImport(key []byte) func(*txn) error {
 	return func(tx *txn) error { return tx.table(bucketImports).remove(key) }
 }
 
-// addChunk is what adds the records of a chunk.
+// addChunk returns the operations that add the records of a chunk.
 func (i *importing) addChunk(chunk []byte) (ops []func(*txn) error, err error) {
 	adds, err := records.DecodeChunk(chunk)
 	for _, add := range adds {
@@ -156,8 +155,7 @@ func (i *importing) addRecord(add records.AddRecord) func(*txn) error {
 	}
 }
 
-// settleImports brings the imports that a process left to their end: those that are whole are finished, the others
-// dropped.
+// settleImports settles imports left by a previous process: complete ones are finished, others dropped.
 func (db *DB) settleImports() error {
 	whole, parts, err := db.importsLeft()
 	for _, i := range whole {
@@ -169,12 +167,12 @@ func (db *DB) settleImports() error {
 	return err
 }
 
-// importsLeft returns the imports that are in the file: those that are whole, and the others.
+// importsLeft returns the complete and the incomplete imports in the file.
 func (db *DB) importsLeft() (whole, parts []*importing, err error) {
 	err = db.view(func(tx *txn) error {
 		left := tx.table(bucketImports)
 		if left.bucket == nil {
-			return nil // by a version that had no such bucket
+			return nil // written by a version without this bucket
 		}
 		c := left.cursor()
 		for k, v := c.First(); k != nil; {

@@ -12,9 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Jobs returns jobs, newest first, without their workloads and what each package of a run told of itself. next is what
-// Before is for the page that follows; it is empty after the last one, and names no job that query.Sees leaves out.
-// A page may have fewer jobs than asked for, or none, and others follow.
+// Jobs implements records.Jobs.
 func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, err error) {
 	q := jobQuery{query}
 	err = db.view(func(tx *txn) error {
@@ -52,8 +50,7 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 
 type jobQuery struct{ records.JobQuery }
 
-// bucket is the one whose keys are the ids to look through: jobs that have ended are passed over where none of them is
-// wanted.
+// bucket returns the bucket whose keys are the ids to scan. It avoids ended jobs if the query excludes them.
 func (q *jobQuery) bucket(tx *txn) table {
 	if q.OnlyOpen() {
 		return tx.table(bucketOpen)
@@ -61,7 +58,7 @@ func (q *jobQuery) bucket(tx *txn) table {
 	return tx.table(bucketJobs)
 }
 
-// first is the newest id wanted.
+// first returns the newest id to examine.
 func (q *jobQuery) first(c *bbolt.Cursor) []byte {
 	if q.Before == "" {
 		k, _ := c.Last()
@@ -75,14 +72,14 @@ func (q *jobQuery) first(c *bbolt.Cursor) []byte {
 	return k
 }
 
-// damagedJob stands for a job that cannot be read.
+// damagedJob returns a placeholder for an unreadable job.
 func damagedJob(id string) *tilthv1.Job {
 	return &tilthv1.Job{
 		Id: id, State: tilthv1.JobState_JOB_STATE_FAILED, Reason: "its rows in the records file are damaged", Spec: &tilthv1.JobSpec{},
 	}
 }
 
-// load returns a job if it is wanted; nil if not.
+// load returns a job if the query selects it, else nil.
 func (q *jobQuery) load(tx *txn, id string) (*tilthv1.Job, error) {
 	var row storev1.JobRow
 	err := lookUp(tx, bucketJobs, id, &row)

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Job returns a job with its specification and progress. ErrNotFound when there is none.
+// Job implements records.Jobs.
 func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 	err = db.view(func(tx *txn) error {
 		open, err := loadJob(tx, id)
@@ -27,14 +27,14 @@ func (db *DB) Job(id string) (job *tilthv1.Job, err error) {
 	return job, err
 }
 
-// JobRow returns a job's row: its state and lease without specification and progress. ErrNotFound when there is none.
+// JobRow implements records.Jobs.
 func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
 	row := &storev1.JobRow{}
 	err := db.view(func(tx *txn) error { return lookUp(tx, bucketJobs, id, row) })
 	return row, err
 }
 
-// OpenJobs returns all jobs that have not ended, oldest first.
+// OpenJobs implements records.Jobs.
 func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
 	err = db.view(func(tx *txn) error {
 		ids, err := openIDs(tx)
@@ -52,8 +52,7 @@ func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
 	return jobs, err
 }
 
-// openIDs are the ids of the jobs that have not ended. Where a row of the open ones is damaged, the rows of all jobs
-// say it.
+// openIDs returns the ids of the open jobs. If a row of bucket open is damaged, it scans the rows of all jobs instead.
 func openIDs(tx *txn) (ids []string, err error) {
 	damaged := false
 	err = tx.table(bucketOpen).each(func(id, _ []byte, err error) error {
@@ -78,7 +77,7 @@ func openIDs(tx *txn) (ids []string, err error) {
 	return ids, err
 }
 
-// LastJobID returns the id of the newest job that there ever was; empty when there was none.
+// LastJobID implements records.Jobs.
 func (db *DB) LastJobID() (id string, err error) {
 	err = db.view(func(tx *txn) error {
 		jobs := tx.table(bucketJobs)
@@ -120,8 +119,9 @@ func loadJob(tx *txn, id string) (*records.OpenJob, error) {
 	return job, err
 }
 
-// lastSequence finds the last key of the job's events: the one before where the next job's would begin. The row of
-// that key is checked, whosever it is: a damaged key may have been the job's.
+// lastSequence returns the sequence in the last key of a job's events, which precedes the next job's first. It
+// verifies the row at that position even if the key looks like another job's, since a damaged key may have been this
+// job's.
 func lastSequence(tx *txn, jobID string) (uint64, error) {
 	events := tx.table(bucketEvents)
 	c := events.cursor()
@@ -144,7 +144,7 @@ func lastSequence(tx *txn, jobID string) (uint64, error) {
 	return binary.BigEndian.Uint64(k[len(prefix):]), nil
 }
 
-// OpenBatches returns all batches under way with their candidates, in the order of their ids.
+// OpenBatches implements records.Batches.
 func (db *DB) OpenBatches() (batches []*records.OpenBatch, err error) {
 	err = db.view(func(tx *txn) error {
 		return tx.table(bucketBatches).each(func(id, value []byte, err error) error {
@@ -160,7 +160,7 @@ func (db *DB) OpenBatches() (batches []*records.OpenBatch, err error) {
 	return batches, err
 }
 
-// DeadBatch returns a batch that the farm gave up, with its candidates. ErrNotFound when it is none.
+// DeadBatch implements records.Batches.
 func (db *DB) DeadBatch(id string) (*records.OpenBatch, error) {
 	b := &records.OpenBatch{ID: id, Row: &storev1.BatchRow{}}
 	err := db.view(func(tx *txn) error {
@@ -192,15 +192,14 @@ func loadCandidates(tx *txn, b *records.OpenBatch) error {
 	return nil
 }
 
-// ClosedBatch returns what is kept of a batch that ended. ErrNotFound when there is none, or it is still under way.
+// ClosedBatch implements records.Batches.
 func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	row := &storev1.BatchRow{}
 	err := db.view(func(tx *txn) error { return lookUp(tx, bucketClosed, id, row) })
 	return row, err
 }
 
-// ClosedProposal returns what is kept of a batch that ended, and its id, by what its id is or begins with before a
-// hyphen. ErrNotFound when there is none, or it is still under way.
+// ClosedProposal implements records.Batches.
 func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, err error) {
 	row = &storev1.BatchRow{}
 	err = db.view(func(tx *txn) error {
@@ -214,8 +213,7 @@ func (db *DB) ClosedProposal(begin string) (id string, row *storev1.BatchRow, er
 	return id, row, err
 }
 
-// ClosedJobs returns the ids of the jobs of which closed batches are kept, in their order, with the number of batches
-// that each has proposed. It looks at one row of each.
+// ClosedJobs implements records.Batches.
 func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	err = db.view(func(tx *txn) error {
 		closed := tx.table(bucketClosed)
@@ -233,7 +231,7 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 				return err
 			}
 			ids, proposals = append(ids, batch.GetJobId()), append(proposals, row.GetProposals())
-			// Batches of the job begin with its id and a point, which the next character follows.
+			// Ids of a job's batches start with its id and '.'; '/' is the next character.
 			k, v = c.Seek([]byte(batch.GetJobId() + "/"))
 		}
 		return nil
@@ -241,7 +239,7 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	return ids, proposals, err
 }
 
-// Agents calls visit with every agent that is kept, by name. One of them is in memory at a time.
+// Agents implements records.Store.
 func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
 	return db.view(func(tx *txn) error {
 		return tx.table(bucketAgents).each(func(name, value []byte, err error) error {

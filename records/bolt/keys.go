@@ -8,38 +8,38 @@ import (
 )
 
 const (
-	groupBytes     = 4 // of a number that stands for a group
+	groupBytes     = 4 // length of a group's number
 	recordKeyBytes = groupBytes + len(records.Key{})
 )
 
-// progressKey is job id 0 task.
+// progressKey returns job id 0 task.
 func progressKey(jobID string, task uint32) []byte {
 	return binary.BigEndian.AppendUint32(append([]byte(jobID), 0), task)
 }
 
-// eventKey is job id 0 sequence: that of a row's last event, so that the row in which an event is, or would be, is the
-// first from the event's own key on.
+// eventKey returns job id 0 sequence. Rows are keyed by their last event, so the row that contains an event is the
+// first at or after the event's own key.
 func eventKey(jobID string, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(append([]byte(jobID), 0), sequence)
 }
 
-// groupKey is target 0 workload digest.
+// groupKey returns target 0 workload digest.
 func groupKey(target, workloadDigest string) []byte {
 	return append(append([]byte(target), 0), workloadDigest...)
 }
 
-// groupOf is the group of a key in the bucket of groups.
+// groupOf parses a key of bucket groups.
 func groupOf(key []byte) records.Group {
 	target, workload, _ := bytes.Cut(key, []byte{0})
 	return records.Group{Target: string(target), Workload: string(workload)}
 }
 
-// recordKey is group time ident.
+// recordKey returns group time ident.
 func recordKey(number []byte, within records.Key) []byte {
 	return append(append(make([]byte, 0, recordKeyBytes), number...), within[:]...)
 }
 
-// withinGroup is the key of a record within its group, by that in the bucket of records.
+// withinGroup returns the part of a record's key after the group.
 func withinGroup(key []byte) (k records.Key) {
 	copy(k[:], key[groupBytes:])
 	return k

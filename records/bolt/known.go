@@ -9,9 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Known sums up the records of a workload on a target: so many of them at most, newest first, the best that a level of
-// numerics allows (empty = any level), and the candidate of a digest (empty = none is asked for) if it is among those.
-// It decodes few of them.
+// Known implements records.Measurements. It decodes only few of the records.
 func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int) (known records.Known, err error) {
 	level, err := records.AllowedLevel(numerics)
 	if err != nil {
@@ -49,7 +47,7 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 	return known, err
 }
 
-// lastOf moves to the last key with a prefix, or to what is before where it would be.
+// lastOf moves to the last key with a prefix, or to the key before its position.
 func lastOf(c *bbolt.Cursor, prefix []byte) (key, value []byte) {
 	if beyond := following(prefix); beyond != nil {
 		if k, _ := c.Seek(beyond); k != nil {
@@ -59,7 +57,7 @@ func lastOf(c *bbolt.Cursor, prefix []byte) (key, value []byte) {
 	return c.Last()
 }
 
-// following is the least key after all with a prefix; nil when there is none.
+// following returns the least key greater than all keys with a prefix, or nil.
 func following(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {

@@ -11,17 +11,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Life names this life of the file, which began when it was opened for writing: a few letters and digits, drawn at
-// random. Who gives names to what the file keeps makes it part of them. After a backup was restored, or a copy was put
-// in the file's place, names that were given in the life that is lost are then nobody's. Empty when the file is open
-// for reading.
+// Life implements records.Store. The name is a few random letters and digits, so names of objects created in a
+// generation lost with a restored backup are never reused. It is empty if the file is open read-only.
 func (db *DB) Life() string { return db.life }
 
-// Restored is when the copy was made as which this life began; zero when it goes on from the one before.
+// Restored implements records.File.
 func (db *DB) Restored() time.Time { return db.restored }
 
-// MarkCopy marks a file as the copy of one that goes on. When it is next opened for writing, the sessions of all
-// agents are void, so that no lease of the life that is lost by then is honoured.
+// MarkCopy marks a file as a copy. When it is next opened for writing, all agents' sessions become void, so that no
+// lease of the lost generation is honoured.
 func MarkCopy(path string, at time.Time) error {
 	db, err := open(path, Options{}, false)
 	if err != nil {
@@ -38,11 +36,11 @@ func MarkCopy(path string, at time.Time) error {
 	return errors.Join(err, db.Close())
 }
 
-// beginLife makes the file one of this version, and begins its life.
+// beginLife upgrades the file to this version and starts a generation.
 func (db *DB) beginLife(bolt *bbolt.Tx) error {
 	tx := &txn{Tx: bolt, db: db}
 	meta := tx.table(bucketMeta)
-	// What is written from here on was not copied.
+	// Anything written from now on did not come from the conversion.
 	return errors.Join(tx.addBuckets(), putVersion(bolt), meta.put(keyLife, []byte(db.life)), meta.remove(keyConversion), tx.settleCopy())
 }
 
@@ -55,13 +53,13 @@ func (tx *txn) settleCopy() error {
 	}
 	at, err := time.Parse(time.RFC3339Nano, string(mark))
 	if err != nil {
-		at = time.Unix(0, 0) // it is a copy all the same
+		at = time.Unix(0, 0) // still a copy
 	}
 	tx.db.restored = at
 	return errors.Join(tx.voidSessions(), meta.Delete(keyCopied))
 }
 
-// voidSessions has no agent be joined.
+// voidSessions marks all agents as gone.
 func (tx *txn) voidSessions() error {
 	var all []*tilthv1.Agent
 	agents := tx.table(bucketAgents)
@@ -81,7 +79,7 @@ func (tx *txn) voidSessions() error {
 	return err
 }
 
-// gone has an agent not be joined.
+// gone marks an agent as gone.
 func gone(a *tilthv1.Agent) *tilthv1.Agent {
 	a.State = tilthv1.AgentState_AGENT_STATE_GONE
 	return a

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// lacking is what a file has that another one lacks.
+// lacking returns what db has and other lacks.
 func (db *DB) lacking(ctx context.Context, other *DB) (*Loss, error) {
 	lost := &Loss{}
 	err := db.view(func(tx *txn) error {
@@ -41,7 +41,7 @@ func (l *Loss) countJobs(tx, there *txn) error {
 	})
 }
 
-// countRecords counts the records of a group that are not there. Groups may have other numbers there.
+// countRecords counts the records of a group that are missing there. The group's number may differ.
 func (l *Loss) countRecords(tx, there *txn, group []byte) {
 	here, number, before := tx.groupNumber(group), there.groupNumber(group), l.Records
 	if here == nil {

@@ -7,24 +7,25 @@ import (
 )
 
 const (
-	// mostMappedBytes is about how much of the mapped file is resident in this process at most. The kernel keeps the
-	// pages for as long as it has memory, so what is used again costs a short fault and no reading.
+	// mostMappedBytes approximates the resident part of the mapped file. The kernel keeps evicted pages in its cache
+	// while memory is free, so reusing them costs a minor fault without I/O.
 	mostMappedBytes = 32 << 20
-	// mappedPerPage is how much more becomes resident than is touched: the kernel maps what it has around a page, too.
+	// mappedPerPage is the ratio of pages that become resident to pages touched: the kernel maps neighbouring cached
+	// pages as well.
 	mappedPerPage = 4
 )
 
-// mapped counts what was touched of the mapped file since its pages were last given back.
+// mapped counts the bytes of the mapped file touched since its pages were last released.
 type mapped struct{ touched atomic.Int64 }
 
-// touch notes so many bytes as touched, and gives all pages back when they have become many. It is not called within a
+// touch records bytes as touched and releases all pages once there are many. It must not be called within a
 // transaction.
 func (db *DB) touch(bytes int64) {
 	if db.mapped.touched.Add(mappedPerPage*bytes) < mostMappedBytes {
 		return
 	}
 	db.mapped.touched.Store(0)
-	// The transaction keeps the mapping where it is.
+	// A transaction prevents remapping.
 	_ = db.view(func(tx *txn) error {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, db.bolt.Info().Data, uintptr(tx.Size()), unix.MADV_DONTNEED) // advice only
 		return nil

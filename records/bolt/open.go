@@ -19,70 +19,70 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// SchemaVersion is the version of the file's layout. Opening a file of an earlier one for writing makes it one of
-// this; a file of a later one is refused.
+// SchemaVersion is the version of the file's layout. Opening an older file for writing upgrades it; newer files are
+// refused.
 //
 //	1	each trial has a row among the events
-//	2	trials that were recorded together have one
-//	3	values have checksums, every group has a row for the best at each level, and meta has the file's life
+//	2	trials recorded together share a row
+//	3	values have checksums, every group has a row for the best at each level, and meta has the file's generation
 const SchemaVersion = 3
 
-// sealedSchema is the first version whose values have checksums.
+// sealedSchema is the first version with checksums.
 const sealedSchema = 3
 
 const defaultLockTimeout = 2 * time.Second
 
-// pageBytes is the size of a new file's pages. A proposal of 32 candidates fits one, and a transaction of many results
-// writes a quarter less often and allocates less than with the 4 KiB of bbolt's default. A file keeps the pages that
-// it has until it is compacted.
+// pageBytes is the page size of new files. A proposal of 32 candidates fits one page; compared with bbolt's default of
+// 4 KiB, transactions with many results make a quarter fewer writes and allocate less. An existing file keeps its page
+// size until it is compacted.
 const pageBytes = 16 << 10
 
-// Options bound a store.
+// Options configures a store.
 type Options struct {
-	// LockTimeout is how long to wait for another process to close the file; 0 = 2 s.
+	// LockTimeout is how long to wait for another process to close the file; 0 means 2 s.
 	LockTimeout time.Duration
-	// MaxSizeBytes bounds the file; a commit that would outgrow it fails. 0 = the disk.
+	// MaxSizeBytes bounds the file; a commit that would exceed it fails. 0 means no bound.
 	MaxSizeBytes int
-	// ReserveBytes of addresses are reserved for the file's mapping, so that it does not move before the file is so
-	// large: a move waits for all readers, and lets none begin meanwhile. 0 = what the file needs now.
+	// ReserveBytes is the address space reserved for the mapping. Remapping a file that outgrows it waits for all
+	// readers and blocks new ones. 0 reserves the current size.
 	ReserveBytes int
-	// Life names the life that begins when the file is opened for writing; empty = a name is drawn at random. A name
-	// that was used before is for those only who want the same names again, of a file that nobody keeps. At most 16 of
-	// a to z and 2 to 7 (see IsLife).
+	// Life names the generation that starts when the file is opened for writing; empty draws a random name. Reusing a
+	// name is only safe for files that are thrown away, such as in reproducible tests. At most 16 of a to z and 2 to 7
+	// (see IsLife).
 	Life string
-	// converts opens a file into which a conversion has copied only a part, too.
+	// converts permits opening a file with an unfinished conversion.
 	converts bool
 }
 
-// DB is an open records file. Its methods may be called from many goroutines.
+// DB is an open records file. Its methods are safe for concurrent use.
 type DB struct {
 	path string
 	bolt *bbolt.DB
-	// sealed says that values have checksums.
+	// sealed is set if values have checksums.
 	sealed   bool
 	life     string
-	restored time.Time // when the copy was made that this life began as; zero = it is none
-	// groups belong to the commit loop.
+	restored time.Time // when the backup that started this generation was made; zero without one
+	// groups is owned by the commit loop.
 	groups *groups
 	mapped mapped
 
 	mu      sync.Mutex
 	queue   []commit
 	failed  error
-	stuck   error // what kept a transaction from beginning; see lose
+	stuck   error // why a transaction could not begin; see lose
 	observe func(records.Transaction)
 	closing bool
-	imports uint64 // begun since the file was opened
-	// Damaged rows that were met, by bucket and key, and who is told of them.
+	imports uint64 // number of imports since the file was opened
+	// Damaged rows found, by bucket and key, and the function that receives them.
 	noted    map[string]bool
 	damaged  uint64
 	onDamage func(*records.Damage)
-	early    []*records.Damage // met before somebody asked to be told
+	early    []*records.Damage // found before OnDamage was called
 	wake     chan struct{}
 	stopped  chan struct{}
 }
 
-// Open opens the records file at path for writing, and creates it when there is none. One process at a time can.
+// Open opens the records file at path for writing, creating it if necessary. It is exclusive among processes.
 func Open(path string, opts Options) (*DB, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("create records file %s: %w", path, err)
@@ -90,13 +90,13 @@ func Open(path string, opts Options) (*DB, error) {
 	return OpenExisting(path, opts)
 }
 
-// OpenExisting is Open but for creating the file: ErrMissing when there is none.
+// OpenExisting is like Open, but returns ErrMissing if the file does not exist.
 func OpenExisting(path string, opts Options) (*DB, error) {
 	db, err := openUpgraded(path, opts)
 	if err != nil {
 		return nil, err
 	}
-	// Who was killed may have left the name of the file to the page cache. What is seen from here on is on the disk.
+	// A killed process may have left the file's name only in the page cache; sync it before anyone relies on it.
 	if db.life = opts.Life; db.life == "" {
 		db.life = records.NewLife()
 	}
@@ -115,7 +115,7 @@ func OpenExisting(path string, opts Options) (*DB, error) {
 	return db, nil
 }
 
-// syncName brings the name of a file to the disk.
+// syncName syncs the directory entry of a file.
 func syncName(path string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -124,8 +124,8 @@ func syncName(path string) error {
 	return disk.SyncFolder(filepath.Dir(path))
 }
 
-// OpenReadOnly opens the records file at path for look-ups. Many processes can, while none has it open for writing. A
-// file in which an import was interrupted is opened for writing first, for the import to be brought to its end.
+// OpenReadOnly opens the records file at path for look-ups. Any number of processes may do so while none has it open
+// for writing. If an import was interrupted, it first opens the file for writing to complete it.
 func OpenReadOnly(path string, opts Options) (*DB, error) {
 	db, err := open(path, opts, true)
 	if err != nil {
@@ -160,7 +160,7 @@ func open(path string, opts Options, readOnly bool) (*DB, error) {
 		switch {
 		case errors.Is(err, errReplaced):
 		case errors.Is(err, syscall.ENOMEM) && opts.ReserveBytes > 0:
-			opts.ReserveBytes = 0 // the process may not have so many addresses
+			opts.ReserveBytes = 0 // address space may be limited
 		default:
 			return db, err
 		}
@@ -196,16 +196,15 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	if replaced(path, file) {
 		return nil, errors.Join(errReplaced, bolt.Close())
 	}
-	// Who was killed may have left its last transaction to the page cache. The next one writes over pages that only
-	// the transaction before that needs, on which a power cut falls back for as long as the last one's meta page is
-	// not on the disk.
+	// A killed process may have left its last transaction only in the page cache. The next transaction overwrites
+	// pages of the one before, to which a power failure would revert as long as the last meta page is not on disk.
 	if !readOnly {
 		if err := guard(bolt.Sync); err != nil {
 			return nil, errors.Join(explain(path, err), guard(bolt.Close))
 		}
 	}
 	db := &DB{path: path, bolt: bolt, noted: map[string]bool{}}
-	// Before anything is looked up: on pages that lead in a circle bbolt fills its stack, which ends the process.
+	// Check before any look-up: pages that form a cycle overflow bbolt's stack, which ends the process.
 	if err = db.checkTree(file); err == nil {
 		err = guard(func() error {
 			return bolt.View(func(tx *bbolt.Tx) error {
@@ -222,7 +221,7 @@ func openOnce(path string, opts Options, readOnly bool) (*DB, error) {
 	return db, nil
 }
 
-// checkTree checks all pages of an open file but the leaves of its buckets.
+// checkTree checks all pages of an open file except the leaves of its buckets.
 func (db *DB) checkTree(f *os.File) error {
 	meta, err := newestMeta(f)
 	if err != nil {
@@ -234,14 +233,14 @@ func (db *DB) checkTree(f *os.File) error {
 	return checkPages(pageFile{f, meta})
 }
 
-// release gives up the lock of a file that bbolt failed to open. Where it panicked it left the file open and mapped,
-// and a mapping keeps the lock even after closing; where it closed the file, this does nothing.
+// release unlocks a file that bbolt failed to open. After a panic bbolt leaves the file open and mapped, and the
+// mapping keeps the lock even after closing. If bbolt closed the file, this has no effect.
 func release(file *os.File) {
 	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
 	file.Close()
 }
 
-// create makes an empty records file at path unless something is there. It appears whole or not at all.
+// create atomically creates an empty records file at path unless it exists.
 func create(path string) error {
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -266,7 +265,7 @@ func create(path string) error {
 		return err
 	}
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		// A file system without links; renaming could only overtake another process that creates it just now.
+		// On a file system without links, renaming can only race with another process that creates the file right now.
 		if err := os.Rename(f.Name(), path); err != nil {
 			return err
 		}
@@ -283,7 +282,7 @@ func putVersion(tx *bbolt.Tx) error {
 	return tx.Bucket(bucketMeta).Put(keyVersion, binary.BigEndian.AppendUint32(nil, SchemaVersion))
 }
 
-// checkSchema checks that the file is one that this version reads, and finds out whether its values have checksums.
+// checkSchema verifies that this version can read the file, and sets db.sealed.
 func (db *DB) checkSchema(tx *bbolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
@@ -302,8 +301,8 @@ func (db *DB) checkSchema(tx *bbolt.Tx) error {
 	return nil
 }
 
-// schemaOf is the version that a file says it has. A file that had a life since it has checksums cannot be of an
-// earlier one, whatever became of its version.
+// schemaOf returns the schema version of a file. A file with a generation has checksums, so it cannot be of an older
+// version; then the version field is damaged.
 func schemaOf(version, life []byte) (uint32, error) {
 	if len(version) != 4 {
 		return 0, fmt.Errorf("%w: it has no version", records.ErrDamaged)
@@ -318,7 +317,7 @@ func schemaOf(version, life []byte) (uint32, error) {
 	return v, nil
 }
 
-// explain names the file and the remedy.
+// explain adds the file and the remedy to an error.
 func explain(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -338,7 +337,7 @@ func explain(path string, err error) error {
 	return fmt.Errorf("records file %s: %w", path, err)
 }
 
-// SizeBytes returns the size of the file's used part.
+// SizeBytes implements records.Store.
 func (db *DB) SizeBytes() (size int64) {
 	_ = db.view(func(tx *txn) error {
 		size = tx.Size()
@@ -347,9 +346,9 @@ func (db *DB) SizeBytes() (size int64) {
 	return size
 }
 
-// FreeBytes is the part of it that was used once and will be used again before the file grows.
+// FreeBytes implements records.File.
 func (db *DB) FreeBytes() (size int64) {
-	// The transaction keeps the mapping where it is, of which the library reads.
+	// A transaction prevents remapping while Info reads the file.
 	_ = db.view(func(*txn) error {
 		stats := db.bolt.Stats()
 		size = int64(stats.FreePageN+stats.PendingPageN) * int64(db.bolt.Info().PageSize)
@@ -358,10 +357,10 @@ func (db *DB) FreeBytes() (size int64) {
 	return size
 }
 
-// Path is the file's name.
+// Path implements records.File.
 func (db *DB) Path() string { return db.path }
 
-// view runs a read transaction; damage met on the way is an error that names the file.
+// view runs a read transaction. Damage yields an error that names the file.
 func (db *DB) view(read func(tx *txn) error) error {
 	if err := db.lost(); err != nil {
 		return err
@@ -383,23 +382,22 @@ func (db *DB) view(read func(tx *txn) error) error {
 	return err
 }
 
-// lose has all that follows fail. Where bbolt panics while a transaction begins, since the file's first pages are gone
-// for instance, it keeps its locks: the next transaction would wait for ever.
+// lose makes all further operations fail. When bbolt panics while beginning a transaction, for instance because the
+// first pages are gone, it keeps its locks, and the next transaction would block forever.
 func (db *DB) lose(err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.stuck, db.failed = cmp.Or(db.stuck, err), cmp.Or(db.failed, err)
 }
 
-// lost is what kept a transaction from beginning; nil while nothing did.
+// lost returns why no transaction can begin, or nil.
 func (db *DB) lost() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.stuck
 }
 
-// Close waits for the commits already handed in, and closes the file. One of which a transaction could not begin stays
-// open until the process ends.
+// Close implements records.Store. After lose, the file stays open until the process ends.
 func (db *DB) Close() error {
 	if db.stopped != nil {
 		db.mu.Lock()

@@ -10,32 +10,32 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Layout of a bbolt page (bbolt's internal/common/page.go). Numbers are in the machine's byte order.
+// Layout of bbolt pages (bbolt's internal/common/page.go). Numbers are in native byte order.
 const (
 	pageHeaderBytes = 16
-	elementBytes    = 16 // of a branch as of a leaf
-	bucketRootBytes = 16 // of a bucket's entry: root page and sequence; an inline page follows when the root is 0
+	elementBytes    = 16 // of branches and leaves
+	bucketRootBytes = 16 // of a bucket's entry: root page and sequence; an inline page follows if the root is 0
 
 	branchFlag   = 0x01
 	leafFlag     = 0x02
 	freelistFlag = 0x10
-	// bucketFlag is that of a leaf's element which is a bucket.
+	// bucketFlag marks a leaf element that is a bucket.
 	bucketFlag = 0x01
-	// manyFree stands in a freelist's count when the true one comes before its first page.
+	// manyFree in a free list's count means that the real count precedes the first page number.
 	manyFree = 0xffff
-	// noFreelist stands in the meta page of a file that keeps no list of free pages.
+	// noFreelist in the meta page means that the file stores no free list.
 	noFreelist = ^uint64(0)
 )
 
 var order = binary.NativeEndian
 
-// pageFile reads the pages of a bbolt file, and trusts nothing in them.
+// pageFile reads the pages of a bbolt file without trusting their contents.
 type pageFile struct {
 	file io.ReaderAt
 	meta boltMeta
 }
 
-// page is a branch, a leaf or a list of free pages. data is all of it, with its overflow.
+// boltPage is a branch, a leaf or a free list. data includes its overflow pages.
 type boltPage struct {
 	id    uint64
 	flags uint16
@@ -43,7 +43,7 @@ type boltPage struct {
 	data  []byte
 }
 
-// header returns a page without its data, and how many pages it takes.
+// header returns a page without its data, and the number of pages it spans.
 func (p *pageFile) header(id uint64) (page boltPage, pages uint64, err error) {
 	var b [pageHeaderBytes]byte
 	if err := p.readAt(b[:], id); err != nil {
@@ -81,16 +81,16 @@ func (p *pageFile) readAt(b []byte, id uint64) error {
 	return err
 }
 
-// element is an entry of a branch or of a leaf.
+// element is an entry of a branch or leaf.
 type element struct {
 	flags uint32
-	child uint64 // of a branch
+	child uint64 // branches only
 	key   []byte
-	value []byte // of a leaf
-	at    uint64 // where its key begins in the page
+	value []byte // leaves only
+	at    uint64 // offset of its key in the page
 }
 
-// element returns one of a page's; ok is false when it does not lie within the page.
+// element returns the i-th element; ok is false if it lies outside the page.
 func (p *boltPage) element(i int) (e element, ok bool) {
 	at := pageHeaderBytes + i*elementBytes
 	if at+elementBytes > len(p.data) {
@@ -114,7 +114,7 @@ func (p *boltPage) element(i int) (e element, ok bool) {
 	return e, true
 }
 
-// inline is the page within a bucket's entry.
+// inline returns the page embedded in a bucket's entry.
 func inline(entry []byte) (page boltPage, err error) {
 	data := entry[bucketRootBytes:]
 	if len(data) < pageHeaderBytes {
@@ -127,7 +127,7 @@ func inline(entry []byte) (page boltPage, err error) {
 	return page, nil
 }
 
-// free returns the numbers of the free pages, and where they are kept; pages is 0 when the file keeps no list.
+// free returns the free pages and the location of the free list; pages is 0 if the file stores none.
 func (p *pageFile) free() (list []uint64, at, pages uint64, err error) {
 	if at = p.meta.freelist; at == noFreelist {
 		return nil, 0, 0, nil

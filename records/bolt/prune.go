@@ -9,8 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Prune removes the records that do not stay, a bounded number in a transaction, and returns how many went and how
-// many of those looked at stayed. When it is interrupted some are gone and the file is as good as before.
+// Prune implements records.Measurements.
 func (db *DB) Prune(ctx context.Context, opts records.PruneOptions) (removed, kept uint64, err error) {
 	var groups [][]byte
 	err = db.view(func(tx *txn) error {
@@ -39,7 +38,7 @@ func (db *DB) pruneGroup(ctx context.Context, group []byte, opts records.PruneOp
 		return 0, 0, err
 	}
 	return opts.Remove(outlines, func(keys []records.Key) (uint64, error) {
-		var spared uint64 // belongs to the writer until it is done
+		var spared uint64 // owned by the writer until it is done
 		remove := func(tx *txn) (err error) {
 			spared, err = tx.removeRecords(group, keys)
 			return err
@@ -51,7 +50,7 @@ func (db *DB) pruneGroup(ctx context.Context, group []byte, opts records.PruneOp
 	})
 }
 
-// outlines returns those of a group's records, oldest first.
+// outlines returns the outlines of a group's records, oldest first.
 func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline, err error) {
 	jobs := map[string]int32{}
 	err = db.eachPage(ctx, group, func(key []byte, r *tilthv1.Record) error {
@@ -66,7 +65,7 @@ func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline
 	if err != nil {
 		return nil, err
 	}
-	// Afterwards: a job that begins meanwhile has none of these records.
+	// Check open jobs last: a job that starts in the meantime has none of these records.
 	err = db.view(func(tx *txn) error {
 		bests, err := bestsOf(tx, tx.groupNumber(group))
 		if err != nil {
@@ -81,7 +80,7 @@ func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline
 	return all, err
 }
 
-// openAmong says which of the jobs have not ended, by their places.
+// openAmong reports which jobs are open, by index.
 func openAmong(tx *txn, jobs map[string]int32) []bool {
 	open := make([]bool, len(jobs))
 	for job, place := range jobs {
@@ -90,7 +89,7 @@ func openAmong(tx *txn, jobs map[string]int32) []bool {
 	return open
 }
 
-// removeRecords removes records of a group, but for those that have become the best meanwhile, and counts these.
+// removeRecords removes records of a group. It spares and counts those that have become the best in the meantime.
 func (tx *txn) removeRecords(name []byte, keys []records.Key) (spared uint64, err error) {
 	g, err := tx.groups.of(tx, groupOf(name))
 	if err != nil {

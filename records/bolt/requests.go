@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// JobByRequest returns the id of the job that an owner's request made. ErrNotFound when there is none. In files from
-// before requests had owners the key is the request's alone, and the job tells whose it was.
+// JobByRequest implements records.Jobs. In files from before requests had owners the key is the request id alone, and
+// the owner comes from the job.
 func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	err = db.view(func(tx *txn) error {
 		requests := tx.table(bucketRequests)
@@ -36,7 +36,7 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	return id, err
 }
 
-// JobOwner returns the owner of a job. ErrNotFound when there is none. It does not decode the job's workloads.
+// JobOwner implements records.Jobs.
 func (db *DB) JobOwner(id string) (owner records.Owner, err error) {
 	err = db.view(func(tx *txn) error {
 		owner, err = jobOwner(tx, id)

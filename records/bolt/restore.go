@@ -14,24 +14,24 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Restoration is what came of restoring a backup.
+// Restoration is the result of restoring a backup.
 type Restoration struct {
-	// Report is what the check of the backup found: no damage.
+	// Report is the verification of the backup, without damage.
 	Report *records.Report
-	// Aside is where the file is kept that was replaced; empty when there was none.
+	// Aside is the path at which the replaced file is kept; empty if there was no file.
 	Aside string
-	// Lost is what the replaced file had and the backup lacks; nil when there was no file, or it could not be read:
-	// see Unreadable.
+	// Lost is what the replaced file had and the backup lacks; nil if there was no file or it was unreadable, with the
+	// reason in Unreadable.
 	Lost       *Loss
 	Unreadable error
 }
 
-// Loss is what a file has that another one lacks.
+// Loss is what one file has and another lacks.
 type Loss struct {
-	// Jobs are the ids of jobs, the oldest first, at most a hundred of the JobCount there are.
+	// Jobs are the ids of missing jobs, oldest first, at most a hundred; JobCount is their number.
 	Jobs     []string
 	JobCount uint64
-	// Records are how many measurements, of so many workloads on targets.
+	// Records is the number of missing measurements; Workloads is the number of affected groups.
 	Records, Workloads uint64
 }
 
@@ -41,10 +41,9 @@ const (
 	mostLostJobs    = 100
 )
 
-// Restore puts a copy of the backup in the place of the records file at path, in one step, after it was verified. The
-// file that was there is kept beside it. The copy is marked as one: when it is opened next, all agents join anew, and
-// no lease of the life that is lost is honoured. ErrLocked when a tracker runs on the file, ErrDamaged when the backup
-// is; nothing was changed then.
+// Restore verifies a copy of the backup and atomically replaces the records file at path with it, keeping the old file
+// beside it. When the copy is next opened, all agents join again, and no lease of the lost generation is honoured. It
+// returns ErrLocked if a tracker is using the file, and ErrDamaged for a damaged backup; then nothing has changed.
 func Restore(ctx context.Context, backup, path string, now time.Time) (*Restoration, error) {
 	r := &Restoration{}
 	if err := r.run(ctx, backup, path, now); err != nil {
@@ -69,7 +68,7 @@ func (r *Restoration) run(ctx context.Context, backup, path string, now time.Tim
 	if is, err := os.Stat(path); err == nil && os.SameFile(made, is) {
 		return errors.New("it is the same file")
 	}
-	// The copy is verified, not what it was copied from: it is what will be used.
+	// Verify the copy rather than the original, since the copy will be used.
 	fresh := path + restoringSuffix
 	if err := copyFile(ctx, backup, fresh); err != nil {
 		return err
@@ -83,13 +82,13 @@ func (r *Restoration) run(ctx context.Context, backup, path string, now time.Tim
 	return r.replace(path, fresh, now)
 }
 
-// heldFile is a records file that nobody else can open until it is closed.
+// heldFile is a records file locked against other processes.
 type heldFile struct {
-	db   *DB // nil when it cannot be read, or is not there
+	db   *DB // nil if unreadable or missing
 	file *os.File
 }
 
-// Close lets others open the file.
+// Close releases the file.
 func (h heldFile) Close() error {
 	if h.db != nil {
 		return guard(h.db.Close)
@@ -100,7 +99,7 @@ func (h heldFile) Close() error {
 	return nil
 }
 
-// hold keeps others from opening the file that is to be replaced.
+// hold locks the file to be replaced.
 func (r *Restoration) hold(path string) (heldFile, error) {
 	db, err := open(path, Options{}, false)
 	switch {
@@ -122,7 +121,7 @@ func (r *Restoration) hold(path string) (heldFile, error) {
 	return heldFile{file: f}, nil
 }
 
-// compare finds out what is lost.
+// compare determines what will be lost.
 func (r *Restoration) compare(ctx context.Context, old *DB, fresh string) error {
 	if old == nil {
 		return nil
@@ -140,7 +139,7 @@ func (r *Restoration) compare(ctx context.Context, old *DB, fresh string) error 
 	return errors.Join(err, db.Close())
 }
 
-// replace puts the fresh file in its place, and keeps what was there.
+// replace installs the fresh file and keeps the old one.
 func (r *Restoration) replace(path, fresh string, now time.Time) error {
 	if _, err := os.Stat(path); err == nil {
 		if _, _, err := dressAs(path, fresh); err != nil {

@@ -7,18 +7,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// scrubBytes of rows are checked in a transaction, but for one that is larger by itself.
+// scrubBytes bounds the rows checked in one transaction, except for a single larger row.
 const scrubBytes = 256 << 10
 
-// Scrub checks all rows once while the file is in use; what is damaged is noted, and set aside (see OnDamage). pace is
-// called after every few hundred kilobytes with how many rows and bytes were checked; its error ends the scrub.
+// Scrub implements records.File.
 func (db *DB) Scrub(ctx context.Context, pace func(rows, sizeBytes int) error) error {
 	if !db.sealed {
 		return nil
 	}
 	for _, name := range append(append([][]byte(nil), buckets...), later...) {
 		if bytes.Equal(name, bucketMeta) {
-			continue // its rows are read each time that the file is opened
+			continue // its rows are read on every opening
 		}
 		for from := []byte(nil); ; {
 			next, rows, size, err := db.scrubSome(name, from)
@@ -32,7 +31,7 @@ func (db *DB) Scrub(ctx context.Context, pace func(rows, sizeBytes int) error) e
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			// A key that is out of order might lead back.
+			// A key out of order might lead back.
 			if next == nil || bytes.Compare(next, from) <= 0 {
 				break
 			}
@@ -42,8 +41,8 @@ func (db *DB) Scrub(ctx context.Context, pace func(rows, sizeBytes int) error) e
 	return nil
 }
 
-// scrubSome checks some rows of a bucket from a key on (nil = the first), and returns where the next ones begin; nil
-// after the last.
+// scrubSome checks some rows of a bucket from a key on (nil for the first), and returns the start of the next ones,
+// nil after the last.
 func (db *DB) scrubSome(name, from []byte) (next []byte, rows, size int, err error) {
 	kind := messages[string(name)]
 	err = db.view(func(tx *txn) error {

@@ -9,7 +9,7 @@ import (
 )
 
 // sealBytes is the length of the checksum at the end of every value: CRC-32C of the bucket's name, the key, the key's
-// length and the value, so that an intact value under another key or in another bucket is damage, too.
+// length and the value, so that an intact value in the wrong place is detected too.
 const sealBytes = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -26,7 +26,7 @@ func seal(bucket, key, value []byte) []byte {
 	return binary.BigEndian.AppendUint32(value, checksum(bucket, key, value))
 }
 
-// unseal returns a value without its checksum. An error is a Damage.
+// unseal verifies and strips the checksum. An error is a *records.Damage.
 func unseal(bucket, key, sealed []byte) ([]byte, error) {
 	n := len(sealed) - sealBytes
 	if n < 0 || binary.BigEndian.Uint32(sealed[n:]) != checksum(bucket, key, sealed[:n]) {

@@ -9,26 +9,26 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// doneWithout are the buckets whose damaged rows are moved to the bucket of damaged ones. Rows of jobs stay where they
-// are: whoever asks for the job is told which of them is damaged.
+// doneWithout lists the buckets whose damaged rows are moved to bucket damaged. Rows of jobs stay in place, so that
+// look-ups of the job report them.
 var doneWithout = map[string]bool{
 	string(bucketRecords): true, string(bucketBest): true, string(bucketGroups): true, string(bucketWorkloads): true,
 	string(bucketAgents): true, string(bucketDevices): true, string(bucketClosed): true, string(bucketImports): true,
 	string(bucketEnded): true, string(bucketDropping): true,
 }
 
-// setAside moves a damaged row to the bucket of damaged ones. One that only a walk over all rows meets, since its key
-// is out of order, stays until the file is compacted.
+// setAside moves a damaged row to bucket damaged. A row that look-ups cannot find, since its key is out of order,
+// stays until the file is compacted.
 func (tx *txn) setAside(d *records.Damage) error {
 	from := tx.table([]byte(d.Bucket))
 	k, stored := from.bucket.Cursor().Seek(d.Key)
 	if bytes.Equal(k, d.Key) {
 		if _, err := from.open(k, stored); err == nil {
-			return nil // it was written anew
+			return nil // it has been rewritten
 		}
 		stored = bytes.Clone(stored)
 		if err := from.remove(d.Key); errors.Is(err, bolterrors.ErrIncompatibleValue) {
-			return nil // it passes for a bucket
+			return nil // it looks like a bucket
 		} else if err != nil {
 			return err
 		}
@@ -42,10 +42,10 @@ func (tx *txn) setAside(d *records.Damage) error {
 	return tx.choosePast(d.Key[:groupBytes])
 }
 
-// damagedKey is bucket 0 key.
+// damagedKey returns bucket 0 key.
 func damagedKey(d *records.Damage) []byte { return append(append([]byte(d.Bucket), 0), d.Key...) }
 
-// choosePast chooses the best of a group again if one of them was set aside.
+// choosePast recomputes the bests of a group if one of them was set aside.
 func (tx *txn) choosePast(number []byte) error {
 	g := tx.groups.numbered(number)
 	for level := range records.Levels {
@@ -60,7 +60,7 @@ func (tx *txn) choosePast(number []byte) error {
 	return nil
 }
 
-// chooseLater has the writer choose the best of a group again.
+// chooseLater submits recomputing the bests of a group to the writer.
 func (db *DB) chooseLater(number []byte) {
 	number = bytes.Clone(number)
 	db.later(func(tx *txn) error { return tx.choosePast(number) })

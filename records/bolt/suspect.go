@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// suspectBests looks through the best of all workloads, whose records' keys say when they were made.
+// suspectBests scans the best records of all workloads; their keys contain the time of measurement.
 func (tx *txn) suspectBests(op records.SuspectBests) error {
 	var keys [][]byte
 	err := tx.table(bucketBest).each(func(_, key []byte, err error) error {
@@ -27,7 +27,7 @@ func (tx *txn) suspectBests(op records.SuspectBests) error {
 	return nil
 }
 
-// suspect marks a record if it is the device's.
+// suspect marks a record if the device measured it.
 func (tx *txn) suspect(key []byte, device, reason string) error {
 	rows, r := tx.table(bucketRecords), &tilthv1.Record{}
 	if err := rows.load(key, r); err != nil {
@@ -37,6 +37,6 @@ func (tx *txn) suspect(key []byte, device, reason string) error {
 		return nil
 	}
 	r.Measurement.Suspected = reason
-	clear(tx.groups.known) // which remember it as it was
+	clear(tx.groups.known) // the cache holds the old measurement
 	return rows.put(key, records.Encode(r))
 }

@@ -10,31 +10,31 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// txn is a transaction of a records file. That of the writer has what it remembers from those before.
+// txn is a transaction of a records file. Only the writer's has groups.
 type txn struct {
 	*bbolt.Tx
 	db     *DB
 	groups *groups
 }
 
-// table returns a bucket by its name.
+// table returns the table for a bucket name.
 func (tx *txn) table(name []byte) table {
 	return table{bucket: tx.Bucket(name), name: name, sealed: tx.db.sealed}
 }
 
-// table is a bucket whose values have checksums. One that the file lacks is empty.
+// table is a bucket whose values have checksums. A bucket that the file lacks is an empty table.
 type table struct {
 	bucket *bbolt.Bucket
 	name   []byte
-	sealed bool // false in files from before there were checksums
+	sealed bool // false in files from before checksums
 }
 
-// get returns the value of a key; nil when there is none. An error is a Damage.
+// get returns the value of a key, or nil. An error is a *records.Damage.
 func (t table) get(key []byte) ([]byte, error) {
 	if t.bucket == nil {
 		return nil, nil
 	}
-	// Bucket.Get passes over a row whose flags were damaged.
+	// Bucket.Get skips rows whose flags are damaged.
 	k, v := t.bucket.Cursor().Seek(key)
 	if k == nil || !bytes.Equal(k, key) {
 		return nil, nil
@@ -42,7 +42,7 @@ func (t table) get(key []byte) ([]byte, error) {
 	return t.open(k, v)
 }
 
-// has says whether there is a value, damaged or not.
+// has reports whether a key has a value, damaged or not.
 func (t table) has(key []byte) bool {
 	if t.bucket == nil {
 		return false
@@ -51,7 +51,7 @@ func (t table) has(key []byte) bool {
 	return k != nil && bytes.Equal(k, key)
 }
 
-// open checks a value that a cursor came upon, and returns it without its checksum. An error is a Damage.
+// open verifies a value read through a cursor and strips its checksum. An error is a *records.Damage.
 func (t table) open(key, stored []byte) ([]byte, error) {
 	if !t.sealed {
 		return stored, nil
@@ -59,7 +59,7 @@ func (t table) open(key, stored []byte) ([]byte, error) {
 	return unseal(t.name, key, stored)
 }
 
-// put stores a value, which is the store's from here on, with the room behind it.
+// put stores a value. The store owns it afterwards, including its spare capacity.
 func (t table) put(key, value []byte) error {
 	if t.sealed {
 		value = seal(t.name, key, value)
@@ -69,10 +69,10 @@ func (t table) put(key, value []byte) error {
 
 func (t table) remove(key []byte) error { return t.bucket.Delete(key) }
 
-// cursor is at no key; its values are to be opened. A table that the file lacks has none.
+// cursor returns an unpositioned cursor; its values must be passed to open. The bucket must exist.
 func (t table) cursor() *bbolt.Cursor { return t.bucket.Cursor() }
 
-// each calls visit with every row, until visit fails; err is that of a row which is damaged, whose value is nil then.
+// each visits every row until visit fails. For a damaged row, err is set and value is nil.
 func (t table) each(visit func(key, value []byte, err error) error) error {
 	if t.bucket == nil {
 		return nil
@@ -83,7 +83,7 @@ func (t table) each(visit func(key, value []byte, err error) error) error {
 	})
 }
 
-// parse decodes a value without its checksum. An error is a Damage.
+// parse decodes a value without checksum. An error is a *records.Damage.
 func (t table) parse(key, value []byte, into proto.Message) error {
 	if err := proto.Unmarshal(value, into); err != nil {
 		return damagedValue(t.name, key, err)
@@ -91,12 +91,12 @@ func (t table) parse(key, value []byte, into proto.Message) error {
 	return nil
 }
 
-// damagedValue is the Damage of a value that cannot be decoded.
+// damagedValue returns the damage of an undecodable value.
 func damagedValue(bucket, key []byte, err error) error {
 	return damagedRow(bucket, key, fmt.Errorf("%w: %v", records.ErrDamaged, err))
 }
 
-// read decodes what a cursor came upon. An error is a Damage.
+// read verifies and decodes a value read through a cursor. An error is a *records.Damage.
 func (t table) read(key, stored []byte, into proto.Message) error {
 	value, err := t.open(key, stored)
 	if err != nil {
@@ -105,10 +105,10 @@ func (t table) read(key, stored []byte, into proto.Message) error {
 	return t.parse(key, value, into)
 }
 
-// errMissingRow is the damage of a row that another one leads to.
+// errMissingRow is the damage of a row that another row refers to.
 var errMissingRow = fmt.Errorf("%w: it is missing", records.ErrDamaged)
 
-// load decodes the value of a key that must be there. An error is a Damage.
+// load decodes the value of a key that must exist. An error is a *records.Damage.
 func (t table) load(key []byte, into proto.Message) error {
 	value, err := t.get(key)
 	if err == nil && value == nil {

@@ -9,30 +9,28 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostDepth bounds the branches above a leaf; a file of this depth would have more pages than a disk.
+// mostDepth bounds the branches above a leaf. A deeper file would have more pages than any disk.
 const mostDepth = 64
 
-// tree checks the pages of a bbolt file from its root on: that each is one page's child and not free, that keys are in
-// order, and that entries lie within their pages. bbolt trusts all of this, and stops or loops for ever where it is
-// not so.
+// tree checks the page structure of a bbolt file from the root: each page is used once and is not free, keys are in
+// order, and entries lie within their pages. bbolt trusts all of this, and crashes or loops forever otherwise.
 type tree struct {
 	pageFile
-	// row is called with every entry; nil leaves the buckets' leaves unread, of which there are hundreds to each
-	// branch.
+	// row is called for every entry. If nil, the leaves of buckets are not read; there are hundreds for each branch.
 	row func(bucket string, key, value []byte, flags uint32)
-	// damaged is told of what is not as it should be.
+	// damaged is called for each damage.
 	damaged func(*records.Damage)
-	taken   []uint64 // a bit for each page that something uses
-	err     error    // a page could not be read
+	taken   []uint64 // bitmap of used pages
+	err     error    // first read error
 }
 
-// bucketEntry is a bucket in the bucket of buckets.
+// bucketEntry is an entry of the bucket of buckets.
 type bucketEntry struct {
 	name  string
 	entry []byte
 }
 
-// buckets checks all but the pages of the buckets, and returns these.
+// buckets checks everything except the pages of the buckets, and returns the buckets.
 func (t *tree) buckets() (all []bucketEntry) {
 	t.taken = make([]uint64, t.meta.highWater/64+1)
 	t.claim("", 0, 2)
@@ -77,7 +75,7 @@ func (t *tree) bucket(b bucketEntry) {
 	}
 }
 
-// unused counts the pages that are neither free nor used; 0 when the file does not say which are free.
+// unused counts the pages that are neither free nor used; 0 if the file stores no free list.
 func (t *tree) unused() (count int) {
 	if t.meta.freelist == noFreelist {
 		return 0
@@ -90,14 +88,14 @@ func (t *tree) unused() (count int) {
 	return count
 }
 
-// span bounds the keys of a page: from min on, to before max; nil = no bound.
+// span bounds the keys of a page: min <= key < max. A nil bound is open.
 type span struct{ min, max []byte }
 
 func (s span) holds(key []byte) bool {
 	return bytes.Compare(key, s.min) >= 0 && (s.max == nil || bytes.Compare(key, s.max) < 0)
 }
 
-// walk checks a page that is claimed but for its overflow, and what is below it.
+// walk checks a page, of which only the first is claimed yet, and the pages below it.
 func (t *tree) walk(bucket string, id uint64, keys span, depth int) {
 	page, pages, err := t.read(id)
 	if err != nil {
@@ -109,10 +107,10 @@ func (t *tree) walk(bucket string, id uint64, keys span, depth int) {
 	}
 }
 
-// entries checks a page's entries, and what is below them.
+// entries checks a page's entries and the pages below them.
 func (t *tree) entries(bucket string, page *boltPage, keys span, depth int) {
 	all := make([]element, 0, page.count)
-	// bbolt writes the entries' data behind each other, so that a wrong count, which would hide entries, is seen.
+	// bbolt writes the data of entries contiguously. Checking that detects a wrong count, which would hide entries.
 	next := uint64(pageHeaderBytes + page.count*elementBytes)
 	for i := range page.count {
 		e, ok := page.element(i)
@@ -139,7 +137,7 @@ func (t *tree) entries(bucket string, page *boltPage, keys span, depth int) {
 	}
 }
 
-// children checks the pages below a branch. All of them are leaves when the first one is.
+// children checks the pages below a branch. If the first is a leaf, all are.
 func (t *tree) children(bucket string, all []element, keys span, depth int) {
 	leaves := false
 	for i, e := range all {
@@ -161,7 +159,7 @@ func (t *tree) children(bucket string, all []element, keys span, depth int) {
 	}
 }
 
-// claim marks pages as used; of those that are used already, are free or do not exist it says so.
+// claim marks pages as used. It reports pages that are already used, free or out of range, and returns false.
 func (t *tree) claim(bucket string, id, pages uint64) bool {
 	if id >= t.meta.highWater || pages > t.meta.highWater-id {
 		t.found(id, bucket, fmt.Errorf("%w: the file has no such page", records.ErrDamaged))
@@ -177,7 +175,7 @@ func (t *tree) claim(bucket string, id, pages uint64) bool {
 	return true
 }
 
-// found tells of damage. Any other error says that the check failed.
+// found reports damage, and records any other error as a failure of the check.
 func (t *tree) found(page uint64, bucket string, err error) {
 	if !errors.Is(err, records.ErrDamaged) {
 		t.err = cmp.Or(t.err, err)
@@ -186,7 +184,7 @@ func (t *tree) found(page uint64, bucket string, err error) {
 	t.damaged(&records.Damage{Page: page, Bucket: bucket, Err: err})
 }
 
-// checkPages checks the pages of a file that is open but for the leaves, and returns the first damage.
+// checkPages checks the pages of an open file except leaves, and returns the first damage.
 func checkPages(p pageFile) error {
 	var first *records.Damage
 	t := &tree{pageFile: p, damaged: func(d *records.Damage) {

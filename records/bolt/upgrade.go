@@ -9,8 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// openUpgraded opens a file for writing. One from before values had checksums is written anew first, as a compaction
-// does.
+// openUpgraded opens a file for writing. It first rewrites a file without checksums, like a compaction.
 func openUpgraded(path string, opts Options) (*DB, error) {
 	db, err := open(path, opts, false)
 	if err != nil || db.sealed {
@@ -25,8 +24,8 @@ func openUpgraded(path string, opts Options) (*DB, error) {
 	return open(path, opts, false)
 }
 
-// copyRows writes all rows of a file to a new one, with checksums. Damaged rows are set aside, but for those of the
-// bucket of open jobs, which lead to others; rows that were out of order come to their places.
+// copyRows writes all rows of a file to a new one with checksums. Damaged rows are set aside, except in bucket open,
+// whose keys lead to other rows. Rows out of order move to their proper places.
 func copyRows(to *bbolt.DB, from *DB) error {
 	return from.bolt.View(func(tx *bbolt.Tx) error {
 		c := &copying{to: to, sealed: from.sealed}
@@ -38,10 +37,10 @@ func copyRows(to *bbolt.DB, from *DB) error {
 	})
 }
 
-// copying writes to a new file, a bounded number of bytes in a transaction.
+// copying writes to a new file in transactions of bounded size.
 type copying struct {
 	to     *bbolt.DB
-	sealed bool // rows are, in the old file
+	sealed bool // whether rows of the old file have checksums
 	tx     *bbolt.Tx
 	bytes  int
 }
@@ -71,7 +70,7 @@ func (c *copying) bucket(name []byte, rows *bbolt.Bucket) error {
 	})
 }
 
-// setAside keeps a damaged row among the damaged ones.
+// setAside moves a damaged row to bucket damaged.
 func (c *copying) setAside(bucket, key, stored []byte) error {
 	if err := c.room(0); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (c *copying) bests(tx *bbolt.Tx) error {
 		for level := range records.Levels {
 			key, _, err := bestAllowed(old, number, level)
 			if errors.Is(err, records.ErrDamaged) {
-				continue // a row that is missing is chosen again
+				continue // a missing row is recomputed later
 			}
 			if err != nil {
 				return err
@@ -113,7 +112,7 @@ func (c *copying) bests(tx *bbolt.Tx) error {
 	})
 }
 
-// room begins a transaction when there is none or the last one is full.
+// room starts a transaction unless one with space is open.
 func (c *copying) room(size int) (err error) {
 	if c.bytes += size; c.tx != nil && c.bytes > compactBytes {
 		if err := c.end(); err != nil {
@@ -127,7 +126,7 @@ func (c *copying) room(size int) (err error) {
 	return err
 }
 
-// end commits what is not.
+// end commits the pending transaction.
 func (c *copying) end() error {
 	if c.tx == nil {
 		return nil

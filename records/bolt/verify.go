@@ -19,13 +19,13 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// mostDamage bounds the list of a report; the rest is counted.
+// mostDamage bounds the list in a report.
 const mostDamage = 100
 
-// Verify reads all pages and all rows of the records file at path, and says what is damaged. It writes nothing, needs
-// few megabytes however large the file is, and does not stop at damage, which is no error: see Report. ErrMissing when
-// there is no file, ErrLocked when another process has it open for writing, ErrVersion when another version wrote it.
-// A file that is no records file at all is damaged.
+// Verify reads all pages and rows of the records file at path and reports damage; see Report. It writes nothing, needs
+// a few megabytes of memory for any file size, and continues after damage, which is not an error. It returns
+// ErrMissing if the file does not exist, ErrLocked while another process has it open for writing, and ErrVersion if an
+// unknown version wrote it. A file that is no records file counts as damaged.
 func Verify(ctx context.Context, path string) (*records.Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,10 +42,10 @@ func Verify(ctx context.Context, path string) (*records.Report, error) {
 	return &r.Report, nil
 }
 
-// verification is a check under way.
+// verification is a check in progress.
 type verification struct{ records.Report }
 
-// lockShared waits for a moment until nobody has the file open for writing.
+// lockShared waits briefly until no process has the file open for writing.
 func lockShared(ctx context.Context, f *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, defaultLockTimeout)
 	defer cancel()
@@ -100,14 +100,14 @@ func (r *verification) read(ctx context.Context, f *os.File) error {
 		}
 	}
 	r.Pages = meta.highWater
-	// What is below a page that is damaged was not met.
+	// Pages below a damaged page were not visited.
 	if n := t.unused(); n > 0 && r.Damaged == 0 {
 		r.found(&records.Damage{Err: fmt.Errorf("%w: %d pages are neither used nor free", records.ErrDamaged, n)})
 	}
 	return t.err
 }
 
-// readSchema reads what the file says of itself.
+// readSchema reads the file's metadata.
 func (r *verification) readSchema(t *tree, all []bucketEntry) error {
 	meta := map[string][]byte{}
 	t.row = func(_ string, key, value []byte, _ uint32) {
@@ -171,7 +171,7 @@ func (r *verification) damaged(err error) {
 	}
 }
 
-// messages are what the values of a bucket are; those of the others are no messages.
+// messages maps buckets to the messages in their values; other buckets have no messages.
 var messages = map[string]proto.Message{
 	string(bucketSpecs): &tilthv1.JobSpec{}, string(bucketJobs): &storev1.JobRow{}, string(bucketProgress): &tilthv1.TaskProgress{},
 	string(bucketEvents): &storev1.EventRow{}, string(bucketBatches): &storev1.BatchRow{}, string(bucketClosed): &storev1.BatchRow{},

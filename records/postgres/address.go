@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// connectTimeout bounds one try to connect.
+	// connectTimeout bounds one connection attempt.
 	connectTimeout = 5 * time.Second
-	// mostReaders bounds the connections that look-ups take at once; others wait for one.
+	// mostReaders bounds the connections used by look-ups.
 	mostReaders = 8
-	// leastReaders is the same for a process that has many shards, whose bound is divided by their number.
+	// leastReaders is the lower bound when a process divides mostReaders among its shards.
 	leastReaders = 2
 )
 
-// Check says what is wrong with the address of a database, as postgres://USER@HOST:PORT/DATABASE, or with several
-// servers of it, as postgres://USER@HOST:PORT,HOST:PORT/DATABASE. The error tells no password.
+// Check validates the address of a database, such as postgres://USER@HOST:PORT/DATABASE or, with several servers,
+// postgres://USER@HOST:PORT,HOST:PORT/DATABASE. Errors contain no passwords.
 func Check(address string) error {
 	_, err := parse(address)
 	return err
 }
 
-// checkURL refuses what is no address, and one with a password: command lines and settings are seen by others. The
-// error does not repeat the address.
+// checkURL refuses invalid addresses and addresses with passwords, since command lines and settings are visible to
+// others. Errors do not quote the address.
 func checkURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -52,8 +52,8 @@ func checkURL(address string) error {
 
 var errNoAddress = errors.New("the address of the database is not postgres://USER@HOST:PORT/DATABASE, or has the ports of some of its hosts only")
 
-// parse makes settings of an address, and of PostgreSQL's variables (PGHOST, PGPASSFILE, PGSSLMODE, ...) and the
-// password file where the address leaves something out: for each of the servers that it names, in their order.
+// parse returns the configuration of each server in an address, in order. What the address omits comes from
+// PostgreSQL's environment variables (PGHOST, PGPASSFILE, PGSSLMODE, ...) and the password file.
 func parse(address string) (servers []*pgxpool.Config, err error) {
 	if err := checkURL(address); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func parse(address string) (servers []*pgxpool.Config, err error) {
 	c := all.ConnConfig
 	hosts := []string{hostOf(c)}
 	named := []*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port}}
-	for _, f := range c.Fallbacks { // a server is there twice where it is tried without TLS, too
+	for _, f := range c.Fallbacks { // a server is listed twice if it may be tried without TLS
 		if at := endpoint(f.Host, f.Port); !slices.Contains(hosts, at) {
 			hosts, named = append(hosts, at), append(named, f)
 		}
@@ -73,7 +73,7 @@ func parse(address string) (servers []*pgxpool.Config, err error) {
 	if len(named) == 1 {
 		return []*pgxpool.Config{all}, nil
 	}
-	for _, n := range named { // each has its own line in the password file, of which the driver takes the first one's for all
+	for _, n := range named { // each has its own line in the password file; the driver uses only the first's
 		u, err := url.Parse(address)
 		if err != nil {
 			return nil, errNoAddress
@@ -97,7 +97,7 @@ func parseOne(address string) (*pgxpool.Config, error) {
 	switch {
 	case errors.As(err, &file):
 		return nil, fmt.Errorf("address of the database: %w", file)
-	case err != nil: // which quotes the address
+	case err != nil: // it quotes the address
 		return nil, errNoAddress
 	}
 	cfg.MaxConns = mostReaders
@@ -108,18 +108,18 @@ func parseOne(address string) (*pgxpool.Config, error) {
 	}}).DialContext
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		f := pgproto3.NewFrontend(r, w)
-		f.SetMaxBodyLen(records.MaxRowBytes) // whatever the server says that a message has
+		f.SetMaxBodyLen(records.MaxRowBytes) // regardless of the length that the server announces
 		return f
 	}
 	for name, value := range map[string]string{
 		"search_path": schemaName,
-		// The server notices in some seconds that a process is gone whose host is, and gives its lock to the next.
+		// The server detects within seconds that the host of a process is gone, and frees its lock.
 		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
 		"idle_in_transaction_session_timeout": "30s",
 	} {
 		c.RuntimeParams[name] = value
 	}
-	// Only the server that is written will do, whatever target_session_attrs says.
+	// Only a writable server will do, regardless of target_session_attrs.
 	c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "tilth"
@@ -127,7 +127,7 @@ func parseOne(address string) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// nameOf is how people are told of a database: without the password, and what else its address may have.
+// nameOf returns a name of the database for messages, without password and parameters.
 func nameOf(servers []*pgxpool.Config) string {
 	var hosts []string
 	for _, s := range servers {
@@ -140,7 +140,7 @@ func nameOf(servers []*pgxpool.Config) string {
 func hostOf(c *pgx.ConnConfig) string { return endpoint(c.Host, c.Port) }
 
 func endpoint(host string, port uint16) string {
-	if strings.HasPrefix(host, "/") { // the folder of a socket
+	if strings.HasPrefix(host, "/") { // a socket directory
 		return host
 	}
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))

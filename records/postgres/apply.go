@@ -63,12 +63,12 @@ func (t *txn) applyToBatch(op records.Op) error {
 	return nil
 }
 
-// put stores a row of a table of messages by ids.
+// put stores a row of a table of messages by id.
 func (t *txn) put(table, id string, message []byte) {
 	t.do("INSERT INTO "+table+" (id, message) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET message = excluded.message", []byte(id), message)
 }
 
-// putOwn stores a row of such a table that tells the shard.
+// putOwn stores a row of such a table that has a shard column.
 func (t *txn) putOwn(table, id string, message []byte) {
 	t.do("INSERT INTO "+table+" (id, message, shard) VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET message = excluded.message",
 		[]byte(id), message, t.shard)
@@ -76,7 +76,8 @@ func (t *txn) putOwn(table, id string, message []byte) {
 
 func (t *txn) remove(table, id string) { t.do("DELETE FROM "+table+" WHERE id = $1", []byte(id)) }
 
-// putNamed stores a row of a table of messages by names, which may be too long for a key.
+// putNamed stores a row of a table of messages by name. Names may be too long for a key, so the index uses their
+// digests.
 func (t *txn) putNamed(table, name string, message []byte) {
 	t.do("INSERT INTO "+table+" (name, message, shard) VALUES ($1, $2, $3) ON CONFLICT (shard, sha256(name)) DO UPDATE SET message = excluded.message",
 		[]byte(name), message, t.shard)
@@ -105,7 +106,7 @@ func (t *txn) putProgress(job string, task uint32, message []byte) {
 
 func (t *txn) putWorkload(digest string, canonical []byte) {
 	if canonical == nil {
-		canonical = []byte{} // nil would be no value
+		canonical = []byte{} // nil would be NULL
 	}
 	t.do("INSERT INTO workloads (digest, canonical) VALUES ($1, $2) ON CONFLICT DO NOTHING", []byte(digest), canonical)
 }
@@ -115,7 +116,7 @@ func (t *txn) putEvent(job string, sequence uint64, message []byte) {
 		[]byte(job), int64(sequence), message)
 }
 
-// appendTrials adds the records of one group, and the row of their events.
+// appendTrials adds the records of one group and the row of their events.
 func (t *txn) appendTrials(op records.AppendTrials) error {
 	g, err := t.groups.of(t, op.Group)
 	if err != nil {
@@ -135,7 +136,7 @@ func (t *txn) appendTrials(op records.AppendTrials) error {
 	return t.addEntries(g, added)
 }
 
-// addRecord adds a record unless it is there. The transaction has looked for it before.
+// addRecord adds a record unless it exists. The transaction must have looked it up before.
 func (t *txn) addRecord(op records.AddRecord) (isNew bool, err error) {
 	if len(op.Workload) > 0 {
 		t.putWorkload(op.Group.Workload, op.Workload)
@@ -158,8 +159,8 @@ type added struct {
 	entry records.Entry
 }
 
-// addEntries stores records of a group, under keys that nothing is stored under: a record is never changed by another.
-// A best one that one of them refutes gives way to the next.
+// addEntries stores records of a group under unused keys; records are never overwritten. If one refutes a best record,
+// the next best replaces that.
 func (t *txn) addEntries(g *group, all []added) error {
 	keys, messages := make([][]byte, len(all)), make([][]byte, len(all))
 	for i := range all {
@@ -186,10 +187,11 @@ func (t *txn) addEntries(g *group, all []added) error {
 	return nil
 }
 
-// dropJob removes a job that has ended, but for what Sweep does.
+// dropJob removes an ended job, except for what Sweep removes.
 func (t *txn) dropJob(id string) error {
 	key := []byte(id)
-	t.do("UPDATE tracker SET last_job = greatest(last_job, $1) WHERE shard = $2", key, t.shard) // numbers do not begin again
+	// Keep the number, so that it is never reused.
+	t.do("UPDATE tracker SET last_job = greatest(last_job, $1) WHERE shard = $2", key, t.shard)
 	t.do("INSERT INTO dropped (id, shard) VALUES ($1, $2) ON CONFLICT DO NOTHING", key, t.shard)
 	for _, table := range []string{"jobs", "specs", "ended"} {
 		t.remove(table, id)

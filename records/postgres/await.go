@@ -10,44 +10,44 @@ import (
 )
 
 const (
-	// lookEvery is how often a process that waits for the database looks at the heartbeats of the one that has it.
+	// lookEvery is the interval at which a waiting process checks the heartbeats of the one that has the database.
 	lookEvery = 500 * time.Millisecond
-	// silentLooks is after how many looks in a row without a heartbeat the database is taken over: 3.5 seconds at
-	// least. Looks are counted rather than time, so that a process that stood still itself, or did not reach the
-	// server, begins anew.
+	// silentLooks is the number of consecutive looks without a heartbeat after which the database is taken over: at
+	// least 3.5 seconds. Looks are counted instead of time, so a process that was itself stopped or could not reach
+	// the server starts over.
 	silentLooks = 7
-	// freeLooks is the same where the lock was given up meanwhile: the process has probably ended, or its writer is
-	// about to connect anew.
+	// freeLooks is the same if the lock became free in the meantime: the process has probably ended, or its writer is
+	// reconnecting.
 	freeLooks = 4
-	// reluctantLooks are for how many looks a process that has its share of the shards leaves one to others.
+	// reluctantLooks is the number of looks for which a process with its share of shards leaves one to others.
 	reluctantLooks = 4
-	// endTimeout bounds the wait until a session that is ended has given up its lock.
+	// endTimeout bounds the wait until a terminated session has released its lock.
 	endTimeout = 2 * time.Second
 )
 
-// errOtherServer is when another server is the one that is written.
+// errOtherServer reports that a different server has become writable.
 var errOtherServer = errors.New("another server was promoted meanwhile")
 
-// watch is what a process that waits has seen of the one that has the database.
+// watch is what a waiting process knows about the one that has the database.
 type watch struct {
 	db *DB
-	// session is the one that it looks on; nil = there is none now, and what was seen before counts no more: the
-	// server may have been away, also for the process that has the database.
+	// session is the connection for looks, or nil. A new session resets all observations, since the
+	// server may have been unavailable to the other process as well.
 	session *session
-	hasty   bool // its commits wait for nothing
-	// counted says that there is a table of heartbeats, and sharded that it has a row for each shard; a database of
-	// an earlier version may lack either.
+	hasty   bool // commits are asynchronous
+	// counted is set if there is a heartbeat table, sharded if it has a row per shard. Databases of older versions may
+	// lack either.
 	counted, sharded bool
-	held             bool // the lock was held, in this session
+	held             bool // the lock was held at some look of this session
 	pid              int32
 	epoch            int64
-	beats            int64 // as they were counted last; 0 = who has the lock counts none
-	silent           int   // looks in a row that found the same count
-	left             int   // looks at which it was left to another process
+	beats            int64 // last count; 0 if the holder sends no heartbeats
+	silent           int   // consecutive looks with the same count
+	left             int   // looks at which the shard was left to another process
 }
 
-// await waits until no other process has the database, and makes the connection that holds the lock. While the server
-// is away it waits, too. Errors are those that do not pass, and the cause of the end of ctx.
+// await waits until no other process has the database, and creates the connection that holds the lock. It keeps
+// waiting while the server is unavailable. It returns permanent errors, and the cause of ctx.
 func (db *DB) await(ctx context.Context) error {
 	w := &watch{db: db}
 	defer w.forget()
@@ -74,23 +74,24 @@ func (db *DB) await(ctx context.Context) error {
 	}
 }
 
-// look says whether the database is to be taken over. A lock that is free on a new connection says little where there
-// were heartbeats: the server may have started anew, and who has the database is about to come back. Where there were
-// none, nobody is awaited: who lives and has not come to its first loses its epoch, and no more than that.
+// look reports whether to take over the database. If there were heartbeats, a free lock on a new connection proves
+// little: the server may have restarted, and the holder may be about to reconnect. Without heartbeats it does not
+// wait: a live process that has not sent its first heartbeat merely loses its epoch.
 func (w *watch) look(ctx context.Context) (free bool, err error) {
 	if w.session == nil {
 		if w.session, err = w.db.reach(ctx); err != nil {
 			return false, err
 		}
 		*w = watch{db: w.db, session: w.session, left: w.left}
-		if _, err := w.db.settle(ctx, w.session.Conn); err != nil { // or its takeover does, or comes too late to refuse
+		// Settle now: takeOver would be too late to refuse the schema.
+		if _, err := w.db.settle(ctx, w.session.Conn); err != nil {
 			return false, err
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	if !w.hasty {
-		// A look writes, as a heartbeat does, so that a server that takes no writes now takes neither.
+		// A look writes, like a heartbeat, so that a server that accepts no writes yields neither.
 		if _, err := w.session.Exec(ctx, "SET synchronous_commit = off"); err != nil {
 			return false, err
 		}
@@ -109,12 +110,12 @@ func (w *watch) look(ctx context.Context) (free bool, err error) {
 	return w.over(), nil
 }
 
-// over says whether nobody has the database any more.
+// over reports whether the database is free to be taken over.
 func (w *watch) over() bool {
 	switch {
 	case w.pid != 0:
 		return w.beats > 0 && w.silent >= silentLooks
-	case w.beats == 0 && (w.counted || w.held): // it was given back, or whoever began its epoch ended before the first heartbeat
+	case w.beats == 0 && (w.counted || w.held): // given back, or the new holder ended before its first heartbeat
 		return true
 	case w.held:
 		return w.silent >= freeLooks
@@ -122,8 +123,8 @@ func (w *watch) over() bool {
 	return w.silent >= silentLooks
 }
 
-// leaves says whether a shard that was given back is left to another process that waits, for some looks: this one has
-// its share. One whose process is gone is left to nobody.
+// leaves reports whether to leave a released shard to another waiting process for some looks, because this process has
+// its share. A shard whose process died is never left.
 func (w *watch) leaves(ctx context.Context) bool {
 	if w.db.reluctant == nil || w.pid != 0 || w.beats != 0 || !w.db.reluctant(ctx) {
 		return false
@@ -132,13 +133,13 @@ func (w *watch) leaves(ctx context.Context) bool {
 	return w.left <= reluctantLooks
 }
 
-// ask asks for the heartbeats, and for who holds the lock.
+// ask reads the heartbeats and the holder of the lock.
 func (w *watch) ask(ctx context.Context) error {
 	const holder = `coalesce((SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND (classid::bigint << 32 | objid::bigint) = $1), 0)`
 	lock := lockOf(w.db.shard)
-	if !w.sharded { // not yet, as far as is known
+	if !w.sharded { // not migrated yet, as far as is known
 		err := w.session.QueryRow(ctx, "SELECT to_regclass($2) IS NOT NULL, "+shardedSQL+", "+holder, lock, schemaName+".heartbeat").
 			Scan(&w.counted, &w.sharded, &w.pid)
 		if err != nil || !w.counted {
@@ -153,8 +154,8 @@ func (w *watch) ask(ctx context.Context) error {
 	return w.session.QueryRow(ctx, beats+holder, lock, w.db.shard).Scan(&w.beats, &w.epoch, &w.pid)
 }
 
-// take takes the lock, on a new connection to the server that was promoted last, from whoever holds it. The session
-// that held it is ended: its process is stopped or cut off. If it is neither, its epoch is over all the same.
+// take acquires the lock on a new connection to the most recently promoted server. It terminates the session that
+// holds it: that process is stopped or cut off. Even if it is not, its epoch ends.
 func (w *watch) take(ctx context.Context) error {
 	s, err := w.db.reach(ctx)
 	if err != nil {
@@ -193,7 +194,7 @@ func (w *watch) seize(ctx context.Context, s *session) error {
 	}
 }
 
-// forget gives up the session.
+// forget closes the session.
 func (w *watch) forget() {
 	if w.session != nil {
 		hangUp(w.session.Conn)
@@ -201,7 +202,8 @@ func (w *watch) forget() {
 	}
 }
 
-// quieten has who waits go by the lock alone until the first heartbeat: a migration or a conversion counts none.
+// quieten clears the heartbeat count, so that waiting processes rely on the lock alone until the first heartbeat:
+// migrations and conversions send none.
 func quieten(ctx context.Context, conn *pgx.Conn, shard int) error {
 	var counted, sharded bool
 	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, "+shardedSQL, schemaName+".heartbeat").Scan(&counted, &sharded)

@@ -13,28 +13,27 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// passing are the classes of SQLSTATE (PostgreSQL's Appendix A) of errors that pass: the same transaction may succeed
+// passing lists the classes of SQLSTATE (PostgreSQL's Appendix A) that are transient: the transaction may succeed
 // later.
 var passing = []string{
 	"08", // connection exception
-	"25", // invalid transaction state: the server is a standby, read-only
-	"28", // invalid authorisation: somebody changes the password
-	"3D", // no such database: somebody restores it
-	"40", // rolled back, for another one
+	"25", // invalid transaction state: the server is a read-only standby
+	"28", // invalid authorization: the password is being changed
+	"3D", // no such database: it is being restored
+	"40", // rolled back in favour of another transaction
 	"53", // out of resources: disk, memory, connections
-	"55", // not in the state: a lock is held
+	"55", // not in prerequisite state: a lock is held
 	"57", // operator intervention: shutdown, crash, starting up
-	"58", // system error: input or output
+	"58", // system error: I/O
 }
 
-// ours are errors of this package, which no connection caused.
+// ours are errors of this package, which are not caused by a connection.
 var ours = []error{
 	records.ErrNotFound, records.ErrDamaged, records.ErrInvalid, records.ErrVersion, records.ErrTakenOver, records.ErrClosed, records.ErrShards,
 	errOther, records.ErrInUse, pgx.ErrNoRows,
 }
 
-// passes says whether an error is of a server that is away, or cannot do now what it is asked for. Every other would
-// be the same the next time.
+// passes reports whether an error is transient: the server is unavailable or cannot serve the request now.
 func passes(err error) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -47,18 +46,18 @@ func passes(err error) bool {
 	return !slices.ContainsFunc(ours, func(own error) bool { return errors.Is(err, own) })
 }
 
-// absent says whether an error of opening is of a server that is away, starts, or has no room, rather than of an
-// address or a password that is wrong.
+// absent reports whether an error of opening means that the server is down, starting or out of resources, rather than
+// that the address or password is wrong.
 func absent(err error) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
 		return passes(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
 	}
-	var network net.Error // also of a time that is over
+	var network net.Error // includes timeouts
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// ifAway marks an error of opening that passes by itself.
+// ifAway wraps a transient error of opening in records.ErrAway.
 func ifAway(err error) error {
 	if absent(err) {
 		return fmt.Errorf("%w: %w", records.ErrAway, err)
@@ -66,7 +65,8 @@ func ifAway(err error) error {
 	return err
 }
 
-// Away implements records.Remote. A store that failed for good is waited for no longer: every commit tells why.
+// Away implements records.Remote. It returns nil for a store that has failed permanently, since waiting does not help;
+// commits report the reason.
 func (db *DB) Away() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -94,7 +94,7 @@ func (db *DB) OnFailed(f func(error)) {
 	}
 }
 
-// doubt has the writer look whether the server is there, since somebody did not find it.
+// doubt makes the writer check the server, after a look-up failed.
 func (db *DB) doubt() {
 	select {
 	case db.doubted <- struct{}{}:
@@ -102,7 +102,7 @@ func (db *DB) doubt() {
 	}
 }
 
-// setAway notes that the server is away, and why, or that it is back (nil). Who asked for it is told of changes.
+// setAway records why the server is unavailable, or nil, and notifies the observer of changes.
 func (db *DB) setAway(why error) {
 	if why != nil {
 		why = fmt.Errorf("%s: %w: %v", db.name, records.ErrAway, why)
@@ -113,7 +113,7 @@ func (db *DB) setAway(why error) {
 	tell := db.onAway
 	db.mu.Unlock()
 	if changed && why != nil {
-		db.pool.Reset() // those connections are no better
+		db.pool.Reset() // its connections are broken too
 	}
 	if changed && tell != nil {
 		tell(why)

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// isDamage says whether an error is of one job or batch alone, which is not as it was stored.
+// isDamage reports whether an error concerns a single damaged job or batch.
 func isDamage(err error) bool {
 	return errors.Is(err, records.ErrDamaged) || errors.Is(err, records.ErrNotFound)
 }
@@ -33,7 +33,7 @@ func (db *DB) OpenBatches() (open []*records.OpenBatch, err error) {
 	return open, nil
 }
 
-// batchesAfter are some of a shard's batches under way after an id, with their candidates.
+// batchesAfter returns some of a shard's open batches after an id, with their candidates.
 func batchesAfter(v *view, shard int, after string) (page []*records.OpenBatch, err error) {
 	var sound []*records.OpenBatch
 	var id, message []byte
@@ -52,7 +52,7 @@ func batchesAfter(v *view, shard int, after string) (page []*records.OpenBatch, 
 	return page, err
 }
 
-// loadCandidates reads what was proposed. A batch is damaged where the event is missing that says it.
+// loadCandidates loads the proposed candidates. A batch without the event of its proposal is damaged.
 func loadCandidates(v *view, batches []*records.OpenBatch) error {
 	jobs, sequences := make([][]byte, len(batches)), make([]int64, len(batches))
 	for i, b := range batches {
@@ -97,7 +97,7 @@ func (db *DB) ClosedBatch(id string) (*storev1.BatchRow, error) {
 	return row, db.look(func(v *view) error { return lookUp(v, "closed_batches", id, row) })
 }
 
-// closedFrom is the first closed batch from an id on; there says whether there is one.
+// closedFrom returns the first closed batch from an id on, if any.
 func closedFrom(v *view, from string, row *storev1.BatchRow) (id string, there bool, err error) {
 	var found, message []byte
 	there, err = one(v, "SELECT id, message FROM closed_batches WHERE id >= $1 ORDER BY id LIMIT 1", []any{[]byte(from)}, []any{&found, &message})
@@ -141,18 +141,18 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 	return ids, proposals, nil
 }
 
-// jobOfBatch is the id of a batch's job: what its own id has before its point.
+// jobOfBatch extracts a job's id from a batch's id, the part before the first '.'.
 const jobOfBatch = `substring(batch.id FOR position('\x2e'::bytea IN batch.id || '\x2e'::bytea) - 1)`
 
-// closedJobs asks for $2 jobs, of any shard, whose closed batches are from the id $1 on. It goes from the first batch
-// of each job to that of the next: the character after the point follows all batches of a job.
+// closedJobs selects up to $2 jobs of any shard with closed batches from id $1 on. It skips from the first batch of
+// each job to that of the next: '/' follows '.' and thus all batches of a job.
 const closedJobs = `WITH RECURSIVE batch (id, n) AS (
 	(SELECT id, 1 FROM closed_batches WHERE id >= $1 ORDER BY id LIMIT 1)
 	UNION ALL SELECT (SELECT next.id FROM closed_batches next WHERE next.id >= ` + jobOfBatch + ` || '\x2f'::bytea ORDER BY next.id LIMIT 1), n + 1
 	FROM batch WHERE id IS NOT NULL AND n < $2
 ) SELECT ` + jobOfBatch + ` FROM batch WHERE id IS NOT NULL ORDER BY n`
 
-// closedJobsFrom are some jobs, of any shard, whose closed batches are from an id on, and where others follow.
+// closedJobsFrom returns some jobs of any shard with closed batches from an id on, and the start of the next page.
 func closedJobsFrom(v *view, from string) (jobs []string, next string, err error) {
 	next = from
 	var job []byte

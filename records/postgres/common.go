@@ -9,13 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// commonLock is the key of the lock by which transactions of different shards share the records. Those that only add
-// to groups which exist hold it together, and lock the groups' rows in the order of their numbers; all others have it
-// alone. It is the first lock of common rows that a transaction takes, so that none waits for another in a circle.
+// commonLock is the key of the advisory lock that protects the records shared by all shards. Transactions that only
+// add to existing groups hold it in shared mode and lock the groups' rows in order of their numbers; all others hold
+// it exclusively. To avoid deadlocks, it is the first lock on shared rows that a transaction takes.
 const commonLock = 1<<56 | advisoryLock
 
-// share has the transaction take what it needs of the rows that are common to all shards, and remember of them only
-// what is so now: other processes changed them meanwhile.
+// share acquires the locks for shared rows and refreshes the cache of groups, which other processes may have changed.
 func (t *txn) share(group []commit, ops []records.Op) error {
 	clear(t.groups.known)
 	t.groups.last = 0
@@ -40,7 +39,7 @@ func (t *txn) share(group []commit, ops []records.Op) error {
 	return t.groups.lock(t, numbers)
 }
 
-// commonGroups are the groups to which operations add; alone says that they change more than those.
+// commonGroups returns the groups that operations add to. alone reports that they change more than existing groups.
 func commonGroups(ops []records.Op) (of []records.Group, alone bool) {
 	there := map[records.Group]bool{}
 	for _, op := range ops {
@@ -54,11 +53,11 @@ func commonGroups(ops []records.Op) (of []records.Group, alone bool) {
 	return slices.Collect(maps.Keys(there)), false
 }
 
-// findSQL asks for each group by itself, as lookSQL does for records.
+// findSQL looks up each group separately, for the same reason as lookSQL.
 const findSQL = `SELECT found.number, found.name FROM unnest($1::bytea[]) AS wanted (sum),
 	LATERAL (SELECT number, name FROM groups WHERE sha256(name) = wanted.sum OFFSET 0) AS found`
 
-// find are the numbers of those of the groups that exist, in order.
+// find returns the sorted numbers of those groups that exist.
 func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
 	if len(s.numbers)+len(of) > mostGroups {
 		clear(s.numbers)
@@ -87,7 +86,7 @@ func (s *groups) find(t *txn, of []records.Group) (numbers []int32, err error) {
 	return numbers, err
 }
 
-// lock locks the rows of groups, and reads them.
+// lock locks and reads the rows of groups.
 func (s *groups) lock(t *txn, numbers []int32) error {
 	found := map[int32]*group{}
 	keys := map[int32][][]byte{}

@@ -14,17 +14,17 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Stopped is a database that no tracker has, for a conversion; see records.Target.
+// Stopped is a database held for a conversion; see records.Target.
 type Stopped struct {
 	db *DB
-	// epochs is the sum of those of all shards.
+	// epochs is the sum of the epochs of all shards.
 	epochs int64
 }
 
-// OpenSource opens the database at an address to read all that it keeps, in all of its shards. No tracker can open it
-// until it is closed, and an epoch begins, so that one which was cut off writes nothing; nothing else is changed. Of
-// an agent and a device, which every shard has a row of, the first shard's counts. ErrLocked when a tracker has it,
-// ErrUnfinished when it is only a part of a copy, ErrVersion when its schema is not of this version.
+// OpenSource opens the database at an address for reading all rows of all shards. It locks out trackers until Close
+// and starts a new epoch, so that a tracker that was cut off writes nothing; it changes nothing else. Agents and
+// devices have a row per shard, of which the first shard's counts. It returns ErrLocked if a tracker has the database,
+// ErrUnfinished for an unfinished copy, and ErrVersion for a schema of another version.
 func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, error) {
 	return openStopped(ctx, address, opts, func(db *DB) error {
 		s, err := schemaOf(ctx, db.conn.Conn)
@@ -38,9 +38,8 @@ func OpenSource(ctx context.Context, address string, opts Options) (*Stopped, er
 	})
 }
 
-// OpenTarget opens the database at an address to copy rows into it, and makes its tables when there are none. It has
-// one shard, and gets more when trackers open it so. Nobody else can open it until it is closed. Errors are those of
-// OpenSource.
+// OpenTarget opens the database at an address for copying rows into it, creating its tables if necessary. The result
+// has one shard; trackers may divide it later. It locks out other processes until Close. Errors are as for OpenSource.
 func OpenTarget(ctx context.Context, address string, opts Options) (*Stopped, error) {
 	return openStopped(ctx, address, opts, func(db *DB) error {
 		err := db.migrate(ctx)
@@ -86,7 +85,7 @@ func openStopped(ctx context.Context, address string, opts Options, prepare func
 	return s, nil
 }
 
-// takeShards takes the locks of the other shards, too, and begins an epoch of each. ErrLocked when a tracker has one.
+// takeShards locks all other shards and starts a new epoch of each. It returns ErrLocked if a tracker has one.
 func (s *Stopped) takeShards(ctx context.Context, patience time.Duration) error {
 	conn := s.db.conn
 	var shards int
@@ -118,8 +117,8 @@ func (s *Stopped) takeShards(ctx context.Context, patience time.Duration) error 
 	return conn.QueryRow(ctx, "SELECT sum(epoch)::bigint FROM tracker").Scan(&s.epochs)
 }
 
-// checkSame refuses a schema that is not of this version, also one that trackers of this version may use: a conversion
-// of all that it knows would leave something out.
+// checkSame refuses any schema other than this version's, even a newer one that trackers of this version could use: a
+// conversion would omit what it does not know.
 func (db *DB) checkSame(s schema) error {
 	own := len(db.migrations)
 	switch {
@@ -133,7 +132,7 @@ func (db *DB) checkSame(s schema) error {
 	return nil
 }
 
-// conversion is the database's mark; nil when it has none.
+// conversion returns the database's mark, or nil.
 func conversion(ctx context.Context, conn *pgx.Conn) (*storev1.Conversion, error) {
 	var message []byte
 	if err := conn.QueryRow(ctx, "SELECT conversion FROM tracker WHERE shard = 0").Scan(&message); err != nil || len(message) == 0 {
@@ -143,7 +142,7 @@ func conversion(ctx context.Context, conn *pgx.Conn) (*storev1.Conversion, error
 	return mark, decode(message, mark)
 }
 
-// checkConverted refuses a database that has only a part of what is to be copied into it.
+// checkConverted refuses a database with an unfinished conversion.
 func checkConverted(ctx context.Context, conn *pgx.Conn) error {
 	mark, err := conversion(ctx, conn)
 	if err == nil && mark != nil && !mark.GetFinished() {
@@ -152,7 +151,7 @@ func checkConverted(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// howToEmpty is a remedy for people.
+// howToEmpty describes to users how to empty the database.
 const howToEmpty = "empty it (DROP SCHEMA " + schemaName + " CASCADE)"
 
 // Name implements records.Stopped.
@@ -167,7 +166,7 @@ func (s *Stopped) Close() error {
 	return nil
 }
 
-// explain names the database.
+// explain adds the name of the database to an error.
 func (s *Stopped) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -178,8 +177,8 @@ func (s *Stopped) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%s: %w", s.db.name, err)
 }
 
-// State implements records.Stopped. It is the name of each shard's life, which begins when a tracker or a conversion
-// opens it, and the number of its last transaction.
+// State implements records.Stopped. It combines each shard's generation, which changes when a tracker or a conversion
+// opens it, with the number of its last transaction.
 func (s *Stopped) State(ctx context.Context) (state string, err error) {
 	var epochs int64
 	err = s.db.conn.QueryRow(ctx, "SELECT string_agg(life || ' ' || transaction, ' ' ORDER BY shard), sum(epoch)::bigint FROM tracker").Scan(&state, &epochs)

@@ -13,24 +13,24 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// rowTable is the table that has the rows of a kind.
+// rowTable maps the rows of a kind to a table.
 type rowTable struct {
-	// columns are what a row of the table has.
+	// columns are the columns to insert into.
 	name    string
 	columns []string
-	// from is what rows are read from; empty = the table.
+	// from is what to read from; empty means the table.
 	from string
-	// order are the columns by which rows are in order, and key and value what a row of the kind has of one.
+	// order lists the columns to sort by; key and value are expressions for the row's key and value.
 	order, key, value string
-	// where leaves out rows that are of no kind.
+	// where excludes rows that do not belong to the kind.
 	where string
-	// after are what the columns of the order have in the row of a key (nil = before the first).
+	// after returns the values of the order columns for a key (nil means before the first row).
 	after func(key []byte) []any
-	// row is what the columns have in a row of the kind.
+	// row returns the column values of a row.
 	row func(records.Row) ([]any, error)
 }
 
-// messages is a table of messages by ids or names.
+// messages returns the mapping of a table of messages by id or name.
 func messages(name, key, value string) *rowTable {
 	return &rowTable{
 		name: name, columns: []string{key, value}, order: key, key: key, value: value, where: "true",
@@ -39,13 +39,13 @@ func messages(name, key, value string) *rowTable {
 	}
 }
 
-// ofFirstShard is a table of which every shard may have a row of a name: that of the first counts.
+// ofFirstShard restricts a table with a row per shard and name to the first shard's rows.
 func ofFirstShard(t *rowTable) *rowTable {
 	t.from = fmt.Sprintf("(SELECT DISTINCT ON (%[2]s) * FROM %[1]s ORDER BY %[2]s, shard) AS %[1]s", t.name, t.key)
 	return t
 }
 
-// present is a value that is not NULL.
+// present returns value, or an empty slice instead of nil, which would be NULL.
 func present(value []byte) []byte {
 	if value == nil {
 		return []byte{}
@@ -53,7 +53,7 @@ func present(value []byte) []byte {
 	return value
 }
 
-// rowTables are the tables by kinds, but for that of the last job.
+// rowTables maps kinds to tables, except for RowLastJob.
 var rowTables = map[records.RowKind]*rowTable{
 	records.RowSpec: messages("specs", "id", "message"), records.RowRequest: messages("requests", "key", "job"),
 	records.RowEnded: messages("ended", "id", "message"), records.RowBatch: messages("batches", "id", "message"),
@@ -103,7 +103,7 @@ var rowTables = map[records.RowKind]*rowTable{
 	},
 	records.RowImport: {
 		name: "imports", columns: []string{"number", "whole"}, order: "number", key: "int8send(number)", value: `''::bytea`,
-		where: "whole", // or else it is dropped
+		where: "whole", // incomplete imports are dropped
 		after: func(after []byte) []any { return []any{numberAt(after, 0)} },
 		row:   func(r records.Row) ([]any, error) { return []any{numberAt(r.Key, 0), true}, nil },
 	},
@@ -118,7 +118,7 @@ var rowTables = map[records.RowKind]*rowTable{
 	},
 }
 
-// numberAt is the number of eight bytes of a key; less than all where they are missing.
+// numberAt decodes eight bytes of a key; math.MinInt64 if they are missing.
 func numberAt(key []byte, at int) int64 {
 	if len(key) < at+8 {
 		return math.MinInt64
@@ -126,12 +126,12 @@ func numberAt(key []byte, at int) int64 {
 	return int64(binary.BigEndian.Uint64(key[at:]))
 }
 
-// damagedRow is the error of a row that is none of its kind.
+// damagedRow returns the error for a malformed row of a kind.
 func damagedRow(kind records.RowKind, key []byte) error {
 	return fmt.Errorf("%w: row %q of the %s", records.ErrDamaged, key, kind)
 }
 
-// byJob is a table of messages by jobs and a number of so many bytes in the keys of rows.
+// byJob returns the mapping of a table of messages by job and number, which has size bytes in row keys.
 func byJob(kind records.RowKind, name, number, send string, size int) *rowTable {
 	split := func(key []byte) (job []byte, n int64, ok bool) {
 		end := len(key) - size
@@ -160,7 +160,7 @@ func byJob(kind records.RowKind, name, number, send string, size int) *rowTable 
 	}
 }
 
-// groupColumns are those of a group's row.
+// groupColumns returns the column values of a group's row.
 func groupColumns(r records.Row) ([]any, error) {
 	g, err := records.DecodeGroupRow(r.Value)
 	if err == nil && g.Number > math.MaxInt32 {
@@ -176,7 +176,7 @@ func groupColumns(r records.Row) ([]any, error) {
 	return []any{int32(g.Number), r.Key, []byte(groupOf(r.Key).Workload), best}, nil
 }
 
-// query asks for a page of rows: $n of them at most, and no more after $n+1 bytes of them, after the first parameters.
+// query returns the statement for a page. Its last two parameters bound the rows and their bytes.
 func (t *rowTable) query(after []any) string {
 	bounds := "$1"
 	if len(after) == 2 {
@@ -219,7 +219,7 @@ func (s *Stopped) Page(ctx context.Context, kind records.RowKind, after []byte) 
 	return rows, nil
 }
 
-// putRows adds rows of a kind.
+// putRows inserts rows of a kind.
 func putRows(ctx context.Context, tx pgx.Tx, kind records.RowKind, rows []records.Row) error {
 	if kind == records.RowLastJob {
 		_, err := tx.Exec(ctx, "UPDATE tracker SET last_job = $1", present(rows[0].Value))

@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// eventPage asks for some rows of a job's events: $3 of them at most, and no more after $4 bytes of them.
+// eventPage selects rows of a job's events: at most $3, stopping after $4 bytes.
 const eventPage = `SELECT sequence, message FROM (
 	SELECT *, sum(octet_length(message)) OVER (ORDER BY sequence) - octet_length(message) AS before
 	FROM (SELECT sequence, message FROM events WHERE job = $1 AND sequence >= $2 ORDER BY sequence LIMIT $3) AS page
 ) AS summed WHERE before < $4 ORDER BY sequence`
 
-// eventRowsPerPage are read at once.
+// eventRowsPerPage bounds the rows read at once.
 const eventRowsPerPage = 64
 
 // Events implements records.Jobs.
@@ -50,7 +50,7 @@ func (db *DB) Events(jobID string, from uint64, limit int) (events []*tilthv1.Jo
 	return events, err
 }
 
-// eventRows are some rows from a sequence on, and the sequence from which the next ones are.
+// eventRows returns some rows from a sequence on, and the sequence at which the next page starts.
 func eventRows(v *view, jobID string, from int64, mostBytes int) (rows []*storev1.EventRow, next int64, err error) {
 	next = from
 	var sequence int64
@@ -63,7 +63,7 @@ func eventRows(v *view, jobID string, from int64, mostBytes int) (rows []*storev
 	return rows, next, err
 }
 
-// unfold makes events of rows, with the measurements of their trials.
+// unfold expands rows into events, with the measurements of trials.
 func unfold(v *view, rows []*storev1.EventRow) (events []*tilthv1.JobEvent, err error) {
 	measured, err := measurementsOf(v, rows)
 	if err != nil {
@@ -79,8 +79,7 @@ func unfold(v *view, rows []*storev1.EventRow) (events []*tilthv1.JobEvent, err 
 	return events, nil
 }
 
-// measurementsOf reads the measurements of trials, by the keys of their records, in one question. Those are missing
-// whose record was pruned.
+// measurementsOf reads the measurements of trials in one query, keyed by record key. Pruned records are missing.
 func measurementsOf(v *view, rows []*storev1.EventRow) (map[string]*tilthv1.Measurement, error) {
 	var groups []int32
 	var keys [][]byte
@@ -90,7 +89,7 @@ func measurementsOf(v *view, rows []*storev1.EventRow) (map[string]*tilthv1.Meas
 		}
 	}
 	for _, row := range rows {
-		want(row.GetRecordKey()) // of a trial that has the row to itself, as all have that old files had
+		want(row.GetRecordKey()) // set in rows with a single trial, as written by old versions
 		for _, trial := range row.GetTrials() {
 			want(trial.GetRecordKey())
 		}

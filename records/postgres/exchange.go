@@ -42,7 +42,7 @@ func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []reco
 	return keys, err
 }
 
-// somePerView are looked up at once: a row has some megabytes at most.
+// somePerView bounds the rows read at once. A row may have some megabytes.
 const somePerView = 64
 
 // Some implements records.Measurements.

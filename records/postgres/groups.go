@@ -10,40 +10,40 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// groups is the writer's memory of groups, so that a record costs no look-up of the best before it. Only the writer
-// changes groups and best records, and it forgets them when a transaction of it fails.
+// groups is the writer's cache of groups, which saves a look-up of the best for each record. It is dropped when a
+// transaction fails, and refreshed by share if other processes may have changed groups.
 type groups struct {
 	known map[records.Group]*group
-	last  int32 // the largest number that a group has or, of one that is lost, records have; 0 = not known
-	// numbers are those of groups that exist, also where nothing else is remembered of them: see common.go.
+	last  int32 // largest number used by groups or by records of lost groups; 0 if unknown
+	// numbers caches the numbers of existing groups, even those not in known; see common.go.
 	numbers map[records.Group]int32
 }
 
-// mostGroups bounds the memory: a group has less than a kilobyte.
+// mostGroups bounds the cache. A group takes less than a kilobyte.
 const mostGroups = 1 << 15
 
 func newGroups() *groups {
 	return &groups{known: map[records.Group]*group{}, numbers: map[records.Group]int32{}}
 }
 
-// group is the number that stands for a group, and its best records.
+// group is a group's number, and its best records.
 type group struct {
 	number int32
 	best   records.Bests
 }
 
-// nameOfGroup is target 0 workload: names are in the order of targets, and of workloads within them.
+// nameOfGroup returns target 0 workload. Names sort by target, then by workload.
 func nameOfGroup(of records.Group) []byte {
 	return append(append([]byte(of.Target), 0), of.Workload...)
 }
 
-// groupOf is the group of a name.
+// groupOf parses a group's name.
 func groupOf(name []byte) records.Group {
 	target, workload, _ := bytes.Cut(name, []byte{0})
 	return records.Group{Target: string(target), Workload: string(workload)}
 }
 
-// of returns a group, which gets a number when it is new.
+// of returns a group, assigning a number to a new one.
 func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	if g := s.known[of]; g != nil {
 		return g, nil
@@ -73,7 +73,7 @@ func (s *groups) of(t *txn, of records.Group) (*group, error) {
 	return g, nil
 }
 
-// begin gives a group that is new its number.
+// begin assigns a number to a new group.
 func (s *groups) begin(t *txn, of records.Group, g *group) error {
 	if s.last == 0 {
 		err := t.query("SELECT greatest((SELECT max(number) FROM groups), (SELECT max(grp) FROM records), 0)", nil, []any{&s.last}, func() error { return nil })
@@ -87,7 +87,7 @@ func (s *groups) begin(t *txn, of records.Group, g *group) error {
 	return nil
 }
 
-// keys are those of the best records, as the database has them.
+// keys returns the keys of the best records as stored in the database.
 func (g *group) keys() [][]byte {
 	keys := make([][]byte, len(g.best))
 	for level, best := range g.best {
@@ -99,12 +99,12 @@ func (g *group) keys() [][]byte {
 	return keys
 }
 
-// write stores which the best are.
+// write stores the best records' keys.
 func (g *group) write(t *txn) {
 	t.do("UPDATE groups SET best = $2 WHERE number = $1", g.number, g.keys())
 }
 
-// read reads the best records, by their keys at each level.
+// read loads the best records by their keys at each level.
 func (g *group) read(t *txn, keys [][]byte) error {
 	stored := map[string]*tilthv1.Measurement{}
 	var key, message []byte
@@ -120,7 +120,7 @@ func (g *group) read(t *txn, keys [][]byte) error {
 	return g.take(keys, func(k records.Key) *tilthv1.Measurement { return stored[string(k[:])] })
 }
 
-// take takes the best records by their keys at each level; those that are not stored are none.
+// take sets the best records by their keys at each level; missing records are left out.
 func (g *group) take(keys [][]byte, stored func(records.Key) *tilthv1.Measurement) error {
 	for level, key := range keys[:min(len(keys), len(g.best))] {
 		if len(key) == 0 {
@@ -137,7 +137,7 @@ func (g *group) take(keys [][]byte, stored func(records.Key) *tilthv1.Measuremen
 	return nil
 }
 
-// choose finds the best of a group among all its records.
+// choose recomputes the bests of a group from its records.
 func (g *group) choose(t *txn) (err error) {
 	best := records.Choose(func(yield func(records.Key, *tilthv1.Measurement) bool) {
 		for after := []byte{}; after != nil && err == nil; {
@@ -156,7 +156,7 @@ func (g *group) choose(t *txn) (err error) {
 	return err
 }
 
-// suspectBests looks through the best of all groups, whose records' keys say when they were made.
+// suspectBests scans the best records of all groups; their keys contain the time of measurement.
 func (t *txn) suspectBests(op records.SuspectBests) error {
 	found := map[place]*tilthv1.Record{}
 	var at place
@@ -179,11 +179,11 @@ func (t *txn) suspectBests(op records.SuspectBests) error {
 		r.Measurement.Suspected = op.Reason
 		t.do("UPDATE records SET message = $3 WHERE grp = $1 AND key = $2", at.group, at.key[:], records.Encode(r))
 	}
-	clear(t.groups.known) // which remember them as they were
+	clear(t.groups.known) // the cache holds the old measurements
 	return nil
 }
 
-// decode decodes a row, which anybody who may write to the database may have written.
+// decode decodes a row. Anyone with write access to the database may have written it.
 func decode(message []byte, into proto.Message) error {
 	if err := proto.Unmarshal(message, into); err != nil {
 		return fmt.Errorf("%w: a row of the database: %v", records.ErrDamaged, err)

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// beatEvery is how often the process that has the database says that it lives.
+	// beatEvery is the interval between heartbeats.
 	beatEvery = time.Second
-	// beatTimeout bounds one heartbeat, and one look at it: who needs longer for either learns nothing of the other.
+	// beatTimeout bounds one heartbeat and one look at them. A process that takes longer learns nothing from it.
 	beatTimeout = 2 * time.Second
 )
 
-// heart is the goroutine that adds to the count of heartbeats, on a connection of its own: a transaction of the writer
-// may take long, and the process lives meanwhile.
+// heart sends heartbeats on a connection of its own, since a long transaction of the writer must not suppress them.
 type heart struct {
 	db     *DB
 	server *pgx.ConnConfig
-	conn   *pgx.Conn // nil = there is none now
+	conn   *pgx.Conn // nil without a connection
 }
 
-// beat does so until the store is closed or has failed. Another process that began an epoch is found here first.
+// beat sends heartbeats until the store is closed or has failed. It is also the first to notice that another process
+// has started an epoch.
 func (db *DB) beat() {
 	defer close(db.silent)
 	h := &heart{db: db}
@@ -41,10 +41,10 @@ func (db *DB) beat() {
 	}
 }
 
-// beatSQL adds to the count, in the epoch that is in force.
+// beatSQL increments the count if the epoch is still in force.
 const beatSQL = "UPDATE heartbeat SET beats = beats + 1 WHERE shard = $2 AND (SELECT epoch FROM tracker WHERE shard = $2) = $1"
 
-// once adds to the count, on the server that is written now.
+// once sends one heartbeat to the current writable server.
 func (h *heart) once() error {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (h *heart) once() error {
 	return h.db.checkEpoch(ctx, h.conn)
 }
 
-// farewell says that no heartbeat is to be waited for, if there is a connection. Whoever waits then goes by the lock.
+// farewell clears the count, so that waiting processes rely on the lock alone.
 func (h *heart) farewell() {
 	if h.conn == nil {
 		return
@@ -71,7 +71,7 @@ func (h *heart) farewell() {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
 	const none = "UPDATE heartbeat SET beats = 0 WHERE shard = $2 AND (SELECT epoch FROM tracker WHERE shard = $2) = $1"
-	_, _ = h.conn.Exec(ctx, none, h.db.epoch, h.db.shard) // silence says the same, later
+	_, _ = h.conn.Exec(ctx, none, h.db.epoch, h.db.shard) // without it, silence has the same effect later
 }
 
 func (h *heart) hangUp() {
@@ -79,15 +79,14 @@ func (h *heart) hangUp() {
 	h.conn = nil
 }
 
-// hasty are the settings of a connection whose commits wait for no disk and no standby: a count that a crash sets back
-// is as good.
+// hasty returns a configuration with asynchronous commits. Losing counts in a crash does no harm.
 func hasty(server *pgx.ConnConfig) *pgx.ConnConfig {
 	cfg := server.Copy()
 	cfg.RuntimeParams["synchronous_commit"] = "off"
 	return cfg
 }
 
-// hangUp closes a connection, if there is one. It is given up, however that ends.
+// hangUp closes a connection if there is one, ignoring errors.
 func hangUp(conn *pgx.Conn) {
 	if conn == nil {
 		return

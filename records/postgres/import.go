@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Import implements records.Measurements. The records are set aside, chunk by chunk, until the last has come and all
-// are valid: an error before that leaves the store as it was. Then the import is marked as whole, which is what
-// decides, and is brought to its end even when ctx ends, or, after a crash, when the database is opened next. Whoever
-// reads meanwhile may see some of the records. However many there are, few are in memory.
+// Import implements records.Measurements. Chunks are stored until all records have arrived and are valid; an error
+// before that leaves the records unchanged. Marking the import as complete is its commit point: it is then carried out
+// even if ctx ends or, after a crash, when the database is next opened. Concurrent readers may see some of the
+// records. Memory use does not depend on their number.
 func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
 	incoming, err := records.NewIncoming()
 	if err != nil {
@@ -27,7 +27,7 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 		err = incoming.Collect(ctx, next, i.setAside)
 	}
 	if err != nil {
-		_ = i.drop() // or else when the database is opened next
+		_ = i.drop() // otherwise done when the database is next opened
 		return 0, 0, err
 	}
 	if err := i.mark(true); err != nil {
@@ -39,20 +39,21 @@ func (db *DB) Import(ctx context.Context, next func() (*tilthv1.Record, error)) 
 	return i.imported, i.skipped, nil
 }
 
-// nextImport is the number after another of an import: its last digits tell the shard, so that no other has it.
+// nextImport returns the number of the next import. Its remainder identifies the shard, so numbers of different shards
+// never collide.
 func nextImport(last int64, shard int) int64 {
 	return (last/wire.MostShards+1)*wire.MostShards + int64(shard)
 }
 
-// importing is an import under way: in the database it is its chunks, and a mark that says whether they are all.
+// importing is an import in progress. The database holds its chunks, and a mark that records whether all are present.
 type importing struct {
 	db                *DB
-	number            int64
+	number            int64 // stored so far
 	chunks            int64 // set aside so far
 	imported, skipped uint64
 }
 
-// commit has rows of the import changed, which are the shard's own: records wait for none of them.
+// commit changes rows of the import. They belong to the shard, so no lock on shared records is needed.
 func (i *importing) commit(own func(*txn) error) error {
 	return i.db.maintain(own).Wait(context.Background())
 }
@@ -64,7 +65,7 @@ func (i *importing) mark(whole bool) error {
 	})
 }
 
-// setAside keeps a chunk.
+// setAside stores a chunk.
 func (i *importing) setAside(chunk []byte) error {
 	i.chunks++
 	return i.commit(func(t *txn) error {
@@ -73,7 +74,7 @@ func (i *importing) setAside(chunk []byte) error {
 	})
 }
 
-// finish adds the records of all chunks, in whose place they come, and takes the mark away.
+// finish replaces all chunks by their records and removes the mark.
 func (i *importing) finish() error {
 	for {
 		var number int64
@@ -105,7 +106,7 @@ func (i *importing) drop() error {
 	})
 }
 
-// addChunk adds the records of a chunk, and removes that.
+// addChunk adds the records of a chunk and removes the chunk.
 func (i *importing) addChunk(number int64, chunk []byte) error {
 	adds, err := records.DecodeChunk(chunk)
 	if err != nil {
@@ -121,7 +122,7 @@ func (i *importing) addChunk(number int64, chunk []byte) error {
 	return err
 }
 
-// addAll adds records, and counts those that were not there and those that were.
+// addAll adds records and counts new and existing ones.
 func (t *txn) addAll(adds []records.AddRecord) (imported, skipped uint64, err error) {
 	ops := make([]records.Op, len(adds))
 	for i, add := range adds {
@@ -144,8 +145,7 @@ func (t *txn) addAll(adds []records.AddRecord) (imported, skipped uint64, err er
 	return imported, skipped, nil
 }
 
-// settleImports brings the imports that a process left to their end: those that are whole are finished, the others
-// dropped.
+// settleImports settles imports left by a previous process: complete ones are finished, others dropped.
 func (db *DB) settleImports() error {
 	var left []*importing
 	var number int64

@@ -30,7 +30,7 @@ func (db *DB) JobRow(id string) (*storev1.JobRow, error) {
 	return row, db.look(func(v *view) error { return lookUp(v, "jobs", id, row) })
 }
 
-// lookUp decodes the message of an id. ErrNotFound when there is none.
+// lookUp decodes the message with an id, or returns ErrNotFound.
 func lookUp(v *view, table, id string, into proto.Message) error {
 	var message []byte
 	there, err := one(v, "SELECT message FROM "+table+" WHERE id = $1", []any{[]byte(id)}, []any{&message})
@@ -43,20 +43,20 @@ func lookUp(v *view, table, id string, into proto.Message) error {
 	return decode(message, into)
 }
 
-// jobRows asks for jobs j with all that is stored of each.
+// jobRows selects jobs j with all their stored data.
 const jobRows = `SELECT j.id, j.message, s.message, ARRAY(SELECT task FROM progress WHERE job = j.id ORDER BY task),
 	ARRAY(SELECT message FROM progress WHERE job = j.id ORDER BY task), (SELECT coalesce(max(sequence), 0) FROM events WHERE job = j.id)
 	FROM jobs j LEFT JOIN specs s ON s.id = j.id `
 
-// jobRow is a row of the answer.
+// jobRow is a row of jobRows.
 type jobRow struct {
-	id, job, spec []byte // the spec is nil where there is none
+	id, job, spec []byte // spec is nil if missing
 	tasks         []int64
-	progress      [][]byte // of each of the tasks
-	last          int64    // sequence of the last event, 0 = there is none
+	progress      [][]byte // one for each of tasks
+	last          int64    // sequence of the last event; 0 without events
 }
 
-// eachJob visits jobs, of which some may be damaged. which says which, and in what order.
+// eachJob visits jobs, which may be damaged. which is the WHERE clause and order.
 func eachJob(v *view, which string, args []any, visit func(*records.OpenJob)) error {
 	var row jobRow
 	return v.query(jobRows+which, args, []any{&row.id, &row.job, &row.spec, &row.tasks, &row.progress, &row.last}, func() error {
@@ -67,7 +67,7 @@ func eachJob(v *view, which string, args []any, visit func(*records.OpenJob)) er
 	})
 }
 
-// decode decodes all of a job. What was read before an error is in it.
+// decode decodes a job. On error, job has what was decoded before.
 func (r *jobRow) decode(job *records.OpenJob) error {
 	if err := decode(r.job, job.Row); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *jobRow) decode(job *records.OpenJob) error {
 	return nil
 }
 
-// loadJob reads all of a job. ErrNotFound when there is none.
+// loadJob loads a job, or returns ErrNotFound.
 func loadJob(v *view, id string) (*records.OpenJob, error) {
 	var job *records.OpenJob
 	err := eachJob(v, "WHERE j.id = $1", []any{[]byte(id)}, func(j *records.OpenJob) { job = j })
@@ -128,8 +128,8 @@ func jobOwner(v *view, id string) (records.Owner, error) {
 	return records.OwnerOf(spec), err
 }
 
-// jobByRequest asks for a request's job. In files from before requests had owners the key was the request's alone, and
-// the job tells whose it was.
+// jobByRequest selects a request's job. In rows from before requests had owners the key is the request id alone, and
+// the owner comes from the job.
 const jobByRequest = `SELECT job, CASE WHEN key = $1 THEN '' ELSE coalesce(s.message, '') END, key = $1 FROM requests LEFT JOIN specs s ON s.id = job
 	WHERE sha256(key) IN (sha256($1), sha256($2)) ORDER BY key <> $1`
 
@@ -154,8 +154,8 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 	return id, err
 }
 
-// openPerView jobs or batches under way are read at once: there may be thousands, and a view has a minute. Each view
-// sees another instant, which is the same to the shard's process, since nobody else changes these rows.
+// openPerView bounds the open jobs or batches read at once, since there may be thousands and a view is limited to a
+// minute. Views see different instants, but nobody except the shard's process changes these rows.
 const openPerView = 256
 
 // OpenJobs implements records.Jobs.
@@ -200,7 +200,7 @@ func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 	})
 }
 
-// jobsPerLook are looked at together for a page of jobs, but no more after bytesPerLook of their rows.
+// jobsPerLook and bytesPerLook bound the rows examined at once for a page of jobs.
 const (
 	jobsPerLook  = 128
 	bytesPerLook = 4 << 20
@@ -230,30 +230,29 @@ func (db *DB) Jobs(q records.JobQuery) (jobs []*tilthv1.Job, next string, err er
 	return jobs, next, err
 }
 
-// jobPage is a page of jobs that is being made.
+// jobPage is a page of jobs under construction.
 type jobPage struct {
 	records.JobQuery
 	jobs       []*tilthv1.Job
-	next       string // the last that it has, or where it ends without any
+	next       string // the last job of the page, or the mark at which it ends without one
 	seen, size int
 }
 
-// lookedAt is the row of a job that may be wanted.
+// lookedAt is the row of a job that the query may select.
 type lookedAt struct {
 	id  string
 	row storev1.JobRow
-	// err is what is wrong with the row; nil = nothing.
+	// err is the error of decoding the row.
 	err error
 }
 
-// olderJobs asks for the jobs before the id $2 (if not $1), of which only open ones where $3: $4 of them at most, and
-// no more after $5 bytes.
+// olderJobs selects jobs before id $2 (all if $1), only open ones if $3: at most $4, stopping after $5 bytes.
 const olderJobs = `SELECT id, message FROM (
 	SELECT *, sum(octet_length(message)) OVER (ORDER BY id DESC) - octet_length(message) AS before
 	FROM (SELECT id, message FROM jobs WHERE ($1 OR id < $2) AND (open OR NOT $3) ORDER BY id DESC LIMIT $4) AS page
 ) AS summed WHERE before < $5 ORDER BY id DESC`
 
-// older are some jobs before one (empty = the newest on), newest first.
+// older returns some jobs before one ("" starts at the newest), newest first.
 func (p *jobPage) older(v *view, before string) (rows []*lookedAt, err error) {
 	var id, message []byte
 	args := []any{before == "", []byte(before), p.OnlyOpen(), jobsPerLook, bytesPerLook}
@@ -266,7 +265,7 @@ func (p *jobPage) older(v *view, before string) (rows []*lookedAt, err error) {
 	return rows, err
 }
 
-// take adds the jobs that are wanted, until the page is full.
+// take adds the selected jobs until the page is full.
 func (p *jobPage) take(v *view, rows []*lookedAt) (full bool, err error) {
 	for _, r := range rows {
 		last := p.SeenEnough(p.seen)
@@ -293,7 +292,7 @@ func (p *jobPage) take(v *view, rows []*lookedAt) (full bool, err error) {
 	return false, nil
 }
 
-// load returns a job if it is wanted, nil if not; one that cannot be read has failed.
+// load returns a job if the query selects it, else nil. An unreadable job is returned as failed.
 func (p *jobPage) load(v *view, r *lookedAt) (*tilthv1.Job, error) {
 	if r.err == nil && len(p.States) > 0 && !slices.Contains(p.States, r.row.GetJob().GetState()) {
 		return nil, nil
@@ -326,7 +325,7 @@ func (p *jobPage) load(v *view, r *lookedAt) (*tilthv1.Job, error) {
 	return stored.Listed(), nil
 }
 
-// removedAtOnce bounds how long a transaction that removes rows holds up others.
+// removedAtOnce bounds the rows removed by one transaction, since it delays others.
 const removedAtOnce = 1000
 
 // Sweep implements records.Jobs.
@@ -347,9 +346,10 @@ func (db *DB) Sweep(ctx context.Context) error {
 	}
 }
 
-// sweep removes some rows of a job, and its mark after the last.
+// sweep removes some leftover rows of a job, and its mark once none remain.
 func (t *txn) sweep(id []byte) error {
-	batches := []any{append(slices.Clone(id), '.'), append(slices.Clone(id), '/'), removedAtOnce} // the character after the point
+	// '/' is the character after '.'.
+	batches := []any{append(slices.Clone(id), '.'), append(slices.Clone(id), '/'), removedAtOnce}
 	for _, of := range []struct {
 		table, where string
 		args         []any

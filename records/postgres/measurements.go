@@ -12,28 +12,27 @@ import (
 )
 
 const (
-	// So many records are read at once, and no more after so many bytes of them.
+	// Bounds of one read of records.
 	recordsPerPage = 512
 	bytesPerPage   = 2 << 20
-	// groupsPerPage are read at once.
+	// groupsPerPage bounds the groups read at once.
 	groupsPerPage = 512
 )
 
-// recordPage asks for some records of a group after a key, oldest first: $3 of them at most, and no more after $4
-// bytes of them.
+// recordPage selects records of a group after a key, oldest first: at most $3, stopping after $4 bytes.
 const recordPage = `SELECT key, message FROM (
 	SELECT *, sum(octet_length(message)) OVER (ORDER BY key) - octet_length(message) AS before
 	FROM (SELECT key, message FROM records WHERE grp = $1 AND key > $2 ORDER BY key LIMIT $3) AS page
 ) AS summed WHERE before < $4 ORDER BY key`
 
-// stored is a record, which is decoded.
+// stored is a decoded record with its key.
 type stored struct {
 	*tilthv1.Record
 	key records.Key
 }
 
-// recordsAfter are some records of a group after a key, oldest first, without what the group says of them. next is the
-// key after which the following ones are, nil when there are none.
+// recordsAfter returns some records of a group after a key, oldest first, without the fields that the group implies.
+// next is the key to continue after, nil after the last.
 func recordsAfter(from asker, group int32, after []byte) (page []stored, next []byte, err error) {
 	var key, message []byte
 	err = from.query(recordPage, []any{group, after, recordsPerPage, bytesPerPage}, []any{&key, &message}, func() error {
@@ -61,7 +60,7 @@ func (db *DB) BestAllowed(target, workloadDigest, numerics string) (record *tilt
 	return record, err
 }
 
-// bestOf is the best record of a group at a level. ErrNotFound when there is none.
+// bestOf returns the best record of a group at a level, or ErrNotFound.
 func bestOf(v *view, of records.Group, level int) (*tilthv1.Record, error) {
 	var message, canonical []byte
 	there, err := one(v, `SELECT r.message, w.canonical FROM groups g JOIN records r ON r.grp = g.number AND r.key = g.best[$2]
@@ -80,7 +79,7 @@ func bestOf(v *view, of records.Group, level int) (*tilthv1.Record, error) {
 	return r, err
 }
 
-// complete fills in what a stored record leaves to its group.
+// complete fills in the fields of a stored record that its group implies.
 func complete(r *tilthv1.Record, of records.Group) {
 	r.Target, r.WorkloadDigest = of.Target, of.Workload
 	records.CutMeasurement(r.GetMeasurement())
@@ -110,15 +109,15 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 	return best, next, err
 }
 
-// groupsBetween are the groups g of names after $1 and before $2, and groupsOrder is their order. The index has only
-// the names' beginnings, so both bounds are told of these, too: or else all groups behind the last were read.
+// groupsBetween selects groups g with names between $1 and $2; groupsOrder is their order. The index covers only
+// prefixes of names, so both bounds are repeated for the prefixes. Otherwise all groups after the last would be read.
 const (
 	groupsBetween = `substring(g.name, 1, 1024) >= substring($1::bytea, 1, 1024) AND g.name > $1
 		AND substring(g.name, 1, 1024) <= substring($2::bytea, 1, 1024) AND g.name < $2`
 	groupsOrder = "substring(g.name, 1, 1024), g.name"
 )
 
-// bestPage asks for the best records of some groups by name: $3 of them at most, and no more after $4 bytes of them.
+// bestPage selects the best records of groups by name: at most $3, stopping after $4 bytes.
 const bestPage = `SELECT name, message, canonical FROM (
 	SELECT *, sum(octet_length(message)) OVER (ORDER BY name) - octet_length(message) AS before FROM (
 		SELECT g.name, r.message, w.canonical FROM groups g JOIN records r ON r.grp = g.number AND r.key = g.best[$5]
@@ -128,8 +127,7 @@ const bestPage = `SELECT name, message, canonical FROM (
 	) AS page
 ) AS summed WHERE before < $4 ORDER BY name`
 
-// bestAfter are the best records of some groups, and the name after which the following ones are, nil when there are
-// none.
+// bestAfter returns the best records of some groups, and the name to continue after, nil after the last.
 func bestAfter(v *view, after []byte, beyond string, mostBytes int) (page []*tilthv1.Record, next []byte, err error) {
 	var name, message, canonical []byte
 	err = v.query(bestPage, []any{after, []byte(beyond), groupsPerPage, max(mostBytes, 1), records.Levels}, []any{&name, &message, &canonical}, func() error {
@@ -149,8 +147,8 @@ type numbered struct {
 	number int32
 }
 
-// eachGroup calls visit with every group that matches; an empty target or workload matches all. No transaction stays
-// open while visit runs.
+// eachGroup visits all matching groups; an empty target or workload matches all. No transaction stays open while visit
+// runs.
 func (db *DB) eachGroup(ctx context.Context, target, workload string, visit func(numbered) error) error {
 	from, beyond := records.NamesOf(target)
 	for after := []byte(from); after != nil; {
@@ -171,7 +169,7 @@ func (db *DB) eachGroup(ctx context.Context, target, workload string, visit func
 	return nil
 }
 
-// groupsAfter are some groups after a name, and the name after which the following ones are, nil when there are none.
+// groupsAfter returns some groups after a name, and the name to continue after, nil after the last.
 func groupsAfter(v *view, after []byte, beyond, workload string) (page []numbered, next []byte, err error) {
 	var number int32
 	var name []byte
@@ -199,7 +197,7 @@ func (db *DB) List(ctx context.Context, target, workload string, visit func(*til
 	})
 }
 
-// addWorkload gives a record the canonical form of its workload.
+// addWorkload sets the canonical form of a record's workload.
 func (db *DB) addWorkload(ctx context.Context, r *tilthv1.Record) error {
 	return db.view(ctx, func(v *view) error {
 		_, err := one(v, "SELECT canonical FROM workloads WHERE digest = $1", []any{[]byte(r.GetWorkloadDigest())}, []any{&r.Workload})
@@ -207,8 +205,8 @@ func (db *DB) addWorkload(ctx context.Context, r *tilthv1.Record) error {
 	})
 }
 
-// eachRecord calls visit with the records of a group, oldest first, all but the workload filled in. No transaction
-// stays open while visit runs.
+// eachRecord visits the records of a group, oldest first, complete except for the workload. No transaction stays open
+// while visit runs.
 func (db *DB) eachRecord(ctx context.Context, g numbered, visit func(stored) error) error {
 	for after := []byte{}; after != nil; {
 		var page []stored

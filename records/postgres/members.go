@@ -13,23 +13,23 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Members are the processes that serve some of the database's shards, of which this one gives signs of life under its
-// id. It is by the server's clock, and decides about nothing but their shares and where calls are passed on to.
+// Members is the set of processes that serve shards of the database. This process registers in it and sends heartbeats
+// under its id. Times are the server's. Membership only affects how shards are shared and where calls are forwarded.
 type Members struct {
 	id      string
 	servers []*pgx.ConnConfig
-	at      int       // which of them to try first
-	conn    *pgx.Conn // nil = there is none now
+	at      int       // server to try first
+	conn    *pgx.Conn // nil without a connection
 }
 
 const (
-	// memberSilence is after how long a member is told of no longer.
+	// memberSilence is how long after its last heartbeat a member is omitted.
 	memberSilence = "5 seconds"
-	// memberKept is after how long its row goes.
+	// memberKept is how long after its last heartbeat a member's row is deleted.
 	memberKept = "1 hour"
 )
 
-// NewMembers are those of the database at an address. The caller closes it.
+// NewMembers returns the members of the database at an address. The caller must call Leave.
 func NewMembers(address, id string) (*Members, error) {
 	servers, err := parse(address)
 	if err != nil {
@@ -42,9 +42,9 @@ func NewMembers(address, id string) (*Members, error) {
 	return m, nil
 }
 
-// Meet gives a sign of life of this process, and returns all others that gave one lately. An address without a host,
-// or that means all of the machine's, gets the host from which the database is reached. After an error the next call
-// begins with another server: one that does not answer holds up a single call.
+// Meet sends a heartbeat and returns all other members with recent ones. An address without a specific host gets the
+// host from which this process reaches the database. After an error the next call starts with another server, so an
+// unresponsive one delays a single call only.
 func (m *Members) Meet(ctx context.Context, own records.Member) (others []records.Member, err error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (m *Members) Meet(ctx context.Context, own records.Member) (others []record
 		return err
 	})
 	var said *pgconn.PgError
-	if errors.As(err, &said) && (said.Code == "42P01" || said.Code == "42703") { // there are no tables yet, or older ones
+	if errors.As(err, &said) && (said.Code == "42P01" || said.Code == "42703") { // the tables do not exist yet, or are older
 		return nil, nil
 	}
 	if err != nil {
@@ -77,11 +77,10 @@ func (m *Members) Meet(ctx context.Context, own records.Member) (others []record
 	return others, nil
 }
 
-// goOn has the next server be tried next.
+// goOn makes the next server the first to try.
 func (m *Members) goOn() { m.at = (m.at + 1) % len(m.servers) }
 
-// connect connects to the first server that answers, beginning with the one that did last, unless there is a
-// connection.
+// connect connects to the first server that answers, starting with the last one used, unless connected.
 func (m *Members) connect(ctx context.Context) (err error) {
 	var failed []error
 	for range m.servers {
@@ -100,7 +99,7 @@ func (m *Members) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// mostMembers bounds those that are told of.
+// mostMembers bounds the returned members.
 const mostMembers = 256
 
 func (m *Members) others(ctx context.Context, tx pgx.Tx) (others []records.Member, err error) {
@@ -116,7 +115,7 @@ func (m *Members) others(ctx context.Context, tx pgx.Tx) (others []records.Membe
 	})
 }
 
-// reachable is an address with the host of this process as the database sees it, unless it has one of its own.
+// reachable returns address with the local host of the database connection, unless it has a specific host.
 func reachable(address string, local net.Addr) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); strings.HasPrefix(address, "unix:") || err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
@@ -125,17 +124,17 @@ func reachable(address string, local net.Addr) string {
 	if tcp, is := local.(*net.TCPAddr); is {
 		return net.JoinHostPort(tcp.IP.String(), port)
 	}
-	return net.JoinHostPort("127.0.0.1", port) // the database is on this machine
+	return net.JoinHostPort("127.0.0.1", port) // the database is local
 }
 
-// Leave says that this process is no member any more.
+// Leave removes this process from the members and closes the connection.
 func (m *Members) Leave() {
 	if m.conn == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = m.conn.Exec(ctx, "DELETE FROM members WHERE id = $1", []byte(m.id)) // silence says the same, later
+	_, _ = m.conn.Exec(ctx, "DELETE FROM members WHERE id = $1", []byte(m.id)) // silence has the same effect later
 	m.hangUp()
 }
 

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// leastServer is the oldest version of PostgreSQL that does, as the server says it.
+	// leastServer is the oldest supported version of PostgreSQL, in the server's notation.
 	leastServer = 130000
-	// migrationLock is the key of the lock of who changes the schema: of several that start at once one does, and the
-	// others find it done.
+	// migrationLock is the key of the lock for changing the schema. Of several processes that start at once, one
+	// migrates and the others find it done.
 	migrationLock = 2<<56 | advisoryLock
-	// lockWait is how long a migration waits for a table that a transaction uses. All who come later wait for it
-	// meanwhile, also with a heartbeat, so it is a fraction of beatTimeout.
+	// lockWait bounds the wait of a migration for a table in use. Other statements queue behind it, including
+	// heartbeats, so it must be a fraction of beatTimeout.
 	lockWait = "200ms"
-	// longestStatement bounds each statement of a migration beside which others serve: it has a table to itself.
+	// longestStatement bounds each statement of a migration while other trackers serve, since it locks a table.
 	longestStatement = "1s"
-	// longestIdle bounds how long a process that stands still amid a migration keeps its tables from others.
+	// longestIdle bounds how long a process stopped during a migration blocks its tables.
 	longestIdle = "2s"
-	// Between two tries to have a table.
+	// Delay between two attempts to lock the tables.
 	firstTableRetry, longestTableRetry = 250 * time.Millisecond, 4 * time.Second
-	// tableTimeout is after how long people are told that a migration does not get its tables.
+	// tableTimeout is the time after which a migration that cannot lock its tables is reported.
 	tableTimeout = time.Minute
 )
 
-// schema is what a database has.
+// schema is the state of a database's schema.
 type schema struct {
-	version  int // of the last migration; 0 = there was none
-	usableBy int // the oldest version whose trackers may use it
+	version  int // of the last migration; 0 if there was none
+	usableBy int // oldest version whose trackers may use it
 }
 
-// schemaOf asks a database for its schema. Rows of migrations from before these said by whom a schema is usable say
-// nothing: by their own version.
+// schemaOf reads the schema of a database. Rows of migrations from before usable_by existed are usable by their own
+// version only.
 func schemaOf(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
 	var there bool
 	err = conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", schemaName+".migrations").Scan(&there)
@@ -52,7 +52,7 @@ func schemaOf(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
 	return s, err
 }
 
-// mayUse refuses a schema that is not for trackers of this version: ErrVersion.
+// mayUse returns ErrVersion if the schema is not usable by this version.
 func (db *DB) mayUse(s schema) error {
 	own := len(db.migrations)
 	if s.usableBy <= own {
@@ -65,8 +65,9 @@ func (db *DB) mayUse(s schema) error {
 // Schema implements records.Versioned.
 func (db *DB) Schema() (version, own int) { return db.schema.version, len(db.migrations) }
 
-// migrate brings the schema to this version, on the connection that holds the lock, or finds a later one that this one
-// may use. ErrVersion when it may not, or when others serve that could not use what it would make.
+// migrate brings the schema to this version, on the connection that holds the lock, or accepts a newer one that this
+// version may use. It returns ErrVersion if the schema is not usable, or if the migration would make it unusable for
+// other active trackers.
 func (db *DB) migrate(ctx context.Context) error {
 	err := db.briefly(ctx, func(ctx context.Context) (err error) {
 		db.schema, err = db.prepareSchema(ctx)
@@ -79,7 +80,7 @@ func (db *DB) migrate(ctx context.Context) error {
 	return err
 }
 
-// prepareSchema makes the schema, if there is none, and returns what the database has.
+// prepareSchema creates the schema if necessary and returns its state.
 func (db *DB) prepareSchema(ctx context.Context) (s schema, err error) {
 	conn := db.conn.Conn
 	var server int
@@ -100,8 +101,8 @@ func (db *DB) prepareSchema(ctx context.Context) (s schema, err error) {
 	return s, err
 }
 
-// settle brings the schema of a database that others may serve to this version, if they can use it, too. ready is
-// false while only a process that has all shards may do so. ErrVersion when the schema is not for this version.
+// settle brings the schema of a database in use to this version, if other trackers can keep using it. ready is false
+// if that requires a process that has all shards. It returns ErrVersion if the schema is not usable by this version.
 func (db *DB) settle(ctx context.Context, conn *pgx.Conn) (ready bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -119,7 +120,7 @@ func (db *DB) settle(ctx context.Context, conn *pgx.Conn) (ready bool, err error
 	return err == nil, err
 }
 
-// migrateOn makes the migrations that a database lacks, on a connection, and returns what it has then.
+// migrateOn applies the missing migrations on a connection and returns the resulting schema.
 func (db *DB) migrateOn(ctx context.Context, conn *pgx.Conn) (s schema, err error) {
 	err = db.atLength(ctx, func(ctx context.Context) error {
 		if err := awaitMigrations(ctx, conn); err != nil {
@@ -140,7 +141,7 @@ func (db *DB) migrateOn(ctx context.Context, conn *pgx.Conn) (s schema, err erro
 	return s, err
 }
 
-// awaitMigrations waits until no other process changes the schema.
+// awaitMigrations waits for the migration lock.
 func awaitMigrations(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		var held bool
@@ -153,15 +154,15 @@ func awaitMigrations(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// endMigrations gives way to others. A connection that is broken has given way.
+// endMigrations releases the migration lock. A broken connection has released it already.
 func endMigrations(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
 	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock($1)", int64(migrationLock))
 }
 
-// migrateFrom brings the schema from a version to the next. While others use the tables that it changes, it tries
-// again and again rather than wait in front of those who come later: ErrInUse when that does not do.
+// migrateFrom applies the migration that follows a version. While its tables are in use, it retries rather than block
+// others that queue behind it. It returns ErrInUse if it never gets them.
 func (db *DB) migrateFrom(ctx context.Context, conn *pgx.Conn, version int) error {
 	begin := time.Now()
 	for wait := firstTableRetry; ; wait = min(2*wait, longestTableRetry) {
@@ -183,16 +184,16 @@ func (db *DB) migrateFrom(ctx context.Context, conn *pgx.Conn, version int) erro
 	}
 }
 
-// isInUse says whether a migration did not get a table in time.
+// isInUse reports whether a migration could not lock a table in time.
 func isInUse(err error) bool {
 	code := codeOf(err)
-	return code == "55P03" || code == "40P01" // the lock is not available; a deadlock
+	return code == "55P03" || code == "40P01" // lock not available; deadlock detected
 }
 
-// tookLong says whether a statement of a migration was ended, since others would have waited for it.
+// tookLong reports whether a migration's statement was aborted because it blocked others for too long.
 func tookLong(err error) bool { return codeOf(err) == "57014" }
 
-// codeOf is the code of an error that the server says; empty = it is of another.
+// codeOf returns the SQLSTATE of a server error, or "".
 func codeOf(err error) string {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
@@ -201,13 +202,13 @@ func codeOf(err error) string {
 	return ""
 }
 
-// tryMigration is migrateFrom, once.
+// tryMigration makes one attempt at a migration.
 func (db *DB) tryMigration(ctx context.Context, conn *pgx.Conn, version int) error {
 	m := db.migrations[version]
 	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		limits := "SET LOCAL lock_timeout = '" + lockWait + "'; SET LOCAL idle_in_transaction_session_timeout = '" + longestIdle + "'"
 		err := db.haveAllShards(ctx, tx, version, m.usableBy)
-		if m.usableBy <= version && errors.Is(err, records.ErrVersion) { // others serve, and may go on
+		if m.usableBy <= version && errors.Is(err, records.ErrVersion) { // others are active and may continue
 			limits += "; SET LOCAL statement_timeout = '" + longestStatement + "'"
 			err = nil
 		}
@@ -226,8 +227,8 @@ func (db *DB) tryMigration(ctx context.Context, conn *pgx.Conn, version int) err
 	})
 }
 
-// haveAllShards takes all shards from processes that may come back, for a transaction that changes the schema: nobody
-// serves then. ErrVersion when another one has a shard.
+// haveAllShards locks all shards for a transaction that changes the schema, so that no tracker can return in the
+// meantime. It returns ErrVersion if another one has a shard.
 func (db *DB) haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy int) error {
 	var sharded bool
 	if err := tx.QueryRow(ctx, "SELECT "+shardedSQL).Scan(&sharded); err != nil {
@@ -252,13 +253,13 @@ func (db *DB) haveAllShards(ctx context.Context, tx pgx.Tx, version, usableBy in
 	if !sharded || usableBy <= version {
 		return nil
 	}
-	// A lock that is free says little: the server may have started anew, and a tracker be about to take it again.
+	// A free lock proves little: after a server restart, a tracker may be about to take it again.
 	_, err := tx.Exec(ctx, "UPDATE tracker SET epoch = epoch + 1 WHERE shard <> $1", db.shard)
 	return err
 }
 
-// settleFirst is settle for a process that begins, before it has a shard in its hands or a part in their shares.
-// ErrVersion when others serve shards that could not go on with what it would make.
+// settleFirst is settle for a starting process, before it owns a shard or counts as a member. It returns ErrVersion if
+// active trackers could not continue after the migration.
 func (db *DB) settleFirst(ctx context.Context) error {
 	s, err := db.reach(ctx)
 	if err != nil {

@@ -1,39 +1,39 @@
 package postgres
 
-// schemaName is that of all tables.
+// schemaName is the schema of all tables.
 const schemaName = "tilth"
 
-// migration makes a schema one of the next version, in a transaction.
+// migration brings a schema to the next version, in one transaction.
 type migration struct {
-	// usableBy is the oldest version whose trackers may go on using the database after it: the migration's own where
-	// it takes away or changes what the one before reads and writes.
+	// usableBy is the oldest version whose trackers may use the database afterwards. It is the migration's own version
+	// if it removes or changes what the previous version reads or writes.
 	usableBy int
 	sql      string
 }
 
-// migrations are those from an empty database, of version 0, on. None is ever changed once it was released.
+// migrations lead from an empty database, version 0, to this version. A released migration must never change.
 //
-// Trackers are upgraded one by one, so a migration is made while trackers of the version before serve, and what it
-// makes is used by both. Whoever writes the next one:
+// Trackers are upgraded one by one, so migrations run while trackers of the previous version are active, and both
+// versions use the result. A new migration should:
 //
-//   - expands first, and says that the version before may use it. It adds a table, or a column that may be NULL or has
-//     a constant default. The version before names the columns that it writes: it keeps others when it changes a row,
-//     and a row that it adds, or moves to another table, has none. Messages it writes anew, as it knows them, since a
-//     tracker has them in memory. So what has to last is a column or a table and no field of a message, and a value
-//     that is new to an enum is written a version later. Rows of a table that go with a job's are removed when the
-//     version before has removed only that.
-//   - contracts a version later at the earliest: takes away what the version before does not use any more, and says
-//     that it may use the rest.
-//   - where neither will do, says that only its own version may use it. Such a migration is made while no other tracker
-//     has a shard, or not at all: people have to stop the farm for it.
-//   - has no table for long where the version before may use it. Each statement has a second, and waits a fraction of
-//     one for a table. It rewrites, reads and checks none that may be large (no other type of a column, no default that
-//     is not constant, no constraint that is not NOT VALID), and gives none an index: CREATE INDEX CONCURRENTLY does not
-//     run in a transaction. It locks as few tables as will do.
+//   - Expand first, and declare the result usable by the previous version. It adds a table, or a column that is
+//     nullable or has a constant default. The previous version names the columns that it writes: it preserves others
+//     when it updates a row, and omits them when it inserts a row or moves one to another table. It rewrites messages
+//     from memory with the fields it knows. Data that must survive therefore needs a column or table rather than a
+//     message field, and new enum values are written one version later. Rows that belong to a job's must be removed
+//     even when the previous version removed only the job's.
+//   - Contract at the earliest one version later: remove what the previous version no longer uses, and declare the
+//     rest usable by it.
+//   - Otherwise, declare the result usable by its own version only. Such a migration runs only while no other tracker
+//     has a shard, so operators must stop the farm for it.
+//   - Not lock a table for long if the previous version may use the result. Each statement is limited to a second, and
+//     waits a fraction of a second for a table. It must not rewrite, read or check a large table (no change of a
+//     column's type, no default that is not constant, no constraint without NOT VALID) nor create an index on one:
+//     CREATE INDEX CONCURRENTLY cannot run in a transaction. It should lock as few tables as possible.
 //
-// Ids and names are bytes, so that neither the database's encoding nor its collation matters. An index entry has room
-// for 2,704 bytes, and names may be longer (records.MaxNameBytes): their digests are unique, and their beginnings are
-// in order.
+// Ids and names are bytea, so that encoding and collation of the database do not matter. An index entry has at most
+// 2,704 bytes, and names may be longer (records.MaxNameBytes): unique indexes use their digests, ordered indexes their
+// prefixes.
 var migrations = []migration{
 	{usableBy: 1, sql: `
 	-- The one process that has the database. Each of its transactions writes its number.

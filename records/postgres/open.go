@@ -17,33 +17,34 @@ import (
 
 const (
 	defaultLockTimeout = 2 * time.Second
-	// lockPoll is how often a lock is asked for that another process holds.
+	// lockPoll is the interval of attempts to acquire a held lock.
 	lockPoll = 100 * time.Millisecond
-	// changeTimeout bounds each change that opening makes to all rows: migrations, or a division into shards.
+	// changeTimeout bounds each bulk change while opening: migrations, or the division into shards.
 	changeTimeout = 10 * time.Minute
-	// closeTimeout bounds the wait for commits under way when a store is closed whose server may not answer.
+	// closeTimeout bounds the wait for pending commits on Close if the server does not answer.
 	closeTimeout = 5 * time.Second
 )
 
-// Options bound a store.
+// Options configures a store.
 type Options struct {
-	// LockTimeout is how long to wait for another process to give the database up; 0 = 2 s.
+	// LockTimeout is how long to wait for another process to release the database; 0 means 2 s.
 	LockTimeout time.Duration
-	// TransactionTimeout is how long a server may take over a transaction before it counts as away; 0 = a minute.
+	// TransactionTimeout is how long a transaction may take before the server counts as unavailable; 0 means one
+	// minute.
 	TransactionTimeout time.Duration
-	// Shards is how many shards the database has, and Shard which of them is opened; 0 shards = 1. A database has one
-	// until it is opened with more, and keeps their number from then on: ErrShards when it has another one.
+	// Shards is the number of shards of the database, and Shard the one to open; 0 shards means 1. A database has one
+	// shard until it is opened with more. Afterwards the number is fixed; others yield ErrShards.
 	Shards, Shard int
-	// Reluctant says whether this process has its share of the shards, so that Await leaves this one to others that
-	// wait, for some time; nil = it has not.
+	// Reluctant reports whether this process has its share of the shards, so that Await leaves this one to other
+	// waiting processes for a while; nil means it has not.
 	Reluctant func(ctx context.Context) bool
-	// Life names the life that begins; empty = a name is drawn at random. See records.IsLife.
+	// Life names the new generation; empty draws a random name. See records.IsLife.
 	Life string
-	// migrations are those of another version; nil = of this one.
+	// migrations overrides the migrations in tests; nil means this version's.
 	migrations []migration
 }
 
-// known are the migrations that a process knows.
+// known returns the migrations that the process knows.
 func (o *Options) known() []migration {
 	if o.migrations != nil {
 		return o.migrations
@@ -51,29 +52,29 @@ func (o *Options) known() []migration {
 	return migrations
 }
 
-// DB is a database that this process has. Its methods may be called from many goroutines.
+// DB is a database, or a shard of one, that this process has. Its methods are safe for concurrent use.
 type DB struct {
-	name    string // for people
+	name    string // for messages
 	pool    *pgxpool.Pool
 	life    string
 	opts    Options
 	shard   int
-	epoch   int64 // 0 = none was begun yet
+	epoch   int64 // 0 before the first
 	timeout time.Duration
-	// migrations are all that this process knows, and schema is what the database had when it was opened.
+	// migrations are those known to this process; schema is the database's state when it was opened.
 	migrations []migration
 	schema     schema
 	// reluctant is Options.Reluctant.
 	reluctant func(ctx context.Context) bool
-	// written is the server that is written, which look-ups ask, too: another may be behind without knowing.
+	// written is the writable server. Look-ups use it too, since another server may lag without knowing.
 	written atomic.Pointer[pgx.ConnConfig]
 
-	// These belong to the writer.
+	// Owned by the writer.
 	servers     []*pgx.ConnConfig
-	at          int      // which of them to try first
-	conn        *session // nil = there is none now
-	timeline    int64    // of the last server, 0 = unknown; a lower one is of a server that was replaced
-	transaction int64    // number of the last one
+	at          int      // server to try first
+	conn        *session // nil without a connection
+	timeline    int64    // of the last server, 0 if unknown; a lower one belongs to a replaced server
+	transaction int64    // number of the last transaction
 	groups      *groups
 
 	mu     sync.Mutex
@@ -81,25 +82,25 @@ type DB struct {
 	failed error
 	away   error
 	onAway func(error)
-	// onFailed hears once that every commit fails.
+	// onFailed is called once when all commits fail from then on.
 	onFailed func(error)
 	observe  func(records.Transaction)
 	closing  bool
-	imports  int64 // number of the last one
-	size     int64 // as it was when the server said it last
+	imports  int64 // number of the last import
+	size     int64 // as last reported by the server
 	wake     chan struct{}
-	doubted  chan struct{}   // holds an element when a look-up did not find the server
+	doubted  chan struct{}   // has an element after a look-up failed to reach the server
 	ending   chan struct{}   // closed when closing is set
 	stopped  chan struct{}   // closed by the writer
-	working  context.Context // of the writer's transactions; giveUp ends it
+	working  context.Context // context of the writer's transactions; giveUp cancels it
 	giveUp   context.CancelFunc
-	silent   chan struct{} // closed by the one that counts heartbeats
+	silent   chan struct{} // closed by the heartbeat goroutine
 }
 
-// Open opens the database at an address, as postgres://USER@HOST:PORT/DATABASE, and makes its tables when there are
-// none. Of several servers, as postgres://USER@HOST,HOST/DATABASE, it is the one that takes writes, now and whenever
-// it is to be found anew. One process at a time can: ErrLocked while another one has it. ErrVersion when its schema is
-// a newer one.
+// Open opens the database at an address such as postgres://USER@HOST:PORT/DATABASE, creating its tables if necessary.
+// With several servers, as in postgres://USER@HOST,HOST/DATABASE, it uses the writable one, now and on every
+// reconnect. It is exclusive among processes. It returns ErrLocked while another process has the database, and
+// ErrVersion if the schema is too new.
 func Open(address string, opts Options) (*DB, error) {
 	ctx := context.Background()
 	return open(ctx, address, opts, func(db *DB) error {
@@ -111,15 +112,16 @@ func Open(address string, opts Options) (*DB, error) {
 	})
 }
 
-// Await is Open for a process that stands by: while another one has the database it waits, until that gives it up, or
-// has given no sign of life for some seconds. standsBy is called once when the wait begins; an error of it ends that,
-// as does the end of ctx, with its cause. A server that is away ends it at the start only: ErrAway.
+// Await is like Open for a standby process: while another process has the database, it waits until that one releases
+// it or has sent no heartbeats for some seconds. It calls standsBy once when the wait begins; an error of standsBy or
+// the end of ctx, with its cause, ends the wait. It returns ErrAway if the server is unavailable at the start, but not
+// later.
 func Await(ctx context.Context, address string, opts Options, standsBy func() error) (*DB, error) {
 	return open(ctx, address, opts, func(db *DB) (err error) {
 		if err := db.settleFirst(ctx); err != nil {
 			return ifAway(err)
 		}
-		if db.reluctant == nil || !db.reluctant(ctx) { // or else it waits, even for a lock that is free
+		if db.reluctant == nil || !db.reluctant(ctx) { // otherwise wait, even for a free lock
 			if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
 				return ifAway(err)
 			}
@@ -131,7 +133,7 @@ func Await(ctx context.Context, address string, opts Options, standsBy func() er
 	})
 }
 
-// open opens the database once lock has made the connection that holds the lock.
+// open opens the database. lock must create the connection that holds the lock.
 func open(ctx context.Context, address string, opts Options, lock func(*DB) error) (_ *DB, err error) {
 	servers, err := parse(address)
 	if err != nil {
@@ -195,7 +197,8 @@ func (db *DB) begin(ctx context.Context) error {
 // Life implements records.Store.
 func (db *DB) Life() string { return db.life }
 
-// SizeBytes implements records.Store. It is the whole database's, and what it was before while the server is away.
+// SizeBytes implements records.Store. It returns the size of the whole database, or the last known size while the
+// server is unavailable.
 func (db *DB) SizeBytes() int64 {
 	var size int64
 	err := db.look(func(v *view) error {
@@ -216,8 +219,8 @@ func (db *DB) Observe(f func(records.Transaction)) {
 	db.observe = f
 }
 
-// Close implements records.Store. While the server is away it waits for nothing: what was handed in fails. One of
-// which that is not known is waited for some seconds.
+// Close implements records.Store. While the server is unavailable, it fails pending commits at once; otherwise it
+// waits for them for some seconds.
 func (db *DB) Close() error {
 	patience := closeTimeout
 	if db.Away() != nil {

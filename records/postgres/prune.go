@@ -23,7 +23,7 @@ func (db *DB) pruneGroup(ctx context.Context, g numbered, opts records.PruneOpti
 		return 0, 0, err
 	}
 	return opts.Remove(outlines, func(keys []records.Key) (uint64, error) {
-		var spared uint64 // belongs to the writer until it is done
+		var spared uint64 // owned by the writer until it is done
 		remove := func(t *txn) (err error) {
 			spared, err = t.removeRecords(g.Group, keys)
 			return err
@@ -35,7 +35,7 @@ func (db *DB) pruneGroup(ctx context.Context, g numbered, opts records.PruneOpti
 	})
 }
 
-// outlines returns those of a group's records, oldest first.
+// outlines returns the outlines of a group's records, oldest first.
 func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, err error) {
 	places := map[string]int32{}
 	var jobs []string
@@ -53,7 +53,7 @@ func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, 
 	if err != nil {
 		return nil, err
 	}
-	// Afterwards: a job that begins meanwhile has none of these records.
+	// Check open jobs last: a job that starts in the meantime has none of these records.
 	err = db.view(ctx, func(v *view) error {
 		best, err := bestKeys(v, g)
 		if err != nil {
@@ -68,7 +68,7 @@ func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, 
 	return all, err
 }
 
-// bestKeys are the keys of a group's best records.
+// bestKeys returns the keys of a group's best records.
 func bestKeys(v *view, g numbered) (map[string]bool, error) {
 	best := map[string]bool{}
 	var key []byte
@@ -79,7 +79,7 @@ func bestKeys(v *view, g numbered) (map[string]bool, error) {
 	return best, err
 }
 
-// openAmong says which of the jobs have not ended.
+// openAmong returns which of the jobs are open.
 func openAmong(v *view, jobs []string) (map[string]bool, error) {
 	ids := make([][]byte, len(jobs))
 	for i, id := range jobs {
@@ -94,7 +94,7 @@ func openAmong(v *view, jobs []string) (map[string]bool, error) {
 	return open, err
 }
 
-// removeRecords removes records of a group, but for those that have become the best meanwhile, and counts these.
+// removeRecords removes records of a group. It spares and counts those that have become the best in the meantime.
 func (t *txn) removeRecords(of records.Group, keys []records.Key) (spared uint64, err error) {
 	g, err := t.groups.of(t, of)
 	if err != nil {

@@ -16,17 +16,17 @@ import (
 // session is a connection of the writer.
 type session struct {
 	*pgx.Conn
-	server *pgx.ConnConfig // of the server that it is to
-	// timeline is that of the server, one more after each promotion; 0 = the server does not say.
+	server *pgx.ConnConfig // the server it is connected to
+	// timeline is the server's, which each promotion increments; 0 if the server does not report it.
 	timeline int64
-	// unconfirmed is set when the server gave up waiting for its standby, and reports the commit as done all the same.
+	// unconfirmed is set if the server gave up waiting for its standby but reported the commit as successful.
 	unconfirmed atomic.Pointer[pgconn.Notice]
 }
 
-// errReplaced is of a server in whose place another was promoted: whatever it commits counts no more.
+// errReplaced reports a server that another was promoted in place of; its commits are void.
 var errReplaced = errors.New("a standby was promoted in place of this server: stop it, or restart the tracker if it is the right one")
 
-// dial connects to a server, if that takes writes and is not one that was replaced.
+// dial connects to a server. It returns an error if the server is not writable or has been replaced.
 func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err error) {
 	s := &session{server: server}
 	cfg := server.Copy()
@@ -44,13 +44,13 @@ func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err
 	return s, nil
 }
 
-// prepare asks for the server's timeline, and sets what commits are to wait for.
+// prepare reads the server's timeline and sets the durability of commits.
 func (s *session) prepare(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a server that stands still takes connections
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a stopped server still accepts connections
 	defer cancel()
 	err := s.QueryRow(ctx, "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint").Scan(&s.timeline)
 	var said *pgconn.PgError
-	if errors.As(err, &said) { // such as a service that is compatible with PostgreSQL, up to a point
+	if errors.As(err, &said) { // for instance on services that are only partly compatible with PostgreSQL
 		s.timeline, err = 0, nil
 	}
 	if err != nil {
@@ -61,15 +61,15 @@ func (s *session) prepare(ctx context.Context) error {
 	return err
 }
 
-// hear looks for the one warning that counts. Its words are in the server's language, but not its routine's name.
+// hear watches for the warning about an unconfirmed commit. Its text is localized, but its routine's name is not.
 func (s *session) hear(_ *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Routine == "SyncRepWaitForLSN" {
 		s.unconfirmed.Store(n)
 	}
 }
 
-// confirmed is an error when something was committed on this connection that no standby has confirmed, though the
-// server is to wait for one: where that standby is promoted next, the commit is gone. The error passes.
+// confirmed returns a transient error if a commit on this connection was not confirmed by the standby that the server
+// should wait for. If that standby is promoted next, the commit is lost.
 func (s *session) confirmed() error {
 	if n := s.unconfirmed.Load(); n != nil {
 		return fmt.Errorf("the server committed without its standby: %s", n.Message)
@@ -77,8 +77,8 @@ func (s *session) confirmed() error {
 	return nil
 }
 
-// reach connects to the server that is written: while nothing is known of it, to the one with the latest timeline,
-// later to the first that will do, beginning with the one that did last.
+// reach connects to the writable server: initially to the one with the latest timeline, later to the first suitable
+// one, starting with the last one used.
 func (db *DB) reach(ctx context.Context) (*session, error) {
 	var best *session
 	var failed []error
@@ -104,14 +104,14 @@ func (db *DB) reach(ctx context.Context) (*session, error) {
 	if best != nil {
 		return best, nil
 	}
-	// What no wait would change comes first.
+	// Permanent errors take precedence.
 	if i := slices.IndexFunc(failed, func(err error) bool { return !passes(err) }); i >= 0 {
 		return nil, failed[i]
 	}
 	return nil, several(failed)
 }
 
-// several are errors of one attempt each, in a line.
+// several joins the errors of several attempts into one line.
 type several []error
 
 func (s several) Error() string {
@@ -126,8 +126,8 @@ func (s several) Error() string {
 
 func (s several) Unwrap() []error { return s }
 
-// connectError is the driver's error in a line: it has one for each try, with and without TLS and for each of a host's
-// addresses, and may say the same of all.
+// connectError formats the driver's error as one line without repetitions. The driver reports an error for each
+// attempt, with and without TLS and for each address of a host.
 type connectError struct{ cause error }
 
 func (e *connectError) Error() string {

@@ -11,11 +11,11 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// shardedSQL says whether the schema knows of shards.
+// shardedSQL reports whether the schema has shards.
 const shardedSQL = `EXISTS (SELECT FROM information_schema.columns WHERE table_schema = '` + schemaName + `' AND table_name = 'heartbeat' AND column_name = 'shard')`
 
-// shareOut sees to it that the database has as many shards as it is opened with. A database of one gets more; nobody
-// else has that one now.
+// shareOut ensures that the database has the requested number of shards. A database of one shard is divided; no other
+// process has that shard now.
 func (db *DB) shareOut(ctx context.Context) error {
 	var has int
 	err := db.briefly(ctx, func(ctx context.Context) error {
@@ -33,8 +33,8 @@ func (db *DB) shareOut(ctx context.Context) error {
 	return checkShards(has, want)
 }
 
-// makeShards divides a database of one shard. What was converted from one of several goes to the shards of its ids,
-// and what was decided of devices holds in all.
+// makeShards divides a database of one shard. Jobs converted from a sharded store move to the shards named by their
+// ids, and decisions about devices are copied to all shards.
 func makeShards(ctx context.Context, tx pgx.Tx, want int) error {
 	_, err := tx.Exec(ctx, `INSERT INTO tracker (shard, epoch, transaction, life, last_job)
 		SELECT n, 0, 0, '', (SELECT last_job FROM tracker WHERE shard = 0) FROM generate_series(1, $1::int - 1) AS n`, want)
@@ -59,7 +59,7 @@ func makeShards(ctx context.Context, tx pgx.Tx, want int) error {
 	return err
 }
 
-// shardOfID is wire.ShardOf of a column of ids.
+// shardOfID computes wire.ShardOf of an id column in SQL.
 var shardOfID = fmt.Sprintf(`coalesce((
 	SELECT n FROM (
 		SELECT (strpos('%[1]s', substr(life, 1, 1)) - 1) * length('%[1]s') + strpos('%[1]s', substr(life, 2, 1)) - 1 AS n
@@ -74,7 +74,7 @@ func checkShards(has, want int) error {
 	return fmt.Errorf("%w: it has %d, and this tracker is to have %d: start it with --shards %d", records.ErrShards, has, want, has)
 }
 
-// checkOneShard refuses a database of several shards as one to copy into: it is not new.
+// checkOneShard refuses a sharded database as the target of a conversion, since it is not new.
 func checkOneShard(ctx context.Context, conn *pgx.Conn) error {
 	var has int
 	err := conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has)
@@ -84,8 +84,8 @@ func checkOneShard(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// awaitShard waits until the database has the shard, and a schema that this version can use: whoever opens shard 0
-// sees to both, but for migrations that are made while others serve.
+// awaitShard waits until the database has the shard and a schema that this version can use. The process that opens
+// shard 0 creates both, except for migrations that can run while others are active.
 func (db *DB) awaitShard(ctx context.Context) error {
 	if db.shard == 0 {
 		return nil
@@ -134,15 +134,14 @@ func (db *DB) shardReady(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return true, checkShards(has, db.opts.Shards)
 }
 
-// eachOwn visits those of some jobs that are the shard's, in their order, with their rows. A row is empty where it is
-// missing or damaged.
+// eachOwn visits those jobs that belong to the shard, in order, with their rows. A missing or damaged row is empty.
 func (db *DB) eachOwn(v *view, jobs []string, visit func(id string, row *storev1.JobRow)) error {
 	ids := make([][]byte, len(jobs))
 	for i, id := range jobs {
 		ids[i] = []byte(id)
 	}
 	var id, message []byte
-	var shard *int // nil = there is no row
+	var shard *int // nil if there is no row
 	return v.query(`SELECT job, shard, message FROM unnest($1::bytea[]) WITH ORDINALITY AS wanted (job, place)
 		LEFT JOIN jobs ON id = job ORDER BY place`, []any{ids}, []any{&id, &shard, &message}, func() error {
 		of := wire.ShardOf(string(id))

@@ -11,15 +11,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// advisoryLock is the key of the lock that the process which has the database, or its shard 0, holds for as long as
-// its connection lives; see lockOf. Locks are a database's own. The number is "tilth" in ASCII.
+// advisoryLock is the key of the lock that the process with the database, or with shard 0, holds while its connection
+// lives; see lockOf. Advisory locks are local to a database. The number is "tilth" in ASCII.
 const advisoryLock = 0x74696c7468
 
-// errHeld is when another connection holds the lock.
+// errHeld reports that another connection holds the lock.
 var errHeld = errors.New("another connection holds the tracker's lock")
 
-// connect makes a connection of the writer, which holds the lock. ErrTakenOver when another process has begun an epoch
-// meanwhile.
+// connect creates a writer connection that holds the lock. It returns ErrTakenOver if another process has started an
+// epoch in the meantime.
 func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 	s, err := db.reach(ctx)
 	if err != nil {
@@ -37,7 +37,8 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 		return nil, err
 	}
 	if !held {
-		// By whoever took over, or by this process's last connection, of whose end the server does not know yet.
+		// The holder has either taken over or is this process's previous connection, whose end the server has not
+		// noticed yet.
 		if err := db.checkEpoch(ctx, s.Conn); err != nil {
 			return nil, err
 		}
@@ -46,23 +47,23 @@ func (db *DB) connect(ctx context.Context) (_ *session, err error) {
 	return s, nil
 }
 
-// lockOf is the key of the lock of a shard.
+// lockOf returns the key of a shard's lock.
 func lockOf(shard int) int64 { return int64(shard)<<40 | advisoryLock }
 
-// tryLock takes the lock of a shard, if it is free.
+// tryLock acquires a shard's lock if it is free.
 func tryLock(ctx context.Context, s *session, shard int) (held bool, err error) {
 	err = s.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", lockOf(shard)).Scan(&held)
 	return held, err
 }
 
-// takeOver begins an epoch on the connection that holds the lock: every other process that still believes to have the
-// database writes nothing from here on. ErrUnfinished when only a part was copied into it.
+// takeOver starts an epoch on the connection that holds the lock. Any other process that still believes it has the
+// database cannot write from then on. It returns ErrUnfinished for an unfinished conversion.
 func (db *DB) takeOver(ctx context.Context) error {
 	err := db.briefly(ctx, func(ctx context.Context) error { return quieten(ctx, db.conn.Conn, db.shard) })
-	if err == nil { // another process may have migrated it while this one waited
+	if err == nil { // another process may have migrated it in the meantime
 		err = db.migrate(ctx)
 	}
-	if err == nil { // before it gets its shards: what goes on with the conversion wants one
+	if err == nil { // before the division into shards: resuming the conversion requires one shard
 		err = db.briefly(ctx, func(ctx context.Context) error { return checkConverted(ctx, db.conn.Conn) })
 	}
 	if err == nil {
@@ -71,7 +72,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What is written from here on was not converted.
+	// Anything written from now on did not come from the conversion.
 	if err := db.beginEpoch(ctx, ", life = $2, conversion = ''", db.life); err != nil {
 		return err
 	}
@@ -79,21 +80,22 @@ func (db *DB) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// briefly does what a server does at once that answers: nobody else takes over meanwhile.
+// briefly limits an operation that a responsive server completes quickly.
 func (db *DB) briefly(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.timeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// atLength does what takes as long as there are rows.
+// atLength limits an operation whose duration depends on the number of rows.
 func (db *DB) atLength(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// acquire makes the connection that holds the lock. ErrLocked when another process does not give it up in time.
+// acquire creates the connection that holds the lock. It returns ErrLocked if another process does not release it in
+// time.
 func (db *DB) acquire(ctx context.Context, patience time.Duration) (err error) {
 	for begin := time.Now(); ; {
 		if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
@@ -108,8 +110,9 @@ func (db *DB) acquire(ctx context.Context, patience time.Duration) (err error) {
 	}
 }
 
-// beginEpoch sets what more is given, and waits until a synchronous standby has the new epoch, where there is one, and
-// so all that was written before: what a server restored after a crash may lack on the standby.
+// beginEpoch starts an epoch and applies the additional assignments in more. If there is a synchronous standby, it
+// waits until the standby has the new epoch and thus everything written before, which a server restored after a crash
+// may not have sent.
 func (db *DB) beginEpoch(ctx context.Context, more string, args ...any) error {
 	within, cancel := context.WithTimeoutCause(ctx, db.timeout, errors.New("is its synchronous standby away?"))
 	defer cancel()
@@ -127,20 +130,20 @@ func (db *DB) beginEpoch(ctx context.Context, more string, args ...any) error {
 	return nil
 }
 
-// use notes which server is written from here on.
+// use switches to the server of a session.
 func (db *DB) use(s *session) {
 	db.conn, db.timeline = s, s.timeline
 	if before := db.written.Swap(s.server); before != s.server && db.pool != nil {
-		db.pool.Reset() // a look-up may have connected to the other one since the writer lost it
+		db.pool.Reset() // a look-up may still be connected to the previous server
 	}
 }
 
-// errOther is when the database's last transaction is not the one that this process left: a backup was restored, or a
-// standby promoted that had not heard of the last transactions.
+// errOther reports that the database is not in the state that this process left: a backup was restored, or a standby
+// that lacked the last transactions was promoted.
 var errOther = errors.New("the database is not as this tracker left it: restart the tracker to go on with what it has")
 
-// resume connects anew where there is no connection, and finds out which was the last transaction that the database
-// has. ErrTakenOver when another process has begun an epoch meanwhile.
+// resume reconnects if there is no connection, and determines the last transaction in the database. It returns
+// ErrTakenOver if another process has started an epoch in the meantime.
 func (db *DB) resume(ctx context.Context) error {
 	if db.conn != nil {
 		return nil
@@ -150,7 +153,8 @@ func (db *DB) resume(ctx context.Context) error {
 		return err
 	}
 	last, err := db.last(ctx, conn)
-	if err == nil && last != db.transaction && last != db.transaction+1 { // the next one may be of the last connection
+	// The previous connection may have committed the next transaction.
+	if err == nil && last != db.transaction && last != db.transaction+1 {
 		err = fmt.Errorf("%w: its last transaction is %d, not %d", errOther, last, db.transaction)
 	}
 	if err != nil {
@@ -162,9 +166,9 @@ func (db *DB) resume(ctx context.Context) error {
 	return nil
 }
 
-// last is the number of the last transaction that the database has. A transaction of an earlier connection may be
-// about to commit: its lock of the row is waited for. So is a synchronous standby, since locking a row is a change:
-// when the number is returned, the standby has that transaction, too.
+// last returns the number of the last transaction in the database. It waits for a transaction of an earlier connection
+// that is about to commit, by locking the row. Since locking a row is a change, it also waits until a synchronous
+// standby has that transaction.
 func (db *DB) last(ctx context.Context, s *session) (transaction int64, err error) {
 	var epoch int64
 	if err := s.QueryRow(ctx, "SELECT epoch, transaction FROM tracker WHERE shard = $1 FOR UPDATE", db.shard).Scan(&epoch, &transaction); err != nil {
@@ -176,9 +180,9 @@ func (db *DB) last(ctx context.Context, s *session) (transaction int64, err erro
 	return transaction, db.compare(epoch)
 }
 
-// checkEpoch looks at the epoch without the lock.
+// checkEpoch compares the epoch without locking it.
 func (db *DB) checkEpoch(ctx context.Context, conn *pgx.Conn) error {
-	if db.epoch == 0 { // this process has begun none
+	if db.epoch == 0 { // this process has not started one
 		return nil
 	}
 	var epoch int64
@@ -198,8 +202,8 @@ func (db *DB) compare(epoch int64) error {
 	return fmt.Errorf("%w: this one began epoch %d, it is %d", records.ErrTakenOver, db.epoch, epoch)
 }
 
-// fence makes a transaction of the writer one of its epoch, and gives it its number. The row stays locked until the
-// transaction ends, so that nobody takes over amid it.
+// fence binds a transaction of the writer to the epoch and assigns its number. The row stays locked until the
+// transaction ends, so nobody can take over in between.
 func (db *DB) fence(ctx context.Context, tx pgx.Tx, number int64) error {
 	done, err := tx.Exec(ctx, "UPDATE tracker SET transaction = $1 WHERE epoch = $2 AND shard = $3", number, db.epoch, db.shard)
 	if err == nil && done.RowsAffected() != 1 {
@@ -208,7 +212,7 @@ func (db *DB) fence(ctx context.Context, tx pgx.Tx, number int64) error {
 	return err
 }
 
-// pause waits, but not beyond the end of ctx or of stop (nil = there is none).
+// pause waits until the time has passed, ctx ends, or stop is closed (nil never).
 func pause(ctx context.Context, stop <-chan struct{}, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -10,31 +10,31 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// txn is a transaction of the writer. Statements gather until something is read, or all are there: the way to the
-// server and back is long beside what most of them take.
+// txn is a transaction of the writer. It batches statements until a result is needed or all are collected, since round
+// trips dominate their cost.
 type txn struct {
 	ctx    context.Context
 	tx     pgx.Tx
 	shard  int
-	shared bool // there are other shards, whose processes change records, too
+	shared bool // other shards' processes change records too
 	groups *groups
-	// there are the records, of those that the transaction may add, that exist.
+	// there has those of the records to be added that exist already.
 	there map[place]bool
 	batch pgx.Batch
 }
 
-// place is where a record is.
+// place identifies a record.
 type place struct {
 	group int32
 	key   records.Key
 }
 
-// bytes names a place in the rows of events.
+// bytes encodes a place as stored in rows of events.
 func (p place) bytes() []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(p.group)), p.key[:]...)
 }
 
-// placeOf is that of a name; ok is false when it is none.
+// placeOf decodes a place; ok is false for malformed input.
 func placeOf(name []byte) (p place, ok bool) {
 	if len(name) != 4+len(p.key) {
 		return p, false
@@ -42,7 +42,7 @@ func placeOf(name []byte) (p place, ok bool) {
 	return place{int32(binary.BigEndian.Uint32(name)), records.Key(name[4:])}, true
 }
 
-// apply makes the changes of a group.
+// apply makes the changes of a group of commits.
 func apply(t *txn, group []commit) error {
 	var ops []records.Op
 	for _, c := range group {
@@ -64,10 +64,10 @@ func apply(t *txn, group []commit) error {
 	return t.flush()
 }
 
-// do has a statement done, at the latest when the next one is to be answered.
+// do queues a statement. It is executed before the next query at the latest.
 func (t *txn) do(sql string, args ...any) { t.batch.Queue(sql, args...) }
 
-// flush has all statements done that are not.
+// flush executes all queued statements.
 func (t *txn) flush() error {
 	if t.batch.Len() == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (t *txn) flush() error {
 	return t.tx.SendBatch(t.ctx, &b).Close()
 }
 
-// query asks for rows, and has row called after each was scanned into the places to.
+// query runs a query and calls row after each row was scanned into to.
 func (t *txn) query(sql string, args, to []any, row func() error) error {
 	if err := t.flush(); err != nil {
 		return err
@@ -90,12 +90,12 @@ func (t *txn) query(sql string, args, to []any, row func() error) error {
 	return err
 }
 
-// lookSQL asks for each record by itself (OFFSET 0): a join would be planned once, while the table is small, and then
-// read all of it each time until statistics are gathered.
+// lookSQL looks up each record separately (OFFSET 0). A join would be planned once while the table is small, and then
+// scan the whole table until statistics are gathered.
 const lookSQL = `SELECT wanted.grp, wanted.key FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key),
 	LATERAL (SELECT FROM records r WHERE r.grp = wanted.grp AND r.key = wanted.key OFFSET 0) AS found`
 
-// look finds out which records exist of those that are to be added, in one question.
+// look determines which of the records to be added exist, in one query.
 func (t *txn) look(ops []records.Op) error {
 	var groups []int32
 	var keys [][]byte
@@ -133,7 +133,7 @@ func (t *txn) look(ops []records.Op) error {
 	})
 }
 
-// keyOf is a key of a record as the database has it.
+// keyOf decodes a record's key as stored in the database.
 func keyOf(key []byte) (k records.Key, err error) {
 	if len(key) != len(k) {
 		return k, fmt.Errorf("%w: the key of a record has %d bytes", records.ErrDamaged, len(key))

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// viewTimeout bounds a look-up. One that takes longer found no server that answers.
+	// viewTimeout bounds a look-up. A server that takes longer counts as unresponsive.
 	viewTimeout = time.Minute
-	// lookTimeout bounds one of a single thing, for which the tracker's lock may be held.
+	// lookTimeout bounds a look-up of a single item, which may hold up the tracker's lock.
 	lookTimeout = 5 * time.Second
 )
 
-// asker asks for rows: a view, or the transaction of the writer.
+// asker runs queries: a view, or a transaction of the writer.
 type asker interface {
-	// query has row called after each row was scanned into the places to.
+	// query calls row after each row was scanned into to.
 	query(sql string, args, to []any, row func() error) error
 }
 
-// view is a transaction that only reads, and sees one instant.
+// view is a read-only transaction with a consistent snapshot.
 type view struct {
 	ctx context.Context
 	tx  pgx.Tx
@@ -39,7 +39,7 @@ func (v *view) query(sql string, args, to []any, row func() error) error {
 	return err
 }
 
-// view has something read. ErrAway when the server is away.
+// view runs a read transaction. It returns ErrAway if the server is unavailable.
 func (db *DB) view(ctx context.Context, read func(v *view) error) error {
 	if err := db.Away(); err != nil {
 		return err
@@ -61,19 +61,19 @@ func (db *DB) view(ctx context.Context, read func(v *view) error) error {
 	return err
 }
 
-// look is view for a single thing.
+// look runs a view for a single item.
 func (db *DB) look(read func(v *view) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), lookTimeout, errSlow)
 	defer cancel()
 	return db.view(ctx, read)
 }
 
-// all is view for all of a kind.
+// all runs a view for a whole listing.
 func (db *DB) all(read func(v *view) error) error { return db.view(context.Background(), read) }
 
 var errSlow = errors.New("it does not answer")
 
-// one asks for one row at most; there says whether there is one.
+// one queries at most one row; there reports whether it exists.
 func one(from asker, sql string, args, to []any) (there bool, err error) {
 	err = from.query(sql, args, to, func() error {
 		there = true

@@ -15,20 +15,20 @@ import (
 const (
 	// mostCommits bounds how long the first of many writers waits for the others.
 	mostCommits = 1024
-	// defaultTransactionTimeout bounds a transaction. One that takes longer found no server that answers, or none
-	// whose standby does, and is tried again.
+	// defaultTransactionTimeout bounds a transaction. If it takes longer, the server or its standby counts as
+	// unresponsive, and the transaction is retried.
 	defaultTransactionTimeout = time.Minute
-	// checkEvery is how often a process that has nothing to write asks whether it still has the database.
+	// checkEvery is the interval at which an idle process verifies that it still has the database.
 	checkEvery = 2 * time.Second
-	// Between two tries to reach a server that is away.
+	// Delay between two attempts to reach an unavailable server.
 	firstRetry, longestRetry = 50 * time.Millisecond, 2 * time.Second
 )
 
-// commit is a write, or the store's own work, under way. It may be tried several times.
+// commit is a pending write or maintenance operation. It may be attempted several times.
 type commit struct {
 	write   *records.Write
 	own     func(*txn) error
-	common  bool // own changes records, which are common to all shards
+	common  bool // own changes records, which all shards share
 	pending *records.Pending
 }
 
@@ -48,17 +48,17 @@ func (c *commit) apply(t *txn) error {
 	return nil
 }
 
-// Commit implements records.Store. While the server is away, what is handed in waits.
+// Commit implements records.Store. While the server is unavailable, commits wait.
 func (db *DB) Commit(w *records.Write) *records.Pending {
 	return db.hand(commit{write: w, pending: records.NewPending()})
 }
 
-// maintain hands in the store's own work, of one transaction. It may be done several times, and counts once.
+// maintain submits an internal operation that forms one transaction. It may run several times, but takes effect once.
 func (db *DB) maintain(own func(*txn) error) *records.Pending {
 	return db.hand(commit{write: &records.Write{}, own: own, pending: records.NewPending()})
 }
 
-// maintainRecords is maintain for work that changes records.
+// maintainRecords is like maintain for operations that change records.
 func (db *DB) maintainRecords(own func(*txn) error) *records.Pending {
 	return db.hand(commit{write: &records.Write{}, own: own, common: true, pending: records.NewPending()})
 }
@@ -84,7 +84,7 @@ func (db *DB) hand(c commit) *records.Pending {
 	return c.pending
 }
 
-// write is the only writer: it commits what has gathered since the last transaction, all in one, until Close.
+// write is the only writer, until Close. Each transaction carries all commits submitted since the previous one.
 func (db *DB) write() {
 	defer close(db.stopped)
 	defer db.disconnect()
@@ -121,7 +121,7 @@ func (db *DB) take() (group []commit, closing bool) {
 	return group, db.closing
 }
 
-// settle tells those who wait what came of their commits.
+// settle completes commits with their result.
 func settle(group []commit, err error) {
 	for _, c := range group {
 		if err == nil {
@@ -131,8 +131,9 @@ func settle(group []commit, err error) {
 	}
 }
 
-// store stores a group in one transaction, however often the server goes away meanwhile. An error is for good. A group
-// without any changes touches no database, unless it is to be confirmed that this process has that: see Write.Confirm.
+// store stores a group of commits in one transaction and retries while the server is unavailable. An error is
+// permanent. A group without changes does not touch the database, unless it must confirm that this process has it; see
+// Write.Confirm.
 func (db *DB) store(group []commit) error {
 	if err := db.broken(); err != nil {
 		return err
@@ -152,7 +153,7 @@ func (db *DB) store(group []commit) error {
 	}
 }
 
-// check asks the server for the epoch, and whether it is there at all.
+// check verifies the epoch, and that the server is reachable.
 func (db *DB) check() {
 	if db.broken() == nil {
 		_ = db.try(func(ctx context.Context) error {
@@ -165,8 +166,8 @@ func (db *DB) check() {
 	}
 }
 
-// try has work done on a connection of the writer. Its error passes: the server is away. What does not pass fails the
-// store, and is no error here.
+// try runs work on a writer connection. It returns transient errors, when the server is unavailable. A permanent error
+// fails the store and is not returned.
 func (db *DB) try(work func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(db.working, db.timeout)
 	defer cancel()
@@ -183,12 +184,12 @@ func (db *DB) try(work func(ctx context.Context) error) error {
 		_ = db.fail(err)
 		return nil
 	}
-	db.at = (db.at + 1) % len(db.servers) // one that takes connections, and does no more, must not hold up the others
+	db.at = (db.at + 1) % len(db.servers) // a server that accepts connections but does not respond must not block the others
 	db.setAway(err)
 	return err
 }
 
-// transact runs a group's operations in one transaction, unless the database has that transaction already.
+// transact runs a group's operations in one transaction, unless the database already has that transaction.
 func (db *DB) transact(ctx context.Context, number int64, group []commit) error {
 	if db.transaction == number {
 		return nil
@@ -210,7 +211,7 @@ func (db *DB) transact(ctx context.Context, number int64, group []commit) error 
 		return err
 	}
 	// gofail: var afterCommit struct{}
-	if err := db.conn.confirmed(); err != nil { // as if the answer was lost: it is asked for again
+	if err := db.conn.confirmed(); err != nil { // treat it like a lost response: ask again
 		return err
 	}
 	db.transaction = number
@@ -227,8 +228,8 @@ func (db *DB) tell(of records.Transaction) {
 	}
 }
 
-// disconnect gives up the writer's connection, and with it the lock. What was remembered of the database may not be
-// so.
+// disconnect closes the writer's connection and thus releases the lock. It drops the cache, which may be stale
+// afterwards.
 func (db *DB) disconnect() {
 	db.groups = newGroups()
 	if db.conn == nil {
@@ -238,7 +239,7 @@ func (db *DB) disconnect() {
 	db.conn = nil
 }
 
-// fail has every later commit fail: what follows may build on what was lost. Who asked for it is told.
+// fail makes all later commits fail, since they may depend on what was lost, and notifies the observer.
 func (db *DB) fail(err error) error {
 	db.mu.Lock()
 	first := db.failed == nil
@@ -253,7 +254,7 @@ func (db *DB) fail(err error) error {
 	return failed
 }
 
-// broken is why every commit fails; nil while none does.
+// broken returns why all commits fail, or nil.
 func (db *DB) broken() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

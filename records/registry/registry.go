@@ -19,7 +19,7 @@ const reserveBytes = 1 << (30 + 6*(^uint(0)>>63))
 type Kind struct {
 	// Name is the name or the address format by which users select it; About describes where it keeps data.
 	Name, About string
-	// Check validates the address; nil if the kind has none.
+	// Check validates the address; nil if the kind uses no address.
 	Check func(address string) error
 	// Open opens the store, creating it if necessary. The data is at the address or, for kinds without one, in a file
 	// at path.
