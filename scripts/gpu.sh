@@ -7,7 +7,7 @@
 # usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab/card -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there
 #        scripts/gpu.sh version     prints the version that results are of
-#        scripts/gpu.sh table       writes the results into docs/performance.md
+#        scripts/gpu.sh table       prints the results in Markdown
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -95,7 +95,7 @@ version)
 	exec scripts/version.sh
 	;;
 table)
-	exec go run ./lab/card table -into docs/performance.md
+	exec go run ./lab/card table
 	;;
 esac
 if [ -e "$packed/tilth.tar.xz" ]; then

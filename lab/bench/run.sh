@@ -14,7 +14,7 @@
 # Results are kept in lab/bench/results, in a folder for each kind of machine, so that another run goes on where this one
 # ended; models, records and packages in .tools/bench. BENCH_MODELS names models as well.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 work=.tools/bench
 mkdir -p "$work"

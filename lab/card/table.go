@@ -9,17 +9,12 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/document"
 )
 
-// documentPart is the part of a document that the table replaces.
-const documentPart = "card table"
-
-// runTable prints what was measured on cards beside the limits, or writes it into a document.
+// runTable prints the results of all cards beside the limits, in Markdown.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	dir := flags.String("out", resultsFolder, "folder with the results")
-	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -27,11 +22,7 @@ func runTable(args []string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	text := l.table()
-	if *into != "" {
-		return document.Splice(*into, documentPart, text)
-	}
-	_, err = io.WriteString(w, text)
+	_, err = io.WriteString(w, l.table())
 	return err
 }
 

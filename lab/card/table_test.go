@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,22 +110,17 @@ func TestRowsWithAPeerStay(t *testing.T) {
 	}
 }
 
-// TestTheTableGoesIntoADocument, between its marks.
-func TestTheTableGoesIntoADocument(t *testing.T) {
+func TestTableReadsResultFolder(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "doc.md")
-	if err := os.WriteFile(path, []byte("a\n<!-- begin: card table -->\nold\n<!-- end: card table -->\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	row := result{Step: machineStep, Card: "a card", Version: "v1", Values: map[string]float64{fmaRate: 50}}
 	if err := jsonlines.Append(filepath.Join(dir, resultsName), []result{row}); err != nil {
 		t.Fatal(err)
 	}
-	if err := command(t.Context(), []string{"table", "-out", dir, "-into", path}); err != nil {
+	var out strings.Builder
+	if err := runTable([]string{"-out", dir}, &out); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(text), "old") || !strings.Contains(string(text), "| machine | fma_tflops 50 | v1 |\n") {
-		t.Errorf("%v:\n%s", err, text)
+	if !strings.Contains(out.String(), "| machine | fma_tflops 50 | v1 |\n") {
+		t.Error(out.String())
 	}
 }

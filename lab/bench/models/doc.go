@@ -1,10 +1,17 @@
-// Command models compares compiled models with ONNX Runtime, and writes a table of all that was compared. lab/bench/run.sh
-// builds it as .tools/bench/bench:
+// Command models compares compiled models with ONNX Runtime and prints tables of the results in Markdown.
+// lab/bench/run.sh builds it as .tools/bench/bench:
 //
-//	bench [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; go on where an earlier run ended
+//	bench [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; resume an earlier run
 //	bench FORM [FLAGS] [MODEL ...]            decoding, fast or quantised: without tuning, beside other packages of ours
-//	bench table [FLAGS]                       print the table of what was compared so far
-//	bench trials LOG.jsonl                    say what a trial of tuning cost
+//	bench table [-of FORM]                    print the tables of all results
+//	bench table -kernels 5 -below 1.1         add the slowest kernels of models whose ratio is below 1.1
+//	bench table -layers resnet-18,vgg-16      print the slowest kernels of models alone
+//	bench trials LOG.jsonl                    print what a trial of tuning cost
 //
-// Two more forms are for its own use: "compare" is one comparison in a process of its own, "serve" is a contender.
+// A ratio above 1 means that the package is faster. "Limit by FLOP" counts the operations of direct sums at the
+// machine's rate of multiply-adds, which Winograd's algorithm may beat; "limit by bytes" counts weights at the
+// memory's rate, which models smaller than the last cache may beat. "Memory" is the growth of peak resident memory
+// by loading and running a model. A kernel's limit is the larger of its operations and its bytes at these rates.
+//
+// The forms "compare" (one comparison in its own process) and "serve" (a contender) are for internal use.
 package main

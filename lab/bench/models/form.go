@@ -10,9 +10,8 @@ import (
 
 // form is a way to go through models.
 type form struct {
-	// name is what it is called on the command line, file the name of the file with its results, and part the part of
-	// a document that has their table.
-	name, file, part string
+	// name selects the form on the command line; file is the name of its result file.
+	name, file string
 	// models are compared when none is named.
 	models []string
 	// write are the flags that built-in models are written with, kinds the packages of each, and compared those that
@@ -39,16 +38,16 @@ const resultsName = "models"
 // The forms, the first of which needs no name.
 var forms = []form{
 	{
-		file: resultsName, part: "bench table", models: model.Names(), table: writeTables,
+		file: resultsName, models: model.Names(), table: writeTables,
 		kinds: []kind{{schedules: untunedSchedules, arguments: []string{"--untuned"}}, {schedules: tunedSchedules, tuned: true}},
 	},
 	{
-		name: "decoding", file: "decoding", part: "bench decoding", models: []string{"gpt-small", "llama-small"}, table: writeDecoding,
+		name: "decoding", file: "decoding", models: []string{"gpt-small", "llama-small"}, table: writeDecoding,
 		write: []string{"--past", "--last"}, kinds: decodingKinds(),
 		compared: []string{"-shape", "sequence=1", "-shape", fmt.Sprintf("%s=%d", pastExtent, tokensBefore)},
 	},
 	{
-		name: "fast", file: "fast", part: "bench fast", table: besides("Fast numerics", "default", "fast"),
+		name: "fast", file: "fast", table: besides("Fast numerics", "default", "fast"),
 		models: []string{"resnet-50", "mobilenet-v2", "vgg-16", "bert-base", "bert-small", "vit-b-16", "gpt-small", "llama-small", "lstm"},
 		kinds: []kind{
 			{schedules: "default", arguments: []string{"--untuned"}},
@@ -56,7 +55,7 @@ var forms = []form{
 		},
 	},
 	{
-		name: "quantised", file: "quantised", part: "bench quantised", table: besides("Models in bytes", "float32", "int8"), write: []string{"--quantise"},
+		name: "quantised", file: "quantised", table: besides("Models in bytes", "float32", "int8"), write: []string{"--quantise"},
 		models: []string{
 			"resnet-18", "resnet-50", "resnet-50-v2", "mobilenet-v1", "mobilenet-v2", "mobilenet-v3", "efficientnet-b0", "squeezenet-v1.1", "shufflenet-v2",
 			"densenet-121", "inception-v3", "vgg-16", "regnet-y-400mf", "resnext-50-32x4d",

@@ -9,19 +9,14 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/document"
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// layersPart is the part of a document that has the kernels of some models.
-const layersPart = "bench layers"
-
-// runTable prints the tables of all machines' results.
+// runTable prints the tables of all machines' results in Markdown.
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	folder := flags.String("results", results.Folder, "folder with the results of all machines")
 	kernels := flags.Int("kernels", 0, "so many kernels that take longest, for each result")
-	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	of := flags.String("of", "", "the tables of decoding, fast or quantised")
 	below := flags.Float64("below", math.MaxFloat64, "kernels only of results below this ratio")
 	layers := flags.String("layers", "", "only the kernels, untuned on one thread, of these models, separated by commas")
@@ -34,8 +29,6 @@ func runTable(args []string, w io.Writer) error {
 		return fmt.Errorf("-of %s: there are no results of that name", *of)
 	case *of != "" && *layers != "":
 		return errors.New("-of and -layers are two tables: give one of them")
-	case *layers != "":
-		f.part = layersPart
 	}
 	machines, err := results.Machines(*folder, f.file)
 	if err != nil {
@@ -57,9 +50,6 @@ func runTable(args []string, w io.Writer) error {
 				row.writeKernels(&out, *kernels)
 			}
 		}
-	}
-	if *into != "" {
-		return document.Splice(*into, f.part, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err

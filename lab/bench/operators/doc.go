@@ -1,13 +1,19 @@
-// Command operators measures single operators: the set of Ansor's evaluation, or the tasks of a model. It writes a
-// Markdown table with, for each, the limit that the machine sets (by its multiply-add rate and memory bandwidth, as
-// 'tilth tune' measures them), the latency of the default schedule and that of the best one after tuning.
+// Command operators measures single operators: the sets ansor (the evaluation of Ansor, OSDI 2020), grouped
+// (convolutions with small groups), library (beside oneDNN and ggml) and blocks (weights in blocks), or the tasks of
+// a model. For each it prints the machine's limit, the latency of the default schedule and, after tuning, that of
+// the best one.
 //
 //	go run ./lab/bench/operators -version HEAD                     default schedules, 1 and 2 threads, batch 1 and 16
 //	go run ./lab/bench/operators -operators C2D,DEP -batch 1 -threads 1 -time 60s
 //	go run ./lab/bench/operators -model resnet50.onnx
 //	go run ./lab/bench/operators -operators CAP -neighbours -points
 //	go run ./lab/bench/operators -set library -peers .tools/peers  in turns with oneDNN and ggml
-//	go run ./lab/bench/operators table -into docs/performance-operators.md
+//	go run ./lab/bench/operators table -set library                print the tables of all results in Markdown
 //
-// Rows are kept in a file: a run goes on where one of the same version ended.
+// "Limit by FLOP" counts direct sums at the rate of multiply-adds, which Winograd's algorithm may beat. "By bytes"
+// counts constants at the memory's rate, and inputs and outputs at the rate of the fastest cache that holds them.
+// "Of limit" is the larger of the two over the default schedule's time. Weights are cold and inputs warm for
+// libraries, too.
+//
+// Rows are kept in a file: a run resumes one of the same version.
 package main

@@ -8,27 +8,19 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/document"
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// documentParts are the parts of a document that the tables of the sets replace.
-var documentParts = map[string]string{
-	"ansor": "operators table", "grouped": "grouped table", "library": "library table", "blocks": "blocks table",
-}
-
-// runTable writes the table of the rows of a set; the tasks of models are with those of Ansor's.
+// runTable prints the rows of a set as tables in Markdown. The tasks of models belong to the set "ansor".
 func runTable(args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	folder := flags.String("results", results.Folder, "folder with the rows of all machines")
 	set := flags.String("set", "ansor", "the set whose rows to write: "+setNames())
-	into := flags.String("into", "", "document to write to, between its marks, instead of printing")
 	points := flags.Bool("points", false, "write the default and the best point of each workload, too")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	part, ok := documentParts[*set]
-	if !ok {
+	if _, ok := sets[*set]; !ok {
 		return noSet(*set)
 	}
 	machines, err := results.Machines(*folder, rowsName)
@@ -43,9 +35,6 @@ func runTable(args []string, w io.Writer) error {
 		}
 		list := slices.DeleteFunc(sorted(r.Rows), func(one row) bool { return setOf(one) != *set })
 		writeTable(&out, machine, list, *points)
-	}
-	if *into != "" {
-		return document.Splice(*into, part, out.String())
 	}
 	_, err = io.WriteString(w, out.String())
 	return err

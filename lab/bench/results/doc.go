@@ -1,4 +1,6 @@
-// Package results keeps what benchmarks measured in the tree: a folder for each kind of machine, with a file for each
-// benchmark, a row of JSON a line. Machines differ in their engines, and the tables show the newest row of each, so
-// that what one machine showed is not lost when the next has other ones.
+// Package results keeps measurements of benchmarks in the repository: a folder for each kind of machine, a file for
+// each benchmark, and one row of JSON a line. Machines have different engines, so each keeps its own newest rows.
+//
+// The folder card has the results of NVIDIA's cards. The folder studies has the measurements of single experiments,
+// which no benchmark repeats; docs/performance.md summarises them.
 package results

@@ -1,2 +1,0 @@
-// Package document replaces generated parts of documents.
-package document
