@@ -1,3 +1,3 @@
-// Package access says who calls a tracker: identities, their roles, and how they travel with a call. It knows no
-// transport; internal/access/authorisation decides what a role may do. Begin with Identity.
+// Package access defines the identities and roles of callers, and how a context carries them. It does not depend on a
+// transport; internal/access/authorisation decides what a role may do. Start with Identity.
 package access

@@ -8,20 +8,20 @@ import (
 // MaxNameBytes bounds the name of an identity.
 const MaxNameBytes = 128
 
-// MaxTokenBytes bounds a token of any kind. Those of issuers list their owner's groups.
+// MaxTokenBytes bounds a token of any kind. Issuers list the owner's groups in their tokens.
 const MaxTokenBytes = 8 << 10
 
-// Identity is who calls.
+// Identity is an authenticated caller.
 type Identity struct {
-	// Name is unique among people and machines alike; jobs and sessions belong to it.
+	// Name is unique among people and machines; it owns jobs and sessions.
 	Name string
 	Role Role
-	// Proof tells how the name was proved, for the audit log: "token ID", "certificate SERIAL" or
-	// "subject SUBJECT of ISSUER".
+	// Proof describes the credential, for the audit log: "token ID", "certificate SERIAL" or "subject SUBJECT of
+	// ISSUER".
 	Proof string
 }
 
-// CheckName says what is wrong with the name of an identity: it is written into logs and shown in listings.
+// CheckName checks the name of an identity, which appears in logs and listings.
 func CheckName(name string) error {
 	if name == "" || len(name) > MaxNameBytes {
 		return fmt.Errorf("name %q has %d bytes: want 1 to %d", name, len(name), MaxNameBytes)
@@ -36,12 +36,12 @@ func CheckName(name string) error {
 
 type identityKey struct{}
 
-// With returns a context that carries an identity.
+// With returns a context that carries id.
 func With(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, id)
 }
 
-// From returns the identity that a call was made with; false on a tracker that asks nobody who they are.
+// From returns the identity of the caller; false on an open tracker.
 func From(ctx context.Context) (Identity, bool) {
 	id, ok := ctx.Value(identityKey{}).(Identity)
 	return id, ok

@@ -17,11 +17,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// trust is how long an artifact is taken for whole after it was checked.
+// trust is how long an artifact is trusted after it was verified.
 const trust = time.Hour
 
-// Confirm says whether an artifact is there and whole. One that was checked within the hour, and not written to
-// since, is taken for whole; others are read. One that is damaged is set aside, and is not there any more.
+// Confirm reports whether an artifact is present and intact. It reads the artifact unless it was verified within the
+// hour and has not been written since. A damaged artifact is set aside and reported as missing.
 func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err error) {
 	for {
 		f, err := s.lookUp(ctx, digest)
@@ -30,7 +30,7 @@ func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err err
 		}
 		if s.shared {
 			if err := s.renew(ctx, f); errors.Is(err, fs.ErrNotExist) {
-				continue // as another dropped it
+				continue // dropped concurrently
 			} else if err != nil {
 				return false, err
 			}
@@ -43,7 +43,7 @@ func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err err
 			return false, err
 		}
 		if ended == nil {
-			continue // somebody else checked it
+			continue // verified concurrently
 		}
 		err = s.verify(ctx, f, func(int) error { return context.Cause(ctx) })
 		ended()
@@ -53,14 +53,14 @@ func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err err
 	}
 }
 
-// doubts says whether an artifact is to be read before it is believed.
+// doubts reports whether an artifact has to be verified before use.
 func (s *Store) doubts(f *file) bool {
 	b := s.blobOf(f)
 	return s.Now().Sub(b.Checked) >= trust || !s.blobs.Written(b).Equal(b.Used)
 }
 
-// beginCheck has the caller be the only one who checks an artifact, until ended is called. nil when somebody else
-// did, and has ended.
+// beginCheck makes the caller the only one to verify an artifact until it calls ended. It returns nil after waiting
+// for another verification.
 func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *Store) beginCheck(ctx context.Context, digest string) (ended func(), er
 	}, nil
 }
 
-// verify reads an artifact from the disk and compares it with its digest. pace is called after each piece, with its
-// size, and ends the reading by an error. ErrDamaged when the artifact was set aside.
+// verify reads an artifact from the disk and compares its digest. pace is called with the size of each piece and may
+// stop the reading with an error. verify returns ErrDamaged if the artifact was set aside.
 func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error) error {
 	b := s.blobOf(f)
 	found := s.blobs.Written(b)
@@ -98,7 +98,7 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files[f.digest] != f {
-		return nil // it went meanwhile
+		return nil // removed concurrently
 	}
 	f.checked = s.Now()
 	if f.stamp.Equal(b.Used) {
@@ -108,8 +108,8 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 	return ctx.Err()
 }
 
-// readWhole reads all of an artifact, piece by piece, not from memory but from the disk where the system can be asked
-// for that, and closes it. ErrDamaged when it has other bytes than its digest says.
+// readWhole reads a whole artifact piece by piece and closes it. It bypasses the page cache where the system supports
+// that. It returns ErrDamaged if the content does not match the digest.
 func readWhole(src io.ReadCloser, digest string, each func([]byte) error) error {
 	defer src.Close()
 	if onDisk, is := src.(*os.File); is {
@@ -140,7 +140,7 @@ func matches(sum hash.Hash, digest string) error {
 	return nil
 }
 
-// judge sets an artifact aside if an error of reading it says that it is damaged. That is then ErrDamaged.
+// judge sets an artifact aside and returns ErrDamaged if a read error means that it is damaged.
 func (s *Store) judge(f *file, err error) error {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, syscall.EIO) && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -19,10 +19,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// maxRestarts bounds how often a transfer begins anew because its bytes were spoilt on the way or evicted midway.
+// maxRestarts bounds the restarts of a transfer whose bytes were corrupted in transit or evicted meanwhile.
 const maxRestarts = 3
 
-// Client carries artifacts between this host and the tracker. A transfer that breaks off is resumed until its context
+// Client transfers artifacts between this host and the tracker. It resumes interrupted transfers until the context
 // ends.
 type Client struct {
 	rpc   tilthv1.ArtifactServiceClient
@@ -31,12 +31,12 @@ type Client struct {
 	retry retry.Policy
 }
 
-// NewClient returns a client that keeps what it downloads in cache; a client that only uploads needs none.
+// NewClient returns a client that stores downloads in cache; cache may be nil for uploads only.
 func NewClient(conn grpc.ClientConnInterface, cache *Store, log *slog.Logger) *Client {
 	return &Client{rpc: tilthv1.NewArtifactServiceClient(conn), cache: cache, log: log}
 }
 
-// Upload sends the file at path unless the tracker has it, and returns its reference under the given role.
+// Upload sends the file at path unless the tracker has it, and returns a reference with the given role.
 func (c *Client) Upload(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error) {
 	ref, err := reference(role, path)
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *Client) Upload(ctx context.Context, role, path string) (*tilthv1.Artifa
 	return ref, nil
 }
 
-// Download fetches an artifact unless it is in the cache, and returns its path there, which stays until release is
-// called. ErrNotFound when the tracker does not have it.
+// Download fetches an artifact unless it is cached, and returns its path in the cache, which is valid until release is
+// called. It returns ErrNotFound if the tracker does not have the artifact.
 func (c *Client) Download(ctx context.Context, ref *tilthv1.ArtifactRef) (path string, release func(), err error) {
 	c.cache.Pin(ref.GetDigest())
 	defer c.cache.Unpin(ref.GetDigest())
@@ -61,7 +61,7 @@ func (c *Client) Download(ctx context.Context, ref *tilthv1.ArtifactRef) (path s
 	return c.cache.Use(ref.GetDigest())
 }
 
-// repeat resumes a transfer while the tracker is away, and begins it anew where that can help.
+// repeat resumes a transfer while the tracker is unavailable, and restarts it where that can help.
 func (c *Client) repeat(ctx context.Context, what string, transfer func(context.Context) error) error {
 	for restarts := 0; ; restarts++ {
 		err := retry.Do(ctx, c.log, c.retry, what, transfer)
@@ -98,7 +98,7 @@ func (c *Client) send(ctx context.Context, ref *tilthv1.ArtifactRef, path string
 	for {
 		n, readErr := io.ReadFull(f, buf)
 		m.Data = buf[:n]
-		// A failed Send says only io.EOF: the answer has the cause.
+		// A failed Send returns only io.EOF; CloseAndRecv returns the cause.
 		if err := stream.Send(m); err != nil || readErr != nil {
 			break
 		}
@@ -132,7 +132,7 @@ func (c *Client) receive(ctx context.Context, ref *tilthv1.ArtifactRef) error {
 	return err
 }
 
-// downloadReader reads the data of a download's messages.
+// downloadReader reads the data from the messages of a download.
 type downloadReader struct {
 	stream grpc.ServerStreamingClient[tilthv1.DownloadArtifactResponse]
 	rest   []byte

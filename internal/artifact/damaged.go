@@ -2,9 +2,9 @@ package artifact
 
 import "context"
 
-// setAside takes a damaged artifact out of the store, unless it is another by now, or is set aside already. What lies
-// on a server is moved without the lock, which does not wait for servers: its name is that of no other artifact. A
-// listing that sees it gone may forget it meanwhile, and somebody may store it again.
+// setAside removes a damaged artifact from the store, unless it was replaced or set aside already. An object in a
+// shared store is moved without holding the lock, which must not wait for servers; no other artifact ever has its
+// name. Meanwhile a listing may forget the artifact, and it may be stored again.
 func (s *Store) setAside(f *file, cause error) {
 	s.mu.Lock()
 	if f.aside || s.files[f.digest] != f {

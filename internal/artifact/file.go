@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// file is something that takes room: an artifact, or what came of an upload.
+// file is an artifact or an unfinished upload that takes space.
 type file struct {
 	digest, owner, path string
 	sizeBytes           int64
-	room                int64         // that it counts
-	used                time.Time     // last
-	place               *list.Element // among what its owner may lose; nil = it must stay
+	room                int64         // accounted bytes
+	used                time.Time     // last use
+	place               *list.Element // in its owner's list of files that may be dropped; nil = it must stay
 	upload              *upload       // nil for an artifact
-	// When the bytes of an artifact were last seen to be its own, and when it was written to, or touched, as far as is
-	// known.
+	// When an artifact was last verified, and last written or touched, as far as known.
 	checked, stamp time.Time
-	failed         time.Time // when it could not be renewed last; zero = it always could
-	entered        time.Time // when this store came to know of the artifact
-	aside          bool      // it is damaged, and is being moved, or was
+	failed         time.Time // last failed renewal; zero = none
+	entered        time.Time // when this store first saw the artifact
+	aside          bool      // damaged, and moved or being moved
 }
 
-// blob is an artifact as Blobs know it. The caller holds the lock where others do; see Store.blobOf.
+// blob describes the artifact for Blobs. The lock must be held if the file is shared between goroutines; see
+// Store.blobOf.
 func (f *file) blob() Blob {
 	return Blob{Name: f.path, Digest: f.digest, Owner: f.owner, SizeBytes: f.sizeBytes, Used: f.stamp, Checked: f.checked}
 }
 
-// fileOf is an artifact that Blobs know.
+// fileOf returns the file for a blob.
 func fileOf(b Blob) *file {
 	return &file{
 		digest: b.Digest, owner: b.Owner, path: b.Name, sizeBytes: b.SizeBytes, used: b.Used, checked: b.Checked, stamp: b.Used,
@@ -44,30 +44,30 @@ func (s *Store) blobOf(f *file) Blob {
 	return f.blob()
 }
 
-// What a file takes beside its bytes, which come in blocks: file systems are made with an inode for each 16 KiB, and
-// run out of them before they run out of blocks when files are smaller.
+// Overhead of a file beyond its bytes, which are allocated in blocks. File systems are created with an inode per 16
+// KiB, so small files exhaust inodes before blocks.
 const (
 	blockBytes = 4 << 10
 	inodeBytes = 12 << 10
 )
 
-// roomOf is what a file of so many bytes counts.
+// roomOf returns the bytes that a file of the given size is accounted for.
 func roomOf(sizeBytes int64) int64 {
 	blocks := max(1, (sizeBytes+blockBytes-1)/blockBytes)
 	return inodeBytes + blocks*blockBytes
 }
 
-// ownerOf shortens the name of an identity to what file names can hold.
+// ownerOf shortens an identity's name to fit into file names.
 func ownerOf(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
 	return hex.EncodeToString(sum[:8])
 }
 
-// touchEvery spares the disk most of the updates of last uses.
+// touchEvery limits how often uses are written to the disk.
 const touchEvery = time.Minute
 
-// touch has a use outlive the process, and be known to who shares the artifact. On a disk it may fail: losing a use
-// costs at most an early drop.
+// touch persists a use, and publishes it to the stores that share the artifact. On a disk it may fail: the cost is at
+// most an early drop.
 func (s *Store) touch(ctx context.Context, f *file) error {
 	if s.shared {
 		return s.renew(ctx, f)
@@ -84,7 +84,7 @@ func (s *Store) touch(ctx context.Context, f *file) error {
 	return nil
 }
 
-// drop removes a file and says why. The caller holds the lock.
+// drop removes a file for the given reason. s.mu must be held.
 func (s *Store) drop(f *file, why string) {
 	if f.upload == nil {
 		s.removeBlob(f.blob())
@@ -95,7 +95,8 @@ func (s *Store) drop(f *file, why string) {
 	s.stats.Dropped[why]++
 }
 
-// removeBlob removes an artifact: in a moment where a server is to be asked, for which the lock does not wait.
+// removeBlob removes an artifact: at once from a folder, later from an object store, since the lock must not wait for
+// a server.
 func (s *Store) removeBlob(b Blob) {
 	if s.shared {
 		s.doomed[b.Name] = b
@@ -106,7 +107,7 @@ func (s *Store) removeBlob(b Blob) {
 	}
 }
 
-// remove removes what came of an upload.
+// remove removes the file of an upload.
 func (s *Store) remove(path string) {
 	if err := s.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.Logger.Warn("artifact not removed", "file", path, "error", err)

@@ -16,25 +16,25 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// folder keeps artifacts as files, in folders named by the beginnings of their digests. The names of blobs are paths.
+// folder stores artifacts as files, in subfolders named by digest prefix. Blob names are paths.
 type folder struct {
 	dir string
 	fs  FS
 }
 
-// Folder is what a Store keeps in a folder.
+// Folder returns Blobs stored in a folder.
 func Folder(dir string) Blobs { return folder{dir, OS{}} }
 
 // String implements Blobs.
 func (f folder) String() string { return f.dir }
 
-// Attributes of files; where the file system has none, a restart forgets them.
+// Extended attributes of files; if the file system does not support them, a restart loses the values.
 const (
 	ownerAttribute   = "user.tilth.owner"
 	checkedAttribute = "user.tilth.checked"
 )
 
-// List implements Blobs. Files that go meanwhile are passed over.
+// List implements Blobs. Files removed meanwhile are skipped.
 func (f folder) List(_ context.Context, each func(Blob) error) error {
 	return filepath.WalkDir(f.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -73,7 +73,7 @@ func (f folder) at(path string) (Blob, error) {
 	return b, nil
 }
 
-// Put implements Blobs. The file lies in the blob's folder, and gets its name.
+// Put implements Blobs. The file is already in the right subfolder, and is renamed.
 func (f folder) Put(_ context.Context, b Blob, path string) (Blob, error) {
 	b.Name = path
 	f.Note(b)
@@ -102,7 +102,8 @@ func (f folder) Open(_ context.Context, b Blob, offset int64) (io.ReadCloser, er
 	return src, nil
 }
 
-// Touch implements Blobs, by the file's time. A file that somebody else wrote to keeps it, by which that is seen.
+// Touch implements Blobs by setting the file's modification time. It leaves a file alone that something else has
+// written to, so that the change can be detected.
 func (f folder) Touch(_ context.Context, b Blob, at time.Time) (Blob, error) {
 	if !modified(b.Name).Equal(b.Used) {
 		return b, nil
@@ -117,7 +118,7 @@ func (f folder) Touch(_ context.Context, b Blob, at time.Time) (Blob, error) {
 // Written implements Blobs.
 func (f folder) Written(b Blob) time.Time { return modified(b.Name) }
 
-// modified is when a file was last written to; zero when there is none.
+// modified returns a file's modification time; zero if there is no file.
 func modified(path string) time.Time {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -140,7 +141,7 @@ func (f folder) Remove(_ context.Context, b Blob) error {
 	return nil
 }
 
-// The last few damaged artifacts are kept.
+// Only the last few damaged artifacts are kept.
 const (
 	damagedName     = "damaged"
 	damagedSuffix   = ".damaged"
@@ -156,7 +157,7 @@ func (f folder) SetAside(_ context.Context, b Blob) error {
 	}
 	err := f.fs.Rename(b.Name, filepath.Join(dir, b.Digest+damagedSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it is gone: that was the damage
+		return nil // gone already, which was the damage
 	}
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func (f folder) SetAside(_ context.Context, b Blob) error {
 	return f.boundAside(dir)
 }
 
-// boundAside removes the oldest of what was set aside.
+// boundAside removes the oldest artifacts that were set aside.
 func (f folder) boundAside(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -186,7 +187,7 @@ func (f folder) boundAside(dir string) error {
 	return err
 }
 
-// Tidy implements Blobs. Unfinished uploads are the Store's own.
+// Tidy implements Blobs. Unfinished uploads are managed by the Store.
 func (f folder) Tidy(context.Context, time.Time) error { return nil }
 
 // Ready implements Blobs.

@@ -9,17 +9,17 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// FS is what the store does to files that can fail; tests put a failing one here.
+// FS is the set of file operations of the store that can fail; tests inject failures here.
 type FS interface {
 	// Open opens a file for reading.
 	Open(path string) (io.ReadSeekCloser, error)
-	// OpenAppend opens a file for appending and creates it when there is none.
+	// OpenAppend opens a file for appending, and creates it if necessary.
 	OpenAppend(path string) (File, error)
 	Rename(from, to string) error
 	Remove(path string) error
-	// MakeDir makes a folder in one that is there; one that is there already is no error.
+	// MakeDir creates a folder within an existing one; an existing folder is not an error.
 	MakeDir(path string) error
-	// SyncDir brings the names in a folder to the disk.
+	// SyncDir syncs a folder's entries.
 	SyncDir(path string) error
 }
 
@@ -29,7 +29,7 @@ type File interface {
 	Sync() error
 }
 
-// OS is the machine's file system.
+// OS is the operating system's file system.
 type OS struct{}
 
 // Open implements FS.

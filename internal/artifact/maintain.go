@@ -9,11 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/retry"
 )
 
-// sweepEvery is how often what is too old is looked for, and what was dropped is logged.
+// sweepEvery is how often expired files are dropped, and drops are logged.
 const sweepEvery = time.Minute
 
-// Run looks after a store until ctx ends: it drops what is too old, and checks what is stored, each artifact once in
-// ScrubEvery, at no more than ScrubBytes a second.
+// Run maintains a store until ctx ends: it drops expired files and verifies each stored artifact once per ScrubEvery,
+// at no more than ScrubBytes per second.
 func (s *Store) Run(ctx context.Context) {
 	var scrub sync.WaitGroup
 	defer scrub.Wait()
@@ -33,7 +33,7 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// sweep drops what was not used, or not resumed, for too long.
+// sweep drops files that were not used, and uploads that were not resumed, for too long.
 func (s *Store) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Store) sweep() {
 	}
 }
 
-// logDropped says what was dropped since it was said last.
+// logDropped logs the drops since the counts in before, and returns the current counts.
 func (s *Store) logDropped(before map[string]int64) map[string]int64 {
 	now := s.Stats().Dropped
 	var said []any
@@ -64,7 +64,7 @@ func (s *Store) logDropped(before map[string]int64) map[string]int64 {
 	return now
 }
 
-// scrub checks what is stored, what was checked longest ago first.
+// scrub verifies stored artifacts, the least recently verified first.
 func (s *Store) scrub(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, f := range s.due() {
@@ -82,7 +82,7 @@ func (s *Store) scrub(ctx context.Context) {
 	}
 }
 
-// due are the artifacts to be checked now.
+// due returns the artifacts that have to be verified now.
 func (s *Store) due() (files []*file) {
 	type due struct {
 		*file

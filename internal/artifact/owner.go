@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// account is what an identity has in the store, but for artifacts that are pinned: those are needed.
+// account is an identity's use of the store, without pinned artifacts, which are needed.
 type account struct {
-	// Files that may go, least recently used first.
+	// Files that may be dropped, least recently used first.
 	artifacts, parts list.List
-	// loose is the room of these, and of uploads under way; unfinished that of all uploads.
+	// loose is the space of these files and of uploads in progress; unfinished is the space of all uploads.
 	loose, unfinished int64
 	uploads           int
 }
 
-// oldest is what an account loses first; nil when there is nothing.
+// oldest returns the file that an account loses first; nil if there is none.
 func (s *Store) oldest(a *account) *file {
 	artifact, part := front(&a.artifacts), front(&a.parts)
 	if artifact != nil && !s.mayGo(artifact) {
@@ -33,7 +33,7 @@ func front(l *list.List) *file {
 	return l.Front().Value.(*file)
 }
 
-// pushByUse puts a file where its last use belongs: mostly at the end.
+// pushByUse inserts a file in the order of last use: usually at the end.
 func pushByUse(l *list.List, f *file) *list.Element {
 	for e := l.Back(); e != nil; e = e.Prev() {
 		if !e.Value.(*file).used.After(f.used) {
@@ -43,7 +43,7 @@ func pushByUse(l *list.List, f *file) *list.Element {
 	return l.PushFront(f)
 }
 
-// account returns an owner's, which it makes when there is none.
+// account returns an owner's account, and creates it if necessary.
 func (s *Store) account(owner string) *account {
 	a := s.owners[owner]
 	if a == nil {
@@ -53,14 +53,14 @@ func (s *Store) account(owner string) *account {
 	return a
 }
 
-// tidy forgets an account that has nothing.
+// tidy removes an empty account.
 func (s *Store) tidy(owner string) {
 	if a := s.owners[owner]; a != nil && a.artifacts.Len() == 0 && a.loose == 0 && a.uploads == 0 {
 		delete(s.owners, owner)
 	}
 }
 
-// release lets a file go when its room is needed. The caller holds the lock, as of all that follows.
+// release makes a file droppable. s.mu must be held, as for all following methods.
 func (s *Store) release(f *file) {
 	if f.place != nil {
 		return
@@ -74,7 +74,7 @@ func (s *Store) release(f *file) {
 	a.loose += f.room
 }
 
-// hold has a file stay.
+// hold makes a file stay.
 func (s *Store) hold(f *file) {
 	if f.place == nil {
 		return
@@ -91,7 +91,7 @@ func (s *Store) hold(f *file) {
 	s.tidy(f.owner)
 }
 
-// add counts an artifact, in the place of what is known of it by another name: others may have put it meanwhile.
+// add accounts for an artifact, and replaces its entry under another name: other stores may have stored it meanwhile.
 func (s *Store) add(f *file) {
 	if other := s.files[f.digest]; other != nil {
 		s.forget(other)
@@ -107,7 +107,7 @@ func (s *Store) add(f *file) {
 	}
 }
 
-// uncount has an artifact take no room.
+// uncount removes an artifact's space from the totals.
 func (s *Store) uncount(f *file) {
 	s.used -= f.room
 	if f.place != nil {
@@ -116,7 +116,7 @@ func (s *Store) uncount(f *file) {
 	f.room = 0
 }
 
-// forget counts a file no longer.
+// forget removes a file from the accounts.
 func (s *Store) forget(f *file) {
 	s.hold(f)
 	s.used -= f.room
@@ -127,10 +127,10 @@ func (s *Store) forget(f *file) {
 	delete(s.files, f.digest)
 }
 
-// greedy is the fraction of the cap up to which uploads push out whatever is there, the largest holder's first.
+// greedy is the fraction of the cap up to which an owner's uploads evict files of any owner, the largest first.
 const greedy = 16
 
-// makeRoom drops files until need more bytes fit, for an owner. What can never fit drops nothing.
+// makeRoom drops files until need more bytes fit, for an owner. It drops nothing if need exceeds the cap.
 func (s *Store) makeRoom(owner string, need int64) error {
 	if need > s.CapBytes {
 		return s.noRoom(need)
@@ -145,8 +145,8 @@ func (s *Store) makeRoom(owner string, need int64) error {
 	return nil
 }
 
-// victim is what goes first when an owner needs more room: the oldest of who has most. An owner that would have more
-// than its greedy part of the store, and more than anybody who has something to lose, loses its own.
+// victim returns the file to drop when an owner needs space: the oldest of the largest account. An owner that would
+// exceed both its greedy share of the store and the largest account loses its own files.
 func (s *Store) victim(owner string, need int64) *file {
 	var largest *account
 	var who string

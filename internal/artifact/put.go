@@ -11,32 +11,32 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Upload says what is uploaded, and by whom.
+// Upload describes an upload.
 type Upload struct {
-	// Identity is whose room it takes; empty = nobody's in particular.
+	// Identity is the identity that the space is accounted to; empty = a shared account.
 	Identity string
-	// Digest is the sha256 of all of it, SizeBytes its length.
+	// Digest is the SHA-256 of the whole content, SizeBytes its length.
 	Digest    string
 	SizeBytes int64
-	// Offset is where it goes on; see Received.
+	// Offset is where the upload resumes; see Received.
 	Offset int64
 }
 
-// pieceBytes are written at once.
+// pieceBytes is the size of a write.
 const pieceBytes = 32 << 10
 
 var errStored = errors.New("artifact is there")
 
-// brokenError says that an upload broke off for a reason of its sender; what came may be resumed.
+// brokenError is an interruption by the sender; the received bytes may be resumed.
 type brokenError struct{ cause error }
 
 func (e *brokenError) Error() string { return e.cause.Error() }
 func (e *brokenError) Unwrap() error { return e.cause }
 
-// Put stores an artifact, of which src yields the bytes from an offset on. Room is taken as they come. Where src
-// fails midway, what came is kept as a part, and the identity's next upload may go on where it ends (see Received).
-// Of several uploads of an artifact the first to end stores it, and the others end well with their next bytes.
-// Putting what is there reads nothing.
+// Put stores an artifact whose bytes src yields from an offset on. Space is taken as bytes arrive. If src fails
+// midway, the received bytes are kept as a part, which the identity's next upload may resume (see Received). Of
+// several uploads of the same artifact the first to finish stores it, and the others succeed at their next bytes. Put
+// reads nothing if the artifact is present.
 func (s *Store) Put(ctx context.Context, up Upload, src io.Reader) error {
 	if err := s.checkUpload(up); err != nil {
 		s.countRefusal(err)
@@ -71,7 +71,7 @@ func (s *Store) checkUpload(up Upload) error {
 	return nil
 }
 
-// receive writes what src yields. A nil error means that all of it came.
+// receive writes what src yields. It returns nil only if all bytes arrived.
 func (s *Store) receive(u *upload, sizeBytes int64, src io.Reader) error {
 	buf := make([]byte, min(pieceBytes, sizeBytes+1))
 	for {
@@ -83,8 +83,8 @@ func (s *Store) receive(u *upload, sizeBytes int64, src io.Reader) error {
 		}
 		switch {
 		case err == nil:
-		case u.sizeBytes == sizeBytes: // however it ended
-			return s.write(u, nil, sizeBytes) // there is a file even of no bytes
+		case u.sizeBytes == sizeBytes: // with any error or none
+			return s.write(u, nil, sizeBytes) // creates the file of an empty artifact
 		case errors.Is(err, io.EOF):
 			return fmt.Errorf("%w: %d, not %d", ErrSize, u.sizeBytes, sizeBytes)
 		default:
@@ -93,7 +93,7 @@ func (s *Store) receive(u *upload, sizeBytes int64, src io.Reader) error {
 	}
 }
 
-// open opens an upload's file, in which so many bytes are from earlier calls.
+// open opens an upload's file, which has sizeBytes bytes of earlier calls.
 func (s *Store) open(u *upload, sizeBytes int64) error {
 	if err := s.makeDir(filepath.Dir(u.path)); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Store) hashPart(u *upload, sizeBytes int64) error {
 	return err
 }
 
-// write appends bytes that came.
+// write appends received bytes.
 func (s *Store) write(u *upload, b []byte, sizeBytes int64) error {
 	if u.sizeBytes+int64(len(b)) > sizeBytes {
 		return fmt.Errorf("%w: more than %d", ErrSize, sizeBytes)

@@ -11,8 +11,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// scan enters the artifacts, and the parts of uploads in the folder, in the order of last use. All names in the folder
-// are on the disk afterwards: who was killed may have made some that are not yet.
+// scan enters the artifacts and the parts of uploads in the folder, in the order of last use. It syncs all folder
+// entries, since a killed process may have left some unsynced.
 func (s *Store) scan() error {
 	var found []*file
 	err := s.blobs.List(s.Opening, func(b Blob) error {
@@ -54,8 +54,8 @@ func (s *Store) scan() error {
 	return nil
 }
 
-// found is the part of an upload that a file in the folder is; nil when it is none. An upload that was under way when
-// the process ended is removed: how much of it is on the disk is not known.
+// found returns the part of an upload in a file of the folder; nil for other files. It removes an upload that was in
+// progress when the process ended, since its extent on the disk is unknown.
 func (s *Store) found(path string, info fs.FileInfo) *file {
 	name := info.Name()
 	if digest, owner, number, is := partName(name); is {
@@ -70,7 +70,7 @@ func (s *Store) found(path string, info fs.FileInfo) *file {
 	return nil
 }
 
-// partName takes the name of a part to pieces.
+// partName parses the file name of a part.
 func partName(name string) (digest, owner string, number uint64, is bool) {
 	name, is = strings.CutSuffix(name, partSuffix)
 	fields := strings.Split(name, ".")
@@ -81,10 +81,10 @@ func partName(name string) (digest, owner string, number uint64, is bool) {
 	return fields[0], fields[1], number, err == nil
 }
 
-// enter counts what was found. Artifacts that were never checked are the first to be.
+// enter accounts for a file found by scan. Artifacts that were never verified are verified first.
 func (s *Store) enter(f *file) {
 	if f.upload == nil {
-		s.add(f) // what has another name was not used as late
+		s.add(f) // a former name has an earlier last use
 		s.dropParts(f.digest)
 		return
 	}

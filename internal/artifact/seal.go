@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// end settles an upload that ended with an error, or none.
+// end completes an upload, with or without an error.
 func (s *Store) end(u *upload, err error) error {
 	if err == nil {
 		err = s.seal(u)
 	}
 	var broken *brokenError
-	if (errors.As(err, &broken) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0 { // it may go on
+	if (errors.As(err, &broken) || errors.Is(err, ErrBusy)) && u.sizeBytes > 0 { // may be resumed
 		s.keep(u)
 		return err
 	}
@@ -27,11 +27,11 @@ func (s *Store) end(u *upload, err error) error {
 	return err
 }
 
-// keep keeps what came of an upload, once it is on the disk: what a failed sync leaves cannot be told from what is
-// whole.
+// keep keeps the received bytes of an upload once they are synced. Bytes whose sync failed are not kept: they cannot
+// be distinguished from intact ones.
 func (s *Store) keep(u *upload) {
 	var err error
-	if u.out != nil { // more came than there was
+	if u.out != nil { // bytes arrived in this process
 		err = errors.Join(u.out.Sync(), u.out.Close())
 		u.out = nil
 	}
@@ -57,10 +57,10 @@ func (s *Store) keep(u *upload) {
 	}
 }
 
-// discard ends an upload that is of no use.
+// discard ends and removes an unusable upload.
 func (s *Store) discard(u *upload) {
 	if u.out != nil {
-		_ = u.out.Close() // nobody reads it
+		_ = u.out.Close() // the content is discarded
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Store) discard(u *upload) {
 	close(u.done)
 }
 
-// seal checks the whole, gives it its name and makes it an artifact.
+// seal verifies the content, renames the file and enters it as an artifact.
 func (s *Store) seal(u *upload) error {
 	if hex.EncodeToString(u.sum.Sum(nil)) != u.digest {
 		return ErrDigest
@@ -85,7 +85,7 @@ func (s *Store) seal(u *upload) error {
 	}
 	f := fileOf(b)
 	f.used = s.Now()
-	f.room = roomOf(f.sizeBytes) // whose part it may be, which counts it when it has listed it
+	f.room = roomOf(f.sizeBytes) // accounted here until the store that owns its part has listed it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shared {
@@ -98,8 +98,8 @@ func (s *Store) seal(u *upload) error {
 	return nil
 }
 
-// beginSealing has the caller be the only one who gives an artifact its name, until ended is called. errStored when
-// another has.
+// beginSealing makes the caller the only one to seal an artifact until it calls ended. It returns errStored if another
+// call has sealed it.
 func (s *Store) beginSealing(ctx context.Context, digest string) (ended func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *Store) beginSealing(ctx context.Context, digest string) (ended func(), 
 	}, nil
 }
 
-// settle brings bytes and name to the disk. After an error of any of the steps the file is of no use: the next sync
-// of the same bytes may succeed although they were lost. What a server did not take, though, it may take later.
+// settle syncs the content and the name. If any step fails the file is unusable: a later sync of the same bytes may
+// succeed although they were lost. A failed transfer to a server may be repeated, though.
 func (s *Store) settle(u *upload) (Blob, error) {
 	// gofail: var beforeArtifactSync struct{}
 	// gofail: var failedArtifactSync string
@@ -136,18 +136,18 @@ func (s *Store) settle(u *upload) (Blob, error) {
 	b := u.blob()
 	b.Checked = s.Now()
 	b.Used = b.Checked
-	// A server may take longer than a call: who calls again finds it done.
+	// A server may take longer than the call lasts; a repeated call then finds the artifact.
 	b, err = s.blobs.Put(context.WithoutCancel(u.call), b, u.path)
 	switch {
 	case err != nil && s.shared:
 		err = &brokenError{err}
 	case err != nil:
-		u.path = b.Name // whichever it has by now
+		u.path = b.Name // its current name
 	}
 	return b, err
 }
 
-// makeDir makes a folder of the store, so that it outlives a power cut.
+// makeDir creates a folder of the store durably.
 func (s *Store) makeDir(dir string) error {
 	s.mu.Lock()
 	there := s.folders[dir]
@@ -167,7 +167,7 @@ func (s *Store) makeDir(dir string) error {
 	return nil
 }
 
-// full recognises a full disk.
+// full replaces the error of a full disk by ErrFull.
 func (s *Store) full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: the disk of %s is full: free some or move the store (%v)", ErrFull, s.Dir, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Send reads an artifact from an offset on, which send gets in pieces. From the beginning on it is checked on the
-// way, and the last piece comes only when all of it is right. ErrDamaged when it is not; it is set aside then.
+// Send reads an artifact from an offset and passes it to send in pieces. From offset 0 it verifies the content, and
+// sends the last piece only if the digest matches. Otherwise it sets the artifact aside and returns ErrDamaged.
 func (s *Store) Send(ctx context.Context, digest string, offset int64, send func([]byte) error) error {
 	f, release, err := s.use(ctx, digest)
 	if err != nil {

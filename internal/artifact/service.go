@@ -14,15 +14,15 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// Service serves a store over gRPC.
+// Service serves a Store over gRPC.
 type Service struct {
 	tilthv1.UnimplementedArtifactServiceServer
 	store *Store
 	who   func(context.Context) string
 }
 
-// NewService returns the service of a store. who is the identity that a call was made with; where it is empty, all
-// callers share what one may have.
+// NewService returns the service of a store. who returns the caller's identity; callers with an empty one share one
+// account.
 func NewService(store *Store, who func(context.Context) string) *Service {
 	return &Service{store: store, who: who}
 }
@@ -79,7 +79,7 @@ func (s *Service) DownloadArtifact(req *tilthv1.DownloadArtifactRequest, stream 
 	return nil
 }
 
-// uploadReader reads the data of an upload's messages.
+// uploadReader reads the data from the messages of an upload.
 type uploadReader struct {
 	stream grpc.ClientStreamingServer[tilthv1.UploadArtifactRequest, tilthv1.UploadArtifactResponse]
 	rest   []byte
@@ -99,14 +99,14 @@ func (r *uploadReader) Read(p []byte) (int, error) {
 }
 
 func wireError(err error) error {
-	// What broke the stream has a code of its own.
+	// An error of the stream has its own code.
 	code := status.Code(err)
 	switch {
 	case errors.Is(err, ErrBusy):
 		return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "%v: try again when some have ended", err)
-	case errors.Is(err, ErrAway): // which, and why, is for the log
+	case errors.Is(err, ErrAway): // details are logged, not sent
 		return wire.Refuse(codes.Unavailable, wire.ReasonStoreAway, "%v: try again later", ErrAway)
-	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest), errors.Is(err, syscall.EIO): // worth a new beginning
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrDigest), errors.Is(err, syscall.EIO): // the client should start over
 		code = codes.DataLoss
 	case errors.Is(err, ErrNotFound):
 		code = codes.NotFound

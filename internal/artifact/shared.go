@@ -13,51 +13,52 @@ import (
 	"github.com/tilth-dev/tilth/internal/retry"
 )
 
-// Stores share an object store without telling each other anything, and yet none drops what another relies on. Objects
-// have names that nothing else ever has, and who uses one gives it a new name when that is older than renewAfter:
+// Stores share an object store without communicating, and yet none drops what another relies on. Object names are
+// never reused, and a use renames an object whose name is older than renewAfter:
 //
-//   - a store relies on an artifact only if it used it, by a name younger than freshFor, and renews that name for as
-//     long as the artifact is pinned;
-//   - it removes only names that are older than graceFor, which is much longer, each for itself; and former names
-//     once there is a newer one.
+//   - A store relies on an artifact only if it used it under a name younger than freshFor. It renews that name for as
+//     long as the artifact is pinned.
+//   - A store removes only names older than graceFor, which is much longer, and former names once there is a newer
+//     one. Each name is removed individually.
 //
-// What was judged unused, and is used at that very moment, so stays under its new name. Which store drops an artifact
-// follows from its digest (Part), so that all are counted and checked once. A store knows what it put or was asked
-// for, and all of its part, which it lists.
+// So an artifact that one store judges unused while another uses it survives under its new name. Its digest determines
+// which store drops it (Part), so that each is accounted for and verified once. A store knows the artifacts that it
+// stored or was asked for, and all of its part, which it lists.
 const (
 	freshFor   = 15 * time.Minute
 	renewAfter = freshFor / 2
-	// graceFor leaves room for clocks that differ, and for an object store that is away.
+	// graceFor allows for clock differences and for outages of the object store.
 	graceFor = time.Hour
-	// listEvery is how often the store lists what others put.
+	// listEvery is how often the store lists the artifacts of the other stores.
 	listEvery = 15 * time.Minute
-	// countFor is how long what was put here counts here whose part it is not: by then another store has listed it.
+	// countFor is how long an artifact outside this store's part is accounted for here: by then another store has
+	// listed it.
 	countFor = 2 * listEvery
-	// attendEvery is how often the object store is asked whether it is there, and what is due there is done.
+	// attendEvery is how often the object store is probed and pending work done.
 	attendEvery = 10 * time.Second
-	// tidyAfter is when a transfer is one that broke off.
+	// tidyAfter is the age at which a transfer counts as interrupted.
 	tidyAfter = 24 * time.Hour
-	// mostFailures is how many artifacts in a row cannot be renewed, or removed, when the object store itself is taken
-	// for away.
+	// mostFailures is the number of consecutive failures to renew or remove artifacts at which the object store counts
+	// as unavailable.
 	mostFailures = 8
-	// renewTries is how often others may be faster to give an artifact a new name.
+	// renewTries is how often other stores may win the race to rename an artifact.
 	renewTries = 32
 )
 
-// mine says whether this store drops and checks an artifact.
+// mine reports whether this store drops and verifies an artifact.
 func (s *Store) mine(digest string) bool { return !s.shared || s.Part.Has(digest) }
 
-// mayGo says whether an artifact that this store does not need may be dropped, for all that is known of others.
+// mayGo reports whether an artifact that this store does not need may be dropped without harm to other stores.
 func (s *Store) mayGo(f *file) bool {
 	return !s.shared || s.Part.Has(f.digest) && s.Now().Sub(later(f.used, f.stamp)) >= graceFor
 }
 
-// relied says whether this store may take it that an artifact stays. The caller holds the lock.
+// relied reports whether this store may rely on an artifact to stay. s.mu must be held.
 func (s *Store) relied(f *file) bool {
 	return !s.shared || s.pins[f.digest] > 0 || s.Now().Sub(f.stamp) < freshFor
 }
 
-// lookUp returns an artifact, which another store may have put; nil when there is none.
+// lookUp returns an artifact, possibly stored by another store; nil if there is none.
 func (s *Store) lookUp(ctx context.Context, digest string) (*file, error) {
 	s.mu.Lock()
 	f := s.files[digest]
@@ -85,7 +86,7 @@ func (s *Store) lookUp(ctx context.Context, digest string) (*file, error) {
 	return f, nil
 }
 
-// read opens an artifact, to which others may have given another name.
+// read opens an artifact that other stores may have renamed.
 func (s *Store) read(ctx context.Context, f *file, offset int64) (io.ReadCloser, error) {
 	src, err := s.blobs.Open(ctx, s.blobOf(f), offset)
 	if !s.shared || !errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +98,7 @@ func (s *Store) read(ctx context.Context, f *file, offset int64) (io.ReadCloser,
 	return s.blobs.Open(ctx, s.blobOf(f), offset)
 }
 
-// rename asks for the name that an artifact has by now.
+// rename looks up the current name of an artifact.
 func (s *Store) rename(ctx context.Context, f *file) error {
 	b, err := s.blobs.Find(ctx, f.digest)
 	if err == nil {
@@ -106,27 +107,27 @@ func (s *Store) rename(ctx context.Context, f *file) error {
 	return err
 }
 
-// named notes the name of an artifact, and the use that it tells of.
+// named records the name of an artifact, and the use that the name implies.
 func (s *Store) named(f *file, b Blob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rewrite(f, b)
 }
 
-// rewrite is named, by a caller who holds the lock. What a name keeps from being dropped comes behind what may go.
+// rewrite is like named; s.mu must be held. A file that its name protects is ordered behind the droppable ones.
 func (s *Store) rewrite(f *file, b Blob) {
 	f.path, f.stamp = b.Name, b.Used
 	s.usedAt(f, b.Used)
 }
 
-// renew has an artifact be fresh. One that is not there any more is lost, which is fs.ErrNotExist.
+// renew makes the name of an artifact fresh. If the artifact is gone, renew forgets it and returns fs.ErrNotExist.
 func (s *Store) renew(ctx context.Context, f *file) error {
 	var err error
 	for range renewTries {
 		if err = s.touchShared(ctx, f); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// By this name. Who gave it another one made it fresh, but looks late where the clocks differ.
+		// Another store has renamed it. The new name is fresh, but may look old if the clocks differ.
 		if err := s.rename(ctx, f); errors.Is(err, fs.ErrNotExist) {
 			return errors.Join(s.lose(f), err)
 		} else if err != nil {
@@ -148,7 +149,7 @@ func (s *Store) touchShared(ctx context.Context, f *file) error {
 	return err
 }
 
-// lose forgets an artifact that is not there any more, and has what needs it done again. ErrNotFound.
+// lose forgets a vanished artifact, so that its content is produced again, and returns ErrNotFound.
 func (s *Store) lose(f *file) error {
 	s.mu.Lock()
 	known, needed := s.files[f.digest] == f, s.pins[f.digest] > 0
@@ -163,8 +164,8 @@ func (s *Store) lose(f *file) error {
 	return fmt.Errorf("%w: %s", ErrNotFound, f.digest)
 }
 
-// forgetOthers forgets what others are to drop, and nobody here has used for a while; what is used takes no room here
-// once others count it. The caller holds the lock.
+// forgetOthers forgets artifacts of other parts that were not used here for a while; the space of used ones is
+// released once their owner accounts for it. s.mu must be held.
 func (s *Store) forgetOthers() {
 	now := s.Now()
 	for digest, f := range s.files {
@@ -178,7 +179,7 @@ func (s *Store) forgetOthers() {
 	}
 }
 
-// attend looks after what is shared until ctx ends.
+// attend maintains the shared artifacts until ctx ends.
 func (s *Store) attend(ctx context.Context) {
 	var listed time.Time
 	failing := false
@@ -194,8 +195,8 @@ func (s *Store) attend(ctx context.Context) {
 	}
 }
 
-// doDue renews and removes what is due. It fails when the object store is away; what cannot be done for some artifacts
-// alone is logged when that begins, and ends.
+// doDue does pending renewals and removals. It fails if the object store is unavailable; failures of single artifacts
+// are logged when they begin and end.
 func (s *Store) doDue(ctx context.Context, failing *bool) error {
 	renewals, noRenewals := s.renewPinned(ctx)
 	removals, noRemovals := s.bury(ctx)
@@ -212,8 +213,8 @@ func (s *Store) doDue(ctx context.Context, failing *bool) error {
 	return errors.Join(noRenewals, noRemovals)
 }
 
-// forEach does something to each item, whichever it fails for. After too many failures in a row the object store is
-// away, and the rest is left.
+// forEach calls do for each item, whatever fails. After too many consecutive failures the object store counts as
+// unavailable, and the remaining items are skipped.
 func forEach[T any](ctx context.Context, items []T, do func(T) error) (failed []error, away error) {
 	inARow := 0
 	for _, item := range items {
@@ -233,7 +234,7 @@ func forEach[T any](ctx context.Context, items []T, do func(T) error) (failed []
 	return failed, nil
 }
 
-// tellAway notes whether the object store is there, and logs when that changes.
+// tellAway records whether the object store is available, and logs changes.
 func (s *Store) tellAway(err error) {
 	s.mu.Lock()
 	before := s.away
@@ -247,14 +248,14 @@ func (s *Store) tellAway(err error) {
 	}
 }
 
-// Away is why artifacts can be neither stored nor served now; nil when they can.
+// Away returns why artifacts can neither be stored nor served; nil if they can.
 func (s *Store) Away() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.away
 }
 
-// renewPinned keeps others from dropping what this store needs, those first that are due for longest.
+// renewPinned renews the artifacts that this store needs, the longest overdue first.
 func (s *Store) renewPinned(ctx context.Context) (failed []error, away error) {
 	s.mu.Lock()
 	var due []*file
@@ -279,10 +280,10 @@ func (s *Store) renewPinned(ctx context.Context) (failed []error, away error) {
 	})
 }
 
-// bury removes what was dropped.
+// bury removes the dropped artifacts.
 func (s *Store) bury(ctx context.Context) (failed []error, away error) {
 	s.mu.Lock()
-	doomed := slices.Collect(maps.Values(s.doomed)) // in any order, so none is always behind those that fail
+	doomed := slices.Collect(maps.Values(s.doomed)) // in random order, so that failing ones do not block the rest
 	s.mu.Unlock()
 	return forEach(ctx, doomed, func(b Blob) error {
 		if err := s.blobs.Remove(ctx, b); err != nil {
@@ -295,7 +296,7 @@ func (s *Store) bury(ctx context.Context) (failed []error, away error) {
 	})
 }
 
-// refreshSometimes is refresh when that is due after the last one.
+// refreshSometimes calls refresh if the last one is long enough ago.
 func (s *Store) refreshSometimes(ctx context.Context, last *time.Time) error {
 	now := s.Now()
 	if now.Sub(*last) < listEvery {
@@ -308,7 +309,7 @@ func (s *Store) refreshSometimes(ctx context.Context, last *time.Time) error {
 	return err
 }
 
-// refresh learns what others have put, touched and removed of this store's part.
+// refresh lists the changes of other stores to this store's part.
 func (s *Store) refresh(ctx context.Context) error {
 	begun := s.Now()
 	latest := map[string]Blob{}
@@ -339,12 +340,12 @@ func (s *Store) refresh(ctx context.Context) error {
 	return nil
 }
 
-// learn takes in what a listing, begun at an instant, tells of this store's part: the latest name of each artifact,
-// and former ones.
+// learn applies a listing of this store's part, begun at an instant: the latest name of each artifact, and former
+// names.
 func (s *Store) learn(latest map[string]Blob, former []Blob, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, b := range former { // whose removal failed
+	for _, b := range former { // their removal failed
 		if begun.Sub(b.Used) >= graceFor {
 			s.doomed[b.Name] = b
 		}
@@ -353,8 +354,8 @@ func (s *Store) learn(latest map[string]Blob, former []Blob, begun time.Time) {
 	_ = s.makeRoom("", 0)
 }
 
-// compare enters and forgets what a listing, begun at an instant, tells of this store's part. What is pinned is looked
-// for by its name first. The caller holds the lock.
+// compare updates the store from a listing of its part, begun at an instant. Pinned artifacts are looked up by name
+// first. s.mu must be held.
 func (s *Store) compare(latest map[string]Blob, begun time.Time) {
 	for digest, f := range s.files {
 		if _, there := latest[digest]; !there && s.Part.Has(digest) && s.pins[digest] == 0 && f.entered.Before(begun) {
@@ -374,7 +375,7 @@ func (s *Store) compare(latest map[string]Blob, begun time.Time) {
 	}
 }
 
-// usedAt notes a use of an artifact.
+// usedAt records a use of an artifact.
 func (s *Store) usedAt(f *file, at time.Time) {
 	if !at.After(f.used) {
 		return

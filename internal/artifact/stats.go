@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reasons for which files are dropped.
+// Reasons for drops.
 const (
 	droppedForRoom = "room"
 	droppedUnused  = "unused"
@@ -14,28 +14,28 @@ const (
 	droppedDamaged = "damaged"
 )
 
-// Reasons for which uploads are refused.
+// Reasons for refusals of uploads.
 const (
 	refusedForRoom = "room"
 	refusedUploads = "uploads"
 )
 
-// Stats are the contents of a store, and its activity since it was opened.
+// Stats describes the contents of a store, and its activity since it was opened.
 type Stats struct {
-	// Files are the artifacts that are known; Uploads what is unfinished, under way or broken off.
+	// Files counts the known artifacts, Uploads the unfinished uploads, in progress or interrupted.
 	Files, Uploads int
-	// UsedBytes is the room of both, UnfinishedBytes that of the latter.
+	// UsedBytes is the space of both, UnfinishedBytes that of the uploads.
 	UsedBytes, UnfinishedBytes int64
-	// Dropped counts files by why they went: room, unused, part (an upload that was not resumed), damaged.
+	// Dropped counts dropped files by reason: room, unused, part (an upload that was not resumed), damaged.
 	Dropped map[string]int64
-	// Refused counts uploads that were refused: for want of room, and for other uploads of the same identity.
+	// Refused counts refused uploads by reason: lack of space, or too many uploads of the identity.
 	Refused map[string]int64
-	// CheckedBytes were read and compared with their digests.
+	// CheckedBytes counts the bytes verified.
 	CheckedBytes int64
-	// OldestCheck is when the artifact was checked that was checked longest ago: when the store was opened where it
-	// is not known, now where there are none.
+	// OldestCheck is the verification time of the least recently verified artifact: when the store was opened if
+	// unknown, now if there are no artifacts.
 	OldestCheck time.Time
-	// Away says that the server of an object store did not do what it was asked when it was asked last.
+	// Away reports whether the last request to the object store failed.
 	Away bool
 }
 
@@ -46,7 +46,7 @@ func newStats() Stats {
 	}
 }
 
-// countRefusal counts an upload that ended with an error, if it was refused.
+// countRefusal counts an upload that was refused.
 func (s *Store) countRefusal(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *Store) countRefusal(err error) {
 	}
 }
 
-// Stats returns what the store has now.
+// Stats returns the current statistics.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,26 +14,25 @@ import (
 )
 
 var (
-	// ErrNotFound is returned when an artifact is not, or no longer, in the store.
+	// ErrNotFound is returned for an artifact that is not, or no longer, in the store.
 	ErrNotFound = errors.New("artifact not found")
-	// ErrOffset is returned when an upload does not begin where the part received before ends.
+	// ErrOffset is returned if an upload does not start where the received part ends.
 	ErrOffset = errors.New("upload does not begin where the last one ended")
-	// ErrDigest is returned when the bytes received do not have the digest; they are thrown away.
+	// ErrDigest is returned if the received bytes do not match the digest; they are discarded.
 	ErrDigest = errors.New("bytes do not have the digest")
-	// ErrSize is returned when more or fewer bytes come than were announced.
+	// ErrSize is returned if more or fewer bytes arrive than announced.
 	ErrSize = errors.New("bytes do not have the size announced")
-	// ErrFull is returned when there is no room: the disk is full, or all that is stored is in use.
+	// ErrFull is returned if there is no space: the disk is full, or everything stored is in use.
 	ErrFull = errors.New("no space for artifacts")
-	// ErrBusy is returned when the other uploads of the same identity leave no room for one more; they end.
+	// ErrBusy is returned while other uploads of the same identity leave no space. It is temporary.
 	ErrBusy = errors.New("too many uploads at once")
-	// ErrDamaged is returned when a stored artifact no longer has its bytes. It is set aside: later calls do not find
-	// it.
+	// ErrDamaged is returned if a stored artifact is corrupt. It is set aside: later calls do not find it.
 	ErrDamaged = errors.New("artifact is damaged")
-	// ErrAway is returned while the server of an object store does not do what it is asked.
+	// ErrAway is returned while the object store is unavailable.
 	ErrAway = errors.New("the object store of artifacts is away")
 )
 
-// Defaults of Options.
+// Default options.
 const (
 	DefaultCapBytes   = 8 << 30
 	DefaultUploads    = 1024
@@ -41,40 +40,41 @@ const (
 	DefaultScrubEvery = 24 * time.Hour
 )
 
-// Options configure a store.
+// Options configure a Store.
 type Options struct {
-	// Dir holds the files; it is created. With Blobs it holds only what is unfinished.
+	// Dir holds the files; it is created. With Blobs it holds only unfinished uploads.
 	Dir string
-	// Blobs keep the artifacts, which other stores may use, too; nil = Dir does, for this store alone.
+	// Blobs store the artifacts, possibly shared with other stores; nil = Dir, for this store alone.
 	Blobs Blobs
-	// Opening ends Open early, which lists what Blobs keep; nil = nothing does.
+	// Opening cancels the initial listing of Blobs in Open; may be nil.
 	Opening context.Context
-	// Part is what this store drops and checks of what Blobs keep.
+	// Part is the part of Blobs that this store drops and verifies.
 	Part Part
-	// CapBytes bounds the room that files take (see roomOf); 0 = DefaultCapBytes.
+	// CapBytes bounds the accounted space of files (see roomOf); 0 = DefaultCapBytes.
 	CapBytes int64
-	// Uploads bounds the unfinished uploads of one identity, under way or broken off; 0 = DefaultUploads.
+	// Uploads bounds the unfinished uploads of one identity, in progress or interrupted; 0 = DefaultUploads.
 	Uploads int
-	// UploadBytes bounds the room that they take; 0 = half of CapBytes.
+	// UploadBytes bounds the space of these uploads; 0 = half of CapBytes.
 	UploadBytes int64
-	// Keep is how long an artifact stays after its last use; 0 = until its room is needed.
+	// Keep is how long an artifact is kept after its last use; 0 = until its space is needed.
 	Keep time.Duration
-	// KeepParts is how long an upload that broke off may be resumed; 0 = DefaultKeepParts.
+	// KeepParts is how long an interrupted upload may be resumed; 0 = DefaultKeepParts.
 	KeepParts time.Duration
-	// ScrubBytes is how many bytes a second are read to check what is stored; 0 = only what is used is checked.
+	// ScrubBytes is the rate in bytes per second of background verification; 0 = artifacts are verified only when
+	// used.
 	ScrubBytes int64
-	// ScrubEvery is how often each artifact is checked; 0 = DefaultScrubEvery.
+	// ScrubEvery is how often each artifact is verified; 0 = DefaultScrubEvery.
 	ScrubEvery time.Duration
-	// Damaged, when set, is called with the digest of each artifact that is found damaged, after it was set aside.
+	// Damaged, if set, is called with the digest of each damaged artifact after it was set aside.
 	Damaged func(digest string)
 	Logger  *slog.Logger
-	// FS holds the files; nil = OS{}.
+	// FS performs file operations; nil = OS{}.
 	FS FS
 	// Now is the clock; nil = time.Now.
 	Now func() time.Time
 }
 
-// Share are the options of one of n stores that have the room, and the work of checking, together.
+// Share returns the options of store index of n stores that divide the space and the verification.
 func (o Options) Share(index, n int) Options {
 	o.Part = Part{index, n}
 	o.CapBytes = cmp.Or(o.CapBytes, DefaultCapBytes) / int64(n)
@@ -106,30 +106,30 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Store is files named by their sha256, within a bounded room. A file appears whole or not at all; parts of unfinished
-// uploads are kept aside to be resumed. Its methods may be called from many goroutines.
+// Store stores files by SHA-256 within bounded space. A file appears whole or not at all; parts of unfinished uploads
+// are kept separately to be resumed. Its methods may be called concurrently.
 type Store struct {
 	Options
 	blobs  Blobs
-	shared bool // with other stores; see shared.go
+	shared bool // Blobs are shared with other stores; see shared.go
 
 	mu      sync.Mutex
-	files   map[string]*file     // artifacts, by digest
-	uploads map[string][]*upload // unfinished, by digest
-	owners  map[string]*account  // by owner, those that have something to lose or to finish
-	used    int64                // room of files and uploads
+	files   map[string]*file     // artifacts by digest
+	uploads map[string][]*upload // unfinished uploads by digest
+	owners  map[string]*account  // nonempty accounts by owner
+	used    int64                // space of files and uploads
 	pins    map[string]int
-	folders map[string]bool // whose names are on the disk
+	folders map[string]bool // folders whose entries are synced
 	number  uint64          // of the last upload
 	stats   Stats
 	opened  time.Time
-	// What is being named or checked, by digest; closed at the end.
+	// Seals and verifications in progress, by digest; the channels are closed at the end.
 	sealing, checking map[string]chan struct{}
-	doomed            map[string]Blob // shared, by name: to be removed
-	away              error           // why what is shared cannot be reached
+	doomed            map[string]Blob // artifacts to remove from the object store, by name
+	away              error           // why the object store is unavailable; nil = it is available
 }
 
-// Open opens the store in a folder.
+// Open opens the store in opts.Dir.
 func Open(opts Options) (*Store, error) {
 	opts.setDefaults()
 	s := &Store{
@@ -149,14 +149,14 @@ func Open(opts Options) (*Store, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.makeRoom("", 0) // it may have been opened with a larger cap
+	_ = s.makeRoom("", 0) // the cap may have been reduced
 	return s, nil
 }
 
 func (s *Store) path(digest string) string { return filepath.Join(s.Dir, digest[:2], digest) }
 
-// Stat says whether an artifact is there, and how many bytes it has. It does not look at them; see Confirm. What
-// others may drop counts as there while that is too early for them.
+// Stat reports whether an artifact is present, and its size. It does not verify the content; see Confirm. An artifact
+// that other stores may drop counts as present until the grace period ends.
 func (s *Store) Stat(digest string) (complete bool, sizeBytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Store) Stat(digest string) (complete bool, sizeBytes int64) {
 	return false, 0
 }
 
-// Pin keeps artifacts from being dropped until as many calls of Unpin; they need not be there yet.
+// Pin keeps artifacts from being dropped until as many calls of Unpin; they need not be present yet.
 func (s *Store) Pin(digests ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *Store) pin(digest string) {
 	}
 }
 
-// Unpin takes back a Pin.
+// Unpin reverts one Pin.
 func (s *Store) Unpin(digests ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Store) Unpin(digests ...string) {
 	}
 }
 
-// Use returns the path of an artifact in Dir, which stays until release is called. The file must not be written.
+// Use returns the path of an artifact in Dir, which is valid until release is called. The file must not be modified.
 func (s *Store) Use(digest string) (path string, release func(), err error) {
 	f, release, err := s.use(context.Background(), digest)
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Store) use(ctx context.Context, digest string) (f *file, release func()
 	return f, release, nil
 }
 
-// UsedBytes returns the room that is taken, parts included.
+// UsedBytes returns the space in use, including parts.
 func (s *Store) UsedBytes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

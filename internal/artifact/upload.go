@@ -8,28 +8,28 @@ import (
 	"slices"
 )
 
-// Names of what came of uploads. Only parts are resumed: they were seen to reach the disk after the upload broke off.
+// Suffixes of upload files. Only parts are resumed: they were synced after the upload was interrupted.
 const (
 	uploadSuffix = ".upload"
 	partSuffix   = ".part"
 )
 
-// upload is an unfinished upload. While it is under way, the call that it belongs to alone touches sum and out.
+// upload is an unfinished upload. While a call is in progress, only that call uses sum and out.
 type upload struct {
 	file
-	sum hash.Hash // of what came; nil when it came in an earlier life
+	sum hash.Hash // hash of the received bytes; nil if they arrived before a restart
 	out File
-	// The call that sends it, nil while there is none, and a channel that is closed when it has ended.
+	// The call that sends the upload, nil if there is none, and a channel that is closed when the call ends.
 	call context.Context
 	done chan struct{}
 }
 
-// name is the path of an upload under way, or of a part.
+// name returns the path of an upload in progress, or of a part.
 func (u *upload) name(suffix string) string {
 	return u.path[:len(u.path)-len(filepath.Ext(u.path))] + suffix
 }
 
-// begin makes the upload that the caller is to send; nil when the artifact is there.
+// begin registers the upload that the caller is to send; nil if the artifact is present.
 func (s *Store) begin(ctx context.Context, up Upload) (*upload, error) {
 	owner := ownerOf(up.Identity)
 	s.mu.Lock()
@@ -76,14 +76,14 @@ func (s *Store) addUpload(u *upload) {
 	s.count(a, u.room)
 }
 
-// count adds to the room of an account's uploads.
+// count adds to the space of an account's uploads.
 func (s *Store) count(a *account, room int64) {
 	s.used += room
 	a.loose += room
 	a.unfinished += room
 }
 
-// forgetUpload takes back addUpload, but for the room used.
+// forgetUpload reverts addUpload, except for the space used.
 func (s *Store) forgetUpload(u *upload) {
 	left := slices.DeleteFunc(s.uploads[u.digest], func(other *upload) bool { return other == u })
 	if s.uploads[u.digest] = left; len(left) == 0 {
@@ -96,7 +96,7 @@ func (s *Store) forgetUpload(u *upload) {
 	s.tidy(u.owner)
 }
 
-// grow takes the room for bytes that came; the file itself counts from the first on.
+// grow takes the space for received bytes; the overhead of the file is included from the start.
 func (s *Store) grow(u *upload, bytes int64) error {
 	more := roomOf(u.sizeBytes+bytes) - u.room
 	if err := s.roomForUpload(u.owner, more); err != nil {
@@ -108,7 +108,7 @@ func (s *Store) grow(u *upload, bytes int64) error {
 	return nil
 }
 
-// roomForUpload makes room, within what the owner's unfinished uploads may take.
+// roomForUpload makes space, within the bounds of the owner's unfinished uploads.
 func (s *Store) roomForUpload(owner string, need int64) error {
 	a := s.account(owner)
 	for a.unfinished+need > s.UploadBytes {
@@ -120,7 +120,7 @@ func (s *Store) roomForUpload(owner string, need int64) error {
 	return s.makeRoom(owner, need)
 }
 
-// dropPart drops the oldest upload of an owner that broke off; false when there is none.
+// dropPart drops the oldest interrupted upload of an owner, and reports whether there was one.
 func (s *Store) dropPart(a *account) bool {
 	part := front(&a.parts)
 	if part == nil {
@@ -130,7 +130,7 @@ func (s *Store) dropPart(a *account) bool {
 	return true
 }
 
-// part is an owner's upload that broke off; nil when there is none.
+// part returns an owner's interrupted upload; nil if there is none.
 func (s *Store) part(owner, digest string) *upload {
 	for _, u := range s.uploads[digest] {
 		if u.owner == owner && u.call == nil {
@@ -140,7 +140,7 @@ func (s *Store) part(owner, digest string) *upload {
 	return nil
 }
 
-// dropParts drops what is left of uploads of an artifact that is there.
+// dropParts drops the parts of an artifact that is now present.
 func (s *Store) dropParts(digest string) {
 	for _, u := range slices.Clone(s.uploads[digest]) {
 		if u.call == nil {
@@ -149,8 +149,8 @@ func (s *Store) dropParts(digest string) {
 	}
 }
 
-// waitForEnding waits until no upload of an owner is left whose call has ended but which is not a part yet: who lost
-// a connection comes back sooner than the disk has what came. The caller holds the lock, which is given up meanwhile.
+// waitForEnding waits until no upload of an owner is between the end of its call and its conversion to a part: a
+// client may reconnect before the received bytes are synced. s.mu must be held, and is released while waiting.
 func (s *Store) waitForEnding(ctx context.Context, owner, digest string) error {
 	for {
 		i := slices.IndexFunc(s.uploads[digest], func(u *upload) bool {
@@ -166,7 +166,7 @@ func (s *Store) waitForEnding(ctx context.Context, owner, digest string) error {
 	}
 }
 
-// waitUnlocked waits without the lock, which the caller holds.
+// waitUnlocked releases s.mu, which must be held, while it waits.
 func (s *Store) waitUnlocked(ctx context.Context, done <-chan struct{}) error {
 	s.mu.Unlock()
 	defer s.mu.Lock()
@@ -178,7 +178,7 @@ func (s *Store) waitUnlocked(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// Received is how many bytes came of an identity's upload that broke off.
+// Received returns how many bytes arrived of an identity's interrupted upload.
 func (s *Store) Received(ctx context.Context, identity, digest string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// Verified is what Verify found.
+// Verified is the result of Verify.
 type Verified struct {
-	// Files were read, Bytes of them; Damaged of them have other bytes than their names say, or cannot be read.
+	// Files and Bytes count what was read; Damaged counts the files that do not match their digests or cannot be read.
 	Files   int
 	Bytes   int64
 	Damaged []string
 }
 
-// Verify reads all artifacts that a store keeps, and compares them with their digests. A store may be open on them
-// meanwhile: what it drops is passed over. Nothing is changed.
+// Verify reads all artifacts in blobs and compares their digests. A store may be open meanwhile: artifacts that it
+// drops are skipped. Verify changes nothing.
 func Verify(ctx context.Context, blobs Blobs) (Verified, error) {
 	var v Verified
 	err := blobs.List(ctx, func(b Blob) error {

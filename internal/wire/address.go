@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Addresses are those of a list, with commas between.
+// Addresses splits a comma-separated list of addresses.
 func Addresses(list string) []string { return strings.Split(list, ",") }
 
 // mostAddresses bounds a list of addresses.
 const mostAddresses = 16
 
-// CheckAddresses says what is wrong with the addresses to call, of which there may be several.
+// CheckAddresses checks a comma-separated list of addresses to dial.
 func CheckAddresses(list string) error {
 	all := Addresses(list)
 	if len(all) > mostAddresses {
@@ -26,7 +26,7 @@ func CheckAddresses(list string) error {
 	return nil
 }
 
-// CheckAddress says what is wrong with an address to listen on or to call, which is host:port or unix:PATH.
+// CheckAddress checks an address to listen on or to dial: host:port or unix:PATH.
 func CheckAddress(addr string) error {
 	if path, is := strings.CutPrefix(addr, "unix:"); is {
 		if path == "" {

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ErrUnreachable is wrapped by errors of calls that found no tracker at the address.
+// ErrUnreachable is wrapped by errors of calls that could not connect to a tracker.
 var ErrUnreachable = errors.New("cannot be reached")
 
-// Explain says what was attempted at the tracker at addr and how to remedy its failure, on one line, without gRPC's
-// own vocabulary. The error wraps err, whose status can still be read.
+// Explain describes a failed attempt at the tracker at addr and its remedy, on one line, without gRPC's terms. The
+// error wraps err, so that its status can still be read.
 func Explain(addr, attempt string, err error) error {
 	s, ok := status.FromError(err)
 	if !ok {
@@ -21,7 +21,7 @@ func Explain(addr, attempt string, err error) error {
 	}
 	switch s.Code() {
 	case codes.Unavailable:
-		if Reason(err) != "" { // the tracker's own words, not the connection's
+		if Reason(err) != "" { // a message of the tracker, not of the transport
 			return fmt.Errorf("tracker %s: %w", addr, &callError{attempt: attempt, status: s, cause: err})
 		}
 		return fmt.Errorf("tracker %s %w%s", addr, ErrUnreachable, remedy(s.Message()))
@@ -35,7 +35,7 @@ func Explain(addr, attempt string, err error) error {
 	return &callError{attempt: attempt, status: s, cause: err}
 }
 
-// Words are an error's text, without gRPC's vocabulary where it is a status.
+// Words returns the text of an error; for a status, the message alone.
 func Words(err error) string {
 	if s, ok := status.FromError(err); ok && err != nil {
 		return s.Message()
@@ -43,7 +43,7 @@ func Words(err error) string {
 	return fmt.Sprint(err)
 }
 
-// remedy is what may help against a connection that was not made, and why.
+// remedy suggests why a connection could not be made, and what to do.
 func remedy(message string) string {
 	if strings.Contains(message, "resolver error") || strings.Contains(message, "lookup ") {
 		return ": its host name is not known: check its spelling, and DNS"

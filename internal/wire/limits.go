@@ -2,53 +2,52 @@ package wire
 
 import "time"
 
-// What a job may ask for.
+// Limits of a job.
 const (
-	// DefaultPriority is that of a job that asks for none, MostPriority the highest.
+	// DefaultPriority is the priority of jobs that request none, MostPriority the highest.
 	DefaultPriority = 10
 	MostPriority    = 100
 )
 
-// What a job may have of kernels that its owner wrote.
+// Limits of kernels written by a job's owner.
 const (
 	MostKernels = 16
-	// KernelBytes bounds one with its source, so that a trace that holds it stays within its own bound.
+	// KernelBytes bounds a kernel with its source, so that a trace that contains it stays within its own bound.
 	KernelBytes = 48 << 10
 )
 
-// What a task may have of seeds: how many, and how long each of them is.
+// Limits of a task's seeds: their number, and the length of each.
 const (
 	MostSeeds = 8
 	SeedBytes = 4 << 10
 )
 
-// What a batch may have.
+// Limits of a batch.
 const (
-	// BatchCandidates is how many candidates tuners propose together, unless they are told otherwise.
+	// BatchCandidates is the default number of candidates that a tuner proposes together.
 	BatchCandidates = 32
-	// MostFinalists is how many candidates may take turns: all of them are in a device's memory at once.
+	// MostFinalists bounds the candidates that are measured in turn: all are in a device's memory at once.
 	MostFinalists = 8
 )
 
-// MostOffers bounds the toolchains, device classes or tuners of an agent: each has a queue in which its work is looked
-// for.
+// MostOffers bounds the toolchains, device classes or tuners of an agent: each has a queue that is searched for work.
 const MostOffers = 256
 
-// Records are named by keys of RecordKeyBytes, of which a message has no more than MostRecordKeys.
+// Record keys have RecordKeyBytes bytes; a message has at most MostRecordKeys.
 const (
 	RecordKeyBytes = 16
 	MostRecordKeys = 2048
 )
 
-// LongestWait bounds a call that waits: for work, or for a device to drain.
+// LongestWait bounds long polls: for work, or for a device to drain.
 const LongestWait = time.Minute
 
 // Sizes in bytes.
 const (
 	// TextBytes bounds reasons and messages.
 	TextBytes = 4 << 10
-	// FailureBytes bounds what a trial failed with: as much as the store keeps.
+	// FailureBytes bounds the message of a failed trial, as the store does.
 	FailureBytes = 16 << 10
-	// PieceBytes is how much of a file is sent at once.
+	// PieceBytes is the size of the pieces in which files are sent.
 	PieceBytes = 256 << 10
 )

@@ -2,7 +2,7 @@ package wire
 
 import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
-// ModelFiles are all files that reading the models of a job takes: models first, in their order, then seeds.
+// ModelFiles returns all files needed to read the models of a job: models first, in their order, then seeds.
 func ModelFiles(m *tilthv1.ModelSpec) []*tilthv1.ArtifactRef {
 	files := []*tilthv1.ArtifactRef{m.GetFile()}
 	for _, o := range m.GetOthers() {

@@ -12,19 +12,19 @@ import (
 // MostShards bounds the shards of a store. Every agent has a session with each.
 const MostShards = 16
 
-// ShardHeader is the header of a call that says which shard it is for.
+// ShardHeader is the header that names the shard of a call.
 const ShardHeader = "tilth-shard"
 
-// A store may have several shards, of which each has jobs of its own, a life of its own, and one tracker at a time.
-// The names of lives, and so of jobs and batches, tell the shard: those of shard 0, which is the only one of most
-// stores, are as they always were, and those of others are longer by a mark of two letters.
+// A store may have several shards. Each has its own jobs, its own life (the generation of its store), and one tracker
+// at a time. The names of lives, and so of jobs and batches, contain the shard: shard 0, the only one of most stores,
+// has no mark; the others have a mark of two letters.
 const (
 	LifeLetters   = "abcdefghijklmnopqrstuvwxyz234567"
 	lifeLength    = 6
 	shardMarkSize = 2
 )
 
-// ShardMark begins the names of a shard's lives.
+// ShardMark returns the prefix of the names of a shard's lives.
 func ShardMark(shard int) string {
 	if shard == 0 {
 		return ""
@@ -32,7 +32,7 @@ func ShardMark(shard int) string {
 	return string([]byte{LifeLetters[shard/len(LifeLetters)], LifeLetters[shard%len(LifeLetters)]})
 }
 
-// ShardOf is the shard of a job or a batch, by its id. That of an id which tells none is 0.
+// ShardOf returns the shard of a job or batch ID; 0 if the ID has no mark.
 func ShardOf(id string) int {
 	job, _, _ := strings.Cut(id, ".")
 	_, rest, _ := strings.Cut(job, "-")
@@ -47,8 +47,8 @@ func ShardOf(id string) int {
 	return shard
 }
 
-// ShardOfOwner is the shard, of so many, that an owner's jobs are in: all in one, so that what owners may have, and
-// whose turn it is, is decided in one place. It is the same in every process, of every version.
+// ShardOfOwner returns which of the shards has the jobs of an owner. All jobs of an owner are in one shard, so that
+// quotas and fair shares are decided in one place. The result is the same in every process and version.
 func ShardOfOwner(owner string, shards int) int {
 	if shards <= 1 {
 		return 0
@@ -57,7 +57,7 @@ func ShardOfOwner(owner string, shards int) int {
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(shards))
 }
 
-// ofNoShard are the methods that are about no job and no agent: all that they concern is common to the shards.
+// ofNoShard are the methods that concern neither a job nor an agent, but data common to all shards.
 var ofNoShard = []string{
 	tilthv1.JobService_ListJobs_FullMethodName, tilthv1.JobService_CheckFarm_FullMethodName,
 	tilthv1.RecordService_BestRecords_FullMethodName, tilthv1.RecordService_ListRecords_FullMethodName,
@@ -67,11 +67,11 @@ var ofNoShard = []string{
 	tilthv1.AdminService_BackupStore_FullMethodName, tilthv1.AdminService_PruneRecords_FullMethodName,
 }
 
-// AnyShard says whether a method is answered alike by every shard, so that a call of it need not name one. Those of
-// other services than the tracker's own are.
+// AnyShard reports whether every shard answers a method alike, so that a call need not name one. That holds for all
+// methods of foreign services.
 func AnyShard(method string) bool {
 	return !strings.HasPrefix(method, servicesPrefix) || slices.Contains(ofNoShard, method)
 }
 
-// servicesPrefix begins the methods of the tracker's own services.
+// servicesPrefix is the prefix of the tracker's own methods.
 const servicesPrefix = "/tilth.v1."

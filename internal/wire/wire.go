@@ -10,50 +10,50 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// MaxMessageBytes bounds a message, either way.
+// MaxMessageBytes bounds a message in either direction.
 const MaxMessageBytes = 64 << 20
 
-// WindowBytes is how much may be on its way, either way, on a connection or in one of its calls, before it is read. It
-// is fixed: what it may be is otherwise found out by a ping with every message, which costs as much as a small call.
+// WindowBytes is the flow control window of connections and calls, in either direction. It is fixed because dynamic
+// windows need a ping with every message, which costs as much as a small call.
 const WindowBytes = 4 << 20
 
-// Reasons carried by the ErrorInfo detail of a refusal, so that nobody needs to read messages.
+// Reasons in the ErrorInfo detail of a refusal, so that clients need not parse messages.
 const (
-	// ReasonStaleLease comes with FAILED_PRECONDITION: the lease is no longer held; drop the work.
+	// ReasonStaleLease accompanies FAILED_PRECONDITION: the lease is no longer held; drop the work.
 	ReasonStaleLease = "STALE_LEASE"
-	// ReasonVoidSession comes with NOT_FOUND: join again.
+	// ReasonVoidSession accompanies NOT_FOUND: join again.
 	ReasonVoidSession = "VOID_SESSION"
-	// ReasonHistory comes with FAILED_PRECONDITION: a job's events are not those that the caller knows; read them
-	// anew.
+	// ReasonHistory accompanies FAILED_PRECONDITION: the job's events are not those that the caller knows; read them
+	// from the start.
 	ReasonHistory = "HISTORY"
-	// ReasonMissingArtifact comes with FAILED_PRECONDITION: upload it and report again.
+	// ReasonMissingArtifact accompanies FAILED_PRECONDITION: upload the artifact and report again.
 	ReasonMissingArtifact = "MISSING_ARTIFACT"
-	// ReasonStopping comes with UNAVAILABLE: the tracker lives but is about to end, and its message says why.
+	// ReasonStopping accompanies UNAVAILABLE: the tracker is shutting down; the message says why.
 	ReasonStopping = "STOPPING"
-	// ReasonUnwritten comes with UNAVAILABLE: what was handed in could not be stored, and the message says why.
+	// ReasonUnwritten accompanies UNAVAILABLE: the request could not be stored; the message says why.
 	ReasonUnwritten = "UNWRITTEN"
-	// ReasonStoreAway comes with UNAVAILABLE: the server of the tracker's database is away; try again later.
+	// ReasonStoreAway accompanies UNAVAILABLE: the tracker's database is unavailable; retry later.
 	ReasonStoreAway = "STORE_AWAY"
-	// ReasonStandby comes with UNAVAILABLE: the tracker stands by, and another one serves; ask at another address.
+	// ReasonStandby accompanies UNAVAILABLE: the tracker is on standby; call the active one at another address.
 	ReasonStandby = "STANDBY"
-	// ReasonQuota comes with RESOURCE_EXHAUSTED: the owner has what it may have, and the message says of what.
+	// ReasonQuota accompanies RESOURCE_EXHAUSTED: the owner's quota is used up; the message names the quota.
 	ReasonQuota = "QUOTA"
-	// ReasonRate comes with RESOURCE_EXHAUSTED and a RetryInfo: the caller calls too often; try again when that says.
+	// ReasonRate accompanies RESOURCE_EXHAUSTED and a RetryInfo: the caller exceeds its rate; retry after that delay.
 	ReasonRate = "RATE"
-	// ReasonOverloaded comes with UNAVAILABLE: the tracker has no room now; try again later.
+	// ReasonOverloaded accompanies UNAVAILABLE: the tracker is overloaded; retry later.
 	ReasonOverloaded = "OVERLOADED"
-	// ReasonIssuer comes with UNAVAILABLE: the keys that the caller's token is checked with cannot be read from its
-	// issuer now; try again later. With a RetryInfo they are being read; try again when that says.
+	// ReasonIssuer accompanies UNAVAILABLE: the issuer's keys for the caller's token cannot be fetched; retry later.
+	// With a RetryInfo they are being fetched; retry after that delay.
 	ReasonIssuer = "ISSUER"
-	// ReasonShards comes with FAILED_PRECONDITION: the farm has several shards, and the call names none; see Shard.
+	// ReasonShards accompanies FAILED_PRECONDITION: the farm has several shards, and the call names none; see Shard.
 	ReasonShards = "SHARDS"
-	// ReasonOtherShard comes with FAILED_PRECONDITION: the owner's jobs are in another shard; see Shard.
+	// ReasonOtherShard accompanies FAILED_PRECONDITION: the owner's jobs are in another shard; see Shard.
 	ReasonOtherShard = "OTHER_SHARD"
 )
 
 const errorDomain = "tilth.v1"
 
-// Refuse makes an error with a reason.
+// Refuse returns a status error with a reason.
 func Refuse(code codes.Code, reason, format string, args ...any) error {
 	s := status.Newf(code, format, args...)
 	if detailed, err := s.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: errorDomain}); err == nil {
@@ -62,10 +62,10 @@ func Refuse(code codes.Code, reason, format string, args ...any) error {
 	return s.Err()
 }
 
-// shardKey is where a refusal for the sake of shards has a number.
+// shardKey is the metadata key of the number in a refusal about shards.
 const shardKey = "shard"
 
-// RefuseShard makes an error with a reason that is about shards, and its number.
+// RefuseShard returns a status error with a reason about shards, and its number.
 func RefuseShard(reason string, number int, format string, args ...any) error {
 	s := status.Newf(codes.FailedPrecondition, format, args...)
 	info := &errdetails.ErrorInfo{Reason: reason, Domain: errorDomain, Metadata: map[string]string{shardKey: strconv.Itoa(number)}}
@@ -75,8 +75,8 @@ func RefuseShard(reason string, number int, format string, args ...any) error {
 	return s.Err()
 }
 
-// Shard is the number of a refusal with a reason: how many shards there are (ReasonShards), or which is the owner's
-// (ReasonOtherShard). ok is false of every other error.
+// Shard returns the number in a refusal: the number of shards (ReasonShards), or the owner's shard (ReasonOtherShard).
+// ok is false for other errors.
 func Shard(err error, reason string) (number int, ok bool) {
 	s, is := status.FromError(err)
 	if !is || s == nil {
@@ -91,7 +91,7 @@ func Shard(err error, reason string) (number int, ok bool) {
 	return 0, false
 }
 
-// RefuseUntil makes an error with a reason, which says after how long to try again.
+// RefuseUntil returns a status error with a reason and a retry delay.
 func RefuseUntil(wait time.Duration, code codes.Code, reason, format string, args ...any) error {
 	s := status.Newf(code, format, args...)
 	detailed, err := s.WithDetails(
@@ -103,7 +103,7 @@ func RefuseUntil(wait time.Duration, code codes.Code, reason, format string, arg
 	return s.Err()
 }
 
-// RetryAfter returns after how long a refusal is to be tried again; false when it says nothing of that.
+// RetryAfter returns the retry delay of a refusal; false if there is none.
 func RetryAfter(err error) (time.Duration, bool) {
 	s, ok := status.FromError(err)
 	if !ok || s == nil {
@@ -117,7 +117,7 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// Reason returns the reason of a refusal; empty when it has none.
+// Reason returns the reason of a refusal; empty if there is none.
 func Reason(err error) string {
 	s, ok := status.FromError(err)
 	if !ok || s == nil {

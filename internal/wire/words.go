@@ -1,7 +1,6 @@
 package wire
 
-// Capabilities are what agents say they know, by which the tracker chooses among them: runners the first two, tuners
-// the last.
+// Capabilities of agents, by which the tracker assigns work: the first two of runners, the last of tuners.
 const (
 	RunsPackages = "run"
 	Calibrates   = "calibrate"
@@ -15,8 +14,8 @@ const (
 	RoleHarness    = "harness"
 )
 
-// Levels of numerics: how much accuracy the algorithms of a schedule may lose, the most careful first. Package
-// schedule says what each allows.
+// Levels of numerics: how much accuracy a schedule's algorithms may lose, strictest first. Package schedule defines
+// what each allows.
 const (
 	NumericsStrict  = "strict"
 	NumericsDefault = "default"

@@ -1,3 +1,3 @@
-// Package audit writes down who did what on a tracker: JSON lines, in files of bounded size. It knows no transport;
-// callers fill in an Entry. Begin with Log.
+// Package audit writes an audit log: one JSON line per call, in files of bounded size. It does not depend on a
+// transport; callers fill in each Entry. Start with Log.
 package audit

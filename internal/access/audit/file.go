@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// File is a file that others take the place of when it is full: FILE, and before it FILE.1, FILE.2 and so on, the
-// oldest last. A crash at any time leaves whole lines, except the last one of FILE at a crash of the machine: lines
-// are handed to the system, and not awaited on the disk.
+// File is a rotated log file: FILE, and before it FILE.1, FILE.2 and so on, the oldest last. A crash of the process
+// leaves whole lines. A crash of the machine may cut the last line of FILE, because writes are not synced.
 type File struct {
 	path     string
 	maxBytes int64
@@ -25,8 +24,8 @@ const (
 	DefaultKeep     = 8
 )
 
-// OpenFile opens the file at path for appending, and makes it when it is missing. It is full at maxBytes bytes (0 =
-// DefaultMaxBytes); so many full ones are kept (0 = DefaultKeep).
+// OpenFile opens the file at path for appending and creates it if necessary. The file is rotated at maxBytes bytes (0
+// = DefaultMaxBytes); keep rotated files are retained (0 = DefaultKeep).
 func OpenFile(path string, maxBytes int64, keep int) (*File, error) {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
@@ -54,7 +53,7 @@ func (f *File) open() error {
 	return nil
 }
 
-// Write implements io.Writer for one line. It writes all of it or, as far as the disk allows, nothing.
+// Write implements io.Writer for one line. After a short write it truncates the file to the lines before.
 func (f *File) Write(line []byte) (int, error) {
 	if f.file == nil {
 		if err := f.open(); err != nil {
@@ -68,15 +67,15 @@ func (f *File) Write(line []byte) (int, error) {
 	}
 	n, err := f.file.Write(line)
 	if err != nil {
-		// Half a line would spoil the next one.
+		// A partial line would corrupt the next one.
 		return 0, errors.Join(err, f.file.Truncate(f.size))
 	}
 	f.size += int64(n)
 	return n, nil
 }
 
-// rotate gives the full files their new names and begins another. After a failure midway the next one goes on: a name
-// that is not there has been given its new one.
+// rotate renames the full files and opens an empty one. If it fails midway, the next call continues: a missing name
+// has already been renamed.
 func (f *File) rotate() error {
 	err := f.file.Close()
 	f.file = nil

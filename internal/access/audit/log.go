@@ -13,44 +13,43 @@ import (
 // Entry is one line of the audit log.
 type Entry struct {
 	Time time.Time `json:"time"`
-	// Verb is what was asked for: a service and its call, such as JobService.CancelJob, or the method and path of a
-	// page.
+	// Verb is the service and method that was called, such as JobService.CancelJob, or the method and path of a page.
 	Verb string `json:"verb"`
-	// Who asked, in what role, and what proved it; empty when nobody is asked who they are, or nothing was proved.
+	// Who, Role and Proof identify the caller. They are empty if the tracker is open or the caller proved nothing.
 	Who   string `json:"who,omitempty"`
 	Role  string `json:"role,omitempty"`
 	Proof string `json:"proof,omitempty"`
 	// From is the peer's address.
 	From string `json:"from"`
-	// What has the request's own words: job_id, name, reason and the like.
+	// What has the fields of the request: job_id, name, reason and the like.
 	What map[string]string `json:"what,omitempty"`
-	// Result is OK, or the code of the refusal or failure, which Message explains.
+	// Result is OK or the code of the refusal or failure, which Message explains.
 	Result  string `json:"result"`
 	Message string `json:"message,omitempty"`
-	// Seconds is how long it took.
+	// Seconds is the duration of the call.
 	Seconds float64 `json:"took_s"`
 }
 
-// Log is an audit log. Its methods may be called from many goroutines; those of a nil Log do nothing.
+// Log is an audit log. Its methods may be called concurrently; those of a nil Log do nothing.
 //
-// When a line cannot be written, it goes to the tracker's own log, and Ready fails until lines can be written again:
-// who changes something asks it first. So what may go missing here are the lines of calls that were under way when
-// writing began to fail, and those are in the other log.
+// If a line cannot be written, it goes to the tracker's own log, and Ready fails until writing succeeds again. Calls
+// that change state ask Ready first, so only lines of calls in progress when writing began to fail can be missing
+// here, and those are in the tracker's log.
 type Log struct {
 	log *slog.Logger
 
 	mu  sync.Mutex
 	out io.WriteCloser
-	// Since the last line that was written.
+	// Since the last successful write.
 	failure error
 	missed  int
 }
 
-// New makes an audit log of a writer, which gets each line in one call and either takes all of it or fails. Logger
-// hears of lines that cannot be written.
+// New returns an audit log that writes to out. out receives each line in one Write, which accepts all of it or fails.
+// Lines that cannot be written are logged to logger.
 func New(out io.WriteCloser, logger *slog.Logger) *Log { return &Log{out: out, log: logger} }
 
-// Ready says why nothing can be written; nil when it can.
+// Ready returns why lines cannot be written, or nil if they can.
 func (l *Log) Ready() error {
 	if l == nil {
 		return nil
@@ -85,7 +84,7 @@ func (l *Log) Add(e Entry) {
 	}
 }
 
-// write writes one line. The caller holds the lock.
+// write writes one line. l.mu must be held.
 func (l *Log) write(e Entry) error {
 	line, err := json.Marshal(e)
 	if err == nil {

@@ -1,7 +1,7 @@
-// Package authorisation decides which calls a tracker answers: who calls, by a token or a certificate; whether the
-// role may call the method, by the table in rules.go; how often; whether the job or session in question is the
-// caller's; and what the audit log gets.
+// Package authorisation decides which calls a tracker answers. It identifies the caller by a token or certificate,
+// checks the role against the table in rules.go, limits the rate of calls, checks the ownership of jobs and sessions,
+// and writes the audit log.
 //
-// A call is admitted when its headers arrive, before its message is read. Ownership is checked when the message has
-// arrived. Begin with Gate.
+// A call is admitted when its headers arrive, before its message is read. Ownership is checked once the message has
+// arrived. Start with Gate.
 package authorisation

@@ -24,68 +24,68 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Holdings tells whose something is. An answer of false means that there is no such thing: then the call itself says
-// so.
+// Holdings looks up owners of jobs and sessions. False means that the job or session does not exist; the call itself
+// then reports that.
 type Holdings interface {
-	// JobOwner is whom a job belongs to. An error says that this is not known, in words for who asks.
+	// JobOwner returns the owner of a job. An error means that the owner is unknown; its message is for the caller.
 	JobOwner(id string) (owner Owner, is bool, err error)
-	// Session is who opened a session.
+	// Session returns an open session.
 	Session(session string) (s Session, is bool)
-	// Sessions counts those of an identity.
+	// Sessions returns the number of open sessions of an identity.
 	Sessions(identity string) int
 }
 
-// Owner is whom a job belongs to.
+// Owner is the owner of a job.
 type Owner struct {
 	Name string
-	// Private jobs are seen by their owner and admins alone.
+	// Private jobs are visible only to their owner and to admins.
 	Private bool
 }
 
-// Session is an agent's time with the tracker.
+// Session describes who opened an agent's session.
 type Session struct {
-	// Agent is the name that it joined with, Identity that of who called.
+	// Agent is the name that the agent joined with, Identity the name of the caller who opened the session.
 	Agent, Identity string
 }
 
-// Config is what a gate needs. Without Tokens, OIDC and Certificates it is open: everybody may do everything, as
-// nobody.
+// Config configures a Gate. Without Tokens, OIDC and Certificates the gate is open: anonymous callers may do
+// everything.
 type Config struct {
-	// Tokens are the farm's own bearer tokens that are accepted; nil = none.
+	// Tokens are the accepted bearer tokens of the farm; nil = none.
 	Tokens *tokens.File
-	// OIDC tells whose tokens of an issuer are; nil = those are not accepted.
+	// OIDC verifies tokens of an issuer; nil = such tokens are refused.
 	OIDC *oidc.Verifier
-	// Certificates has verified client certificates stand for identities.
+	// Certificates accepts verified client certificates as identities.
 	Certificates bool
-	// PassesOn has the sessions of browsers keep their tokens, for PassOn.
+	// PassesOn stores the tokens of browser sessions, for PassOn.
 	PassesOn bool
-	// Audit gets what was done and what was refused; nil = nobody does.
+	// Audit is the audit log; nil = no audit log.
 	Audit *audit.Log
-	// CallsPerSecond is how often an identity may call, on average; each of its agents' sessions adds to that. Where
-	// nobody is asked who they are it holds for each address but this machine's. 0 = nobody counts.
+	// CallsPerSecond is the average rate of calls that each identity may make; each session of its agents adds to it.
+	// On an open tracker it applies to each address except this machine's. 0 = no limit.
 	CallsPerSecond float64
-	// Holdings are the tracker's.
+	// Holdings looks up owners of jobs and sessions.
 	Holdings Holdings
-	// Logger hears of refusals; nil = nobody.
+	// Logger logs refusals; may be nil.
 	Logger *slog.Logger
-	// Refused is called with the code of each refusal; nil = nothing is.
+	// Refused, if set, is called with the code of each refusal.
 	Refused func(codes.Code)
 	// Now is the clock; nil = time.Now.
 	Now func() time.Time
 }
 
-// Gate admits calls. Its methods may be called from many goroutines.
+// Gate admits calls. Its methods may be called concurrently.
 type Gate struct {
 	cfg   Config
 	rates rates
-	// Refusals that are written down, of strangers and of those who are known.
+	// Refusals written to the log, of unauthenticated and of authenticated callers.
 	strangers, known spam
 	sessions         sessionTable
 	attempts         rates
-	formKey          []byte // of the tokens that forms carry
+	formKey          []byte // key of the form tokens
 }
 
-// New makes a gate.
+// New returns a Gate.
 func New(cfg Config) *Gate {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -106,28 +106,28 @@ func New(cfg Config) *Gate {
 	}
 }
 
-// open says whether nobody is asked who they are.
+// open reports whether the tracker admits anonymous callers.
 func (g *Gate) open() bool { return !g.takesTokens() && !g.cfg.Certificates }
 
-// takesTokens says whether tokens of any kind prove who calls.
+// takesTokens reports whether tokens of any kind are accepted.
 func (g *Gate) takesTokens() bool { return g.cfg.Tokens != nil || g.cfg.OIDC != nil }
 
-// call is one call on its way through the gate.
+// call is the state of one call that passes the gate.
 type call struct {
 	verb   string // JobService.CancelJob
 	rule   rule
 	caller caller
 	began  time.Time
-	agent  string // whose session it is about, where that is written down
-	// hidden is why nothing is done for who is answered as if something was; nil = it is done.
+	agent  string // agent that owns the session, for the log
+	// hidden is why the handler is skipped although the caller receives an answer; nil = the handler runs.
 	hidden error
 }
 
 type callKey struct{}
 
-// Admit decides about a call whose headers have come. It waits for nothing, as whoever reads from the connection calls
-// it: while the issuer's keys are being read, callers are told to come again (see wire.ReasonIssuer). The context that
-// it returns carries the caller's identity; the interceptors need it.
+// Admit authenticates and authorises a call by its headers. It never blocks, since the connection's reader calls it:
+// while the issuer's keys are being fetched, callers are asked to retry (see wire.ReasonIssuer). The returned context
+// carries the caller's identity, which the interceptors need.
 func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (context.Context, error) {
 	c := &call{verb: verb(method), began: g.cfg.Now(), caller: caller{from: address(ctx)}}
 	rule, known := rules[method]
@@ -168,9 +168,9 @@ func (g *Gate) admit(ctx context.Context, c *call, header metadata.MD, known boo
 	return c.permitted(known)
 }
 
-// permitted says whether the caller's role may call the method, if it is one that is known.
+// permitted returns an error unless the caller's role may call the method. known is false for a method without a rule.
 func (c *call) permitted(known bool) error {
-	if !known { // a service that nobody serves, or a method that was forgotten in the rules
+	if !known { // no such service, or a method missing from rules
 		return status.Errorf(codes.Unimplemented, "%s is not served here", c.verb)
 	}
 	if !slices.Contains(c.rule.roles, c.caller.Role) {
@@ -180,10 +180,10 @@ func (c *call) permitted(known bool) error {
 	return nil
 }
 
-// belongs refuses a request for what is another's.
+// belongs refuses a request that concerns another identity's job or session.
 func (g *Gate) belongs(c *call, req any) error {
 	if g.open() && c.rule.log == refusals {
-		return nil // nobody wants to know
+		return nil // nothing to check or to log
 	}
 	switch c.rule.own {
 	case ownJob:
@@ -199,7 +199,7 @@ func (g *Gate) belongs(c *call, req any) error {
 			c.hidden = status.Errorf(codes.PermissionDenied, "job %s is private and belongs to %q: %s is told that it is gone", id, owner.Name, c.caller.Name)
 			return nil
 		}
-		if owner.Private { // in the words about a job that there never was
+		if owner.Private { // answered like a job that never existed
 			return status.Errorf(codes.NotFound, "job %q does not exist", id)
 		}
 		return status.Errorf(codes.PermissionDenied, "job %s belongs to %q, and you are %s: ask the owner or an admin", id, owner.Name, c.caller.Name)
@@ -213,7 +213,7 @@ func (g *Gate) belongs(c *call, req any) error {
 	return nil
 }
 
-// ready refuses what has to be written down while that is impossible.
+// ready refuses calls that must be audited while the audit log cannot be written.
 func (g *Gate) ready(c *call) error {
 	if c.rule.log != audited {
 		return nil
@@ -225,12 +225,12 @@ func (g *Gate) ready(c *call) error {
 	return nil
 }
 
-// ServerOptions are the interceptors; Admit is to be called from the server's tap.
+// ServerOptions returns the interceptors of the gate; Admit must be called from the server's tap handle.
 func (g *Gate) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(g.Unary), grpc.ChainStreamInterceptor(g.Stream)}
 }
 
-// Unary is the interceptor of calls with one answer.
+// Unary is the unary server interceptor.
 func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	c, is := ctx.Value(callKey{}).(*call)
 	if !is {
@@ -246,7 +246,7 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	response, err := handle(ctx, req)
 	g.done(c, req, response, cmp.Or(err, c.hidden))
 	if err == nil && c.caller.valid != nil {
-		err = c.caller.valid() // a request for work waits long enough for its token to be revoked
+		err = c.caller.valid() // the token may have been revoked during a long poll
 	}
 	if err != nil {
 		return nil, err
@@ -254,12 +254,12 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	return response, nil
 }
 
-// notAdmitted is the answer of a server that was put together without its tap.
+// notAdmitted is the error of a server without the tap handle.
 func notAdmitted(method string) error {
 	return status.Errorf(codes.Internal, "%s was not admitted: the server lacks its tap", method)
 }
 
-// verb is a method in short: JobService.CancelJob.
+// verb returns the short form of a method: JobService.CancelJob.
 func verb(method string) string {
 	service, name := path.Split(strings.TrimPrefix(method, "/"))
 	service = strings.TrimSuffix(service, "/")
@@ -277,7 +277,7 @@ func roleNames(roles []access.Role) string {
 	return strings.Join(names, ", ")
 }
 
-// address is the peer's, or "unix" for a socket of this machine.
+// address returns the peer's address, or "unix" for a local socket.
 func address(ctx context.Context) string {
 	p, is := peer.FromContext(ctx)
 	if !is || p.Addr == nil {

@@ -17,19 +17,20 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// SignInPath is where browsers are sent that prove nothing. It has to be public.
+// SignInPath is where browsers without credentials are redirected to. It must be public.
 const SignInPath = "/signin"
 
-// pagePolicy allows pages what the tracker itself serves, and nothing within their text.
+// pagePolicy is the Content-Security-Policy of pages: resources come from the tracker only, and inline content is
+// refused.
 const pagePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// pageKey is the key of the caller who asks for a page.
+// pageKey is the context key of the caller of a page.
 type pageKey struct{}
 
-// HTTP lets those through who may read: with a bearer token, a token as the password of basic authentication, the
-// cookie of a session (see SignIn), or a certificate. Paths that are public are for everybody. A request that changes
-// something must not come from another site's page. The request's context says who asks.
+// HTTP requires credentials with the right to read: a bearer token, a token as the password of basic authentication,
+// the cookie of a session (see SignIn), or a certificate. Paths in public are served to everybody. Cross-site requests
+// that change state are refused. The caller is stored in the request's context.
 func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
 	sameSite := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +61,9 @@ func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
 	})
 }
 
-// PassOn is the authorization header by which another tracker of the farm knows who asks for a page; empty where
-// nobody is asked who they are. UNAUTHENTICATED for who is known by a certificate, which only its holder can show.
+// PassOn returns the Authorization header that identifies the caller of a page to another tracker of the farm. It is
+// empty on an open tracker. It fails with UNAUTHENTICATED for a caller identified by a certificate, which only its
+// holder can present.
 func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
 	by, is := ctx.Value(pageKey{}).(caller)
 	switch {
@@ -73,7 +75,7 @@ func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
 	return "Bearer " + by.token, nil
 }
 
-// asksForForm says whether it is a browser that proves nothing, and can do so by a form.
+// asksForForm reports whether the request comes from a browser without credentials that can sign in by a form.
 func (g *Gate) asksForForm(r *http.Request, err error) bool {
 	return status.Code(err) == codes.Unauthenticated && g.takesTokens() && r.Method == http.MethodGet &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -95,7 +97,7 @@ func (g *Gate) admitPage(r *http.Request, public []string) (caller, error) {
 	if often := g.frequent(c); often != nil && (err == nil || !by.proved) {
 		err = often
 	}
-	if err != nil && !g.asksForForm(r, err) { // who is asked to sign in is not refused yet
+	if err != nil && !g.asksForForm(r, err) { // a redirect to the form is not a refusal yet
 		g.refused(c, nil, err)
 	}
 	return by, err
@@ -127,7 +129,7 @@ func verified(chains [][]*x509.Certificate) *x509.Certificate {
 	return chains[0][0]
 }
 
-// RefusePage answers a request for a page with a status.
+// RefusePage answers a request for a page with the error's status.
 func RefusePage(w http.ResponseWriter, err error) {
 	code := http.StatusForbidden
 	if wait, is := wire.RetryAfter(err); is {

@@ -18,31 +18,31 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// caller is who calls, as far as it is proved, and from where.
+// caller is the authenticated caller, and its address.
 type caller struct {
 	access.Identity
 	proved bool
 	from   string
-	// valid says whether the proof still holds: a token may be revoked while a stream lasts.
+	// valid returns an error once the credentials are no longer valid: a token may be revoked during a stream.
 	valid func() error
-	// session is the key of the browser's session that proves who calls; empty = something else does.
+	// session is the key of the browser session that identifies the caller; empty = none.
 	session string
-	// token is what proved it; empty = a certificate did.
+	// token is the caller's token; empty = a certificate.
 	token string
 }
 
-// proof is what a call comes with.
+// proof contains the credentials of a call.
 type proof struct {
-	// authorization has the values of that header.
+	// authorization has the values of the Authorization header.
 	authorization []string
-	// certificate is the peer's, which the handshake has verified; nil = none.
+	// certificate is the peer's certificate, verified by the handshake; nil = none.
 	certificate *x509.Certificate
-	// waits says that the issuer's keys may be waited for: whoever reads from a connection must not.
+	// waits allows waiting for the issuer's keys. The reader of a connection must not wait.
 	waits bool
 }
 
-// identify says who calls. A token decides when there is one: it is given on purpose, and a wrong one is refused
-// whatever the certificate says.
+// identify authenticates the caller. A token takes precedence over a certificate: it is sent on purpose, and an
+// invalid one is refused whatever the certificate proves.
 func (g *Gate) identify(ctx context.Context, from string, p proof) (caller, error) {
 	c := caller{from: from}
 	if len(p.authorization) > 0 {
@@ -54,7 +54,7 @@ func (g *Gate) identify(ctx context.Context, from string, p proof) (caller, erro
 	return c, status.Error(codes.Unauthenticated, g.wanted())
 }
 
-// wanted tells who came with nothing what to come with.
+// wanted describes which credentials the tracker accepts.
 func (g *Gate) wanted() string {
 	switch {
 	case !g.takesTokens():
@@ -82,7 +82,7 @@ func (g *Gate) byHeader(ctx context.Context, c caller, p proof) (caller, error) 
 	return g.byIssuer(c, text, func() (*oidc.Token, error) { return g.cfg.OIDC.VerifyNow(text, g.cfg.Now()) })
 }
 
-// byToken says whose a token of the farm's own is.
+// byToken identifies the caller by a token of the farm.
 func (g *Gate) byToken(c caller, text string) (caller, error) {
 	t, err := g.cfg.Tokens.Set().Find(text, g.cfg.Now())
 	if err != nil {
@@ -102,17 +102,17 @@ func badToken(err error) error {
 	return status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker token create')", err)
 }
 
-// keysWait is after how long a call is to be made again by whose token the issuer's keys are being read.
+// keysWait is the retry delay for callers whose token's issuer keys are being fetched.
 const keysWait = 250 * time.Millisecond
 
-// putOff says whether a call is to be made again for that: it is not refused yet.
+// putOff reports whether a call should be retried after a delay; it is not refused yet.
 func putOff(err error) bool {
 	_, later := wire.RetryAfter(err)
 	return later && wire.Reason(err) == wire.ReasonIssuer
 }
 
-// byIssuer says whose a token of the issuer is. Checking a signature takes time, so an address from which there were
-// too many calls that prove nothing has to wait with one that is new.
+// byIssuer identifies the caller by a token of the issuer. Checking a signature is expensive, so an address with too
+// many unauthenticated calls has to wait with a new token.
 func (g *Gate) byIssuer(c caller, text string, verify func() (*oidc.Token, error)) (caller, error) {
 	if wait := g.strangerWaits(c.from); wait > 0 && !g.cfg.OIDC.Remembers(text) {
 		return c, tooOften(hostOf(c.from), "with tokens", wait)
@@ -156,7 +156,7 @@ func (g *Gate) byCertificate(c caller, cert *x509.Certificate) (caller, error) {
 	return c, nil
 }
 
-// verifiedCertificate is the peer's, if its handshake has verified one.
+// verifiedCertificate returns the peer's certificate if the handshake verified one; otherwise nil.
 func verifiedCertificate(info credentials.AuthInfo) *x509.Certificate {
 	t, is := info.(credentials.TLSInfo)
 	if !is {

@@ -11,31 +11,29 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// rate is how many calls there may be: so many a second on average, and so many at once after a pause.
+// rate limits calls: an average rate per second, and a burst after a pause.
 type rate struct{ perSecond, burst float64 }
 
 const (
-	// callsOfSession is what each session of an identity adds to the calls that it may make in a second: a farm's
-	// agents may share one.
+	// callsOfSession is what each session adds to the rate of its identity: a farm's agents may share an identity.
 	callsOfSession = 50
-	// burstSeconds is for how long nobody may have called who calls for all of that at once.
+	// burstSeconds is the idle time after which a caller may make that many seconds' worth of calls at once.
 	burstSeconds = 2
-	// callsOfStranger are those of one address that prove nothing, in a second.
+	// callsOfStranger is the rate of unauthenticated calls from one address.
 	callsOfStranger = 50
-	// How often the sessions of one who calls too often are counted.
+	// recount is how often the sessions of a throttled caller are counted again.
 	recount = 100 * time.Millisecond
-	// mostBuckets bounds what is remembered.
+	// mostBuckets bounds the number of buckets.
 	mostBuckets = 1 << 16
 )
 
-// loggedRates bound the calls of an identity that the audit log gets a line of, so that it tells of days, whoever
-// calls.
+// loggedRates limit an identity's calls that are written to the audit log, so that the log covers days, whoever calls.
 var loggedRates = map[logged]rate{
 	audited: {perSecond: 20, burst: 600},
-	noted:   {perSecond: 100, burst: 20_000}, // a farm's agents join at once
+	noted:   {perSecond: 100, burst: 20_000}, // a farm's agents join at the same time
 }
 
-// rates counts calls by who makes them.
+// rates limits calls per caller.
 type rates struct {
 	mu      sync.Mutex
 	buckets map[bucketKey]*bucket
@@ -46,7 +44,7 @@ type bucketKey struct {
 	log logged // 0 = all calls
 }
 
-// bucket holds what may be called at once, and fills with time.
+// bucket is a token bucket.
 type bucket struct {
 	rate
 	calls   float64
@@ -54,7 +52,7 @@ type bucket struct {
 	counted time.Time
 }
 
-// fill brings a bucket to now.
+// fill refills a bucket up to now.
 func (b *bucket) fill(now time.Time) {
 	if passed := now.Sub(b.at).Seconds(); passed > 0 {
 		b.calls = min(b.burst, b.calls+passed*b.perSecond)
@@ -62,7 +60,7 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// wait says after how long a bucket holds a call; 0 = now.
+// wait returns the time until a call is available; 0 = now.
 func (b *bucket) wait() time.Duration {
 	if b.calls >= 1 {
 		return 0
@@ -70,8 +68,8 @@ func (b *bucket) wait() time.Duration {
 	return max(time.Duration((1-b.calls)/b.perSecond*float64(time.Second)), time.Millisecond)
 }
 
-// take counts a call, or says after how long there may be one. More is asked for the rate of a bucket that is empty;
-// nil = it stays.
+// take takes a call from a bucket, or returns the time until there is one. A new bucket has the rate first. more,
+// unless nil, updates the rate of an empty bucket.
 func (r *rates) take(key bucketKey, now time.Time, first rate, more func() rate) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +86,7 @@ func (r *rates) take(key bucketKey, now time.Time, first rate, more func() rate)
 	return wait
 }
 
-// wait says after how long there may be a call, which it does not count.
+// wait returns the time until a call is available, without taking it.
 func (r *rates) wait(key bucketKey, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +110,7 @@ func (r *rates) bucket(key bucketKey, now time.Time, first rate) *bucket {
 	return b
 }
 
-// forget drops the buckets that are full, of which nothing is to be remembered; all of them if that is not enough.
+// forget drops full buckets, which carry no state; if that is not enough, it drops all.
 func (r *rates) forget(now time.Time) {
 	for key, b := range r.buckets {
 		if b.fill(now); b.calls == b.burst {
@@ -124,7 +122,7 @@ func (r *rates) forget(now time.Time) {
 	}
 }
 
-// frequent refuses a call of somebody who calls too often.
+// frequent refuses a call of a caller over its rate.
 func (g *Gate) frequent(c *call) error {
 	wait := g.tooOften(c)
 	if wait == 0 {
@@ -141,7 +139,7 @@ func tooOften(who, what string, wait time.Duration) error {
 	return wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "%s calls %s too often: try again in %v", who, what, wait.Round(time.Millisecond))
 }
 
-// tooOften counts a call, and says after how long there may be one; 0 = now.
+// tooOften takes a call from the caller's bucket, or returns the time until there is one; 0 = now.
 func (g *Gate) tooOften(c *call) time.Duration {
 	now, host := g.cfg.Now(), hostOf(c.caller.from)
 	switch {
@@ -150,7 +148,7 @@ func (g *Gate) tooOften(c *call) time.Duration {
 	case c.caller.proved:
 		return max(g.ofIdentity(c, now), g.ofWritten(c, now))
 	case host == "":
-		return 0 // this machine's own, where nobody is asked
+		return 0 // this machine, on an open tracker
 	case g.open() && !c.rule.public:
 		return g.rates.take(bucketKey{who: "host " + host}, now, perSecond(g.cfg.CallsPerSecond), nil)
 	}
@@ -159,7 +157,7 @@ func (g *Gate) tooOften(c *call) time.Duration {
 
 func strangerKey(host string) bucketKey { return bucketKey{who: "stranger " + host} }
 
-// strangerWaits says after how long an address may make another call that proves nothing; 0 = now.
+// strangerWaits returns the time until an address may make another unauthenticated call; 0 = now.
 func (g *Gate) strangerWaits(from string) time.Duration {
 	host := hostOf(from)
 	if g.cfg.CallsPerSecond == 0 || host == "" {
@@ -185,7 +183,8 @@ func (g *Gate) ofWritten(c *call, now time.Time) time.Duration {
 
 func perSecond(calls float64) rate { return rate{calls, burstSeconds * calls} }
 
-// hostOf is an address without its port, and of IPv6 without what one host may choose; empty for this machine's own.
+// hostOf returns an address without its port; of an IPv6 address only the network prefix, since a host may choose the
+// rest. It is empty for this machine.
 func hostOf(from string) string {
 	host, _, err := net.SplitHostPort(from)
 	if err != nil {

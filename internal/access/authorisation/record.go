@@ -12,10 +12,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// maxWords bounds each of the request's words in the audit log.
+// maxWords bounds each value of a request in the audit log, in bytes.
 const maxWords = 256
 
-// jobOf is the job that a request is about.
+// jobOf returns the ID of the job that a request concerns.
 func jobOf(req any) string {
 	if r, is := req.(interface{ GetJobId() string }); is {
 		return r.GetJobId()
@@ -23,7 +23,7 @@ func jobOf(req any) string {
 	return ""
 }
 
-// sessionOf is the session that a request speaks for, itself or by its lease.
+// sessionOf returns the session of a request, or of its lease.
 func sessionOf(req any) string {
 	switch r := req.(type) {
 	case interface{ GetSession() string }:
@@ -34,7 +34,7 @@ func sessionOf(req any) string {
 	return ""
 }
 
-// done writes down a call that was answered.
+// done writes a completed call to the audit log.
 func (g *Gate) done(c *call, req, response any, err error) {
 	if c.rule.log == refusals {
 		return
@@ -50,8 +50,8 @@ func (g *Gate) done(c *call, req, response any, err error) {
 	g.cfg.Audit.Add(e)
 }
 
-// refused writes down a call that was not let through. Callers could fill the log with such calls, so of each only
-// some are written.
+// refused writes a refused call to the audit log. Refusals per caller are limited, since callers could otherwise fill
+// the log.
 func (g *Gate) refused(c *call, req any, err error) {
 	g.cfg.Refused(status.Code(err))
 	if !g.written(c) {
@@ -79,8 +79,8 @@ func (g *Gate) entry(c *call, req any, err error) audit.Entry {
 	return e
 }
 
-// addScalars adds the words, numbers and times of a message, but no bytes and no lists. A session is a secret between
-// an agent and the tracker.
+// addScalars adds the strings, numbers and times of a message to what, but no bytes and no lists. Session IDs are left
+// out: they are secrets between an agent and the tracker.
 func addScalars(what map[string]string, message any) {
 	m, is := message.(proto.Message)
 	if !is {

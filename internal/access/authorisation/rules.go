@@ -14,57 +14,57 @@ import (
 
 // rule says who may call a method.
 type rule struct {
-	// roles may call; nobody else may, unless public.
+	// roles may call the method; all others are refused, unless public.
 	roles []access.Role
-	// public methods are answered without asking who calls.
+	// public methods need no authentication.
 	public bool
-	// own restricts callers to what is theirs.
+	// own restricts callers to their own jobs or sessions.
 	own property
-	// gone methods answer for what is gone as if they had done it: they do so for others' private jobs, too.
+	// gone methods report success for jobs that no longer exist, and therefore also for private jobs of others.
 	gone bool
-	// log says which calls the audit log gets. It gets refusals of every method.
+	// log selects the calls that are written to the audit log. Refusals are written for every method.
 	log logged
 }
 
-// property is what a call may be restricted to; 0 = nothing.
+// property is the kind of ownership that a method requires; 0 = none.
 type property int
 
 const (
-	// ownJob is the job of the request's job_id; admins may deal with everybody's.
+	// ownJob requires that the caller owns the job in job_id; admins may access all jobs.
 	ownJob property = iota + 1
-	// ownSession is the session, or the lease's session, of the request.
+	// ownSession requires that the caller owns the session, or the lease's session, of the request.
 	ownSession
 )
 
-// logged says which calls the audit log gets.
+// logged selects the calls that are written to the audit log.
 type logged int
 
 const (
 	refusals logged = iota
-	// noted calls are written down; while that is impossible they go on, since work that is done must not be lost.
+	// noted calls are logged. They proceed while the log cannot be written, since finished work must not be lost.
 	noted
-	// audited calls are refused while they cannot be written down.
+	// audited calls are refused while the log cannot be written.
 	audited
 )
 
-// Who may call, by what is asked for.
+// Groups of roles.
 var (
 	readers = []access.Role{access.ReadOnly, access.Client, access.Admin}
 	clients = []access.Role{access.Client, access.Admin}
 	admins  = []access.Role{access.Admin}
 	agents  = []access.Role{access.Agent}
 	all     = access.Roles()
-	// Candidates travel between builders and runners, packages from clients to runners, models to tuners.
+	// Builders and runners exchange candidates, clients and runners packages, tuners receive models.
 	carriers = []access.Role{access.Client, access.Admin, access.Agent}
 )
 
-// rules has a line for every method that a tracker serves. A method without one is refused to everybody; a test sees
-// to it that there is none.
+// rules has an entry for every method of the tracker. A method without an entry is refused to everybody; a test checks
+// that none is missing.
 var rules = map[string]rule{
 	tilthv1.JobService_SubmitJob_FullMethodName:        {roles: clients, log: audited},
 	tilthv1.JobService_GetJob_FullMethodName:           {roles: readers},
-	tilthv1.JobService_ListJobs_FullMethodName:         {roles: all}, // a tuner looks at jobs of the same target
-	tilthv1.JobService_WatchJob_FullMethodName:         {roles: all}, // a tuner learns from its job's events
+	tilthv1.JobService_ListJobs_FullMethodName:         {roles: all}, // tuners read jobs of the same target
+	tilthv1.JobService_WatchJob_FullMethodName:         {roles: all}, // tuners follow the events of their job
 	tilthv1.JobService_CancelJob_FullMethodName:        {roles: clients, own: ownJob, log: audited},
 	tilthv1.JobService_DeleteJob_FullMethodName:        {roles: clients, own: ownJob, gone: true, log: audited},
 	tilthv1.JobService_PauseJob_FullMethodName:         {roles: clients, own: ownJob, log: audited},
@@ -90,7 +90,7 @@ var rules = map[string]rule{
 
 	tilthv1.DeviceService_ListDevices_FullMethodName: {roles: readers},
 	tilthv1.DeviceService_GetDevice_FullMethodName:   {roles: readers},
-	// Whoever sits at a board may keep others from it.
+	// Anyone at a board may reserve it.
 	tilthv1.DeviceService_CordonDevice_FullMethodName:      {roles: clients, log: audited},
 	tilthv1.DeviceService_UncordonDevice_FullMethodName:    {roles: clients, log: audited},
 	tilthv1.DeviceService_DrainDevice_FullMethodName:       {roles: clients, log: audited},
@@ -115,11 +115,11 @@ var rules = map[string]rule{
 	tilthv1.ArtifactService_UploadArtifact_FullMethodName:   {roles: carriers},
 	tilthv1.ArtifactService_DownloadArtifact_FullMethodName: {roles: carriers},
 
-	// What is in a release is no secret, but who has no business with it makes no load.
+	// Releases are not secret; the restriction limits load.
 	tilthv1.ReleaseService_GetRelease_FullMethodName:      {roles: agents},
 	tilthv1.ReleaseService_DownloadRelease_FullMethodName: {roles: agents},
 
-	// A probe has no token; what it learns is that there is a tracker.
+	// Probes have no token, and learn only that a tracker exists.
 	healthv1.Health_Check_FullMethodName: {public: true},
 	healthv1.Health_List_FullMethodName:  {roles: all},
 	healthv1.Health_Watch_FullMethodName: {roles: all},
@@ -128,8 +128,8 @@ var rules = map[string]rule{
 	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: {roles: all},
 }
 
-// Public says whether a method is for everybody.
+// Public reports whether a method needs no authentication.
 func Public(method string) bool { return rules[method].public }
 
-// Methods returns the methods that have a rule, in order.
+// Methods returns the methods that have a rule, sorted.
 func Methods() []string { return slices.Sorted(maps.Keys(rules)) }

@@ -19,32 +19,33 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Bounds on the sessions of browsers. They are in memory alone: after a restart people sign in again.
+// Bounds on browser sessions. Sessions are in memory only: users sign in again after a restart.
 const (
 	sessionLifetime    = 12 * time.Hour
 	mostSessions       = 1024
 	sessionsOfIdentity = 16
 )
 
-// attemptRate bounds how often somebody may try to sign in from one address, this machine's own included.
+// attemptRate limits the attempts to sign in from one address, including this machine's.
 var attemptRate = rate{perSecond: 1, burst: 20}
 
-// sessionTable has those of browsers that have signed in, by the hash of the secret in their cookie.
+// sessionTable has the sessions of signed-in browsers, by the hash of the secret in their cookie.
 type sessionTable struct {
 	mu    sync.Mutex
 	byKey map[string]session
 }
 
-// session is what a browser's cookie stands for.
+// session is a signed-in browser.
 type session struct {
 	access.Identity
 	began time.Time
-	// token is what it began with, if the gate passes calls on, and valid says whether that still holds.
+	// token is the token used to sign in, stored only if the gate passes calls on. valid reports whether that token is
+	// still valid.
 	token string
 	valid func() error
 }
 
-// add keeps a session in the place of the identity's oldest, or of the oldest of all, where there are too many.
+// add stores a session. If there are too many, it evicts the oldest session of the identity, or the oldest of all.
 func (s *sessionTable) add(key string, one session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +72,7 @@ func (s *sessionTable) add(key string, one session) {
 	s.byKey[key] = one
 }
 
-// find returns a session that holds at the time, and forgets one that does not.
+// find returns the session if it is valid at the given time, and deletes it if it has expired.
 func (s *sessionTable) find(key string, now time.Time) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +90,7 @@ func (s *sessionTable) remove(key string) {
 	delete(s.byKey, key)
 }
 
-// cookieName is that of the session's cookie. Under TLS its prefix has browsers take it from this host alone.
+// cookieName returns the name of the session cookie. Under TLS its prefix restricts the cookie to this host.
 func cookieName(r *http.Request) string {
 	if r.TLS != nil {
 		return "__Host-tilth_session"
@@ -102,8 +103,7 @@ func sessionKey(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bySession says who asks by the cookie of a session. A token or another proof in the headers is given on purpose, and
-// comes first.
+// bySession identifies the caller by a session cookie. Credentials in headers are sent on purpose and take precedence.
 func (g *Gate) bySession(r *http.Request) (caller, bool) {
 	cookie, err := r.Cookie(cookieName(r))
 	if err != nil || !g.takesTokens() || r.Header.Get("Authorization") != "" {
@@ -122,10 +122,10 @@ func (g *Gate) bySession(r *http.Request) (caller, bool) {
 	}}, true
 }
 
-// SignsIn says whether people sign in with tokens.
+// SignsIn reports whether users sign in with tokens.
 func (g *Gate) SignsIn() bool { return g.takesTokens() }
 
-// Issuer is the URL of the issuer whose tokens are taken; empty = there is none.
+// Issuer returns the URL of the accepted issuer; empty = none.
 func (g *Gate) Issuer() string {
 	if g.cfg.OIDC == nil {
 		return ""
@@ -133,9 +133,9 @@ func (g *Gate) Issuer() string {
 	return g.cfg.OIDC.Issuer()
 }
 
-// SignIn begins a session for who has a token, and sets its cookie. Each attempt is in the audit log. The error is a
-// status: UNAUTHENTICATED for a wrong token, PERMISSION_DENIED for a role that sees no pages, RESOURCE_EXHAUSTED after
-// too many attempts.
+// SignIn starts a session for the owner of a token and sets its cookie. Every attempt is written to the audit log. The
+// error is a status: UNAUTHENTICATED for an invalid token, PERMISSION_DENIED for a role that may not read pages,
+// RESOURCE_EXHAUSTED after too many attempts.
 func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) error {
 	c := &call{verb: "Page.SignIn", rule: rule{log: noted}, began: g.cfg.Now(), caller: caller{from: r.RemoteAddr}}
 	var err error
@@ -146,7 +146,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	}
 	if err != nil {
 		if !c.caller.proved {
-			g.tooOften(c) // so that it is one of its address's calls that prove nothing
+			g.tooOften(c) // counts as an unauthenticated call of its address
 		}
 		g.refused(c, nil, err)
 		return err
@@ -162,7 +162,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	return nil
 }
 
-// SignOut ends the session that a request belongs to, if it does to one.
+// SignOut ends the session of a request, if any.
 func (g *Gate) SignOut(w http.ResponseWriter, r *http.Request) {
 	if by, is := r.Context().Value(pageKey{}).(caller); is && by.session != "" {
 		g.sessions.remove(by.session)
@@ -178,7 +178,8 @@ func (g *Gate) cookie(r *http.Request, value string, seconds int) *http.Cookie {
 	}
 }
 
-// Valid says whether what a page was asked for with still holds; pages that stay open ask now and then.
+// Valid returns an error once the credentials of a page's request are no longer valid. Long-lived pages call it from
+// time to time.
 func (g *Gate) Valid(r *http.Request) error {
 	if by, is := r.Context().Value(pageKey{}).(caller); is && by.valid != nil {
 		return by.valid()
@@ -186,14 +187,14 @@ func (g *Gate) Valid(r *http.Request) error {
 	return nil
 }
 
-// InSession says whether a request belongs to a session, which can be ended.
+// InSession reports whether a request belongs to a browser session.
 func (g *Gate) InSession(r *http.Request) bool {
 	by, _ := r.Context().Value(pageKey{}).(caller)
 	return by.session != ""
 }
 
-// FormToken is what a form of a page carries, so that no other site can send it. It ends with the session, or with the
-// process where nobody signs in.
+// FormToken returns the CSRF token for the forms of a page. It is valid until the session ends or, on an open tracker,
+// until the process ends.
 func (g *Gate) FormToken(r *http.Request) string {
 	by, _ := r.Context().Value(pageKey{}).(caller)
 	mac := hmac.New(sha256.New, g.formKey)
@@ -201,8 +202,8 @@ func (g *Gate) FormToken(r *http.Request) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// CheckForm refuses a form that does not carry its token. Where nobody is asked who they are, forms are taken by an
-// address or localhost only: a name could be another site's that points here.
+// CheckForm refuses a form without the right CSRF token. On an open tracker the Host must be an address or localhost:
+// another site's name could resolve to this machine (DNS rebinding).
 func (g *Gate) CheckForm(r *http.Request, token string) error {
 	if !hmac.Equal([]byte(token), []byte(g.FormToken(r))) {
 		return status.Error(codes.PermissionDenied, "the form is of another session, or of before the tracker was started: load the page again")
@@ -210,8 +211,8 @@ func (g *Gate) CheckForm(r *http.Request, token string) error {
 	return g.checkHost(r)
 }
 
-// CheckCall refuses a call in JSON that changes something and came with a browser's session, which the forms of pages
-// are for, or, where nobody is asked who they are, by a name that could be another site's.
+// CheckCall refuses a JSON call that changes state if it uses a browser's session, which is reserved for the forms of
+// pages. On an open tracker it refuses calls by host names, as CheckForm does.
 func (g *Gate) CheckCall(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
@@ -222,7 +223,7 @@ func (g *Gate) CheckCall(r *http.Request) error {
 	return g.checkHost(r)
 }
 
-// checkHost refuses a request to a tracker that authenticates nobody unless it is by an address or localhost.
+// checkHost refuses requests to an open tracker unless their Host is an address or localhost.
 func (g *Gate) checkHost(r *http.Request) error {
 	if host := hostname(r.Host); g.open() && host != "localhost" && net.ParseIP(host) == nil {
 		return status.Errorf(codes.PermissionDenied,
@@ -238,7 +239,7 @@ func hostname(hostport string) string {
 	return strings.Trim(hostport, "[]")
 }
 
-// May says whether who asks for a page may call a method, of a job whether as its owner or as an admin.
+// May reports whether the caller of a page may call a method on a job of owner, as its owner or as an admin.
 func (g *Gate) May(r *http.Request, method, owner string) bool {
 	if g.open() {
 		return true

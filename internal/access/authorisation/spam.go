@@ -11,15 +11,14 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/audit"
 )
 
-// Bounds on the refusals that are written down within a window: of each stranger's host, and of each caller who is
-// known.
+// Bounds on the refusals logged within a window: per host of unauthenticated callers, and per authenticated caller.
 const (
 	spamWindow                      = time.Minute
 	strangerRefusals, strangerHosts = 20, 256
 	knownRefusals, knownCallers     = 60, 1024
 )
 
-// spam counts refusals within a window, by who is refused.
+// spam limits the logged refusals per caller and window.
 type spam struct {
 	perKey, keys int
 	whose        string
@@ -30,7 +29,8 @@ type spam struct {
 	suppressed int
 }
 
-// count counts one more. It says whether it is to be written down and, once after each window, how many were not.
+// count counts a refusal. written reports whether to log it; suppressed is the number of unlogged refusals of the
+// previous window, returned once.
 func (s *spam) count(key string, now time.Time) (written bool, suppressed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,14 +44,14 @@ func (s *spam) count(key string, now time.Time) (written bool, suppressed int) {
 	return true, suppressed
 }
 
-// over says how many refusals were not written down in a window that is over; once.
+// over returns the number of unlogged refusals of a finished window, once.
 func (s *spam) over(now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn(now)
 }
 
-// turn begins another window when it is time. The caller holds the lock.
+// turn starts the next window if the current one is over. The lock must be held.
 func (s *spam) turn(now time.Time) (suppressed int) {
 	if s.counts == nil || now.Sub(s.began) >= spamWindow {
 		suppressed = s.suppressed
@@ -60,7 +60,7 @@ func (s *spam) turn(now time.Time) (suppressed int) {
 	return suppressed
 }
 
-// entry is the line about refusals that were not written down.
+// entry returns the audit entry about suppressed refusals.
 func (s *spam) entry(suppressed int, now time.Time) audit.Entry {
 	return audit.Entry{
 		Time: now.UTC(), Verb: "refusals", Result: codes.ResourceExhausted.String(),
@@ -68,7 +68,7 @@ func (s *spam) entry(suppressed int, now time.Time) audit.Entry {
 	}
 }
 
-// written says whether a refusal is to be written down, and tells of those that were not.
+// written reports whether to log a refusal, and logs the number of refusals suppressed before.
 func (g *Gate) written(c *call) bool {
 	s, key := &g.known, c.caller.Name
 	if !c.caller.proved {
@@ -82,7 +82,7 @@ func (g *Gate) written(c *call) bool {
 	return is
 }
 
-// tellSuppressed tells of refusals that were not written down, if their time is over and nobody was refused since.
+// tellSuppressed logs the number of suppressed refusals once their window is over, if no refusal has done so since.
 func (g *Gate) tellSuppressed() {
 	now := g.cfg.Now()
 	for _, s := range []*spam{&g.strangers, &g.known} {

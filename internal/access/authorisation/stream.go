@@ -4,7 +4,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Stream is the interceptor of streams.
+// Stream is the stream server interceptor.
 func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	c, is := ss.Context().Value(callKey{}).(*call)
 	if !is {
@@ -24,16 +24,16 @@ func (g *Gate) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	return err
 }
 
-// guarded is a stream that ends when what its caller is known by is valid no longer: that is looked at with each
-// message, so a stream that stands still tells nothing more.
+// guarded is a stream that ends when its caller's credentials become invalid. They are checked at each message, so an
+// idle stream may outlive them but transfers nothing.
 type guarded struct {
 	grpc.ServerStream
 	gate *Gate
 	call *call
-	// single streams have one request, which may be about what belongs to somebody.
+	// single is set for streams with one request, whose ownership may have to be checked.
 	single  bool
 	request any
-	// answer is what was sent last.
+	// answer is the last message sent.
 	answer  any
 	refusal error
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Proof names the files by which a caller proves who it is. Its zero value proves nothing, in the clear.
+// Proof names the credential files of a caller. The zero value is an anonymous, unencrypted connection.
 type Proof struct {
-	// TLS encrypts the connection; without its CA nothing is encrypted.
+	// TLS configures encryption; without a CA the connection is not encrypted.
 	TLS certs.ClientConfig
-	// TokenFile holds a bearer token; empty = none. It is read again when it changes.
+	// TokenFile contains a bearer token; empty = none. It is read again when it changes.
 	TokenFile string
 }
 
-// DialOptions are for connections to the tracker at addr: host:port or unix:PATH, or several of these. A token is sent
-// in the clear only on this machine.
+// DialOptions returns the options for connections to the tracker at addr: host:port, unix:PATH, or several separated
+// by commas. Tokens are sent unencrypted only within this machine.
 func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, error) {
 	var options []grpc.DialOption
 	encrypted := p.TLS != certs.ClientConfig{}
@@ -51,7 +51,7 @@ func (p Proof) DialOptions(addr string, log *slog.Logger) ([]grpc.DialOption, er
 	return append(options, grpc.WithPerRPCCredentials(t)), nil
 }
 
-// Local says whether what is sent to an address, or to several with commas between, stays on this machine.
+// Local reports whether an address, or every address of a comma-separated list, is on this machine.
 func Local(addr string) bool {
 	for _, one := range wire.Addresses(addr) {
 		if !local(one) {
@@ -70,7 +70,7 @@ func local(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// token goes with every call.
+// token adds the bearer token to every call.
 type token struct{ files *reload.Files[string] }
 
 var _ credentials.PerRPCCredentials = token{}
@@ -100,5 +100,6 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 	return map[string]string{"authorization": "Bearer " + t.files.Get()}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials; DialOptions has seen to it.
+// RequireTransportSecurity implements credentials.PerRPCCredentials. It returns false because DialOptions has checked
+// the transport.
 func (t token) RequireTransportSecurity() bool { return false }

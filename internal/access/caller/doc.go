@@ -1,3 +1,3 @@
-// Package caller is the client's side of authentication: how a caller checks the tracker and proves who it is. Begin
-// with Proof.
+// Package caller implements the client side of authentication: it verifies the tracker and presents the caller's
+// credentials. Start with Proof.
 package caller

@@ -15,15 +15,15 @@ import (
 	"github.com/tilth-dev/tilth/internal/reload"
 )
 
-// ClientConfig names the files of who calls a tracker.
+// ClientConfig names the TLS files of a client of the tracker.
 type ClientConfig struct {
-	// CA has the authorities that the tracker's certificate is checked against; SystemRoots = those of the system.
+	// CA has the authorities that sign the tracker's certificate; SystemRoots = the system's.
 	CA string
-	// Cert and Key stand for the caller; empty = nothing does.
+	// Cert and Key identify the caller; empty = no client certificate.
 	Cert, Key string
 }
 
-// NewClient returns the caller's side of TLS, of files that are read again when they change. They have to be good now.
+// NewClient returns the client's TLS credentials. The files must be valid now, and are read again when they change.
 func NewClient(cfg ClientConfig, log *slog.Logger) (credentials.TransportCredentials, error) {
 	files, err := reload.New(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.CA, cfg.Cert, cfg.Key)...)
 	if err != nil {
@@ -32,7 +32,7 @@ func NewClient(cfg ClientConfig, log *slog.Logger) (credentials.TransportCredent
 	return &client{TransportCredentials: credentials.NewTLS(files.Get()), files: files}, nil
 }
 
-// Config is the caller's side of TLS, of the files as they are now.
+// Config returns the TLS configuration of the current files.
 func (c ClientConfig) Config() (*tls.Config, error) { return c.read() }
 
 func (c ClientConfig) read() (*tls.Config, error) {
@@ -55,7 +55,7 @@ func (c ClientConfig) read() (*tls.Config, error) {
 	return out, nil
 }
 
-// client makes each handshake with the files as they are then.
+// client uses the current files in each handshake.
 type client struct {
 	credentials.TransportCredentials
 	files *reload.Files[*tls.Config]
@@ -71,12 +71,12 @@ func (c *client) Clone() credentials.TransportCredentials {
 	return &client{TransportCredentials: c.TransportCredentials.Clone(), files: c.files}
 }
 
-// NewPinned returns the caller's side of TLS towards peers that show one of some certificates, known by their SHA-256
-// from a source that is trusted: their names and authorities do not matter.
+// NewPinned returns TLS credentials that accept exactly the certificates whose SHA-256 digests pins returns. Names and
+// authorities are ignored, so the digests must come from a trusted source.
 func NewPinned(pins func() [][]byte) credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // the pins are checked instead
+		InsecureSkipVerify: true, //nolint:gosec // pins are verified instead
 		VerifyConnection: func(s tls.ConnectionState) error {
 			shown := sha256.Sum256(s.PeerCertificates[0].Raw)
 			if !slices.ContainsFunc(pins(), func(pin []byte) bool { return bytes.Equal(pin, shown[:]) }) {

@@ -1,3 +1,3 @@
-// Package certs makes the certificates of a farm, and loads those in files, again when they change. It knows roles and
-// TLS, and no tracker. Begin with Order, which makes certificates, and Server, which uses them.
+// Package certs issues the certificates of a farm, and loads certificate files and reloads them when they change.
+// Start with Order, which issues certificates, and Server, which uses them.
 package certs

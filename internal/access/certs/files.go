@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// SystemRoots stands in the place of a file of authorities for those that the system trusts.
+// SystemRoots is used in place of a file name for the authorities of the system.
 const SystemRoots = "system"
 
-// readPair reads a certificate with its chain, and its key.
+// readPair reads a certificate with its chain, and its private key.
 func readPair(certFile, keyFile string) (*tls.Certificate, error) {
 	if certFile == "" || keyFile == "" {
 		return nil, errors.New("a certificate and its key go together: give both --tls-cert and --tls-key")
@@ -23,7 +23,7 @@ func readPair(certFile, keyFile string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// readPool reads authorities.
+// readPool reads a pool of authorities.
 func readPool(file string) (*x509.CertPool, error) {
 	if file == SystemRoots {
 		return x509.SystemCertPool()
@@ -39,7 +39,7 @@ func readPool(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// files are those that are not empty, for watching.
+// files returns the names that are not empty.
 func files(names ...string) (out []string) {
 	for _, n := range names {
 		if n != "" && n != SystemRoots {

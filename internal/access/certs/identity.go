@@ -10,12 +10,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// rolePrefix begins the organisation in a certificate's subject that tells a role: O=tilth:agent.
+// rolePrefix begins the organisation of a certificate's subject that contains the role: O=tilth:agent.
 const rolePrefix = "tilth:"
 
-// Identity is who a verified client certificate stands for: its common name, in the role that its organisation tells.
-// It is false for certificates without such an organisation, which prove nothing to a farm, and an error for those
-// that make no sense or whose time is over.
+// Identity returns the identity of a verified client certificate: its common name, and the role from its organisation.
+// It returns false for a certificate without such an organisation, which is no credential, and an error for an invalid
+// or expired one.
 func Identity(c *x509.Certificate, now time.Time) (access.Identity, bool, error) {
 	var roles []access.Role
 	for _, o := range c.Subject.Organization {
@@ -38,7 +38,7 @@ func Identity(c *x509.Certificate, now time.Time) (access.Identity, bool, error)
 	if err := access.CheckName(c.Subject.CommonName); err != nil {
 		return access.Identity{}, false, fmt.Errorf("certificate: %w", err)
 	}
-	// The handshake has seen to this, but connections last.
+	// The handshake has checked this, but connections may outlive the certificate.
 	if now.After(c.NotAfter) {
 		return access.Identity{}, false, errors.New("the certificate has expired")
 	}

@@ -21,20 +21,19 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// Lifetimes unless said otherwise.
+// Default lifetimes.
 const (
 	CALifetime   = 10 * 365 * 24 * time.Hour
 	LeafLifetime = 365 * 24 * time.Hour
 )
 
-// Authority signs a farm's certificates. Its key is in a file of its own, which only needs to be there when something
-// is signed.
+// Authority signs a farm's certificates. Its key is stored in a separate file, which is needed only for signing.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority, from a minute ago on: clocks of boards are not quite right.
+// NewAuthority returns an authority that is valid from one minute ago, since the clocks of boards are inexact.
 func NewAuthority(now time.Time, lifetime time.Duration) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -52,7 +51,7 @@ func NewAuthority(now time.Time, lifetime time.Duration) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// ReadAuthority reads what Authority.Write wrote.
+// ReadAuthority reads the files that Authority.Write has written.
 func ReadAuthority(certFile, keyFile string) (*Authority, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
@@ -65,12 +64,12 @@ func ReadAuthority(certFile, keyFile string) (*Authority, error) {
 	return &Authority{cert: pair.Leaf, key: key}, nil
 }
 
-// Write writes certificate and key into new files.
+// Write writes the certificate and the key to new files.
 func (a *Authority) Write(certFile, keyFile string) error {
 	return writePair(certFile, keyFile, a.cert.Raw, a.key)
 }
 
-// Server writes a certificate and its key for a tracker that is reached by hosts: names and addresses.
+// Server writes a certificate and its key for a tracker that is reachable at hosts, a list of names and addresses.
 func (a *Authority) Server(certFile, keyFile string, hosts []string, now time.Time, lifetime time.Duration) error {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "tilth tracker"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -88,7 +87,7 @@ func (a *Authority) Server(certFile, keyFile string, hosts []string, now time.Ti
 	return a.issue(certFile, keyFile, template, now, lifetime)
 }
 
-// Client writes a certificate and its key that stand for an identity.
+// Client writes a client certificate and its key for an identity.
 func (a *Authority) Client(certFile, keyFile, name string, role access.Role, now time.Time, lifetime time.Duration) error {
 	if err := access.CheckName(name); err != nil {
 		return err
@@ -127,7 +126,8 @@ func sign(template, parent *x509.Certificate, public *ecdsa.PublicKey, key *ecds
 	return x509.ParseCertificate(der)
 }
 
-// writePair writes the key first: who reads both in between finds that they do not match, and keeps the old pair.
+// writePair writes the key first: a reader in between finds that certificate and key do not match, and uses the old
+// pair.
 func writePair(certFile, keyFile string, der []byte, key *ecdsa.PrivateKey) error {
 	raw, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// Order says which certificates to make in a folder.
+// Order lists the certificates to issue in a folder.
 type Order struct {
-	// Hosts, when there are any, are the names and addresses by which the tracker is reached; it is reached on its own
-	// machine too.
+	// Hosts are the names and addresses of the tracker, for which a server certificate is issued; empty = none. The
+	// local host is included.
 	Hosts []string
-	// Clients are the roles of who calls, by name.
+	// Clients maps the names of clients to their roles.
 	Clients map[string]access.Role
-	// Lifetime is how long they are valid.
+	// Lifetime is the validity of each certificate.
 	Lifetime time.Duration
 }
 
-// Make makes what is ordered, and an authority where there is none. It returns the files of certificates that it
-// wrote; the key of each is beside it.
+// Make issues the certificates, and creates the authority if there is none. It returns the certificate files that it
+// wrote; each key is stored beside its certificate.
 func (o Order) Make(dir string, now time.Time) (made []string, err error) {
 	a, fresh, err := authority(dir, now)
 	if err != nil {
@@ -62,7 +62,7 @@ func (o Order) Make(dir string, now time.Time) (made []string, err error) {
 	return made, nil
 }
 
-// authority reads the folder's, or makes one.
+// authority reads the folder's authority, or creates one.
 func authority(dir string, now time.Time) (a *Authority, fresh bool, err error) {
 	cert, key := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
 	_, certErr := os.Stat(cert)

@@ -10,20 +10,20 @@ import (
 	"github.com/tilth-dev/tilth/internal/reload"
 )
 
-// ServerConfig names a tracker's files. Cert and Key are required.
+// ServerConfig names the TLS files of a tracker. Cert and Key are required.
 type ServerConfig struct {
 	Cert, Key string
-	// ClientCA has the authorities whose client certificates stand for identities; empty = none do.
+	// ClientCA has the authorities of client certificates; empty = client certificates are not accepted.
 	ClientCA string
 	// RequireClient refuses connections without a client certificate.
 	RequireClient bool
 }
 
-// Server is the tracker's side of TLS, of files that are read again when they change: connections from then on use the
-// new ones.
+// Server is the TLS configuration of a tracker. Its files are read again when they change; new connections use the new
+// ones.
 type Server struct{ files *reload.Files[*tls.Config] }
 
-// NewServer reads the files, which have to be good now.
+// NewServer reads the files, which must be valid now.
 func NewServer(cfg ServerConfig, log *slog.Logger) (*Server, error) {
 	files, err := reload.New(log, func() (*tls.Config, error) { return cfg.read() }, files(cfg.Cert, cfg.Key, cfg.ClientCA)...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c ServerConfig) read() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A resumed session would go by what was trusted when it began.
+	// A resumed session would rely on the trust of the original handshake.
 	out := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*pair}, SessionTicketsDisabled: true}
 	if c.ClientCA == "" {
 		return out, nil
@@ -53,16 +53,16 @@ func (c ServerConfig) read() (*tls.Config, error) {
 	return out, nil
 }
 
-// NotAfter is when the certificate expires.
+// NotAfter returns when the certificate expires.
 func (s *Server) NotAfter() time.Time { return s.files.Get().Certificates[0].Leaf.NotAfter }
 
-// Digest is the SHA-256 of the certificate.
+// Digest returns the SHA-256 digest of the certificate.
 func (s *Server) Digest() []byte {
 	sum := sha256.Sum256(s.files.Get().Certificates[0].Leaf.Raw)
 	return sum[:]
 }
 
-// Config is the configuration of a listener that speaks the given protocols (h2, http/1.1).
+// Config returns the configuration of a listener with the given protocols (h2, http/1.1).
 func (s *Server) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: protocols,

@@ -13,25 +13,25 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// answer is what answering a call takes of the server's room for answers: from the beginning as much as making it may
-// take, and of what was made what its peer has not read.
+// answer accounts for the memory of a call's answer: at first an estimate of making it, then the size of the messages
+// that the peer has not read.
 //
-// The transport takes a message whole, and keeps it until the peer has room for it. So a peer that calls and never
-// reads would have the server keep answers without end.
+// The transport buffers each message whole until the peer reads it. Without this limit, a peer that calls and never
+// reads would make the server buffer answers without bound.
 type answer struct {
 	guard  *Guard
 	room   *room
 	taker  taker
 	unread *unread
-	most   int64 // what making it may take
+	most   int64 // estimate of making the answer
 
 	mu   sync.Mutex
-	held int64 // what it takes of the room
-	lent int64 // of that, what its messages have that the transport keeps
-	over bool  // it is made
+	held int64 // bytes taken from the room
+	lent int64 // part of held that belongs to messages buffered by the transport
+	over bool  // the answer is complete
 }
 
-// begin takes what making the answer may take, for which it waits a while.
+// begin takes the estimate from the room, and waits a while for it if necessary.
 func (a *answer) begin(ctx context.Context) error {
 	if a == nil || a.most == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (a *answer) begin(ctx context.Context) error {
 	return nil
 }
 
-// end gives back what nothing is kept for.
+// end releases all bytes but those of messages that the transport still buffers.
 func (a *answer) end() {
 	if a == nil {
 		return
@@ -56,8 +56,9 @@ func (a *answer) end() {
 	a.held = a.lent
 }
 
-// pack has a message counted until the transport has let go of it: what it returns is to be sent in its place. It
-// waits a while for what the message needs beyond what the answer takes already. A small one is not worth its account.
+// pack returns a message that is to be sent in place of the given one, and is accounted for until the transport
+// releases it. It waits a while for any bytes beyond those that the answer already holds. Small messages are not
+// counted.
 func (a *answer) pack(ctx context.Context, message any) (any, error) {
 	m, is := message.(proto.Message)
 	if a == nil || !is {
@@ -98,7 +99,7 @@ func (a *answer) lend(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// back is called when the transport has let go of a message.
+// back is called when the transport releases a message.
 func (a *answer) back(bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,8 +118,8 @@ func (a *answer) noRoom(ctx context.Context) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the answers that are being made, or that nobody has read, leave no room for this one: try again later")
 }
 
-// parcel is a message that is on its way to a peer. It is the pool that its bytes go back to, which is how the
-// transport says that it has let go of them.
+// parcel is a message in transit to a peer. It also implements the buffer pool that its bytes return to, which is how
+// it learns that the transport has released them.
 type parcel struct {
 	message proto.Message
 	size    int
@@ -128,7 +129,7 @@ type parcel struct {
 	pooled  bool
 }
 
-// mostPooled is how long a message may be for a buffer that is used again: those of the next size take a megabyte.
+// mostPooled is the size up to which messages use pooled buffers: the pool's next buffer size is a megabyte.
 const mostPooled = 32 << 10
 
 // encode encodes the message.
@@ -160,13 +161,13 @@ func (p *parcel) Put(buf *[]byte) {
 	p.of.unread.drop(p)
 }
 
-// unread are the messages to a connection's peer that the transport keeps. One that is kept for too long ends the
-// connection.
+// unread holds the messages that the transport buffers for a connection's peer. A message that stays unread for too
+// long ends the connection.
 type unread struct {
 	limit time.Duration
 	end   func()
 
-	held int64 // guarded by the room's lock
+	held int64 // guarded by the room's mutex
 
 	mu      sync.Mutex
 	closed  bool
@@ -198,7 +199,7 @@ func (u *unread) drop(p *parcel) {
 	}
 }
 
-// close lets go of all, since the transport does not say so of what it still has when the connection ends.
+// close releases all messages: when a connection ends, the transport does not release those it still buffers.
 func (u *unread) close() {
 	u.mu.Lock()
 	u.closed = true
@@ -211,7 +212,7 @@ func (u *unread) close() {
 	}
 }
 
-// answerTo is what answering a call takes; nil when its connection is none of the guard's.
+// answerTo returns the account of a call's answer; nil if the guard does not manage its connection.
 func (g *Guard) answerTo(ctx context.Context, a Admission, by taker) *answer {
 	f := filterOf(ctx)
 	if f == nil {
@@ -221,8 +222,8 @@ func (g *Guard) answerTo(ctx context.Context, a Admission, by taker) *answer {
 	return &answer{guard: g, room: g.answers, taker: by, unread: f.unread, most: int64(a.AnswerBytes)}
 }
 
-// HTTP has pages served when there is room for them, each of so many bytes, on the account of who asks for them; who
-// is that of a request. Refuse answers those for which there is none.
+// HTTP serves pages within the room for answers, at an estimate of bytes each, on the account of who(request). refuse
+// answers requests for which there is no room.
 func (g *Guard) HTTP(next http.Handler, bytes int, who func(*http.Request) string, refuse func(http.ResponseWriter, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answer{guard: g, room: g.answers, taker: taker{caller: who(r), conn: new(int64)}, most: int64(bytes)}

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errStalled is the cause with which the context of a stalled call ends.
+// errStalled is the cancellation cause of a stalled call.
 var errStalled = status.Error(codes.DeadlineExceeded, "the call stood still for too long: see whether the peer or the network is overloaded, and try again")
 
-// call is what the guard knows of one call. It ends the call when what is awaited of its peer does not come in time. A
-// call is watched from its headers on: until its request has come, and while a stream's message is on its way in or
-// out. What the server itself takes is not counted. The way of what the transport keeps is looked after by unread.
+// call is the guard's state of one call. It cancels the call when its peer stalls: before the request is complete, and
+// while a stream's message is being received or sent. Time spent in the server does not count. Messages buffered by
+// the transport are watched by unread.
 //
-// It is the call's context, which saves every call some microseconds.
+// It also serves as the call's context, which saves some microseconds per call.
 type call struct {
 	context.Context
 	method  string
@@ -26,7 +26,7 @@ type call struct {
 	intake  *intake
 	answer  *answer
 	refused func(method string, err error)
-	// forget ends the wait for the call's end.
+	// forget stops waiting for the end of the call.
 	forget func() bool
 }
 
@@ -40,7 +40,7 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// watch begins to wait for a call's request. The timer of one that breaks off before it is there fires for nobody.
+// watch starts the stall timer of a call's request. The timer of a call that is cancelled first has no effect.
 func watch(ctx context.Context, method string, limit time.Duration, in *intake) *call {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in.ctx = ctx
@@ -55,7 +55,7 @@ func of(ctx context.Context) *call {
 	return c
 }
 
-// answerTo is what answering it takes; nil where nobody counts.
+// answerTo returns the account of the call's answer; nil if answers are not counted.
 func (c *call) answerTo() *answer {
 	if c == nil {
 		return nil
@@ -75,7 +75,7 @@ func (c *call) end() {
 	}
 }
 
-// over gives back what the call took, when it has been answered.
+// over releases the resources of an answered call.
 func (c *call) over() {
 	if c != nil {
 		c.forget()
@@ -83,7 +83,7 @@ func (c *call) over() {
 	}
 }
 
-// receive gets a message that the transport decodes.
+// receive receives a message that the transport decodes.
 func (c *call) receive(decode func(any) error, m any) error {
 	in := incoming{message: m}
 	err := decode(&in)
@@ -99,8 +99,8 @@ func (c *call) receive(decode func(any) error, m any) error {
 	return in.fault
 }
 
-// unfit is the refusal of a message that is compressed or too long; nil when none was. The transport's own, which is
-// worded otherwise, has gone out before.
+// unfit returns the error of a compressed or oversized message, or nil. The transport has already sent its own error,
+// which is worded differently.
 func (c *call) unfit() error {
 	method, length := strings.TrimPrefix(c.method, "/"), c.intake.tooLong.Load()
 	switch {
@@ -112,7 +112,7 @@ func (c *call) unfit() error {
 	return nil
 }
 
-// unary is called when the request is there.
+// unary is called once the request has arrived.
 func unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	c := of(ctx)
 	if c == nil {
@@ -131,7 +131,7 @@ func unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.Un
 	return c.answer.pack(ctx, response)
 }
 
-// stream is called when the headers are there.
+// stream is called once the headers have arrived.
 func stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	c := of(ss.Context())
 	c.end()
@@ -140,13 +140,13 @@ func stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle g
 		return err
 	}
 	err := handle(srv, &watched{ss, c, info})
-	if context.Cause(ss.Context()) == errStalled { //nolint:errorlint // it is that very error
+	if context.Cause(ss.Context()) == errStalled { //nolint:errorlint // identity is meant
 		return errStalled
 	}
 	return err
 }
 
-// watched is a stream whose messages must not stand still.
+// watched is a stream whose messages must not stall.
 type watched struct {
 	grpc.ServerStream
 	call *call
@@ -155,7 +155,7 @@ type watched struct {
 
 // RecvMsg implements grpc.ServerStream.
 func (w *watched) RecvMsg(m any) error {
-	// In a conversation the peer may think between its messages.
+	// In a bidirectional stream the peer may pause between its messages.
 	if !w.info.IsClientStream || !w.info.IsServerStream {
 		w.call.begin()
 		defer w.call.end()

@@ -2,10 +2,10 @@ package connlimit
 
 import "net"
 
-// conn gives its place back when it is closed.
+// conn releases its connection slot on Close.
 type conn struct {
 	net.Conn
-	ready   *ready // nil where the system cannot tell
+	ready   *ready // nil if the system does not support it
 	release func()
 }
 

@@ -1,4 +1,4 @@
-// Package connlimit limits what connections may hold of a server: their number, their streams, the memory of requests
-// and answers, and time in which nothing moves. Begin with Limits, which names all bounds, and Guard, which keeps
+// Package connlimit limits the resources of a server's connections: their number, their streams, the memory of
+// requests and answers, and stalled transfers. Start with Limits, which lists all bounds, and Guard, which enforces
 // them.
 package connlimit

@@ -10,19 +10,19 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// filter is a connection, decrypted, what comes on which is counted before the server gets it.
+// filter is a decrypted connection that counts incoming bytes before the server receives them.
 type filter struct {
 	net.Conn
 	frames *frames
-	held   int64 // what the connection's requests hold, guarded by the room's lock
+	held   int64 // bytes held by the connection's requests, guarded by the room's mutex
 	unread *unread
 
-	// rest has come, and is passed on when the server has dealt with what came before.
+	// rest has been received, and is passed on once the server has processed what came before.
 	rest []byte
-	buf  *[]byte // of which the rest is a part; nil = there is none
+	buf  *[]byte // contains rest; nil = none
 }
 
-// readyReader is a connection that takes a buffer only when there is something to read.
+// readyReader is a connection that allocates a buffer only when data can be read.
 type readyReader interface {
 	ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error)
 }
@@ -42,7 +42,7 @@ func (f *filter) Read(b []byte) (n int, err error) {
 	return f.pass(b[:n])
 }
 
-// ReadOnReady is asked for by gRPC's transport in place of Read.
+// ReadOnReady is called by the gRPC transport in place of Read.
 func (f *filter) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	buf, n, err := f.next(size, pool)
 	if err != nil {
@@ -66,13 +66,13 @@ func (f *filter) next(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	}
 	n, err := f.Conn.Read(*buf)
 	if n > 0 {
-		return buf, n, nil // an error comes again with the next read
+		return buf, n, nil // the next read returns the error again
 	}
 	pool.Put(buf)
 	return nil, 0, err
 }
 
-// pass says how much of what comes next may be passed on now, and keeps what comes after it.
+// pass returns how much of b may be passed on now, and keeps the rest.
 func (f *filter) pass(b []byte) (int, error) {
 	n, err := f.frames.scan(b)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *filter) pass(b []byte) (int, error) {
 	return n, nil
 }
 
-// RemoteAddr implements net.Conn. It leads from a call's peer back to the connection.
+// RemoteAddr implements net.Conn. The address leads from a call's peer back to the connection.
 func (f *filter) RemoteAddr() net.Addr {
 	return addr{Addr: f.Conn.RemoteAddr(), filter: f}
 }
@@ -102,7 +102,7 @@ func (f *filter) Close() error {
 	return f.Conn.Close()
 }
 
-// filterOf is the filter of a call's connection; nil if it has none.
+// filterOf returns the filter of a call's connection; nil if it has none.
 func filterOf(ctx context.Context) *filter {
 	if p, is := peer.FromContext(ctx); is {
 		if a, is := p.Addr.(addr); is {
@@ -112,7 +112,7 @@ func filterOf(ctx context.Context) *filter {
 	return nil
 }
 
-// filtering puts a filter on each connection that has shaken hands.
+// filtering wraps each connection in a filter after its handshake.
 type filtering struct {
 	credentials.TransportCredentials
 	streams uint32

@@ -6,31 +6,30 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// frames follows the frames that a peer sends, however they are cut: which call each part of a message belongs to. One
-// goroutine reads.
+// frames parses the HTTP/2 frames of a peer, however they are split, and assigns each part of a message to its call.
+// It must be used by one goroutine.
 type frames struct {
-	preface int // bytes of the connection's preface that are still to come
+	preface int // remaining bytes of the connection preface
 	head    [9]byte
-	headed  int // bytes of the frame's header that are there
-	left    int // bytes of the frame's payload that are still to come
-	padding int // bytes at the payload's end that are no data; -1 = the first byte of the payload tells
+	headed  int // received bytes of the frame header
+	left    int // remaining bytes of the frame payload
+	padding int // padding bytes at the end of the payload; -1 = in the first payload byte
 	kind    http2.FrameType
 	flags   http2.Flags
 	stream  uint32
 
-	// opened is the call whose headers have just come, as far as its request is still to come; 0 = none.
+	// opened is the call whose headers have just arrived, if its request is still to come; 0 = none.
 	opened uint32
 	calls  map[uint32]*intake
-	most   int // calls that are looked through for such as have ended
+	most   int // number of calls at which ended ones are removed
 }
 
 func newFrames(streams uint32) *frames {
 	return &frames{preface: len(http2.ClientPreface), calls: map[uint32]*intake{}, most: 2 * int(streams)}
 }
 
-// scan follows what comes next, and returns how much of it may be passed on now: no more than up to the end of a
-// call's headers, so that the server has decided about that call before any part of its message is looked at. The
-// error ends the connection.
+// scan parses b and returns how many bytes may be passed on now. It stops at the end of a call's headers, so that the
+// server decides about that call before its message is parsed. An error ends the connection.
 func (f *frames) scan(b []byte) (n int, err error) {
 	for n < len(b) {
 		switch {
@@ -60,7 +59,7 @@ func (f *frames) scan(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// begin reads the header of a frame.
+// begin parses a frame header.
 func (f *frames) begin() {
 	head := binary.BigEndian.Uint32(f.head[:4])
 	f.left, f.kind, f.flags = int(head>>8), http2.FrameType(head), http2.Flags(f.head[4])
@@ -77,7 +76,7 @@ func (f *frames) begin() {
 	}
 }
 
-// payload takes a part of a frame's payload, all of which is there until it is passed on.
+// payload handles a part of a frame's payload before it is passed on.
 func (f *frames) payload(b []byte) error {
 	call := f.calls[f.stream]
 	if f.kind != http2.FrameData || call == nil || len(b) == 0 {
@@ -94,7 +93,7 @@ func (f *frames) payload(b []byte) error {
 	return call.follow(b[:min(len(b), max(0, left-f.padding))])
 }
 
-// end ends a frame, and says whether it was the last one of a call's headers.
+// end finishes a frame, and reports whether it was the last header frame of a call.
 func (f *frames) end() (opened bool) {
 	f.headed = 0
 	switch f.kind {
@@ -110,13 +109,13 @@ func (f *frames) end() (opened bool) {
 	return false
 }
 
-// open has the parts of the request whose headers came last counted as a call's.
+// open assigns the request of the last headers to a call.
 func (f *frames) open(call *intake) {
 	if f.opened == 0 {
 		return
 	}
 	f.calls[f.opened] = call
-	if len(f.calls) > f.most { // some ended here before their requests did, and their peers say no more
+	if len(f.calls) > f.most { // calls that ended here before their requests did, of peers that send nothing more
 		for stream, c := range f.calls {
 			if c.ended() {
 				delete(f.calls, stream)

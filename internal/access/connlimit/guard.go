@@ -17,56 +17,56 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Admit decides about a call by its headers; the call gets the context that it returns. It is asked before anything of
-// the call's request is passed on, by whoever reads from the connection, so it must not wait.
+// Admit decides about a call by its headers; the call uses the returned context. It runs before any part of the
+// request is passed on, on the connection's reader goroutine, so it must not block.
 type Admit func(ctx context.Context, method string, header metadata.MD) (context.Context, Admission, error)
 
-// Admission is how a call was let in.
+// Admission describes an admitted call.
 type Admission struct {
-	// Caller is who calls; empty where nobody is asked.
+	// Caller is the caller's identity; empty on an open tracker.
 	Caller string
-	// Stranger calls what is for everybody, and has proved nothing.
+	// Stranger marks unauthenticated calls of public methods.
 	Stranger bool
-	// MessageBytes bounds each message of the request; 0 = the limit of all.
+	// MessageBytes bounds each message of the request; 0 = the general limit.
 	MessageBytes int
-	// AnswerBytes is what making its answer may take.
+	// AnswerBytes is the estimated memory for making the answer.
 	AnswerBytes int
 }
 
-// Config is what a guard needs.
+// Config configures a Guard.
 type Config struct {
 	Limits Limits
-	// TLS is the server's; nil = what travels is not encrypted.
+	// TLS is the server's configuration; nil = no encryption.
 	TLS *tls.Config
 	// Admit decides about calls.
 	Admit Admit
-	// Check looks at messages before they are decoded; nil = nothing does.
+	// Check validates messages before they are decoded; may be nil.
 	Check Check
-	// NoRoom is called for each call whose request or answer finds no room; nil = nothing is.
+	// NoRoom, if set, is called for each call whose request or answer finds no room.
 	NoRoom func(of Room)
-	// Refused is called with each message that is refused as such; nil = nothing is.
+	// Refused, if set, is called for each refused message.
 	Refused func(method string, err error)
 }
 
-// Room is one of a server's rooms.
+// Room names one of the memory limits of a server.
 type Room string
 
-// What rooms are for.
+// The rooms.
 const (
 	RequestRoom Room = "requests"
 	AnswerRoom  Room = "answers"
 )
 
-// LeastPing is how much time peers leave between two pings.
+// LeastPing is the minimum interval between two pings of a peer.
 const LeastPing = 5 * time.Second
 
-// Guard has a server keep limits.
+// Guard enforces limits on a server.
 type Guard struct {
 	Config
 	room, answers *room
 }
 
-// New makes a guard.
+// New returns a Guard.
 func New(cfg Config) *Guard {
 	cfg.Limits = cfg.Limits.WithDefaults()
 	if cfg.NoRoom == nil {
@@ -80,13 +80,13 @@ func New(cfg Config) *Guard {
 	}
 }
 
-// HeldBytes is what requests take now.
+// HeldBytes returns the bytes currently held by requests.
 func (g *Guard) HeldBytes() int64 { return g.room.taken() }
 
-// AnswerBytes is what answers take now.
+// AnswerBytes returns the bytes currently held by answers.
 func (g *Guard) AnswerBytes() int64 { return g.answers.taken() }
 
-// ServerOptions have a server keep the limits; its services are to be registered by Registrar.
+// ServerOptions returns the options that enforce the limits. The services must be registered by Registrar.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	l := g.Limits
 	return []grpc.ServerOption{
@@ -94,7 +94,7 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(l.MessageBytes), grpc.MaxSendMsgSize(l.MessageBytes),
 		grpc.InitialWindowSize(wire.WindowBytes), grpc.InitialConnWindowSize(wire.WindowBytes),
 		grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
-		// Boards behind a NAT vanish without a word; their long polls must not keep their waiters.
+		// Boards behind a NAT vanish silently; their long polls must not keep waiting.
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, MaxConnectionAgeGrace: l.AgeGrace, Time: l.Ping, Timeout: l.Ping / 2,
 		}),
@@ -111,7 +111,7 @@ func (g *Guard) credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(g.TLS)
 }
 
-// tap is called when a call's headers have come, by whoever reads from its connection.
+// tap is called by the connection's reader when a call's headers have arrived.
 func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	ctx, a, err := g.Admit(ctx, info.FullMethodName, info.Header)
 	if err != nil {
@@ -136,8 +136,8 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 	return c, nil
 }
 
-// takerOf says on whose account a call takes room. Callers whom nobody asks who they are go by their address, and on
-// this machine all are one that may have everything.
+// takerOf returns the account of a call. Anonymous callers are counted by address; those of this machine form one
+// account without limits.
 func takerOf(a Admission, f *filter) taker {
 	t := taker{caller: a.Caller, stranger: a.Stranger, conn: new(int64)}
 	if f == nil {

@@ -9,36 +9,36 @@ import (
 	"sync/atomic"
 )
 
-// prefixBytes is what comes before each message of gRPC: whether it is compressed, and its length.
+// prefixBytes is the length of the prefix of a gRPC message: a compression flag and the length.
 const prefixBytes = 5
 
 var errUnfit = errors.New("a message is compressed, or longer than its method allows")
 
-// intake is what comes of one call's request. It takes of the server's room as its bytes come, and at most what the
-// transport keeps of them: a window's worth of what the server has not asked for, and a message that it has asked for.
+// intake accounts for the request of one call. It takes room as bytes arrive, but at most what the transport buffers:
+// a flow control window, and the message that the server is reading.
 type intake struct {
 	room  *room
 	taker taker
 	ctx   context.Context
-	// most is how long a message may be; window how much the transport takes before it is asked for.
+	// most is the maximum length of a message; window is how much the transport accepts before the server reads.
 	most, window int
 
-	// These are the connection's reader's.
+	// Used by the connection's reader only.
 	prefix [prefixBytes]byte
-	begun  int // bytes of the prefix that are there
-	left   int // bytes of the message that are still to come
+	begun  int // received bytes of the prefix
+	left   int // remaining bytes of the message
 
-	tooLong    atomic.Uint32 // the length of a message that is too long; 0 = none was
-	compressed atomic.Bool   // a message was
+	tooLong    atomic.Uint32 // length of an oversized message; 0 = none
+	compressed atomic.Bool   // a message was compressed
 
 	mu      sync.Mutex
-	came    int // bytes
-	longest int // of the messages, in bytes
+	came    int // bytes received
+	longest int // longest message, in bytes
 	held    int64
 	over    bool
 }
 
-// open takes the room that a call needs until its request is there.
+// open takes the room that a call needs until its request is complete.
 func (i *intake) open() bool {
 	if !i.room.take(i.taker, callBytes) {
 		return false
@@ -47,8 +47,8 @@ func (i *intake) open() bool {
 	return true
 }
 
-// take counts what has come and waits until there is room for it; what comes for a call that is over is dropped by the
-// transport. The error is for want of room, and ends the connection: nothing else can be read from it meanwhile.
+// take counts received bytes and waits until there is room for them. Data for a finished call is dropped by the
+// transport. An error means lack of room and ends the connection, since nothing else can be read from it meanwhile.
 func (i *intake) take(bytes int) error {
 	more := i.need(bytes)
 	if more <= 0 {
@@ -80,20 +80,20 @@ func (i *intake) await(bytes int64) error {
 	return nil
 }
 
-// need counts what has come, and says how much more the call has to take for it.
+// need counts received bytes, and returns how many more the call has to take.
 func (i *intake) need(bytes int) int64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.came += bytes
 	kept := min(i.came, i.window+i.longest+prefixBytes)
 	if i.over || kept <= callBytes {
-		return 0 // what a call has from its beginning
+		return 0 // covered by what a call takes at the start
 	}
 	return int64(kept) - i.held
 }
 
-// follow reads a part of the request's messages. One that is too long, or compressed, gets a length that no message
-// may have, so that the transport refuses it before it asks for any of it.
+// follow parses a part of the request's messages. It overwrites the length of an oversized or compressed message with
+// an invalid one, so that the transport refuses it before reading it.
 func (i *intake) follow(b []byte) error {
 	for len(b) > 0 {
 		if i.left > 0 {
@@ -110,7 +110,7 @@ func (i *intake) follow(b []byte) error {
 		length := binary.BigEndian.Uint32(i.prefix[1:])
 		if !i.fits(length) {
 			if took < prefixBytes {
-				return errUnfit // a part of the prefix has been passed on
+				return errUnfit // a part of the prefix was already passed on
 			}
 			binary.BigEndian.PutUint32(b[1:], math.MaxUint32)
 			length = math.MaxUint32
@@ -122,8 +122,8 @@ func (i *intake) follow(b []byte) error {
 	return nil
 }
 
-// fits says whether the message whose prefix is there may come. A compressed one may not: a few bytes could become any
-// number of them, and nobody counts what they become.
+// fits reports whether the message is acceptable by its prefix. Compressed messages are refused: their decompressed
+// size is unknown and could not be bounded.
 func (i *intake) fits(length uint32) bool {
 	switch {
 	case i.prefix[0] != 0:
@@ -142,7 +142,8 @@ func (i *intake) note(length int) {
 	i.longest = max(i.longest, length)
 }
 
-// settle notes that the request is there. A small one takes nothing from then on: calls may wait long for work.
+// settle records that the request is complete. A small request then releases its room, since calls may wait a long
+// time for work.
 func (i *intake) settle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -152,7 +153,7 @@ func (i *intake) settle() {
 	}
 }
 
-// end gives back all that the call took.
+// end releases all that the call holds.
 func (i *intake) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -6,40 +6,39 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Limits bound what a peer may hold. The zero value of each field but Age stands for its default.
+// Limits bound the resources of peers. The zero value of each field except Age means its default.
 type Limits struct {
-	// Connections are those of all peers together; 16384.
+	// Connections bounds all connections together; 16384.
 	Connections int
-	// PerHost are those of one address; 2048, since a whole rack may be behind one. This machine's own are not counted
-	// so: behind a tunnel or a proxy, all peers come from there.
+	// PerHost bounds the connections of one address; 2048, since a whole rack may share one. The local address is
+	// exempt: behind a tunnel or proxy, all peers come from there.
 	PerHost int
-	// Streams are the calls that a connection may have under way; more of them wait at the peer. 1024.
+	// Streams bounds the concurrent calls of a connection; further calls wait at the peer. 1024.
 	Streams uint32
-	// Handshake is how long a connection may take to become one; 10 s.
+	// Handshake bounds the duration of a handshake; 10 s.
 	Handshake time.Duration
-	// Idle is how long a connection without a call is kept; 5 min. The peer connects again when it calls.
+	// Idle is how long a connection without calls stays open; 5 min. The peer reconnects at its next call.
 	Idle time.Duration
-	// Stall is how long a request, or the next message of a stream, may take on the wire; 2 min. A peer that leaves
-	// anything unread for twice that is dropped.
+	// Stall bounds the transfer of a request or of a stream's next message; 2 min. A peer that leaves anything unread
+	// for twice that time is dropped.
 	Stall time.Duration
-	// Age is how long a connection may last before it is to be made anew, so that what was proved when it began is
-	// proved again; 0 = for ever. Calls under way then have as long again as AgeGrace; 5 min.
+	// Age is the maximum age of a connection, after which the peer has to reconnect and authenticate again; 0 = no
+	// limit. AgeGrace is the time that calls then have to finish; 5 min.
 	Age, AgeGrace time.Duration
-	// Ping is how long a connection may be silent before it is asked for a sign of life, which has to come within half
-	// of that; 20 s.
+	// Ping is the idle time after which a keepalive ping is sent, which must be answered within half that time; 20 s.
 	Ping time.Duration
 	// HeaderBytes bounds the headers of a call; 16 KiB.
 	HeaderBytes uint32
 	// MessageBytes bounds a message; wire.MaxMessageBytes.
 	MessageBytes int
-	// RequestBytes bounds what all requests take while they come and until they are answered, as they come over the
-	// wire; 512 MiB. One caller may have a quarter of it, one connection an eighth. Callers that prove nothing have
-	// next to nothing.
+	// RequestBytes bounds the memory of all requests, as encoded on the wire, from arrival until they are answered;
+	// 512 MiB. One caller may use a quarter of it, one connection an eighth. Unauthenticated callers get only a few
+	// kilobytes.
 	RequestBytes int64
-	// RoomWait is how long a connection waits for room for what has come on it, before it is dropped; 3 s.
+	// RoomWait is how long a connection waits for room for received data before it is dropped; 3 s.
 	RoomWait time.Duration
-	// AnswerBytes bounds what all answers take while they are made and until their peers have room for them, shared as
-	// RequestBytes is; as much as RequestBytes.
+	// AnswerBytes bounds the memory of all answers from their start until the peers have read them, shared like
+	// RequestBytes; defaults to RequestBytes.
 	AnswerBytes int64
 }
 

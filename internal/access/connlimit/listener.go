@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Listen bounds the connections of a listener: those beyond are closed at once. Refused is called with each address
-// that this happens to.
+// Listen limits the connections of a listener: excess connections are closed at once. refused is called with the
+// address of each.
 func (l Limits) Listen(lis net.Listener, refused func(net.Addr)) net.Listener {
 	l = l.WithDefaults()
 	return &listener{Listener: lis, total: l.Connections, perHost: l.PerHost, refused: refused, hosts: map[string]int{}}
@@ -38,7 +38,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf is an address without its port; empty for this machine's own.
+// hostOf returns an address without its port; empty for this machine.
 func hostOf(of net.Addr) string {
 	if a, is := of.(addr); is {
 		of = a.Addr

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// ready reads from a connection with a buffer that is taken when there is something to read, so that thousands of
-// silent peers hold none. One goroutine reads.
+// ready reads from a connection and allocates a buffer only when data is available, so that thousands of idle peers
+// hold none. It must be used by one goroutine.
 type ready struct {
 	raw  syscall.RawConn
-	read func(fd uintptr) (done bool) // reads into state, once the connection can be read
+	read func(fd uintptr) (done bool) // reads into state once the connection is readable
 
 	size int
 	pool mem.BufferPool
@@ -22,7 +22,7 @@ type ready struct {
 	err  error
 }
 
-// newReady returns nil when the connection is none of the system's.
+// newReady returns nil for a connection without a file descriptor.
 func newReady(c net.Conn) *ready {
 	s, is := c.(syscall.Conn)
 	if !is {
@@ -41,7 +41,7 @@ func (r *ready) tryRead(fd uintptr) bool {
 	r.buf = r.pool.Get(r.size)
 	for {
 		r.n, r.err = syscall.Read(int(fd), *r.buf)
-		if r.err != syscall.EINTR { //nolint:errorlint // a system call's own
+		if r.err != syscall.EINTR { //nolint:errorlint // raw errno
 			break
 		}
 	}
@@ -50,7 +50,7 @@ func (r *ready) tryRead(fd uintptr) bool {
 	}
 	r.pool.Put(r.buf)
 	r.buf = nil
-	return r.err != syscall.EAGAIN //nolint:errorlint // a system call's own
+	return r.err != syscall.EAGAIN //nolint:errorlint // raw errno
 }
 
 func (r *ready) next(size int, pool mem.BufferPool) (*[]byte, int, error) {
@@ -72,7 +72,7 @@ func (r *ready) next(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	return nil, 0, err
 }
 
-// ReadOnReady is asked for by gRPC's transport in place of Read.
+// ReadOnReady is called by the gRPC transport in place of Read.
 func (c *conn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	if c.ready != nil {
 		return c.ready.next(size, pool)
@@ -80,7 +80,7 @@ func (c *conn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) 
 	buf := pool.Get(size)
 	n, err := c.Read(*buf)
 	if n > 0 {
-		return buf, n, nil // an error comes again with the next read
+		return buf, n, nil // the next read returns the error again
 	}
 	pool.Put(buf)
 	return nil, 0, err

@@ -10,18 +10,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Check says what is wrong with a message that has come, before it is decoded; m is an empty one of its type.
+// Check validates an encoded message before it is decoded; m is an empty message of its type.
 type Check func(m proto.Message, encoded []byte) error
 
-// incoming is a message that is to be received.
+// incoming is a message to be received.
 type incoming struct {
 	message any
-	// fault says why the message was not decoded; gRPC would make another error of it.
+	// fault is why the message was not decoded; gRPC would replace the error.
 	fault error
 }
 
-// codec decodes messages after they were checked, and drops what it does not know: nobody could bound it. It encodes
-// parcels.
+// codec checks messages before it decodes them, and discards unknown fields, whose size could not be bounded. It also
+// encodes parcels.
 type codec struct {
 	encoding.CodecV2
 	check Check
@@ -57,8 +57,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(buf.ReadOnlyData(), m)
 }
 
-// Registrar has the server's calls of one request received within the guard's limits, as streams are by its
-// interceptor.
+// Registrar returns a registrar that applies the guard's limits to unary calls; an interceptor does that for streams.
 func Registrar(s grpc.ServiceRegistrar) grpc.ServiceRegistrar { return registrar{s} }
 
 type registrar struct{ grpc.ServiceRegistrar }

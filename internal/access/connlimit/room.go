@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// Shares of a server's room.
+// Shares of a room.
 const (
-	// callBytes is what a call takes while its request is on its way, however small that is: the transport keeps a
-	// goroutine and buffers for each.
+	// callBytes is the cost of a call while its request is in transit, however small: the transport keeps a goroutine
+	// and buffers for each.
 	callBytes = 16 << 10
-	// What callers that prove nothing may take, on a connection, from one address, and all of them.
+	// Bytes available to unauthenticated callers, per connection, per address, and in total.
 	strangerConnBytes, strangerHostBytes, strangersBytes = 4 * callBytes, 64 * callBytes, 1024 * callBytes
 )
 
 var errNoRoom = errors.New("no room for what comes on the connection")
 
-// room is what requests take while they come and until they are answered, counted for the whole server, for each
-// caller and for each connection. Its methods may be called from many goroutines.
+// room accounts for memory per server, per caller and per connection. Its methods may be called concurrently.
 type room struct {
 	perConn, perCaller, total int64
 	wait                      time.Duration
@@ -28,23 +27,23 @@ type room struct {
 	held      int64
 	strangers int64
 	callers   map[string]*int64
-	waiting   map[string]int // waiters, by caller
-	freed     chan struct{}  // closed when something is given back; nil while nobody waits
+	waiting   map[string]int // waiters per caller
+	freed     chan struct{}  // closed when bytes are released; nil = no waiter
 }
 
 func newRoom(total int64, wait time.Duration) *room {
 	return &room{perConn: total / 8, perCaller: total / 4, total: total, wait: wait, callers: map[string]*int64{}, waiting: map[string]int{}}
 }
 
-// taker is on whose account something is taken.
+// taker is the account that bytes are taken on.
 type taker struct {
-	// caller is an identity, or an address of those that prove nothing; empty = counted for nobody.
+	// caller is an identity, or the address of unauthenticated callers; empty = no per-caller limit.
 	caller   string
 	stranger bool
-	conn     *int64 // what the connection holds, guarded by the room's lock
+	conn     *int64 // bytes held by the connection, guarded by the room's mutex
 }
 
-// take takes so many bytes, all or none.
+// take takes bytes, all or none, and reports whether it did.
 func (r *room) take(t taker, bytes int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +67,7 @@ func (r *room) takeLocked(t taker, bytes int64) bool {
 	return true
 }
 
-// add counts bytes, negative ones when they are given back. The caller holds the lock.
+// add adds bytes to the account; negative values release them. r.mu must be held.
 func (r *room) add(t taker, bytes int64) {
 	r.held += bytes
 	*t.conn += bytes
@@ -101,10 +100,10 @@ func (r *room) give(t taker, bytes int64) {
 	}
 }
 
-// mostWaiting are those of one caller that wait for room: each hears of all that is given back.
+// mostWaiting bounds the waiters of one caller: each is woken by every release.
 const mostWaiting = 256
 
-// await takes bytes when there is room for them, for which it waits a while.
+// await takes bytes, and waits a while for them if necessary.
 func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 	var timer *time.Timer
 	for {
@@ -137,7 +136,7 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 	}
 }
 
-// waits counts one more that waits, if there may be one. The caller holds the lock.
+// waits registers a waiter, and reports whether there may be another. r.mu must be held.
 func (r *room) waits(caller string) bool {
 	if caller != "" && r.waiting[caller] == mostWaiting {
 		return false
@@ -154,7 +153,7 @@ func (r *room) waitsNoMore(caller string) {
 	}
 }
 
-// taken is what all hold.
+// taken returns the total of bytes held.
 func (r *room) taken() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

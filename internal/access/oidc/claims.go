@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// mostSubjectBytes is what a subject may have (OpenID Connect Core 1.0, section 2).
+// mostSubjectBytes bounds a subject (OpenID Connect Core 1.0, section 2).
 const mostSubjectBytes = 255
 
-// ErrNoRole is wrapped by the error about a good token of somebody whose groups have no role.
+// ErrNoRole is wrapped by the error for a valid token whose groups have no role.
 var ErrNoRole = errors.New("is in no group that has a role here")
 
-// identity says who has a token with such claims.
+// identity returns the owner of a token with the given claims.
 func (c Config) identity(claims map[string]any) (access.Identity, error) {
 	subject, _ := claims["sub"].(string)
 	if subject == "" || len(subject) > mostSubjectBytes || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -31,13 +31,13 @@ func (c Config) identity(claims map[string]any) (access.Identity, error) {
 	return access.Identity{Name: name, Role: role, Proof: fmt.Sprintf("subject %s of %s", subject, c.Issuer)}, nil
 }
 
-// owner is the caller's name.
+// owner returns the caller's name.
 func (c Config) owner(claims map[string]any) (string, error) {
 	value, is := find(claims, c.OwnerClaim).(string)
 	if !is || value == "" {
 		return "", fmt.Errorf("the token lacks the claim %s, which names the caller: ask the issuer for it, or an admin to name another", c.OwnerClaim)
 	}
-	// Some issuers let people write any address there.
+	// Some issuers accept unverified addresses.
 	if verified, _ := claims["email_verified"].(bool); c.OwnerClaim == "email" && !verified {
 		return "", errors.New("the issuer has not verified the token's email (email_verified): verify it, or ask an admin to name another claim")
 	}
@@ -51,7 +51,7 @@ func (c Config) owner(claims map[string]any) (string, error) {
 	return name, nil
 }
 
-// role is that of the first grant to one of the caller's groups.
+// role returns the role of the first grant that matches one of the caller's groups.
 func (c Config) role(claims map[string]any) (access.Role, bool) {
 	in := map[string]bool{}
 	switch groups := find(claims, c.RoleClaim).(type) {
@@ -72,8 +72,8 @@ func (c Config) role(claims map[string]any) (access.Role, bool) {
 	return "", false
 }
 
-// find returns a claim by its name or, if there is none of that name, by names with dots between: realm_access.roles
-// is roles within realm_access.
+// find returns a claim by its name or, if there is none, by a dotted path: realm_access.roles is roles within
+// realm_access.
 func find(claims map[string]any, name string) any {
 	if value, is := claims[name]; is {
 		return value

@@ -11,38 +11,39 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// Config says whose tokens are taken, and what they have to say.
+// Config defines the accepted issuer and the required claims.
 type Config struct {
-	// Issuer is its URL, exactly as its tokens have it.
+	// Issuer is the issuer's URL, exactly as in its tokens.
 	Issuer string
-	// Audience is whom a token has to be for: usually the ID by which the issuer knows this farm.
+	// Audience is the required audience: usually the client ID of this farm at the issuer.
 	Audience string
-	// OwnerClaim is the claim that names the caller, OwnerPrefix what comes before that name.
+	// OwnerClaim is the claim with the caller's name, OwnerPrefix a prefix added to that name.
 	OwnerClaim, OwnerPrefix string
-	// RoleClaim is the claim with the caller's groups, a text or a list of texts.
+	// RoleClaim is the claim with the caller's groups, a string or a list of strings.
 	RoleClaim string
-	// Grants give roles to groups. The first counts whose group the caller is in; who is in none is refused.
+	// Grants give roles to groups. The first that matches one of the caller's groups applies; a caller without a match
+	// is refused.
 	Grants []Grant
-	// CA is a file of authorities that the issuer's certificate is checked against; empty = the system's.
+	// CA is a file with the authorities of the issuer's certificate; empty = the system's.
 	CA string
 }
 
-// Grant gives the members of a group a role.
+// Grant gives a role to the members of a group.
 type Grant struct {
 	Group string
 	Role  access.Role
 }
 
-// Claims that are read unless others are named.
+// Default claims.
 const (
 	defaultOwnerClaim = "sub"
 	defaultRoleClaim  = "groups"
 )
 
-// mostGrants bounds the list of grants.
+// mostGrants bounds the number of grants.
 const mostGrants = 1024
 
-// settings are the parts of a Config that are given by name.
+// settings are the fields of Config that Parse sets by name.
 var settings = map[string]func(*Config) *string{
 	"issuer":       func(c *Config) *string { return &c.Issuer },
 	"audience":     func(c *Config) *string { return &c.Audience },
@@ -52,10 +53,10 @@ var settings = map[string]func(*Config) *string{
 	"ca":           func(c *Config) *string { return &c.CA },
 }
 
-// SettingNames are the names that Parse knows, in order.
+// SettingNames returns the names that Parse accepts, sorted.
 func SettingNames() []string { return slices.Sorted(maps.Keys(settings)) }
 
-// Parse reads settings by their names, and grants such as GROUP=ROLE.
+// Parse parses named settings, and grants of the form GROUP=ROLE.
 func Parse(named map[string]string, grants []string) (Config, error) {
 	c := Config{OwnerClaim: defaultOwnerClaim, RoleClaim: defaultRoleClaim}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
@@ -75,7 +76,7 @@ func Parse(named map[string]string, grants []string) (Config, error) {
 	return c, c.check()
 }
 
-// parseGrant reads GROUP=ROLE. The names of groups may have equal signs, those of roles have none.
+// parseGrant parses GROUP=ROLE. Group names may contain equal signs; role names do not.
 func parseGrant(text string) (Grant, error) {
 	i := strings.LastIndexByte(text, '=')
 	if i < 1 {
@@ -115,7 +116,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// checkURL reads the URL of something that is to be trusted.
+// checkURL parses a URL that has to be trusted.
 func checkURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {

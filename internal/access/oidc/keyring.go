@@ -12,48 +12,49 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Times of a keyring, unless its owner sets others.
+// Default intervals of a keyring.
 const (
-	// refreshEvery is how often an issuer's keys are read again, so that a key that it gives up ends.
+	// refreshEvery is how often an issuer's keys are fetched again, so that withdrawn keys expire.
 	refreshEvery = 10 * time.Minute
-	// retryEvery is how often that is tried while it fails.
+	// retryEvery is the retry interval after a failure.
 	retryEvery = 30 * time.Second
-	// askEvery is how often tokens with keys that are not known have the keys read: anybody can make such tokens.
+	// askEvery is the minimum interval between fetches caused by tokens with unknown keys: anyone can make such
+	// tokens.
 	askEvery = 10 * time.Second
-	// waitMost is how long a call waits for keys that are being read.
+	// waitMost is how long a call waits for a fetch.
 	waitMost = 3 * time.Second
 )
 
-// ErrKeysUnavailable is wrapped by the error about a token whose key is not known while the issuer's keys cannot be
-// read. The token may be good.
+// ErrKeysUnavailable is wrapped by the error for a token with an unknown key while the issuer's keys cannot be
+// fetched. The token may be valid.
 var ErrKeysUnavailable = errors.New("the issuer's keys cannot be read now")
 
-// ErrKeysComing is wrapped by the error about a token whose key is not known while the issuer's keys are being read.
+// ErrKeysComing is wrapped by the error for a token with an unknown key while the issuer's keys are being fetched.
 var ErrKeysComing = errors.New("the issuer's keys are being read")
 
-// times are how often keys are read.
+// times are the intervals between fetches.
 type times struct{ refresh, retry, ask time.Duration }
 
-// keyring has the keys of an issuer as it last gave them.
+// keyring has the last known keys of an issuer.
 type keyring struct {
 	source *source
 	times  times
 	log    *slog.Logger
-	asked  chan struct{} // has one when keys are to be read at once
+	asked  chan struct{} // receives when keys must be fetched at once
 
 	mu     sync.Mutex
 	keys   []key
-	read   time.Time     // when keys was last read; zero = never
-	failed error         // of the last attempt
-	ended  time.Time     // when that was
-	under  chan struct{} // closed when the attempt ends that is under way or asked for; nil = there is none
+	read   time.Time     // when keys were last fetched; zero = never
+	failed error         // error of the last attempt
+	ended  time.Time     // end of the last attempt
+	under  chan struct{} // closed at the end of the attempt in progress or requested; nil = none
 }
 
 func newKeyring(from *source, t times, log *slog.Logger) *keyring {
 	return &keyring{source: from, times: t, log: log, asked: make(chan struct{}, 1), under: make(chan struct{})}
 }
 
-// run reads the keys at once, and now and then, until ctx ends.
+// run fetches the keys at once, and then periodically, until ctx ends.
 func (r *keyring) run(ctx context.Context) {
 	for {
 		keys, err := r.source.fetch(ctx)
@@ -74,7 +75,7 @@ func (r *keyring) run(ctx context.Context) {
 	}
 }
 
-// begin notes that an attempt is under way.
+// begin records the start of an attempt.
 func (r *keyring) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,12 +83,12 @@ func (r *keyring) begin() {
 		r.under = make(chan struct{})
 	}
 	select {
-	case <-r.asked: // by whom this attempt is for, too
+	case <-r.asked: // this attempt also serves the request
 	default:
 	}
 }
 
-// note keeps what an attempt has brought, and says after how long there is to be another.
+// note stores the result of an attempt, and returns the delay until the next one.
 func (r *keyring) note(keys []key, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +107,7 @@ func (r *keyring) note(keys []key, err error) time.Duration {
 	return r.times.refresh
 }
 
-// find returns the key that a token is signed with. It waits for a while where that may be one that is not known yet.
+// find returns the key that a token is signed with. It waits a while for a fetch that may return the key.
 func (r *keyring) find(ctx context.Context, id string, a jose.SignatureAlgorithm) (*key, error) {
 	k, coming, err := r.look(id, a)
 	if k != nil || err != nil {
@@ -123,8 +124,8 @@ func (r *keyring) find(ctx context.Context, id string, a jose.SignatureAlgorithm
 	return r.known(id, a)
 }
 
-// findNow is find that waits for nothing: ErrKeysComing where the key may be one that is not known yet. After an
-// attempt that failed nobody is told to wait for the next one.
+// findNow is like find but never waits: it returns ErrKeysComing if a fetch may return the key. After a failed attempt
+// it returns the failure instead.
 func (r *keyring) findNow(id string, a jose.SignatureAlgorithm) (*key, error) {
 	k, coming, err := r.look(id, a)
 	if k != nil || err != nil {
@@ -136,14 +137,15 @@ func (r *keyring) findNow(id string, a jose.SignatureAlgorithm) (*key, error) {
 	return r.known(id, a)
 }
 
-// away says whether the last attempt failed.
+// away reports whether the last attempt failed.
 func (r *keyring) away() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed != nil
 }
 
-// look returns a key if it is known; otherwise what is closed when an attempt ends that may bring it, if one may.
+// look returns a known key. Otherwise coming is closed at the end of the attempt that may return the key; nil = none
+// may.
 func (r *keyring) look(id string, a jose.SignatureAlgorithm) (k *key, coming <-chan struct{}, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +154,7 @@ func (r *keyring) look(id string, a jose.SignatureAlgorithm) (k *key, coming <-c
 	}
 	if r.under == nil && time.Since(r.ended) >= r.times.ask {
 		r.under = make(chan struct{})
-		r.asked <- struct{}{} // it is empty: an attempt that is asked for is under way until it ends
+		r.asked <- struct{}{} // never blocks: a requested attempt stays in progress until it ends
 	}
 	return nil, r.under, nil
 }
@@ -170,14 +172,14 @@ func (r *keyring) known(id string, a jose.SignatureAlgorithm) (*key, error) {
 	return nil, fmt.Errorf("the token is signed with a key that %s does not have", r.source.issuer)
 }
 
-// has says whether a key is still one of the issuer's.
+// has reports whether a key is still among the issuer's keys.
 func (r *keyring) has(k *key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.keys, func(other key) bool { return other.id == k.id && other.print == k.print })
 }
 
-// readAt is when keys were last read; zero = never.
+// readAt returns when keys were last fetched; zero = never.
 func (r *keyring) readAt() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

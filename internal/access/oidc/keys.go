@@ -14,12 +14,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// algorithms are the signatures that are taken: by keys of which only the issuer has the private half.
+// algorithms are the accepted signature algorithms, all asymmetric.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
-// curves are those that an algorithm's keys are on.
+// curves has the curve of each ECDSA algorithm.
 var curves = map[jose.SignatureAlgorithm]elliptic.Curve{
 	jose.ES256: elliptic.P256(), jose.ES384: elliptic.P384(), jose.ES512: elliptic.P521(),
 }
@@ -31,18 +31,18 @@ const (
 	leastRSABits, mostRSABits = 2048, 8192
 )
 
-// key is one that an issuer signs with.
+// key is a public key of the issuer.
 type key struct {
 	public any
-	// id names it among the issuer's; several may have none.
+	// id identifies the key at the issuer; several keys may have none.
 	id string
-	// algorithm is the only one that it is for; empty = all that its kind allows.
+	// algorithm is the only one allowed; empty = all that the key type supports.
 	algorithm jose.SignatureAlgorithm
-	// print tells it from all others (RFC 7638).
+	// print is the thumbprint of the key (RFC 7638).
 	print string
 }
 
-// parseKeys reads a set of keys. Those that cannot sign tokens, or are of kinds that are not taken, are left out.
+// parseKeys parses a key set. Keys that are not for signatures or are of unsupported types are skipped.
 func parseKeys(text []byte) ([]key, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -75,7 +75,7 @@ func parseKey(text []byte) (key, bool) {
 	return made, err == nil && made.usable()
 }
 
-// usable says whether the key is for one of the algorithms.
+// usable reports whether the key supports one of the algorithms.
 func (k key) usable() bool {
 	for _, a := range algorithms {
 		if k.signs(a) {
@@ -85,7 +85,7 @@ func (k key) usable() bool {
 	return false
 }
 
-// signs says whether signatures of an algorithm may be made with the key.
+// signs reports whether the key supports an algorithm.
 func (k key) signs(a jose.SignatureAlgorithm) bool {
 	if k.algorithm != "" && k.algorithm != a {
 		return false
@@ -104,7 +104,7 @@ func (k key) signs(a jose.SignatureAlgorithm) bool {
 
 var errAmbiguous = errors.New("the token does not say which of the issuer's keys it is signed with")
 
-// choose finds the key that a token's header names, or the only one that it can be if it names none.
+// choose returns the key named by a token's header, or the only possible one if the header names none.
 func choose(keys []key, id string, a jose.SignatureAlgorithm) (chosen *key, err error) {
 	for i := range keys {
 		k := &keys[i]

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/reload"
 )
 
-// Bounds on what an issuer is waited for, and what it may answer.
+// Bounds on requests to an issuer and on its responses.
 const (
 	fetchTimeout      = 10 * time.Second
 	mostDocumentBytes = 64 << 10
@@ -24,13 +24,13 @@ const (
 	mostHeaderBytes   = 16 << 10
 )
 
-// discoveryPath follows the issuer's URL (OpenID Connect Discovery 1.0, section 4).
+// discoveryPath is appended to the issuer's URL (OpenID Connect Discovery 1.0, section 4).
 const discoveryPath = "/.well-known/openid-configuration"
 
-// source is where the issuer's keys come from.
+// source fetches the issuer's keys.
 type source struct {
 	issuer string
-	side   *reload.Files[*tls.Config] // of its connections
+	side   *reload.Files[*tls.Config] // TLS configuration
 }
 
 func newSource(cfg Config, log *slog.Logger) (*source, error) {
@@ -42,7 +42,7 @@ func newSource(cfg Config, log *slog.Logger) (*source, error) {
 	return &source{issuer: cfg.Issuer, side: side}, err
 }
 
-// fetch reads the issuer's keys.
+// fetch fetches the issuer's keys.
 func (s *source) fetch(ctx context.Context) ([]key, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -61,8 +61,7 @@ func (s *source) fetch(ctx context.Context) ([]key, error) {
 	return parseKeys(text)
 }
 
-// client makes connections that do not outlast a fetch, with the authorities as they are now. It follows no
-// redirections: the documents are where the issuer says.
+// client returns an HTTP client for one fetch, with the current authorities. It does not follow redirects.
 func (s *source) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -73,7 +72,7 @@ func (s *source) client() *http.Client {
 	}
 }
 
-// get reads a document of at most so many bytes.
+// get reads a document of at most most bytes.
 func get(ctx context.Context, client *http.Client, url string, most int64) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -98,7 +97,7 @@ func get(ctx context.Context, client *http.Client, url string, most int64) ([]by
 	return text, nil
 }
 
-// parseDocument reads where an issuer's keys are from its discovery document.
+// parseDocument returns the URL of the issuer's keys from its discovery document.
 func parseDocument(text []byte, issuer string) (keysURL string, err error) {
 	var doc struct {
 		Issuer string `json:"issuer"`

@@ -17,21 +17,21 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// skew is how much the issuer's clock may differ from this machine's.
+// skew is the tolerated difference between the clocks of the issuer and this machine.
 const skew = time.Minute
 
-// mostRemembered bounds the tokens whose signatures need no second look.
+// mostRemembered bounds the cache of verified tokens.
 const mostRemembered = 4096
 
-// Token is one that was found good.
+// Token is a verified token.
 type Token struct {
 	access.Identity
-	// Expires is when it is no longer taken.
+	// Expires is when the token ceases to be accepted.
 	Expires time.Time
 	key     *key
 }
 
-// Verifier tells whose a token of the issuer is. Its methods may be called from many goroutines.
+// Verifier verifies tokens of an issuer. Its methods may be called concurrently.
 type Verifier struct {
 	cfg    Config
 	keys   *keyring
@@ -42,17 +42,17 @@ type Verifier struct {
 	remembered map[[sha256.Size]byte]*Token
 }
 
-// Options are what need not be said. Zero times are the package's own.
+// Options are optional settings. Zero durations mean the defaults.
 type Options struct {
-	// Refresh is how often keys are read again, Retry how often that is tried while it fails, and Ask how often at
-	// most because of a token whose key is not known.
+	// Refresh is how often keys are fetched again, Retry the interval after a failure, and Ask the minimum interval
+	// between fetches caused by unknown keys.
 	Refresh, Retry, Ask time.Duration
-	// Logger hears of the issuer's keys; nil = nobody does.
+	// Logger logs changes of the issuer's keys; may be nil.
 	Logger *slog.Logger
 }
 
-// Open begins to read the issuer's keys. The issuer may be away; the configuration has to be good. The caller ends it
-// with Close.
+// Open starts fetching the issuer's keys. The issuer may be unreachable; the configuration must be valid. The caller
+// must Close the verifier.
 func Open(cfg Config, o Options) (*Verifier, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -77,27 +77,27 @@ func Open(cfg Config, o Options) (*Verifier, error) {
 	return v, nil
 }
 
-// Close ends the reading of keys.
+// Close stops fetching keys.
 func (v *Verifier) Close() error {
 	v.cancel()
 	<-v.done
 	return nil
 }
 
-// Issuer is the issuer's URL.
+// Issuer returns the issuer's URL.
 func (v *Verifier) Issuer() string { return v.cfg.Issuer }
 
-// KeysRead is when the issuer's keys were last read; zero = never.
+// KeysRead returns when the issuer's keys were last fetched; zero = never.
 func (v *Verifier) KeysRead() time.Time { return v.keys.readAt() }
 
-// Verify says whose a token is. Its errors have nothing of the token but the names in it whose signature is good. They
-// wrap ErrKeysUnavailable while it cannot be told, and ErrNoRole where nobody has given the caller a role. It may wait
-// a few seconds for keys.
+// Verify verifies a token and returns its owner. Errors contain nothing of the token, except names in it after the
+// signature was verified. They wrap ErrKeysUnavailable while the key cannot be fetched, and ErrNoRole if no grant
+// matches. Verify may wait a few seconds for keys.
 func (v *Verifier) Verify(ctx context.Context, text string, now time.Time) (*Token, error) {
 	return v.judge(text, now, func(id string, a jose.SignatureAlgorithm) (*key, error) { return v.keys.find(ctx, id, a) })
 }
 
-// VerifyNow is Verify that waits for nothing. It wraps ErrKeysComing where that would wait.
+// VerifyNow is like Verify but never waits: it returns an error that wraps ErrKeysComing instead.
 func (v *Verifier) VerifyNow(text string, now time.Time) (*Token, error) {
 	return v.judge(text, now, v.keys.findNow)
 }
@@ -121,10 +121,10 @@ func (v *Verifier) judge(text string, now time.Time, find finder) (*Token, error
 	return t, nil
 }
 
-// Remembers says whether a token was found good before, so that its signature needs no second look.
+// Remembers reports whether the token was verified before, so that its signature need not be checked again.
 func (v *Verifier) Remembers(text string) bool { return v.recall(sha256.Sum256([]byte(text))) != nil }
 
-// Valid says whether a token that was good still is.
+// Valid returns an error if a verified token is no longer valid.
 func (v *Verifier) Valid(t *Token, now time.Time) error {
 	if !now.Before(t.Expires) {
 		return v.expired()
@@ -177,8 +177,8 @@ func (v *Verifier) malformed() error {
 	return fmt.Errorf("the token is none of this farm's, and no signed JWT of %s", v.cfg.Issuer)
 }
 
-// isJWT says whether a token may prove who calls: other kinds, such as those that end sessions, have the same
-// signatures (RFC 8725, section 3.11).
+// isJWT reports whether a token may identify a caller: other kinds, such as logout tokens, carry the same signatures
+// (RFC 8725, section 3.11).
 func isJWT(h jose.Header) bool {
 	value, is := h.ExtraHeaders[jose.HeaderType]
 	if !is {
@@ -189,7 +189,7 @@ func isJWT(h jose.Header) bool {
 	return kind == "jwt" || kind == "at+jwt"
 }
 
-// check refuses a token whose claims say that it is not valid yet or any more, or is for others.
+// check checks the validity period and the audience of a token.
 func (v *Verifier) check(c jwt.Claims, now time.Time) error {
 	if c.Expiry == nil {
 		return errors.New("the token never expires: want one with the claim exp")
@@ -214,7 +214,7 @@ func (v *Verifier) recall(id [sha256.Size]byte) *Token {
 	return v.remembered[id]
 }
 
-// remember keeps a token that was found good; others are forgotten where there are too many.
+// remember caches a verified token, and evicts others if there are too many.
 func (v *Verifier) remember(id [sha256.Size]byte, t *Token) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -12,18 +12,18 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// Request is what a token is made for.
+// Request describes a token to create.
 type Request struct {
 	Name string
 	Role access.Role
-	// Lifetime is how long it is valid; 0 = for ever.
+	// Lifetime is its validity; 0 = unlimited.
 	Lifetime time.Duration
-	// Retire, when above 0, has the name's earlier tokens expire so long from now, unless they do so sooner.
+	// Retire, if positive, makes the name's earlier tokens expire after that time, unless they expire sooner.
 	Retire time.Duration
 }
 
-// Create adds a token to the file at path, which is made when it is missing, and returns the token. It is nowhere
-// else.
+// Create adds a token to the file at path, creates the file if necessary, and returns the token, whose text is stored
+// nowhere.
 func Create(path string, req Request, now time.Time) (string, Token, error) {
 	if err := access.CheckName(req.Name); err != nil {
 		return "", Token{}, err
@@ -54,7 +54,7 @@ func retire(list []Token, name string, at time.Time) {
 	}
 }
 
-// Revoke removes the tokens that match, and returns them; there has to be one.
+// Revoke removes and returns the tokens that match; at least one must.
 func Revoke(path string, match func(Token) bool) ([]Token, error) {
 	var gone []Token
 	err := change(path, false, func(list []Token) ([]Token, error) {
@@ -74,7 +74,7 @@ func Revoke(path string, match func(Token) bool) ([]Token, error) {
 	return gone, err
 }
 
-// change replaces the file by one that edit has changed. Others that change it at the same time wait.
+// change replaces the file with the result of edit. Concurrent changes wait.
 func change(path string, create bool, edit func([]Token) ([]Token, error)) (err error) {
 	unlock, err := lock(path)
 	if err != nil {
@@ -99,7 +99,8 @@ func change(path string, create bool, edit func([]Token) ([]Token, error)) (err 
 	return atomicfile.WritePrivate(path, changed.encode)
 }
 
-// lock keeps others from changing the file. The lock is a file beside it, since the file itself is replaced.
+// lock takes an exclusive lock for changes of the file. The lock is on a second file, since the file itself is
+// replaced.
 func lock(path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -7,14 +7,15 @@ import (
 	"github.com/tilth-dev/tilth/internal/reload"
 )
 
-// File is a tokens file that is read again whenever it changes. Its methods may be called from many goroutines.
+// File is a tokens file that is read again whenever it changes. Its methods may be called concurrently.
 type File struct{ files *reload.Files[*Set] }
 
-// Change is how a tokens file changed. A token whose expiry changed is both in Gone, as it was, and in Come.
+// Change is a change of a tokens file. A token with a new expiry is in both lists: the old version in Gone, the new
+// one in Come.
 type Change struct{ Come, Gone []Token }
 
-// Open reads a tokens file, which has to be good now. When a later change makes no sense, the tokens before it stay,
-// and the log says so. Changed, when set, is called with each later change that does, before it is in force.
+// Open reads a tokens file, which must be valid now. A later invalid version is logged and ignored. changed, if set,
+// is called before each valid change takes effect.
 func Open(path string, log *slog.Logger, changed func(Change)) (*File, error) {
 	var last *Set
 	read := func() (*Set, error) {
@@ -35,7 +36,7 @@ func Open(path string, log *slog.Logger, changed func(Change)) (*File, error) {
 	return &File{files}, nil
 }
 
-// Set returns the tokens as the file has them now.
+// Set returns the current tokens.
 func (f *File) Set() *Set { return f.files.Get() }
 
 func difference(before, after *Set) (c Change) {
@@ -44,7 +45,7 @@ func difference(before, after *Set) (c Change) {
 	return c
 }
 
-// missing are those of a list that a set does not have as they are.
+// missing returns the tokens of list that set does not contain unchanged.
 func missing(list []Token, set *Set) []Token {
 	return slices.DeleteFunc(slices.Clone(list), func(t Token) bool {
 		other, is := set.byID[t.ID]

@@ -17,10 +17,10 @@ type Set struct {
 	byID   map[string]Token
 }
 
-// version of the file's format.
+// version is the version of the file format.
 const version = 1
 
-// document is the file as it is written.
+// document is the file's JSON.
 type document struct {
 	Version int     `json:"version"`
 	Tokens  []Token `json:"tokens"`
@@ -87,17 +87,17 @@ func (s *Set) encode(w io.Writer) error {
 }
 
 var (
-	// ErrUnknown is returned for a token that was never made, or was revoked.
+	// ErrUnknown is returned for a token that never existed or was revoked.
 	ErrUnknown = errors.New("the token is not known: it was revoked, or is of another farm")
-	// ErrExpired is returned for a token whose time is over.
+	// ErrExpired is returned for an expired token.
 	ErrExpired = errors.New("the token has expired")
 )
 
-// Find returns what is kept of a token. What is wrong with one that is not valid is told only to who holds it.
+// Find returns the entry of a token. Details of an invalid token are reported only to its holder.
 func (s *Set) Find(text string, now time.Time) (Token, error) {
 	rest, _ := strings.CutPrefix(text, prefix+"_")
 	id, _, _ := strings.Cut(rest, "_")
-	t := s.byID[id] // the zero Token matches nothing
+	t := s.byID[id] // the zero Token never matches
 	if !t.matches(text) {
 		return Token{}, ErrUnknown
 	}
@@ -107,7 +107,7 @@ func (s *Set) Find(text string, now time.Time) (Token, error) {
 	return t, nil
 }
 
-// Valid returns a token by its ID, unless it was revoked or has expired since it was found.
+// Valid returns an error if the token with the ID was revoked or has expired.
 func (s *Set) Valid(id string, now time.Time) error {
 	t, is := s.byID[id]
 	if !is {

@@ -13,31 +13,31 @@ import (
 	"github.com/tilth-dev/tilth/internal/access"
 )
 
-// Token is a token as the file has it.
+// Token is an entry of the tokens file.
 type Token struct {
-	// ID names the token among all; it is a part of the token, and no secret.
+	// ID identifies the token; it is part of the token's text, and not secret.
 	ID string `json:"id"`
-	// Name is whose it is; several tokens may have one name, so that one can replace another without a pause.
+	// Name is the owner; several tokens may have the same name, so that tokens can be replaced without interruption.
 	Name string      `json:"name"`
 	Role access.Role `json:"role"`
-	// SHA256 is the hash of the whole token as lower-case hexadecimal digits. The secret in it has 130 random bits, so
-	// no slower hash is needed.
+	// SHA256 is the hash of the whole token in lower-case hexadecimal digits. The secret has 130 random bits, so no
+	// slow hash is needed.
 	SHA256  string    `json:"sha256"`
 	Created time.Time `json:"created_at"`
-	// Expires is when it ends to be valid; zero = never.
+	// Expires is when the token expires; zero = never.
 	Expires time.Time `json:"expires_at,omitzero"`
 }
 
-// prefix begins every token, so that scanners of repositories and logs recognise a leaked one.
+// prefix begins every token, so that secret scanners recognise leaked ones.
 const prefix = "tilth"
 
-// Looks says whether a text looks like a token of a farm's own, if only because it begins like one.
+// Looks reports whether the text has the prefix of the farm's own tokens.
 func Looks(text string) bool { return strings.HasPrefix(text, prefix+"_") }
 
-// idBytes is the length of an ID: 40 bits tell the tokens of a farm apart.
+// idBytes is the length of an ID: 40 bits, enough to distinguish the tokens of a farm.
 const idBytes = 8
 
-// generate makes a token, and what the file keeps of it.
+// generate returns a new token and its entry.
 func generate(name string, role access.Role, now, expires time.Time) (text string, kept Token) {
 	id := strings.ToLower(rand.Text()[:idBytes])
 	text = prefix + "_" + id + "_" + rand.Text()
@@ -49,10 +49,10 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Expired says whether the token's time is over.
+// Expired reports whether the token has expired at now.
 func (t Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// matches compares in a time that does not depend on where the hashes differ.
+// matches compares hashes in constant time.
 func (t Token) matches(text string) bool {
 	var want [sha256.Size]byte
 	if n, err := hex.Decode(want[:], []byte(t.SHA256)); err != nil || n != len(want) {

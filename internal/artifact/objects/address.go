@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Address says where artifacts are kept.
+// Address is the location of artifacts in an object store.
 type Address struct {
 	Bucket, Prefix string // the prefix is empty or ends in a slash
-	// Endpoint is the server's URL, without a path; Region is what the server calls it.
+	// Endpoint is the server's URL, without a path; Region is the server's region.
 	Endpoint *url.URL
 	Region   string
 }
@@ -17,15 +17,15 @@ type Address struct {
 const (
 	scheme          = "s3"
 	defaultEndpoint = "https://s3.amazonaws.com"
-	// example ends messages.
+	// example is appended to error messages.
 	example = "want s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION"
 )
 
-// ParseAddress reads s3://BUCKET/PREFIX?endpoint=URL&region=NAME, of which all but the bucket may be left out. Secrets
-// in it are refused.
+// ParseAddress parses s3://BUCKET/PREFIX?endpoint=URL&region=NAME, where everything but the bucket is optional.
+// Credentials in the address are refused.
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(text)
-	if err != nil { // its message has the text, which may have a secret
+	if err != nil { // the message contains the text, which may contain a secret
 		return Address{}, fmt.Errorf("the address of the object store cannot be read: %s", example)
 	}
 	if u.User != nil {
@@ -65,7 +65,7 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
-// secret says whether a key is one under which others take credentials.
+// secret reports whether a query key commonly contains credentials.
 func secret(key string) bool {
 	key = strings.ToLower(key)
 	for _, word := range []string{"key", "secret", "token", "password", "credential"} {
@@ -81,5 +81,5 @@ func errSecret() error {
 		"put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials")
 }
 
-// String is the bucket and the prefix.
+// String returns the bucket and the prefix.
 func (a Address) String() string { return scheme + "://" + a.Bucket + "/" + a.Prefix }

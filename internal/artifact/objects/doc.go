@@ -1,7 +1,7 @@
-// Package objects keeps artifacts in a bucket of an object store that speaks S3, which several trackers share. Begin
-// with Open.
+// Package objects stores artifacts in a bucket of an S3-compatible object store, which several trackers may share.
+// Start with Open.
 //
-// It is built on minio-go, the lightest of the kept libraries that do multipart uploads, paged lists, retries and the
-// usual chain of credentials by themselves: it brings 59 packages beside Go's own, and gocloud.dev/blob above Amazon's
-// 294, for the same calls. Other clouds' stores are reached by their S3 interfaces.
+// It uses minio-go, the lightest maintained library with multipart uploads, paged lists, retries and the usual
+// credential chain: it adds 59 packages to Go's own, compared with 294 for gocloud.dev/blob with the AWS SDK. Other
+// clouds are reached through their S3 interfaces.
 package objects

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact"
 )
 
-// fault says what an error of the library means, and what to do about it. What the caller broke off is its own error.
+// fault translates a library error into one with a remedy. Cancellation by the caller is returned as it is.
 func (b *Bucket) fault(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -34,12 +34,12 @@ func (b *Bucket) fault(ctx context.Context, what string, err error) error {
 	return err
 }
 
-// addressError is of a server that is there, and refuses what it is asked for good.
+// addressError is a permanent refusal by a reachable server.
 type addressError struct{ error }
 
 func (e *addressError) Unwrap() error { return e.error }
 
-// WrongAddress says whether an error is of an address or credentials that are wrong, which pass by no wait.
+// WrongAddress reports whether an error means a wrong address or wrong credentials, which retries cannot fix.
 func WrongAddress(err error) bool {
 	_, is := errors.AsType[*addressError](err)
 	return is
@@ -53,7 +53,7 @@ func misaddressed(answer minio.ErrorResponse) bool {
 	return answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden
 }
 
-// remedy says why the server does not do what it is asked.
+// remedy explains why the server refused a request.
 func (b *Bucket) remedy(answer minio.ErrorResponse, err error) string {
 	switch answer.Code {
 	case "NoSuchBucket":

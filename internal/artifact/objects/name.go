@@ -11,14 +11,14 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// name is a new one for an artifact. Those of one artifact sort by time, so that a list which is read while one takes
-// the place of another has at least one of them.
+// name returns a new name for an artifact. The names of one artifact sort by time, so that a listing that is read
+// during a rename contains at least one of them.
 func (b *Bucket) name(blob artifact.Blob) string {
 	return fmt.Sprintf("%s%s/%s.%s.%016x%s",
 		b.Prefix, blob.Digest[:2], blob.Digest, blob.Owner, blob.Used.UnixNano(), rand.Text()[:8])
 }
 
-// parse is the artifact that an object is; false when it is none.
+// parse returns the artifact described by an object's name; false if the object is not an artifact.
 func (b *Bucket) parse(info minio.ObjectInfo) (artifact.Blob, bool) {
 	name := info.Key[strings.LastIndexByte(info.Key, '/')+1:]
 	fields := strings.Split(name, ".")

@@ -20,36 +20,36 @@ import (
 )
 
 const (
-	// partBytes is how much of a file is in memory while it is sent, transfers how many are sent at once: together
-	// they bound the memory that is taken.
+	// partBytes is how much of a file is buffered during an upload, transfers the number of concurrent uploads:
+	// together they bound the memory.
 	partBytes = 8 << 20
 	transfers = 8
-	// tries is how often the library asks, with growing waits.
+	// tries is the number of attempts per request, with backoff.
 	tries = 4
-	// answerWithin bounds a call without much data; more data has so much more time.
+	// answerWithin is the time limit of a call without much data; leastBytesASecond adds time for data.
 	answerWithin       = time.Minute
 	leastBytesASecond  = 256 << 10
 	listWithin         = 15 * time.Minute
 	dialWithin         = 5 * time.Second
-	identifyWithin     = 5 * time.Second // where a cloud's host tells who the machine is
-	maxCopyBytes       = 5 << 30         // of one call; more goes in parts
+	identifyWithin     = 5 * time.Second // time limit of the cloud's metadata service
+	maxCopyBytes       = 5 << 30         // maximum size of a single copy; larger objects are copied in parts
 	damagedFolder      = "damaged/"
 	damagedObjects     = 8
 	damagedObjectBytes = 256 << 20
 )
 
-// Bucket keeps artifacts in a bucket: each under PREFIX/2c/DIGEST.OWNER.GENERATION, of which the last part makes the
-// name unique, and sorts by time. It implements artifact.Blobs.
+// Bucket stores artifacts in a bucket as PREFIX/2c/DIGEST.OWNER.GENERATION. The generation makes the name unique and
+// sorts by time. Bucket implements artifact.Blobs.
 type Bucket struct {
 	Address
 	core  *minio.Core
-	slots chan struct{} // of transfers
+	slots chan struct{} // limits concurrent transfers
 }
 
 var _ artifact.Blobs = (*Bucket)(nil)
 
-// Open returns the bucket of an address. It asks nothing of the server; see Ready. Credentials are those of the
-// environment, of ~/.aws/credentials, or of the machine's or container's role, in this order.
+// Open returns the bucket of an address. It does not contact the server; see Ready. Credentials come from the
+// environment, from ~/.aws/credentials, or from the role of the machine or container, in this order.
 func Open(a Address) (*Bucket, error) {
 	transport, err := minio.DefaultTransport(a.Endpoint.Scheme == "https")
 	if err != nil {
@@ -57,7 +57,7 @@ func Open(a Address) (*Bucket, error) {
 	}
 	transport.DialContext = (&net.Dialer{Timeout: dialWithin, KeepAlive: 15 * time.Second}).DialContext
 	transport.ResponseHeaderTimeout = answerWithin
-	lookup := minio.BucketLookupPath // which all servers know
+	lookup := minio.BucketLookupPath // supported by all servers
 	if a.Endpoint.String() == defaultEndpoint {
 		lookup = minio.BucketLookupAuto
 	}
@@ -75,7 +75,7 @@ func Open(a Address) (*Bucket, error) {
 	return &Bucket{Address: a, core: core, slots: make(chan struct{}, transfers)}, nil
 }
 
-// List implements artifact.Blobs. It reads pages of a thousand.
+// List implements artifact.Blobs. It reads pages of a thousand objects.
 func (b *Bucket) List(ctx context.Context, each func(artifact.Blob) error) error {
 	return b.list(ctx, b.Prefix, func(info minio.ObjectInfo) error {
 		blob, is := b.parse(info)
@@ -138,7 +138,7 @@ func (b *Bucket) Put(ctx context.Context, blob artifact.Blob, path string) (arti
 	return blob, b.fault(ctx, "put artifact "+blob.Digest, err)
 }
 
-// begin waits for a slot, until ctx ends.
+// begin waits for a transfer slot until ctx ends.
 func (b *Bucket) begin(ctx context.Context) (done func(), err error) {
 	select {
 	case b.slots <- struct{}{}:
@@ -148,14 +148,14 @@ func (b *Bucket) begin(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// timeFor bounds a transfer of so many bytes.
+// timeFor returns the time limit of a transfer.
 func timeFor(bytes int64) time.Duration {
 	return answerWithin + time.Duration(bytes/leastBytesASecond)*time.Second
 }
 
 // Open implements artifact.Blobs.
 func (b *Bucket) Open(ctx context.Context, blob artifact.Blob, offset int64) (io.ReadCloser, error) {
-	if offset > 0 && offset == blob.SizeBytes { // which is no range
+	if offset > 0 && offset == blob.SizeBytes { // not a valid range
 		return io.NopCloser(http.NoBody), nil
 	}
 	opts := minio.GetObjectOptions{}
@@ -173,7 +173,7 @@ func (b *Bucket) Open(ctx context.Context, blob artifact.Blob, offset int64) (io
 	return newReader(ctx, b, blob.Digest, body, cancel), nil
 }
 
-// Touch implements artifact.Blobs. The server copies the object; its former name goes once there is the new one.
+// Touch implements artifact.Blobs. The server copies the object to a new name; the old one is then removed.
 func (b *Bucket) Touch(ctx context.Context, blob artifact.Blob, at time.Time) (artifact.Blob, error) {
 	touched := blob
 	touched.Used = at
@@ -181,7 +181,7 @@ func (b *Bucket) Touch(ctx context.Context, blob artifact.Blob, at time.Time) (a
 	if err := b.copy(ctx, blob, touched.Name); err != nil {
 		return blob, b.fault(ctx, "touch artifact "+blob.Digest, err)
 	}
-	_ = b.Remove(ctx, blob) // who drops artifacts finds it otherwise
+	_ = b.Remove(ctx, blob) // if it fails, the store that drops artifacts removes the object later
 	return touched, nil
 }
 
@@ -199,10 +199,10 @@ func (b *Bucket) copy(ctx context.Context, blob artifact.Blob, name string) erro
 	return err
 }
 
-// Written implements artifact.Blobs: objects are not written to.
+// Written implements artifact.Blobs; objects are immutable.
 func (b *Bucket) Written(blob artifact.Blob) time.Time { return blob.Used }
 
-// Note implements artifact.Blobs: what was checked is read again after a restart.
+// Note implements artifact.Blobs; artifacts are verified again after a restart.
 func (b *Bucket) Note(artifact.Blob) {}
 
 // Remove implements artifact.Blobs.
@@ -220,7 +220,7 @@ func (b *Bucket) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// SetAside implements artifact.Blobs: the last few damaged objects are kept under PREFIX/damaged/.
+// SetAside implements artifact.Blobs. The last few damaged objects are kept under PREFIX/damaged/.
 func (b *Bucket) SetAside(ctx context.Context, blob artifact.Blob) error {
 	kept := b.copy(ctx, blob, b.Prefix+damagedFolder+blob.Digest)
 	err := b.fault(ctx, "set artifact "+blob.Digest+" aside", kept)
@@ -230,7 +230,7 @@ func (b *Bucket) SetAside(ctx context.Context, blob artifact.Blob) error {
 	return errors.Join(err, b.Remove(ctx, blob), b.boundAside(ctx))
 }
 
-// boundAside removes the oldest of what was set aside.
+// boundAside removes the oldest objects that were set aside.
 func (b *Bucket) boundAside(ctx context.Context) error {
 	var kept []minio.ObjectInfo
 	err := b.list(ctx, b.Prefix+damagedFolder, func(info minio.ObjectInfo) error {
@@ -247,7 +247,7 @@ func (b *Bucket) boundAside(ctx context.Context) error {
 	return err
 }
 
-// Tidy implements artifact.Blobs: parts of an upload that was not completed take room that no list shows.
+// Tidy implements artifact.Blobs. Parts of an incomplete upload take space but appear in no listing.
 func (b *Bucket) Tidy(ctx context.Context, before time.Time) error {
 	own, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// reader reads an object. Whatever breaks it off is told from its end.
+// reader reads an object. Any failure is reported where the data ends.
 type reader struct {
-	ctx    context.Context // of who reads
+	ctx    context.Context // the caller's
 	bucket *Bucket
 	digest string
 	body   io.ReadCloser
 	cancel context.CancelFunc
-	stall  *time.Timer // cancels when nothing comes
+	stall  *time.Timer // cancels a stalled read
 }
 
 func newReader(ctx context.Context, b *Bucket, digest string, body io.ReadCloser, cancel context.CancelFunc) *reader {

@@ -9,19 +9,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// What making an answer may take, in bytes.
+// Estimates of the memory for making an answer, in bytes.
 const (
-	smallAnswer   = 0 // not worth counting, or counted with the request; what is longer counts when it is made
+	smallAnswer   = 0 // not counted, or counted with the request; longer answers are counted once they are made
 	jobAnswer     = jobBytes
 	listAnswer    = 4 << 20 // a page of a listing, or a few devices
 	keysAnswer    = wire.MostRecordKeys * wire.RecordKeyBytes
-	recordAnswer  = 8 << 20             // a look-up's worth of records, which are sent one by one
-	fileAnswer    = 3 * wire.PieceBytes // a piece of a file that is read, and two that are sent
+	recordAnswer  = 8 << 20             // the records of one look-up, which are sent one by one
+	fileAnswer    = 3 * wire.PieceBytes // one piece of a file being read, and two being sent
 	releaseAnswer = 256 << 10           // digests of a release, read and sent, and their signature
-	watchAnswer   = 48 << 10            // a message of events, and small ones that are not read
+	watchAnswer   = 48 << 10            // a message of events, and small unread ones
 )
 
-// answerBytes is what making the answer to a method may take at once.
+// answerBytes has the memory for making the answer of each method.
 var answerBytes = map[string]int{
 	tilthv1.JobService_SubmitJob_FullMethodName:        smallAnswer,
 	tilthv1.JobService_GetJob_FullMethodName:           jobAnswer,
@@ -86,6 +86,6 @@ var answerBytes = map[string]int{
 	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: smallAnswer,
 }
 
-// AnswerBytes is what making the answer to a method may take at once; 0 = it takes little, or waits, and only what was
-// made counts.
+// AnswerBytes returns an estimate of the memory for making the answer of a method; 0 = the answer is small, or the
+// call waits, and only the finished answer is counted.
 func AnswerBytes(method string) int { return answerBytes[method] }

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Checker holds messages against the table. Its methods may be called from many goroutines.
+// Checker checks messages against the table of bounds. Its methods may be called concurrently.
 type Checker struct {
 	plans map[protoreflect.FullName]*plan
 }
 
-// New makes a checker. It fails if a message of the wire cannot be bounded, which is a fault of the wire's definition.
+// New returns a Checker. It fails if the protocol defines a message that cannot be bounded.
 func New() (*Checker, error) {
 	p, err := plans()
 	if err != nil {
@@ -25,10 +25,9 @@ func New() (*Checker, error) {
 	return &Checker{p}, nil
 }
 
-// Wire says what breaks a bound in the encoding of a message of m's type. The error is a status, INVALID_ARGUMENT,
-// that names the field, its size and its bound. It takes time linear in the encoding, which it does not decode, and no
-// memory. In texts it puts blanks in the place of control characters: whoever is shown a text may be sitting at a
-// terminal, and takes a line for a line.
+// Wire checks the encoding of a message of m's type. The error is a status INVALID_ARGUMENT that names the field, its
+// size and its bound. Wire takes time linear in the encoding, which it does not decode, and does not allocate. It
+// replaces control characters in strings by blanks, since strings may be printed to a terminal line by line.
 func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	name := m.ProtoReflect().Descriptor().FullName()
 	p := c.plans[name]
@@ -41,7 +40,7 @@ func (c *Checker) Wire(m proto.Message, encoded []byte) error {
 	return nil
 }
 
-// Message is Wire for a message that is decoded already, such as a record that comes from a file.
+// Message is like Wire for a decoded message, such as a record from a file.
 func (c *Checker) Message(m proto.Message) error {
 	encoded, err := proto.Marshal(m)
 	if err != nil {
@@ -50,7 +49,7 @@ func (c *Checker) Message(m proto.Message) error {
 	return c.Wire(m, encoded)
 }
 
-// fault is what breaks a bound; field is its way from the message.
+// fault is a broken bound; field is the path from the message.
 type fault struct{ field, text string }
 
 func (f *fault) status() error {
@@ -70,7 +69,7 @@ func (f *fault) status() error {
 
 var errEncoding = &fault{text: "the message is not encoded as protocol buffers are"}
 
-// check follows the encoding of a message, field by field. What is not known is passed over: decoding drops it.
+// check walks the encoding of a message field by field. Unknown fields are skipped: decoding drops them.
 func (p *plan) check(b []byte) *fault {
 	var counts [mostCounted]int
 	for len(b) > 0 {
@@ -106,7 +105,7 @@ func (p *plan) check(b []byte) *fault {
 	return nil
 }
 
-// check holds what comes with a length against the field's bounds.
+// check checks a length-delimited value against the field's bounds.
 func (f *field) check(counts *[mostCounted]int, value []byte) *fault {
 	switch {
 	case f.message != nil:
@@ -132,9 +131,8 @@ func (f *field) check(counts *[mostCounted]int, value []byte) *fault {
 	return nil
 }
 
-// blank puts blanks in the place of a text's control characters, which are the bytes below a blank, the last one of
-// ASCII, and those of two bytes in UTF-8 that begin with c2. Zero stays: it moves nothing, and keys that hold it are
-// refused.
+// blank replaces the control characters of a UTF-8 string by blanks: bytes below 0x20, DEL, and two-byte sequences
+// that begin with c2. NUL stays: terminals ignore it, and keys that contain it are refused.
 func blank(text []byte) {
 	for i, b := range text {
 		switch {
@@ -156,7 +154,7 @@ func (f *field) count(counts *[mostCounted]int, more int) *fault {
 	return &fault{f.name, fmt.Sprintf("has more than %d items", f.items)}
 }
 
-// within adds the field to the way to a fault.
+// within prepends the field to the path of a fault.
 func (f *field) within(inner *fault, counts *[mostCounted]int) *fault {
 	if inner == nil {
 		return nil
@@ -171,7 +169,7 @@ func (f *field) within(inner *fault, counts *[mostCounted]int) *fault {
 	return &fault{name, inner.text}
 }
 
-// packed counts the numbers of a list that comes as a whole.
+// packed counts the numbers of a packed list.
 func packed(kind protoreflect.Kind, value []byte) int {
 	switch kind {
 	case protoreflect.DoubleKind, protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind:

@@ -1,4 +1,4 @@
-// Package bounds has the table of what a request to a tracker may hold: every text, list and map of every message, and
-// each method's whole message. Checker checks a message before any of it is decoded. Another table has the memory that
-// making each method's answer may take.
+// Package bounds defines the maximum size of requests to a tracker: of every string, list and map of every message,
+// and of each method's message. Checker checks a message before it is decoded. A second table estimates the memory for
+// making each method's answer.
 package bounds

@@ -8,27 +8,27 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// mostCounted is how many lists, maps and messages a message can have as fields.
+// mostCounted bounds the number of lists, maps and messages among a message's fields.
 const mostCounted = 16
 
-// plan is how a message is checked.
+// plan describes how to check a message.
 type plan struct {
-	fields []*field // by number; nil where there is none
+	fields []*field // by number; nil = unknown
 }
 
-// field is how one field of a message is checked.
+// field describes how to check one field of a message.
 type field struct {
 	name string
 	kind protoreflect.Kind
 	bound
-	// counted is the place of its count among those of its message; -1 for one that cannot come more than once. A
-	// message that is no list may come once: what comes again would be merged with what came first, past all bounds.
+	// counted is the index of the field's counter; -1 if it cannot occur repeatedly. A singular message may occur once
+	// only: decoding would merge further occurrences into the first, past all bounds.
 	counted int
 	list    bool
 	message *plan // of messages and maps
 }
 
-// plans makes the plans of all messages that the methods' requests can hold.
+// plans returns the plans of all messages that requests may contain.
 func plans() (map[protoreflect.FullName]*plan, error) {
 	made := map[protoreflect.FullName]*plan{}
 	for method := range requestBytes {
@@ -44,8 +44,8 @@ func plans() (map[protoreflect.FullName]*plan, error) {
 	return made, nil
 }
 
-// planOf makes the plan of a message and of those that it holds. None holds itself, so checks go no deeper than the
-// plans.
+// planOf returns the plan of a message, and adds those of the messages that it contains. No message contains itself,
+// so the recursion of a check is bounded by the plans.
 func planOf(m protoreflect.MessageDescriptor, made map[protoreflect.FullName]*plan) (*plan, error) {
 	if p, is := made[m.FullName()]; is {
 		if p == nil {
@@ -87,7 +87,7 @@ func (p *plan) put(number protoreflect.FieldNumber, f *field) {
 	p.fields[number] = f
 }
 
-// field is that of a number; nil for one that is not known.
+// field returns the field with a number; nil if unknown.
 func (p *plan) field(number protoreflect.FieldNumber) *field {
 	if int(number) < len(p.fields) {
 		return p.fields[number]

@@ -10,26 +10,25 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// bound is what a field may hold: so many items if it is a list or a map, each of so many bytes if it is text or
-// bytes.
+// bound limits a field: the number of items of a list or map, and the bytes of each string or byte string.
 type bound struct{ items, bytes int }
 
-// Sizes that many fields share, in bytes.
+// Sizes shared by many fields, in bytes.
 const (
-	idBytes      = 128     // of jobs, batches, sessions, digests: what the tracker makes itself is shorter
-	nameBytes    = 256     // what people call things
-	keyBytes     = 4 << 10 // names that are made of many parts, such as a target's fingerprint
+	idBytes      = 128     // of jobs, batches, sessions, digests; the tracker's own are shorter
+	nameBytes    = 256     // names chosen by users
+	keyBytes     = 4 << 10 // composite names, such as a target's fingerprint
 	textBytes    = wire.TextBytes
 	messageBytes = wire.FailureBytes
-	noteBytes    = 1 << 10  // reasons of which a device's history keeps many
+	noteBytes    = 1 << 10  // reasons, of which a device's history keeps many
 	descBytes    = 64 << 10 // descriptions of machines
 	jobBytes     = 16 << 20 // a job with the longest specification
 )
 
-// batchItems is how many candidates, outcomes or measurements a batch has at most.
+// batchItems bounds the candidates, outcomes or measurements of a batch.
 const batchItems = 1024
 
-// requestBytes bounds the messages of a method. What is small is so in each of ten thousand agents' calls.
+// requestBytes bounds the messages of each method. Calls that ten thousand agents make have small bounds.
 var requestBytes = map[string]int{
 	tilthv1.JobService_SubmitJob_FullMethodName:        jobBytes,
 	tilthv1.JobService_GetJob_FullMethodName:           4 << 10,
@@ -94,11 +93,10 @@ var requestBytes = map[string]int{
 	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: 4 << 10,
 }
 
-// RequestBytes is how long a message of a method may be; 0 for methods that nobody serves.
+// RequestBytes returns the maximum length of a method's message; 0 for unknown methods.
 func RequestBytes(method string) int { return requestBytes[method] }
 
-// fields bounds every field that may be long of every message that a request can hold. A test looks for those without
-// a line.
+// fields bounds every variable-length field of every message that a request may contain. A test finds missing entries.
 var fields = map[protoreflect.FullName]bound{
 	"tilth.v1.AgentSpec.name":              {bytes: nameBytes},
 	"tilth.v1.AgentSpec.host":              {bytes: nameBytes},

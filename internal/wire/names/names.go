@@ -7,19 +7,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// JobState is a state's name as people and scripts see it, e.g. "running".
+// JobState returns a state's name, such as "running".
 func JobState(s tilthv1.JobState) string { return lower(s.String(), "JOB_STATE_") }
 
-// AgentState is a state's name, e.g. "busy".
+// AgentState returns a state's name, such as "busy".
 func AgentState(s tilthv1.AgentState) string { return lower(s.String(), "AGENT_STATE_") }
 
-// DeviceState is a state's name, e.g. "cordoned".
+// DeviceState returns a state's name, such as "cordoned".
 func DeviceState(s tilthv1.DeviceState) string { return lower(s.String(), "DEVICE_STATE_") }
 
-// AgentKind is a kind's name, e.g. "runner".
+// AgentKind returns a kind's name, such as "runner".
 func AgentKind(k tilthv1.AgentKind) string { return lower(k.String(), "AGENT_KIND_") }
 
-// WaitReason is a reason's name, e.g. "no_device"; empty when there is none.
+// WaitReason returns a reason's name, such as "no_device"; empty if unspecified.
 func WaitReason(r tilthv1.WaitReason) string {
 	if r == tilthv1.WaitReason_WAIT_REASON_UNSPECIFIED {
 		return ""
@@ -27,7 +27,7 @@ func WaitReason(r tilthv1.WaitReason) string {
 	return lower(r.String(), "WAIT_REASON_")
 }
 
-// ErrorClass is a class's name, e.g. "wrong_result"; empty when there was no error.
+// ErrorClass returns a class's name, such as "wrong_result"; empty if there was no error.
 func ErrorClass(c tilthv1.ErrorClass) string {
 	if c == tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		return ""
@@ -35,10 +35,10 @@ func ErrorClass(c tilthv1.ErrorClass) string {
 	return lower(c.String(), "ERROR_CLASS_")
 }
 
-// ErrorClassOrNone is ErrorClass with "none" where there was no error: a label's value is not empty.
+// ErrorClassOrNone is like ErrorClass but returns "none" if there was no error, for metric labels.
 func ErrorClassOrNone(c tilthv1.ErrorClass) string { return cmp.Or(ErrorClass(c), "none") }
 
-// ErrorClassName is ErrorClass for the full name of a class.
+// ErrorClassName is like ErrorClass for the enum name of a class.
 func ErrorClassName(name string) string {
 	return ErrorClass(tilthv1.ErrorClass(tilthv1.ErrorClass_value[name]))
 }

@@ -1,3 +1,3 @@
-// Package flood is a peer that begins messages and never ends one, or asks and never listens, for tests of what a
-// server holds of them.
+// Package flood is a test client that starts messages without finishing them, or makes calls without reading answers.
+// Tests use it to measure the server's memory.
 package flood

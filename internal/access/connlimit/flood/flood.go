@@ -11,26 +11,26 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Initial window of HTTP/2, in bytes.
+// firstWindow is the initial flow control window of HTTP/2, in bytes.
 const firstWindow = 1<<16 - 1
 
-// Flood is a connection with unfinished messages. It keeps to flow control, since whoever does not is dropped.
+// Flood is a connection with unfinished messages. It respects flow control, since servers drop peers that do not.
 type Flood struct {
 	conn   net.Conn
 	framer *http2.Framer
-	// Windows are what the server takes of each call, and of all.
+	// Windows are the flow control windows of each call and of the connection.
 	windows map[uint32]int
 	window  int
 	initial int
 	left    map[uint32]int
 	calls   int
-	// Ended is how many calls the server has ended.
+	// Ended is the number of calls that the server has ended.
 	Ended int
-	// Look is called now and then; nil = nothing is.
+	// Look, if set, is called from time to time.
 	Look func()
 }
 
-// New begins HTTP/2 on a connection.
+// New starts HTTP/2 on a connection.
 func New(conn net.Conn, settings ...http2.Setting) (*Flood, error) {
 	f := &Flood{
 		conn: conn, framer: http2.NewFramer(conn, conn), windows: map[uint32]int{}, left: map[uint32]int{}, window: firstWindow, initial: firstWindow,
@@ -39,8 +39,8 @@ func New(conn net.Conn, settings ...http2.Setting) (*Flood, error) {
 	return f, errors.Join(err, f.framer.WriteSettings(settings...))
 }
 
-// Begin begins a call with one message of so many bytes, of which it sends the announcement only. Token is its
-// caller's; empty = none.
+// Begin starts a call and sends the prefix of one message of length bytes. token is the caller's bearer token; empty =
+// none.
 func (f *Flood) Begin(method, token string, length int) error {
 	stream, err := f.open(method, token)
 	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(length))
@@ -56,7 +56,7 @@ func (f *Flood) Ask(method, token string, message []byte) error {
 	return errors.Join(err, f.framer.WriteData(stream, true, append(prefix, message...)))
 }
 
-// Hear takes what the server sends until the connection ends.
+// Hear reads frames until the connection ends.
 func (f *Flood) Hear() error {
 	for {
 		if err := f.hear(); err != nil {
@@ -65,7 +65,7 @@ func (f *Flood) Hear() error {
 	}
 }
 
-// open sends the headers of a call. Token is its caller's; empty = none.
+// open sends the headers of a call. token is the caller's bearer token; empty = none.
 func (f *Flood) open(method, token string) (stream uint32, err error) {
 	stream = uint32(2*f.calls + 1)
 	f.calls++
@@ -75,7 +75,7 @@ func (f *Flood) open(method, token string) (stream uint32, err error) {
 	if token != "" {
 		headers = append(headers, [2]string{"authorization", "Bearer " + token})
 	}
-	// Encoders differ in nothing that lasts from one call to the next: nothing is put into the connection's table.
+	// A new encoder for each call works because nothing enters the connection's dynamic table.
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	e.SetMaxDynamicTableSize(0)
@@ -87,8 +87,8 @@ func (f *Flood) open(method, token string) (stream uint32, err error) {
 	return stream, f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
 }
 
-// Send sends what the server takes of the messages, but for the last byte of each. It returns when the server has
-// ended all of the calls or has all that there is, and fails when it drops the connection.
+// Send sends as much of the messages as flow control allows, except the last byte of each. It returns once all is sent
+// or the server has ended all calls, and fails if the connection is dropped.
 func (f *Flood) Send() error {
 	for len(f.left) > 0 {
 		if f.Look != nil {
@@ -125,7 +125,7 @@ func (f *Flood) send() (moved bool, err error) {
 	return moved, nil
 }
 
-// hear takes one frame of the server's.
+// hear reads and handles one frame.
 func (f *Flood) hear() error {
 	frame, err := f.framer.ReadFrame()
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *Flood) hear() error {
 	return nil
 }
 
-// Reset breaks all calls off.
+// Reset resets all calls.
 func (f *Flood) Reset() error {
 	for stream := range f.windows {
 		if err := f.framer.WriteRSTStream(stream, http2.ErrCodeCancel); err != nil {

@@ -20,27 +20,27 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Audience is that of the tokens that Claims makes.
+// Audience is the audience of the claims made by Claims.
 const Audience = "tilth"
 
-// Issuer issues tokens. Its methods may be called from many goroutines.
+// Issuer issues tokens. Its methods may be called concurrently.
 type Issuer struct {
 	server *httptest.Server
 
 	mu     sync.Mutex
-	keys   []Key // the last signs
+	keys   []Key // the last one signs
 	answer http.HandlerFunc
 	asked  int
 }
 
-// Key is one that tokens are signed with.
+// Key is a signing key.
 type Key struct {
 	ID        string
 	Algorithm jose.SignatureAlgorithm
 	Private   crypto.Signer
 }
 
-// New starts an issuer with one key, whose authority it writes to a file. The caller ends it with Close.
+// New starts an issuer with one key, and writes its certificate authority to a file. The caller must Close it.
 func New(authority string) (*Issuer, error) {
 	i := &Issuer{}
 	i.server = httptest.NewUnstartedServer(http.HandlerFunc(i.serve))
@@ -54,16 +54,16 @@ func New(authority string) (*Issuer, error) {
 	return i, nil
 }
 
-// Close ends the issuer; answers under way are cut off.
+// Close stops the issuer and aborts responses in progress.
 func (i *Issuer) Close() {
 	i.server.CloseClientConnections()
 	i.server.Close()
 }
 
-// URL is the issuer's, by which its tokens name it.
+// URL returns the issuer's URL, as in its tokens.
 func (i *Issuer) URL() string { return i.server.URL }
 
-// Rotate has tokens signed with a new key from now on. Those before it stay known.
+// Rotate signs tokens with a new key from now on. Earlier keys stay published.
 func (i *Issuer) Rotate(id string) error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err == nil {
@@ -72,35 +72,35 @@ func (i *Issuer) Rotate(id string) error {
 	return err
 }
 
-// Add has tokens signed with a key from now on.
+// Add signs tokens with the given key from now on.
 func (i *Issuer) Add(k Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys = append(i.keys, k)
 }
 
-// Drop has the issuer give up a key.
+// Drop withdraws a key.
 func (i *Issuer) Drop(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.keys = slices.DeleteFunc(i.keys, func(k Key) bool { return k.ID == id })
 }
 
-// Last is the key that signs.
+// Last returns the signing key.
 func (i *Issuer) Last() Key {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.keys[len(i.keys)-1]
 }
 
-// Answer has requests answered otherwise; nil = as they should be.
+// Answer sets a handler for all requests; nil = the default behaviour.
 func (i *Issuer) Answer(by http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.answer = by
 }
 
-// Asked is how many requests there were.
+// Asked returns the number of requests.
 func (i *Issuer) Asked() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -119,7 +119,7 @@ func (i *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	i.Serve(w, r)
 }
 
-// Serve answers a request as it should be, whatever Answer was told.
+// Serve answers a request in the default way, whatever was set by Answer.
 func (i *Issuer) Serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
@@ -131,7 +131,7 @@ func (i *Issuer) Serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Keys are the public halves of the issuer's keys.
+// Keys returns the public keys of the issuer.
 func (i *Issuer) Keys() jose.JSONWebKeySet {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -144,10 +144,10 @@ func (i *Issuer) Keys() jose.JSONWebKeySet {
 
 func write(w http.ResponseWriter, doc any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(doc) // a client that is gone gets nothing
+	_ = json.NewEncoder(w).Encode(doc) // the client may be gone
 }
 
-// Claims are those of a member of some groups, for an hour from now on.
+// Claims returns the claims of a member of groups, valid for an hour.
 func (i *Issuer) Claims(subject string, groups ...string) map[string]any {
 	now := time.Now()
 	return map[string]any{
@@ -156,7 +156,7 @@ func (i *Issuer) Claims(subject string, groups ...string) map[string]any {
 	}
 }
 
-// Sign makes a token of claims with the issuer's last key, and headers.
+// Sign returns a token with the given claims and headers, signed with the issuer's last key.
 func (i *Issuer) Sign(claims any, headers map[jose.HeaderKey]any) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {
@@ -165,7 +165,7 @@ func (i *Issuer) Sign(claims any, headers map[jose.HeaderKey]any) (string, error
 	return i.Last().Sign(payload, headers)
 }
 
-// Sign makes a token of a payload, whatever that is.
+// Sign returns a token with an arbitrary payload.
 func (k Key) Sign(payload []byte, headers map[jose.HeaderKey]any) (string, error) {
 	o := (&jose.SignerOptions{}).WithType("JWT")
 	for name, value := range headers {
