@@ -6,7 +6,7 @@ export GOFLAGS := $(GOFLAGS) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build demo docs tutorials dist dist-check test test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-racing bench-scale lint generate clean
+.PHONY: help build demo docs tutorials dist dist-check test test-deploy test-service onnxruntime test-onnxruntime test-java python check-python test-python race soak mutate conformance conformance-boards test-bare farm-boards farm-bare fuzz-boards fuzz-kernels fuzz-graphs chaos bench bench-operators bench-scale lint generate clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -99,11 +99,11 @@ race: ## the same under the race detector, where anything runs side by side
 RUNS ?= 20
 soak: ## all tests over and over on loaded processors, plain and race; calls add up; RUNS=20 SOAK='-limit 1h ./tracker'
 	@scripts/packages.sh test
-	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./lab/chaos/soak -runs $(RUNS) $(SOAK)
+	ulimit -c 0 && CGO_ENABLED=1 $(GO) run ./lab soak -runs $(RUNS) $(SOAK)
 
 mutate: ## break one promise after the other, and see whether its test notices; MUTATE='-only lease'
 	@scripts/packages.sh test
-	$(GO) run ./lab/chaos/mutate $(MUTATE)
+	$(GO) run ./lab mutate $(MUTATE)
 
 SEED ?= 1
 OPENCL ?= 1
@@ -170,16 +170,10 @@ bench: ## tune all built-in models and compare them with ONNX Runtime
 OPERATORS ?= -set library,blocks -batch 1
 bench-operators: ## single operators against the machine's limits, and in turns with oneDNN and ggml; OPERATORS='-set ansor'
 	@scripts/packages.sh demo peers
-	@peers=$$(scripts/peers.sh) && set -x && $(GO) run ./lab/bench/operators -version "$$(scripts/version.sh)" -peers "$$peers" $(OPERATORS)
-
-bench-racing: ## whether short measurements find the winners of long ones
-	@scripts/packages.sh demo
-	$(GO) run ./lab/bench/racing -build $(RACING)
-	$(GO) run ./lab/bench/racing $(RACING)
+	@peers=$$(scripts/peers.sh) && set -x && $(GO) run ./lab operators -version "$$(scripts/version.sh)" -peers "$$peers" $(OPERATORS)
 
 bench-scale: ## what a result costs the tracker, over devices and records: docs/scale.svg
-	@$(MAKE) --no-print-directory build
-	ulimit -n $$(ulimit -H -n) && $(GO) run ./lab/bench/scale -tilth bin/tilth -out docs/scale.svg $(SCALE)
+	ulimit -n $$(ulimit -H -n) && $(GO) run ./lab scale -out docs/scale.svg $(SCALE)
 
 lint: ## gofmt, vet, golangci-lint, buf
 	@scripts/lint.sh

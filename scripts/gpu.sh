@@ -4,7 +4,7 @@
 # the loader finds it. Results are lines of lab/bench/results/card/results.jsonl, and records lie beside them; commit both.
 # What was done with this version is not done again, so that another run goes on, on another machine, too.
 #
-# usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab/card -help' lists, such as -only machine,product or -plan
+# usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab card -help' lists, such as -only machine,product or -plan
 #        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there
 #        scripts/gpu.sh version     prints the version that results are of
 #        scripts/gpu.sh table       prints the results in Markdown
@@ -22,7 +22,7 @@ origin=\$ORIGIN/../lib
 build() { # FOLDER
 	mkdir -p "$1"
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/tilth" ./cmd/tilth
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/card" ./lab/card
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/lab" ./lab
 }
 
 # A library with the symbols that LLVM has of another, which it calls for nothing that is done here.
@@ -95,13 +95,13 @@ version)
 	exec scripts/version.sh
 	;;
 table)
-	exec go run ./lab/card table
+	exec go run ./lab card table
 	;;
 esac
 if [ -e "$packed/tilth.tar.xz" ]; then
 	unpack
 	command -v clang-19 >/dev/null || export TILTH_CC=$home/bin/clang-19
-	exec $home/bin/card -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases -limit $((limit - SECONDS))s "$@"
+	exec $home/bin/lab card -tilth $home/bin/tilth -version "$(cat $home/version)" -cases $home/cases -limit $((limit - SECONDS))s "$@"
 fi
 if ! command -v go >/dev/null; then
 	echo "scripts/gpu.sh: there is neither Go nor $packed: run 'scripts/gpu.sh pack' on a machine with Go and clang 19, and carry $packed here" >&2
@@ -109,4 +109,4 @@ if ! command -v go >/dev/null; then
 fi
 v=$(scripts/version.sh)
 build .tools/card
-exec .tools/card/card -tilth .tools/card/tilth -version "$v" -limit $((limit - SECONDS))s "$@"
+exec .tools/card/lab card -tilth .tools/card/tilth -version "$v" -limit $((limit - SECONDS))s "$@"

@@ -38,7 +38,8 @@ kill "${running[@]}"
 wait
 running=()
 
-"$tilth" simulate --http "${web#http://}" --devices 2400 --jobs 40 --time 90s --rate 1000 --mean-life 5m --crashes 0.02 \
+go build -o "$dir/lab" ./lab
+"$dir/lab" simulate --http "${web#http://}" --devices 2400 --jobs 40 --time 90s --rate 1000 --mean-life 5m --crashes 0.02 \
 	>/dev/null 2>&1 & running+=($!)
 await curl -sf "$web/readyz"
 sleep 40 # devices join, and work spreads

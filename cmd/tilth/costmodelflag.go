@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -18,7 +15,7 @@ import (
 type costModelFlag struct{ file string }
 
 func (f *costModelFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "cost-model", "", "cost model to use instead of one trained on records: a `file` of 'tilth bench model -o', or LightGBM's")
+	c.Flags().StringVar(&f.file, "cost-model", "", "cost model to use instead of one trained on records: a `file` in LightGBM's text format")
 }
 
 // models is where cost models come from: the file, or what a cache folder keeps of them.
@@ -28,8 +25,6 @@ func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
 		return m, nil
 	}
 	var err error
-	if m.Given, err = costmodel.ReadFile(f.file, registry.FeatureSets()...); errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: 'tilth bench model -o' makes one", err)
-	}
+	m.Given, err = costmodel.ReadFile(f.file, registry.FeatureSets()...)
 	return m, err
 }

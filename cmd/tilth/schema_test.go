@@ -27,17 +27,12 @@ import (
 	"github.com/tilth-dev/tilth/compiler/model"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/internal/farm/doctor"
-	"github.com/tilth-dev/tilth/lab/bench/accuracy"
-	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
-	"github.com/tilth-dev/tilth/lab/bench/simulate"
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
 // outputs are what commands print with --json, and what --log writes a line of.
 var outputs = map[string]reflect.Type{
 	"bench":               reflect.TypeFor[[]compareRow](),
-	"bench model":         reflect.TypeFor[[]accuracy.Result](),
-	"bench search":        reflect.TypeFor[contest.Report](),
 	"board monitor":       reflect.TypeFor[monitorResult](),
 	"check":               reflect.TypeFor[conformance.Result](),
 	"compare":             reflect.TypeFor[[]compareRow](),
@@ -67,7 +62,6 @@ var outputs = map[string]reflect.Type{
 	"records sync":        reflect.TypeFor[syncResult](),
 	"run":                 reflect.TypeFor[runResult](),
 	"sign":                reflect.TypeFor[[]signedRow](),
-	"simulate":            reflect.TypeFor[simulate.Report](),
 	"tasks":               reflect.TypeFor[[]taskRow](),
 	"tracker token list":  reflect.TypeFor[[]tokenRow](),
 	"tune":                reflect.TypeFor[trials.Summary](),

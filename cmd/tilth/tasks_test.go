@@ -71,18 +71,6 @@ func TestTasksAreThoseThatCompileHas(t *testing.T) {
 		t.Errorf("listed %v, want %v", listed, want)
 	}
 
-	tasks, err := (&recordChoice{every: 1}).load([]string{model}, storage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recorded []string
-	for _, task := range tasks {
-		recorded = append(recorded, task.Workload.Digest())
-	}
-	if slices.Sort(recorded); !slices.Equal(recorded, want) {
-		t.Errorf("recorded %v, want %v", recorded, want)
-	}
-
 	filter, err := (&syncCommand{modelOf: model}).filter()
 	if err != nil {
 		t.Fatal(err)

@@ -183,6 +183,19 @@ func importsAreOf(t *testing.T, list map[string][]string) {
 	}
 }
 
+// TestTheProductLinksNoLaboratory keeps benchmarks, simulations and faults out of the program that users install.
+func TestTheProductLinksNoLaboratory(t *testing.T) {
+	linked, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"cmd/tilth").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(linked)) {
+		if strings.HasPrefix(dep+"/", module+"lab/") {
+			t.Errorf("cmd/tilth links %s", dep)
+		}
+	}
+}
+
 // TestDigestsLinkNoStore holds what only needs digests, and rules of records, free of a database; and the tracker,
 // which is given its store.
 func TestDigestsLinkNoStore(t *testing.T) {

@@ -20,7 +20,7 @@ work=.tools/bench
 mkdir -p "$work"
 scripts/ort.sh
 scripts/peers.sh
-go build -o "$work/bench" ./lab/bench/models
+go build -o "$work/lab" ./lab
 read -ra models <<<"${BENCH_MODELS:-}"
 form=()
 case ${1:-} in
@@ -29,4 +29,4 @@ case ${1:-} in
     shift
     ;;
 esac
-exec "$work/bench" "${form[@]}" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"
+exec "$work/lab" models "${form[@]}" -version "$(scripts/version.sh)" -time "${BENCH_TIME:-5m}" -threads "${BENCH_THREADS:-1,2}" "$@" "${models[@]}"

@@ -1,4 +1,4 @@
-package main
+package card
 
 import (
 	"cmp"
@@ -101,7 +101,7 @@ func (o options) stepsAreDoneOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := func(version, only string) []result {
-		if err := command(t.Context(), []string{"-tilth", o.tilth, "-python", o.python, "-version", version, "-out", o.out, "-work", o.work,
+		if err := Main(t.Context(), []string{"-tilth", o.tilth, "-python", o.python, "-version", version, "-out", o.out, "-work", o.work,
 			"-cases", cases, "-kernels", "../../examples/cublaslt-product", "-sandbox", "off", "-only", only}); err != nil {
 			t.Fatal(err)
 		}

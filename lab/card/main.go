@@ -1,4 +1,4 @@
-package main
+package card
 
 import (
 	"cmp"
@@ -6,21 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := command(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "card:", err)
-		os.Exit(1)
-	}
-}
-
-func command(ctx context.Context, args []string) error {
+// Main runs the steps on a card, or writes their table.
+func Main(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "table" {
 		return runTable(args[1:], os.Stdout)
 	}

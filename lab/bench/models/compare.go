@@ -1,4 +1,4 @@
-package main
+package models
 
 import (
 	"context"
@@ -93,7 +93,7 @@ func runComparison(ctx context.Context, args []string, w io.Writer) (err error) 
 	}
 	c.packages = flags.Args()
 	if c.model == "" || len(c.packages) == 0 {
-		return errors.New("want: bench compare -model FILE.onnx [FLAGS] PACKAGE.tar [PACKAGE.tar]")
+		return errors.New("want: lab models compare -model FILE.onnx [FLAGS] PACKAGE.tar [PACKAGE.tar]")
 	}
 	if c.scratch, err = os.MkdirTemp("", "bench-"); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *comparison) startAll(ctx context.Context, spec string) (err error) {
 		return err
 	}
 	for _, path := range c.packages {
-		one, err := start(ctx, path, self, "serve", path, spec)
+		one, err := start(ctx, path, self, command, "serve", path, spec)
 		if err != nil {
 			return err
 		}

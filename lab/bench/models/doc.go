@@ -1,12 +1,12 @@
-// Command models compares compiled models with ONNX Runtime and prints tables of the results in Markdown.
-// lab/bench/run.sh builds it as .tools/bench/bench:
+// Package models compares compiled models with ONNX Runtime and prints tables of the results in Markdown.
+// lab/bench/run.sh builds the laboratory as .tools/bench/lab:
 //
-//	bench [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; resume an earlier run
-//	bench FORM [FLAGS] [MODEL ...]            decoding, fast or quantised: without tuning, beside other packages of ours
-//	bench table [-of FORM]                    print the tables of all results
-//	bench table -kernels 5 -below 1.1         add the slowest kernels of models whose ratio is below 1.1
-//	bench table -layers resnet-18,vgg-16      print the slowest kernels of models alone
-//	bench trials LOG.jsonl                    print what a trial of tuning cost
+//	lab models [FLAGS] [MODEL[:INPUTS.npz] ...]    tune, compile and compare models; resume an earlier run
+//	lab models FORM [FLAGS] [MODEL ...]            decoding, fast or quantised: without tuning, beside other packages of ours
+//	lab models table [-of FORM]                    print the tables of all results
+//	lab models table -kernels 5 -below 1.1         add the slowest kernels of models whose ratio is below 1.1
+//	lab models table -layers resnet-18,vgg-16      print the slowest kernels of models alone
+//	lab models trials LOG.jsonl                    print what a trial of tuning cost
 //
 // A ratio above 1 means that the package is faster. "Limit by FLOP" counts the operations of direct sums at the
 // machine's rate of multiply-adds, which Winograd's algorithm may beat; "limit by bytes" counts weights at the
@@ -14,4 +14,4 @@
 // by loading and running a model. A kernel's limit is the larger of its operations and its bytes at these rates.
 //
 // The forms "compare" (one comparison in its own process) and "serve" (a contender) are for internal use.
-package main
+package models

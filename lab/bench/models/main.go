@@ -1,22 +1,16 @@
-package main
+package models
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+// command is the subcommand of this program that calls Main.
+const command = "models"
 
-func run(ctx context.Context, args []string) error {
+// Main runs the benchmark of models. It starts this program again, for each comparison and contender.
+func Main(ctx context.Context, args []string) error {
 	form, rest := "", args
 	if len(args) > 0 {
 		form, rest = args[0], args[1:]
@@ -28,7 +22,7 @@ func run(ctx context.Context, args []string) error {
 		return runServer(ctx, rest, os.Stdin, os.Stdout)
 	case "trials":
 		if len(rest) != 1 {
-			return fmt.Errorf("want: bench trials LOG.jsonl")
+			return fmt.Errorf("want: lab models trials LOG.jsonl")
 		}
 		return trialCost(rest[0], os.Stdout)
 	case "table":

@@ -1,4 +1,4 @@
-package main
+package models
 
 import (
 	"bytes"
@@ -236,13 +236,13 @@ func (s *suite) compare(ctx context.Context, e entry, threads string, rows []res
 	if err != nil {
 		return err
 	}
-	command := append(s.under, self, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
+	comparison := append(s.under, self, command, "compare", "-model", e.path, "-inputs", e.inputs, "-threads", threads,
 		"-seconds", fmt.Sprint(s.seconds), "-runs", fmt.Sprint(s.runs), "-ort", s.ortDir, "-onednn", s.onednn, "-script", s.script)
-	command = append(command, s.compared...)
+	comparison = append(comparison, s.compared...)
 	for _, r := range rows {
-		command = append(command, r.Compiled.Package)
+		comparison = append(comparison, r.Compiled.Package)
 	}
-	out, err := output(ctx, command)
+	out, err := output(ctx, comparison)
 	if err != nil {
 		return fmt.Errorf("comparing: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package operators
 
 import (
 	"github.com/tilth-dev/tilth/compiler/array"

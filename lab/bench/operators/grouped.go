@@ -1,4 +1,4 @@
-package main
+package operators
 
 // grouped are convolutions with small groups, as published networks have them at 224 x 224: ResNeXt (Xie et al., CVPR
 // 2017), RegNet (Radosavovic et al., CVPR 2020), ShuffleNet (Zhang et al., CVPR 2018) and its second version (Ma et

@@ -1,30 +1,21 @@
-package main
+package operators
 
 import (
 	"context"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "operators:", err)
-		os.Exit(1)
-	}
-}
-
 // defaultDir keeps compiled references.
 const defaultDir = ".tools/operators"
 
-func run(ctx context.Context, args []string) error {
+// Main runs the benchmark of operators.
+func Main(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "table" {
 		return runTable(args[1:], os.Stdout)
 	}

@@ -71,7 +71,7 @@ var errCut = errors.New("it was cut short: copy or record it again")
 func decode(r io.Reader) (*Set, error) {
 	z, err := gzip.NewReader(bufio.NewReader(r))
 	if err != nil {
-		return nil, errors.New("it is not a recorded set: 'tilth bench record' makes them")
+		return nil, errors.New("it is not a recorded set: 'go run ./lab record' makes them")
 	}
 	data, err := io.ReadAll(io.LimitReader(z, maxSetBytes+1))
 	switch {
@@ -114,7 +114,7 @@ func ReadAll(paths []string) ([]*Set, error) {
 			}
 			slices.Sort(files)
 			if len(files) == 0 {
-				return nil, fmt.Errorf("replay: %s has no recorded sets: 'tilth bench record -o %s' makes them", path, path)
+				return nil, fmt.Errorf("replay: %s has no recorded sets: 'go run ./lab record -o %s' makes them", path, path)
 			}
 		}
 		for _, file := range files {

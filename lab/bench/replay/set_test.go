@@ -180,7 +180,7 @@ func TestAFolderIsReadByName(t *testing.T) {
 	if err != nil || len(sets) != 3 || sets[0].Task != "a" || sets[1].Task != "b" || sets[2].Task != "b" {
 		t.Errorf("%d sets, %v", len(sets), err)
 	}
-	if _, err := replay.ReadAll([]string{t.TempDir()}); err == nil || !strings.Contains(err.Error(), "tilth bench record") {
+	if _, err := replay.ReadAll([]string{t.TempDir()}); err == nil || !strings.Contains(err.Error(), "go run ./lab record") {
 		t.Errorf("%v, want the command that makes sets", err)
 	}
 }

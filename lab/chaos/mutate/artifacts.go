@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // artifacts are mutations of what promises 1 and 7 say of the artifact store: nobody fills it, and what it has is
 // whole.

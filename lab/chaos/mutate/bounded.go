@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // bounded are mutations of promise 8: whatever is kept or waits has a bound.
 var bounded = in("tracker", []mutation{

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // closed are mutations of promise 9: who may do what. The tests that stand for it are the tracker's, over real gRPC.
 var closed = []mutation{

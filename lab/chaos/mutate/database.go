@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // database are mutations of what promises 1 and 2 say of records in a database.
 var database = in("records/postgres", []mutation{

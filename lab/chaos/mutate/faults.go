@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // faults are mutations of promise 3: whose fault a failure was, and what follows.
 var faults = in("tracker", []mutation{

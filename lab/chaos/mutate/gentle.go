@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // gentle are mutations of promise 5: restarts, outages and clocks expire nothing too early.
 var gentle = in("tracker", []mutation{

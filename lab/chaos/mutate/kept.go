@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // kept are mutations of what promise 7 says of requests and of jobs that have ended: whose they are, and for how long.
 var kept = []mutation{

@@ -1,28 +1,18 @@
-package main
+package mutate
 
 import (
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "mutate:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) error {
+// Main tries mutations.
+func Main(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	only := flags.String("only", "", "only mutations whose names contain this")
 	root := flags.String("root", ".", "the module's folder")

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // once are mutations of promises 1 and 2: nothing acknowledged is lost, and work is recorded exactly once.
 var once = in("tracker", []mutation{

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // waits are mutations of promise 12: nothing waits in silence, and no budget's time runs while nothing can run.
 var waits = in("tracker", []mutation{

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // watched are mutations of promise 4: devices that change are found out, and those that only seem to are left alone.
 var watched = in("tracker/policy/drift", []mutation{

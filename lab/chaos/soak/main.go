@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"context"
@@ -6,25 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
-
-func main() {
-	if len(os.Args) == 2 && os.Args[1] == spinArgument {
-		spin()
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(1)
-	}
-}
 
 // options are what the command line asks for.
 type options struct {
@@ -76,7 +63,8 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-func run(ctx context.Context, args []string) error {
+// Main repeats tests.
+func Main(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err

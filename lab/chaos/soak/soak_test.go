@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
 	module(t)
 	args := []string{"-runs", "2", "-modes", "plain", "-procs", "1,2", "-load", "0", "-ledger", "ledger", "-keep", "kept"}
 	for range 2 {
-		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "8 runs failed") {
+		if err := Main(t.Context(), args); err == nil || !strings.Contains(err.Error(), "8 runs failed") {
 			t.Fatalf("run says %v, want that 8 runs failed", err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
 
 func TestARunWithoutFailuresPasses(t *testing.T) {
 	module(t)
-	if err := run(t.Context(), []string{"-runs", "1", "-procs", "1", "-modes", "plain", "-ledger", "ledger", "-keep", "kept", "./a"}); err != nil {
+	if err := Main(t.Context(), []string{"-runs", "1", "-procs", "1", "-modes", "plain", "-ledger", "ledger", "-keep", "kept", "./a"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -134,7 +134,7 @@ func TestADamagedLedgerIsRefused(t *testing.T) {
 
 func TestBadSettingsAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"-modes", "fast"}, {"-procs", "0"}, {"-procs", "many"}} {
-		if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), args[0]) {
+		if err := Main(t.Context(), args); err == nil || !strings.Contains(err.Error(), args[0]) {
 			t.Errorf("%v: %v, want an error that names the flag", args, err)
 		}
 	}

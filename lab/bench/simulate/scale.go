@@ -1,27 +1,26 @@
-package main
+package simulate
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tilth-dev/tilth/internal/atomicfile"
-	"github.com/tilth-dev/tilth/lab/bench/simulate"
 )
+
+// TrackerCommand is the command of the laboratory that serves a simulation's tracker.
+const TrackerCommand = "simulate-tracker"
 
 // config is what is measured.
 type config struct {
-	tilth, out, data string
+	out, data        string
 	rate             float64
 	time             time.Duration
 	devices, records []int
@@ -29,23 +28,16 @@ type config struct {
 	recordsDevices int
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, args []string) error {
+// Scale measures the cost of a result, from few devices to many and from few records to many, and draws it. It starts
+// this program again, with TrackerCommand, as the tracker. The details are written beside the drawing as JSON.
+func Scale(ctx context.Context, args []string) error {
 	c, err := parse(args)
 	if err != nil {
 		return err
 	}
 	var s sweep
 	for _, n := range c.devices {
-		if err := s.measure(ctx, c, &s.Devices, float64(n), c.arguments(n)); err != nil {
+		if err := s.measure(ctx, c, &s.Devices, float64(n), c.simulation(n)); err != nil {
 			return err
 		}
 	}
@@ -56,8 +48,9 @@ func run(ctx context.Context, args []string) error {
 	defer os.RemoveAll(dir)
 	there := 0
 	for _, n := range c.records {
-		arguments := append(c.arguments(c.recordsDevices), "--data", dir, "--records", strconv.Itoa(max(0, n-there)))
-		if err := s.measure(ctx, c, &s.Records, float64(n), arguments); err != nil {
+		o := c.simulation(c.recordsDevices)
+		o.Dir, o.Records = dir, max(0, n-there)
+		if err := s.measure(ctx, c, &s.Records, float64(n), o); err != nil {
 			return err
 		}
 		there = max(n, there) + s.Records[len(s.Records)-1].Details.Results
@@ -67,8 +60,7 @@ func run(ctx context.Context, args []string) error {
 
 func parse(args []string) (c config, err error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	flags.StringVar(&c.tilth, "tilth", "bin/tilth", "the program")
-	flags.StringVar(&c.out, "out", "scale.svg", "drawing to write; FILE.json has the figures")
+	flags.StringVar(&c.out, "out", "docs/scale.svg", "drawing to write; FILE.json has the figures")
 	flags.StringVar(&c.data, "data", "", "folder for the trackers' data (default a temporary one)")
 	flags.Float64Var(&c.rate, "rate", 20000, "results a second, over all devices")
 	flags.DurationVar(&c.time, "time", 20*time.Second, "how long each run measures")
@@ -96,11 +88,12 @@ func numbers(list string) (out []int, err error) {
 	return out, nil
 }
 
-// arguments are those of a run. Builds and trials are so fast that ten devices give the rate.
-func (c config) arguments(devices int) []string {
-	return []string{
-		"simulate", "--devices", strconv.Itoa(devices), "--builders", "100", "--jobs", "100", "--rate", fmt.Sprint(c.rate), "--time", c.time.String(),
-		"--build-time", "50ms", "--trial-time", "250us", "--mean-life", "0",
+// simulation returns the options of a run. Builds and trials are so fast that ten devices give the rate.
+func (c config) simulation(devices int) Options {
+	return Options{
+		Devices: devices, Builders: 100, Jobs: 100, Rate: c.rate, Time: c.time, Warmup: 5 * time.Second,
+		BuildTime: 50 * time.Millisecond, TrialTime: 250 * time.Microsecond, Seed: 1,
+		Failures: Failures{Build: 0.03, Crash: 0.02, Infra: 0.001},
 	}
 }
 
@@ -112,29 +105,28 @@ type sweep struct {
 
 // point is one run.
 type point struct {
-	At      float64          `json:"at"`
-	Details simulate.Details `json:"details"`
+	At      float64 `json:"at"`
+	Details Details `json:"details"`
 }
 
 // measure adds a run to a series.
-func (s *sweep) measure(ctx context.Context, c config, series *[]point, at float64, arguments []string) error {
-	dir, err := os.MkdirTemp("", "tilth-scale-")
+func (s *sweep) measure(ctx context.Context, c config, series *[]point, at float64, o Options) error {
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "details.json")
-	cmd := exec.CommandContext(ctx, c.tilth, append(arguments, "--details", file)...)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	o.Tracker = []string{program, TrackerCommand}
+	if o.Dir == "" {
+		if o.Dir, err = os.MkdirTemp(c.data, "tilth-scale-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(o.Dir)
 	}
-	content, err := os.ReadFile(file)
-	p := point{At: at}
-	if err = errors.Join(err, json.Unmarshal(content, &p.Details)); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	d, err := Run(ctx, o)
+	if err != nil {
+		return fmt.Errorf("simulate %d devices and %d records: %w", o.Devices, o.Records, err)
 	}
-	*series = append(*series, p)
+	*series = append(*series, point{At: at, Details: *d})
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package contest
 
 import (
 	"cmp"
@@ -8,12 +8,11 @@ import (
 	"strings"
 
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
 )
 
-// writeSearches writes what came out of a comparison: a row for each task, the medians, and who was best; with each,
-// all that is known of each task before.
-func writeSearches(w io.Writer, r *contest.Report, each bool) error {
+// Write writes tables: a row for each task, the medians and means, and the best searches. With each, the results of every
+// task come first.
+func (r *Report) Write(w io.Writer, each bool) error {
 	var text strings.Builder
 	if each {
 		for _, t := range r.Tasks {
@@ -28,7 +27,7 @@ func writeSearches(w io.Writer, r *contest.Report, each bool) error {
 		len(r.Tasks), r.Seeds)
 	writeResults(&text, r, r.Median)
 	if r.HardTasks > 0 && r.HardTasks < len(r.Tasks) {
-		fmt.Fprintf(&text, "\nMedian of the %d of them whose default schedule does not reach %.0f %%\n", r.HardTasks, 100*contest.HardShare)
+		fmt.Fprintf(&text, "\nMedian of the %d of them whose default schedule does not reach %.0f %%\n", r.HardTasks, 100*HardShare)
 		writeResults(&text, r, r.Hard)
 	}
 	fmt.Fprintf(&text, "\nMean of %d tasks\n", len(r.Tasks))
@@ -43,11 +42,11 @@ func writeSearches(w io.Writer, r *contest.Report, each bool) error {
 }
 
 // writeTasks has a row for each task with the trials of each search to the share that makes a task hard.
-func writeTasks(w *strings.Builder, r *contest.Report) {
+func writeTasks(w *strings.Builder, r *Report) {
 	share := 0
 	headings := []string{"TASK", ">SCHEDULES", ">BEST", ">DEFAULT", ">GUESS"}
 	for k, s := range r.Shares {
-		if s == contest.HardShare {
+		if s == HardShare {
 			share = k
 		}
 	}
@@ -67,7 +66,7 @@ func writeTasks(w *strings.Builder, r *contest.Report) {
 }
 
 // writeResults has a row for each search.
-func writeResults(w *strings.Builder, r *contest.Report, results []contest.Result) {
+func writeResults(w *strings.Builder, r *Report, results []Result) {
 	headings := []string{"SEARCH"}
 	for _, s := range r.Shares {
 		headings = append(headings, fmt.Sprintf(">TO %.0f %%", 100*s))
@@ -91,7 +90,7 @@ func writeResults(w *strings.Builder, r *contest.Report, results []contest.Resul
 	_ = table.Write(w) // a builder takes everything
 }
 
-func trialsCell(r contest.Result, share int) string {
+func trialsCell(r Result, share int) string {
 	mark := " "
 	if r.Missed[share] > 0 {
 		mark = "+"

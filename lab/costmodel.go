@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,9 +20,9 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-const benchModelLong = `Report how well cost models rank the candidates of tasks they were not trained on.
+const costModelLong = `Report how well cost models rank the candidates of tasks they were not trained on.
 
-Files are sets or samples of 'tilth bench record', folders of them, or exports
+Files are sets or samples of 'lab record', folders of them, or exports
 of records (.jsonl). The tasks are divided into folds, similar tasks into one, and models of
 the other folds rank each fold. The tables have the share of pairs in the right order
 (of those that differ by more than --noise, of those whose intervals do not overlap
@@ -37,8 +38,8 @@ model, which shows how much of the order is noise.
 With -o a model of all tasks is written instead, for --cost-model of 'tilth tune',
 'tilth compile' and 'tilth tuner'; with --csv its training data, for LightGBM.`
 
-// benchModelFlags say what to compare.
-type benchModelFlags struct {
+// costModelFlags say what to compare.
+type costModelFlags struct {
 	target, compiler, python string
 	threads, folds           int
 	loss                     string
@@ -48,14 +49,14 @@ type benchModelFlags struct {
 	output, csv, again       string
 }
 
-func newBenchModel(a *app) *cobra.Command {
-	f := benchModelFlags{options: costmodel.Options{LearningRate: 0.1, Seed: 1}}
+func newCostModel() *cobra.Command {
+	f := costModelFlags{options: costmodel.Options{LearningRate: 0.1, Seed: 1}}
 	c := &cobra.Command{
-		Use: "model FILE...", Short: "Compare cost models on tasks kept out of training", Long: benchModelLong,
-		Example: "  tilth bench model sets\n  tilth bench model survey --xgboost /usr/bin/python3\n  tilth bench model survey -o model.txt",
+		Use: "costmodel FILE...", Short: "Compare cost models on tasks kept out of training", Long: costModelLong,
+		Example: "  lab costmodel sets\n  lab costmodel survey --xgboost /usr/bin/python3\n  lab costmodel survey -o model.txt",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	targetFlag(c, &f.target, "target whose exported records are read")
+	targetFlags(c, &f.target, &f.compiler)
 	c.Flags().IntVar(&f.threads, "threads", 1, "threads of that target")
 	c.Flags().IntVar(&f.folds, "folds", 5, "number of folds")
 	c.Flags().StringVar(&f.loss, "loss", "", "`mixed`, latency, throughput or order (default: compare all; -o takes mixed, as searches do)")
@@ -72,9 +73,9 @@ func newBenchModel(a *app) *cobra.Command {
 	c.Flags().StringVar(&f.again, "again", "", "`file` or folder of another recording of the same candidates, to compare with")
 	c.MarkFlagsMutuallyExclusive("again", "output")
 	c.MarkFlagsMutuallyExclusive("again", "csv")
-	tableFlags(a, c, &f.json)
-	compilerFlag(c, &f.compiler)
-	return a.leaf(c, func(ctx context.Context, args []string) (err error) {
+	jsonFlag(c, &f.json)
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		ctx := c.Context()
 		if err := f.check(); err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func newBenchModel(a *app) *cobra.Command {
 			return err
 		}
 		if f.output != "" || f.csv != "" {
-			return f.write(ctx, a, tasks)
+			return f.write(ctx, c.ErrOrStderr(), tasks)
 		}
 		scratch, err := os.MkdirTemp("", "tilth-model-")
 		if err != nil {
@@ -97,16 +98,17 @@ func newBenchModel(a *app) *cobra.Command {
 				return err
 			}
 			if tasks = accuracy.Common(tasks, again); len(tasks) == 0 {
-				return usagef("--again %s: has no candidate of %s", f.again, strings.Join(args, ", "))
+				return fmt.Errorf("--again %s: has no candidate of %s", f.again, strings.Join(args, ", "))
 			}
 			rankers = append(rankers, accuracy.Again{Tasks: again})
 		}
-		return f.compare(ctx, a, tasks, rankers)
-	})
+		return f.compare(ctx, c.OutOrStdout(), c.ErrOrStderr(), tasks, rankers)
+	}
+	return c
 }
 
 // load reads the tasks of all files.
-func (f *benchModelFlags) load(ctx context.Context, paths []string) ([]accuracy.Task, error) {
+func (f *costModelFlags) load(ctx context.Context, paths []string) ([]accuracy.Task, error) {
 	exported := func(path string) bool { return filepath.Ext(path) == ".jsonl" }
 	tasks, err := loadSets(slices.DeleteFunc(slices.Clone(paths), exported))
 	if err != nil {
@@ -125,7 +127,7 @@ func (f *benchModelFlags) load(ctx context.Context, paths []string) ([]accuracy.
 	return tasks, nil
 }
 
-func (f *benchModelFlags) loadRecords(ctx context.Context, path string) ([]accuracy.Task, error) {
+func (f *costModelFlags) loadRecords(ctx context.Context, path string) ([]accuracy.Task, error) {
 	machine, _, err := localTarget(ctx, f.target, f.threads, f.compiler)
 	if err != nil {
 		return nil, err
@@ -165,10 +167,10 @@ var losses = []struct {
 	loss costmodel.Loss
 }{{"mixed", costmodel.Mixed}, {"latency", costmodel.Latency}, {"throughput", costmodel.Throughput}, {"order", costmodel.Order}}
 
-func (f *benchModelFlags) check() error {
+func (f *costModelFlags) check() error {
 	o := f.options
 	if f.folds < 2 || o.Trees < 0 || o.Leaves < 0 || o.Leaves == 1 || f.noise < 0 || !(o.LearningRate > 0) || !(o.Trust >= 0) {
-		return usagef("--folds %d, --trees %d, --leaves %d, --noise %g, --rate %g, --trust %g: want at least 2, 1, 2 (of both, 0 chooses by the number of tasks) and 0, a rate above 0 and no trust below 0",
+		return fmt.Errorf("--folds %d, --trees %d, --leaves %d, --noise %g, --rate %g, --trust %g: want at least 2, 1, 2 (of both, 0 chooses by the number of tasks) and 0, a rate above 0 and no trust below 0",
 			f.folds, o.Trees, o.Leaves, f.noise, o.LearningRate, o.Trust)
 	}
 	if f.loss == "" {
@@ -180,10 +182,10 @@ func (f *benchModelFlags) check() error {
 			return nil
 		}
 	}
-	return usagef("--loss %s: want mixed, latency, throughput or order", f.loss)
+	return fmt.Errorf("--loss %s: want mixed, latency, throughput or order", f.loss)
 }
 
-func (f *benchModelFlags) rankers(scratch string) []accuracy.Ranker {
+func (f *costModelFlags) rankers(scratch string) []accuracy.Ranker {
 	list := []accuracy.Ranker{accuracy.Analytic{}}
 	for _, l := range losses {
 		if f.loss != "" && f.loss != l.name {
@@ -199,7 +201,7 @@ func (f *benchModelFlags) rankers(scratch string) []accuracy.Ranker {
 	return list
 }
 
-func (f *benchModelFlags) compare(ctx context.Context, a *app, tasks []accuracy.Task, rankers []accuracy.Ranker) error {
+func (f *costModelFlags) compare(ctx context.Context, out, progress io.Writer, tasks []accuracy.Task, rankers []accuracy.Ranker) error {
 	took := map[string]float64{}
 	o := accuracy.Options{Folds: f.folds, Noise: f.noise, Seconds: func(ranker string, _ int, s float64) { took[ranker] += s }}
 	results, err := accuracy.Compare(ctx, tasks, rankers, o)
@@ -216,7 +218,7 @@ func (f *benchModelFlags) compare(ctx context.Context, a *app, tasks []accuracy.
 		}
 		shown = append(shown, accuracy.Mean(results, r.Name()))
 		if !f.json {
-			fmt.Fprintf(a.stderr, "%s: %s a fold\n", r.Name(), show.Seconds(took[r.Name()]/float64(f.folds)))
+			fmt.Fprintf(progress, "%s: %s a fold\n", r.Name(), show.Seconds(took[r.Name()]/float64(f.folds)))
 		}
 	}
 	table := show.NewTable("TASK", ">TASKS", "MODEL", ">PAIRS", ">APART", ">5 % APART", ">ALL PAIRS", ">TOP 5 %", ">BEST OF 16", ">OFF BY")
@@ -227,8 +229,12 @@ func (f *benchModelFlags) compare(ctx context.Context, a *app, tasks []accuracy.
 		}
 		return number(s.Right)
 	}
-	return list(a.stdout, f.json, shown, table, func(r accuracy.Result) []string {
-		return []string{strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs), number(r.Recall),
-			fmt.Sprintf("+%.1f %%", 100*r.Regret), fmt.Sprintf("%.2fx", r.Off)}
-	})
+	if f.json {
+		return writeJSON(out, shown)
+	}
+	for _, r := range shown {
+		table.Row(strings.TrimSpace(r.Task), strconv.Itoa(r.Tasks), r.Ranker, share(r.Pairwise), share(r.Resolved), share(r.Clear), share(r.AllPairs), number(r.Recall),
+			fmt.Sprintf("+%.1f %%", 100*r.Regret), fmt.Sprintf("%.2fx", r.Off))
+	}
+	return table.Write(out)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay/contest"
 )
 
-const benchSearchLong = `Run searches on recorded sets, without a device: how many trials each takes to get
+const searchLong = `Run searches on recorded sets, without a device: how many trials each takes to get
 close to the best schedule of the set, and how close it is after a number of trials.
 
 A variant of an algorithm lacks a part (gbdt-no-model) or knows more: gbdt knows all
@@ -31,11 +30,11 @@ type searchFlags struct {
 	asJSON        bool
 }
 
-func newBenchSearch(a *app) *cobra.Command {
+func newSearch() *cobra.Command {
 	var f searchFlags
 	c := &cobra.Command{
-		Use: "search SET|FOLDER...", Short: "Compare searches on recorded sets", Long: benchSearchLong,
-		Example: "  tilth bench search sets\n  tilth bench search sets --tuner gbdt,ga --seeds 20 --json > searches.json",
+		Use: "search SET|FOLDER...", Short: "Compare searches on recorded sets", Long: searchLong,
+		Example: "  lab search sets\n  lab search sets --tuner gbdt,ga --seeds 20 --json > searches.json",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	c.Flags().StringSliceVar(&f.searches, "tuner", nil, "searches to compare: "+strings.Join(searchNames(), ", ")+" (default all)")
@@ -48,14 +47,14 @@ func newBenchSearch(a *app) *cobra.Command {
 	c.Flags().BoolVar(&f.noise, "noise", false, "replay single, noisy samples, and judge by latencies")
 	c.Flags().BoolVar(&f.tasks, "tasks", false, "also show each task")
 	jsonFlag(c, &f.asJSON)
-	return a.leaf(c, func(ctx context.Context, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.budget < 1 || f.seeds < 1 || f.batches.Fewest < 1 || f.batches.Most < f.batches.Fewest {
-			return usagef("--budget %d, --seeds %d, --batch %d, --first-batch %d: want positive numbers, the last no larger than the one before",
+			return fmt.Errorf("--budget %d, --seeds %d, --batch %d, --first-batch %d: want positive numbers, the last no larger than the one before",
 				f.budget, f.seeds, f.batches.Most, f.batches.Fewest)
 		}
 		variants, err := contest.Choose(f.searches)
 		if err != nil {
-			return usagef("--tuner: %w", err)
+			return fmt.Errorf("--tuner: %w", err)
 		}
 		sets, err := replay.ReadAll(args)
 		if err != nil {
@@ -65,17 +64,18 @@ func newBenchSearch(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		report, err := contest.Run(ctx, sets, contest.Options{
-			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, FirstSeed: f.firstSeed, Batches: f.batches, Noisy: f.noise, Progress: tenths(a.stderr),
+		report, err := contest.Run(c.Context(), sets, contest.Options{
+			Variants: variants, Before: before, Budget: f.budget, Seeds: f.seeds, FirstSeed: f.firstSeed, Batches: f.batches, Noisy: f.noise, Progress: tenths(c.ErrOrStderr()),
 		})
 		if err != nil {
 			return err
 		}
 		if f.asJSON {
-			return writeJSON(a.stdout, report)
+			return writeJSON(c.OutOrStdout(), report)
 		}
-		return writeSearches(a.stdout, report, f.tasks)
-	})
+		return report.Write(c.OutOrStdout(), f.tasks)
+	}
+	return c
 }
 
 func searchNames() []string {

@@ -10,17 +10,18 @@ import (
 
 	"github.com/tilth-dev/tilth/costmodel"
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
+	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/lab/bench/accuracy"
 )
 
 // write trains a model on all tasks, or writes what it would be trained on.
-func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Task) error {
+func (f *costModelFlags) write(ctx context.Context, progress io.Writer, tasks []accuracy.Task) error {
 	samples := accuracy.Samples(tasks)
 	if f.csv != "" {
-		if err := f.writeCSV(a, samples); err != nil {
+		if err := f.writeCSV(samples); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.stderr, "wrote %s (%d tasks)\n", f.csv, len(tasks))
+		fmt.Fprintf(progress, "wrote %s (%d tasks)\n", f.csv, len(tasks))
 	}
 	if f.output == "" {
 		return nil
@@ -29,21 +30,21 @@ func (f *benchModelFlags) write(ctx context.Context, a *app, tasks []accuracy.Ta
 	if err != nil {
 		return err
 	}
-	if err := a.writeFile(f.output, m.Write); err != nil {
+	if err := atomicfile.Write(f.output, m.Write); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stderr, "wrote %s (%d trees, %d candidates of %d tasks)\n", f.output, m.Trees(), len(samples), len(tasks))
+	fmt.Fprintf(progress, "wrote %s (%d trees, %d candidates of %d tasks)\n", f.output, m.Trees(), len(samples), len(tasks))
 	return nil
 }
 
 // writeCSV writes a row for each candidate: the number of its task, its gain over the analytic cost beside that of its
 // task, its weight, and its features.
-func (f *benchModelFlags) writeCSV(a *app, samples []costmodel.Sample) error {
+func (f *costModelFlags) writeCSV(samples []costmodel.Sample) error {
 	d, level, err := costmodel.Data(samples, costmodel.Latency)
 	if err != nil {
 		return err
 	}
-	return a.writeFile(f.csv, func(w io.Writer) error {
+	return atomicfile.Write(f.csv, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		fmt.Fprintf(b, "task,gain,weight,%s\n", strings.Join(d.Features, ","))
 		at := 0

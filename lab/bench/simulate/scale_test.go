@@ -1,4 +1,4 @@
-package main
+package simulate
 
 import (
 	"encoding/xml"
@@ -6,13 +6,11 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/tilth-dev/tilth/lab/bench/simulate"
 )
 
 func TestTheDrawingIsADocumentWithAllPoints(t *testing.T) {
 	at := func(x, cost float64) point {
-		return point{At: x, Details: simulate.Details{Report: simulate.Report{TrackerCPUSeconds: cost}}}
+		return point{At: x, Details: Details{Report: Report{TrackerCPUSeconds: cost}}}
 	}
 	s := sweep{Devices: []point{at(10, 31), at(10000, 37)}, Records: []point{at(1e4, 32), at(1e5, 33), at(1e7, 41)}}
 	drawn := s.draw()

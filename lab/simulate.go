@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tilth-dev/tilth/internal/atomicfile"
 	"github.com/tilth-dev/tilth/internal/show"
 	"github.com/tilth-dev/tilth/lab/bench/simulate"
 )
@@ -30,43 +31,44 @@ Tuners propose batches of --batch candidates; a device reports their results tog
 at most once a second, as a runner does. The latency of a lease counts from when both
 the work and the agent are there until the agent has the lease, on disk.`
 
-func newSimulate(a *app) *cobra.Command {
+func newSimulate() *cobra.Command {
 	var o simulate.Options
 	var asJSON bool
 	var details, launcher string
-	var log logFlag
+	var level slog.Level
 	c := &cobra.Command{
 		Use: "simulate", Short: "Load-test a tracker with simulated agents", Long: simulateLong,
-		Example: `  tilth simulate --devices 10000 --jobs 100 --time 60s
-  tilth simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001
-  createdb load && tilth simulate --devices 1000 --jobs 50 --rate 2000 \
+		Example: `  lab simulate --devices 10000 --jobs 100 --time 60s
+  lab simulate --devices 1000 --jobs 50 --rate 5000 --mean-life 1m --kills 3 --lost-answers 0.001
+  createdb load && lab simulate --devices 1000 --jobs 50 --rate 2000 \
     --store postgres:///load --trackers 2 --shards 4`,
 		Args: cobra.NoArgs,
 	}
 	simulateFlags(c, &o)
-	tableFlags(a, c, &asJSON)
+	jsonFlag(c, &asJSON)
 	c.Flags().StringVar(&details, "details", "", "JSON `file` for everything that was observed")
 	c.Flags().StringVar(&launcher, "launcher", "", "`command` that prepares something and becomes the tracker, e.g. 'taskset -c 0,1'")
 	c.Flags().StringVar(&o.HTTP, "http", "127.0.0.1:0", "`address` of the tracker's pages; of several, of the first one's")
-	log.add(c, slog.LevelError)
+	c.Flags().TextVar(&level, "log-level", slog.LevelError, "least severe messages to log: debug, info, warn or error")
 	_ = c.MarkFlagRequired("devices") // it exists
 	_ = c.MarkFlagRequired("jobs")
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		o.Logger = log.logger(a.stderr)
-		seen, err := a.simulate(ctx, o, strings.Fields(launcher))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+		seen, err := runSimulation(c.Context(), o, strings.Fields(launcher))
 		if err != nil {
 			return err
 		}
 		if details != "" {
-			if err := a.writeFile(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
+			if err := atomicfile.Write(details, func(w io.Writer) error { return writeJSON(w, seen) }); err != nil {
 				return err
 			}
 		}
 		if asJSON {
-			return writeJSON(a.stdout, seen.Report)
+			return writeJSON(c.OutOrStdout(), seen.Report)
 		}
-		return writeSimulation(a.stdout, seen)
-	})
+		return writeSimulation(c.OutOrStdout(), seen)
+	}
+	return c
 }
 
 func simulateFlags(c *cobra.Command, o *simulate.Options) {
@@ -100,17 +102,17 @@ func simulateFlags(c *cobra.Command, o *simulate.Options) {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the failures and times")
 }
 
-// simulate runs a simulation with this program as the tracker, which the launcher starts, if any.
-func (a *app) simulate(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
+// runSimulation runs a simulation with this program as the tracker. The launcher starts it, if there is one.
+func runSimulation(ctx context.Context, o simulate.Options, launcher []string) (*simulate.Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
-		return nil, usagef("%v", err)
+		return nil, err
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	o.Tracker = append(launcher, program, simulateTrackerName)
+	o.Tracker = append(launcher, program, simulate.TrackerCommand)
 	if o.Dir == "" {
 		if o.Dir, err = os.MkdirTemp("", "tilth-simulate-"); err != nil {
 			return nil, fmt.Errorf("folder for the simulated tracker's data: %w: name one with --data", err)
@@ -149,14 +151,12 @@ func writeSimulation(w io.Writer, d *simulate.Details) error {
 	return table.Write(w)
 }
 
-// simulateTrackerName is the command that tilth simulate starts its tracker with.
-const simulateTrackerName = "simulate-tracker"
-
 // newSimulateTracker serves a tracker until its standard input ends.
-func newSimulateTracker(a *app) *cobra.Command {
-	c := &cobra.Command{Use: simulateTrackerName, Short: "Serve tilth simulate", Hidden: true, Args: cobra.NoArgs}
-	return a.leaf(c, func(ctx context.Context, _ []string) error {
-		a.serves = true
-		return simulate.ServeTracker(ctx, a.stdin, a.stdout)
-	})
+func newSimulateTracker() *cobra.Command {
+	return &cobra.Command{
+		Use: simulate.TrackerCommand, Short: "Serve a simulation's tracker", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return simulate.ServeTracker(c.Context(), os.Stdin, os.Stdout)
+		},
+	}
 }

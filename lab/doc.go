@@ -1,0 +1,16 @@
+// Command lab runs the laboratory, which measures and tests Tilth and is no part of it:
+//
+//	go run ./lab record -o sets          measure all candidates of tasks
+//	go run ./lab search sets             compare searches on them
+//	go run ./lab costmodel sets          compare cost models on them, or train one
+//	go run ./lab simulate --devices 1000 --jobs 50
+//	                                     load-test a tracker with simulated agents
+//	go run ./lab scale                   draw the cost of a result over devices and records
+//	go run ./lab models                  compare compiled models with ONNX Runtime
+//	go run ./lab operators               compare single operators with the machine's limits
+//	go run ./lab card                    run everything that needs an NVIDIA GPU
+//	go run ./lab mutate                  break one promise after the other; its test must fail
+//	go run ./lab soak                    repeat all tests on a loaded machine
+//
+// The main package only wires: each command's work is in the package of its name below.
+package main

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tilth-dev/tilth/builder"
+	"github.com/tilth-dev/tilth/compiler/array"
+	"github.com/tilth-dev/tilth/compiler/backend/registry"
+	"github.com/tilth-dev/tilth/compiler/schedule"
+	"github.com/tilth-dev/tilth/compiler/target"
+	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/internal/agent/hostlock"
+	"github.com/tilth-dev/tilth/internal/sandbox"
+	"github.com/tilth-dev/tilth/internal/show"
+	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/bench/replay/record"
+	"github.com/tilth-dev/tilth/runner"
+)
+
+const recordLong = `Record sets for 'lab search': build, verify and time, on this machine,
+every candidate of a part of each task's space. Each task gets a file.
+
+Without a model, the tasks are a standard selection from the built-in models. An
+interrupted recording is resumed; tasks that have a set are skipped.
+
+With --sample, a file has some schedules of a task's whole space instead: random ones
+and some that searches meet. Cost models learn more from many tasks.`
+
+// recordFlags say what to record and how.
+type recordFlags struct {
+	choice                       record.Choice
+	target, compiler, dir        string
+	numerics, sandbox            string
+	threads, fewest, most, pilot int
+	sample                       int
+	launcher                     string
+}
+
+func newRecord() *cobra.Command {
+	var f recordFlags
+	c := &cobra.Command{
+		Use: "record [MODEL]...", Short: "Measure all candidates of tasks, or a sample of them", Long: recordLong,
+		Example: "  lab record -o sets\n  lab record resnet18.onnx --tasks 2,5 -o sets\n" +
+			"  lab record all --sample 64 --every 2 -o survey",
+	}
+	c.Flags().StringVar(&f.choice.Tasks, "tasks", "", "tasks to record: `numbers`, ranges and parts of names (default all)")
+	c.Flags().IntVar(&f.choice.Every, "every", 1, "record only every Nth of these tasks")
+	c.Flags().Float64Var(&f.choice.MostGFLOP, "most-gflop", 0, "skip tasks with more operations (default none)")
+	c.Flags().StringVar(&f.numerics, "numerics", schedule.Default.String(), "algorithms allowed: strict, default or fast")
+	c.Flags().StringVarP(&f.dir, "output", "o", "sets", "`folder` of the sets")
+	targetFlags(c, &f.target, &f.compiler)
+	c.Flags().IntVar(&f.threads, "threads", 1, "threads a kernel runs on")
+	c.Flags().IntVar(&f.fewest, "fewest", 2000, "least number of schedules of a set, where the space has as many")
+	c.Flags().IntVar(&f.most, "most", 2600, "greatest number of schedules of a set")
+	c.Flags().IntVar(&f.pilot, "pilot", 160, "trials in the whole space beforehand, which help to choose the part")
+	c.Flags().IntVar(&f.sample, "sample", 0, "measure this many schedules of each whole space instead of all of a part")
+	c.Flags().StringVar(&f.launcher, "launcher", "", "`command` that starts the process that measures, e.g. 'chrt -f 20'")
+	c.Flags().StringVar(&f.sandbox, "sandbox", string(sandbox.BestEffort), "isolation of candidates: required, best-effort or off")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if f.threads < 1 || f.fewest < 1 || f.most < f.fewest || f.pilot < 0 || f.sample < 0 {
+			return fmt.Errorf("--threads %d, --fewest %d, --most %d, --pilot %d, --sample %d: want positive numbers, and no fewer at most than at least",
+				f.threads, f.fewest, f.most, f.pilot, f.sample)
+		}
+		numerics, err := schedule.ParseNumerics(f.numerics)
+		if err != nil {
+			return fmt.Errorf("--numerics: %w", err)
+		}
+		mode, err := sandbox.ParseMode(f.sandbox)
+		if err != nil {
+			return fmt.Errorf("--sandbox: %w", err)
+		}
+		machine, tc, err := localTarget(c.Context(), f.target, f.threads, f.compiler)
+		if err != nil {
+			return err
+		}
+		storage, err := registry.Storage(machine, numerics, array.Invalid)
+		if err != nil {
+			return err
+		}
+		tasks, err := f.choice.Load(args, storage)
+		if err != nil {
+			return err
+		}
+		r := &record.Recorder{
+			Compiler: &builder.Compiler{Toolchain: tc, Parallel: runtime.NumCPU(), CandidateTime: recordPatience},
+			Target:   machine, Numerics: numerics, Limits: runner.Limits{Candidate: recordPatience}, Launcher: strings.Fields(f.launcher),
+			Dir: f.dir, Size: record.PartOptions{Fewest: f.fewest, Most: f.most},
+			Sample: f.sample, Batch: wire.BatchCandidates, Pilot: f.pilot, Finalists: recordFinalists, Rounds: recordRounds,
+			Progress: func(p record.Progress) {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %d of %d, %d failed, best %s\n", p.Task, p.Measured, p.Candidates, p.Failed, show.Seconds(p.Best))
+			},
+		}
+		return recordAll(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), r, mode, tasks)
+	}
+	return c
+}
+
+const (
+	// recordPatience is generous, since a machine that does other things meanwhile makes a candidate wait.
+	recordPatience = time.Minute
+	// Finalists are measured again in turns.
+	recordFinalists, recordRounds = 48, 8
+	recordCacheBytes              = 256 << 20
+)
+
+// recordAll records tasks in a sandbox, and writes the path of each set.
+func recordAll(ctx context.Context, out, progress io.Writer, r *record.Recorder, mode sandbox.Mode, tasks []record.Task) (err error) {
+	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "tilth-record-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	box, err := sandbox.Open(mode, filepath.Join(scratch, "sandbox"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	for _, missing := range box.Missing() {
+		fmt.Fprintf(progress, "the sandbox lacks a layer: %s\n", missing)
+	}
+	if r.Compiler.Cache, err = builder.OpenCache(filepath.Join(scratch, "objects"), recordCacheBytes); err != nil {
+		return err
+	}
+	lock, err := hostlock.New(hostlock.DefaultDir())
+	if err != nil {
+		return err
+	}
+	r.Sandbox, r.Lock, r.Scratch = box, lock, scratch
+	failed := 0
+	for _, t := range tasks {
+		path, err := r.Record(ctx, t)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case err != nil: // what is wrong with one task takes nothing from the others
+			fmt.Fprintln(progress, err)
+			failed++
+		default:
+			fmt.Fprintln(out, path)
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d tasks were not recorded, for the reasons above: the same command tries them again", failed, len(tasks))
+	}
+	return nil
+}
+
+// localTarget returns the target of a name on this machine, with its compilers.
+func localTarget(ctx context.Context, name string, threads int, compiler string) (*target.Target, *toolchain.Toolchain, error) {
+	machine, err := registry.Target(name, threads)
+	if err != nil {
+		return nil, nil, err
+	}
+	tc, err := toolchain.Find(ctx, compiler)
+	if err != nil {
+		return nil, nil, err
+	}
+	return machine.WithToolchain(tc.For(machine)), tc, nil
+}
+
+// targetFlags adds --target and --compiler.
+func targetFlags(c *cobra.Command, target, compiler *string) {
+	c.Flags().StringVar(target, "target", "native", "target to record for, or whose exported records are read")
+	c.Flags().StringVar(compiler, "compiler", os.Getenv(toolchain.Variable),
+		"C compiler, a `path` or name (default $"+toolchain.Variable+", else the newest clang, else gcc)")
+}
