@@ -50,7 +50,7 @@ func drawPointOf(t *rapid.T, draw func(*rapid.T) *expr.Workload, d *target.Targe
 // TestProductsOfSmallIntegersAreExact: whatever instructions a machine has for them, such products come out to the
 // last bit.
 func TestProductsOfSmallIntegersAreExact(t *testing.T) {
-	checkDrawn(t, slices.Concat(modes, dotModes, []mode{sve}), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, quick(slices.Concat(modes, dotModes, []mode{sve}), "vnni", "dotprod"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawIntegerProduct, d, schedule.Strict)
 	})
 }
@@ -63,7 +63,7 @@ func TestWindowsOfBytesAreExact(t *testing.T) {
 		{name: "vnni without vbmi", target: "x86-64-v4", features: []string{"avx512vnni"}, compiler: "clang-19", flags: []string{"-O1"}},
 		{name: "avxvnni", target: "x86-64-v3", features: []string{"avxvnni"}, compiler: "clang-19", flags: []string{"-O1"}},
 	}
-	checkDrawn(t, slices.Concat(modes[1:2], dotModes, vnni), 10, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, quick(slices.Concat(modes[1:2], dotModes, vnni), "avxvnni", "dotprod"), 10, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawByteWindows, d, schedule.Strict)
 	})
 }
@@ -71,7 +71,7 @@ func TestWindowsOfBytesAreExact(t *testing.T) {
 // TestProductsOfNarrowFloatsKeepTheMeaning: in whatever types of 16 bits operands are stored, and whatever a machine
 // has for them, products are what the evaluator computes.
 func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
-	checkDrawn(t, slices.Concat(modes, pairModes, []mode{sve}), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, quick(slices.Concat(modes, pairModes, []mode{sve}), "avx512bf16", "bf16"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawNarrowProduct, d, schedule.Fast)
 	})
 }
@@ -79,7 +79,7 @@ func TestProductsOfNarrowFloatsKeepTheMeaning(t *testing.T) {
 // TestProductsWithWeightsInBlocksKeepTheMeaning: whatever codes, scales and zero points are, and whether data is
 // quantised, too, where a machine gains by that.
 func TestProductsWithWeightsInBlocksKeepTheMeaning(t *testing.T) {
-	checkDrawn(t, slices.Concat(modes[1:2], dotModes), 2, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, quick(slices.Concat(modes[1:2], dotModes), "vnni"), 2, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		numerics := rapid.SampledFrom([]schedule.Numerics{schedule.Strict, schedule.Fast}).Draw(t, "numerics")
 		return drawPointOf(t, kerneltest.DrawBlockProduct, d, numerics)
 	})
@@ -96,7 +96,7 @@ func TestExtremesOfSmallIntegersDoNotSaturate(t *testing.T) {
 	for i := range args[1].Len() {
 		args[1].SetInt(i, 127-255*(i/24%2))
 	}
-	for _, m := range slices.Concat(modes, dotModes) {
+	for _, m := range quick(slices.Concat(modes, dotModes), "avx512", "dotprod") {
 		t.Run(m.name, func(t *testing.T) {
 			s := sketch.New(w, m.description(t), schedule.Strict)
 			applied, err := s.Apply(s.Default())

@@ -43,6 +43,23 @@ var modes = []mode{
 var sve = mode{name: "sve", target: "neoverse-v1", compiler: "clang-19", flags: []string{"-O1", "-static", "--ld-path=/usr/bin/ld.lld-19"},
 	emulator: "qemu-aarch64 -cpu max,sve256=on,sve512=off"}
 
+// quick returns the named modes of all in the quick tier, and all of them in the slow tier.
+func quick(all []mode, names ...string) []mode {
+	if !testing.Short() {
+		return all
+	}
+	var list []mode
+	for _, m := range all {
+		if slices.Contains(names, m.name) {
+			list = append(list, m)
+		}
+	}
+	if len(list) != len(names) {
+		panic(fmt.Sprintf("no modes of all these names: %v", names))
+	}
+	return list
+}
+
 func (m mode) description(t testing.TB) *target.Target {
 	d, err := target.Parse(m.target, 1)
 	if err != nil {

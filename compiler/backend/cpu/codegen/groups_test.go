@@ -16,7 +16,7 @@ import (
 // TestGroupsOfEveryWidthAreRight: vectors that are no part of a group pick their lanes from what several read, at
 // borders as elsewhere.
 func TestGroupsOfEveryWidthAreRight(t *testing.T) {
-	for _, m := range slices.Concat(modes, dotModes, pairModes[:1]) {
+	for _, m := range quick(slices.Concat(modes, dotModes, pairModes[:1]), "avx2", "dotprod") {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
@@ -30,7 +30,7 @@ func TestGroupsOfEveryWidthAreRight(t *testing.T) {
 					Args: kerneltest.Fill(w, rapid.Uint64Range(0, 99).Draw(t, "seed"))}
 			})
 			rapid.Check(t, func(rt *rapid.T) {
-				checkCases(t, rt, m, rapid.SliceOfN(draw, 1, 4).Draw(rt, "cases"))
+				checkCases(t, rt, m, kerneltest.Batch(rt, draw, 4))
 			})
 		})
 	}
@@ -39,12 +39,16 @@ func TestGroupsOfEveryWidthAreRight(t *testing.T) {
 // TestGroupsOfEveryWidthHaveADefault: also groups whose channels take just as many vectors, whole ones and parts, as
 // there are registers for without one for the operand.
 func TestGroupsOfEveryWidthHaveADefault(t *testing.T) {
+	step := int64(1)
+	if testing.Short() {
+		step = 7 // 1, 8, 15, ..., 64
+	}
 	for _, name := range []string{"x86-64-v3", "x86-64-v4", "arm64"} {
 		on, err := target.Parse(name, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for width := int64(1); width <= 64; width++ {
+		for width := int64(1); width <= 64; width += step {
 			for _, in := range []int64{1, 4, width} {
 				m := model.New().Input("x", 1, 3*in, 6, 7).Constant("w", 3*width, in, 3, 3).
 					Node("y = Conv x w", model.Same3x3, model.Int("group", 3)).Output("y")

@@ -21,7 +21,7 @@ func TestLogistic(t *testing.T) {
 		operatorCase(t, array.Float32, "swish", func(a, _ expr.Expr) expr.Expr { return expr.MulE(a, sigmoid(a)) }),
 		operatorCase(t, array.Float32, "gate", func(a, b expr.Expr) expr.Expr { return expr.MulE(sigmoid(b), a) }),
 	}
-	for _, m := range modes {
+	for _, m := range quick(modes, "avx512", "neon") {
 		t.Run(m.name, func(t *testing.T) { checkCases(t, t, m, cases) })
 	}
 	text, _ := modes[1].source(t, cases)

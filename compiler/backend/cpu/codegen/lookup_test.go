@@ -37,7 +37,7 @@ var lookupModes = []mode{
 
 // TestFunctionsOfBytesAreExact: of all values, whether they are signed or not.
 func TestFunctionsOfBytesAreExact(t *testing.T) {
-	for _, m := range lookupModes {
+	for _, m := range quick(lookupModes, "clang", "one by one") {
 		t.Run(m.name, func(t *testing.T) {
 			var cases []kerneltest.Case
 			for _, types := range [][2]array.DType{{array.Uint8, array.Uint8}, {array.Uint8, array.Int8}, {array.Int8, array.Uint8}, {array.Int8, array.Int8}} {

@@ -23,9 +23,9 @@ func TestSchedulesKeepLimits(t *testing.T) {
 	for _, m := range modes[:1] {
 		t.Run(m.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				checkCases(t, rt, m, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) kerneltest.Case {
+				checkCases(t, rt, m, kerneltest.Batch(rt, rapid.Custom(func(t *rapid.T) kerneltest.Case {
 					return drawCaseOf(t, kerneltest.Opened(t, kerneltest.DrawWorkload(t)))
-				}), 1, batchSize).Draw(rt, "cases"))
+				}), batchSize))
 			})
 		})
 	}

@@ -29,10 +29,10 @@ func drawCaseOf(t *rapid.T, w *expr.Workload) kerneltest.Case {
 // TestSchedulesKeepTheMeaning is the property the compiler stands on: whatever primitives are applied to whatever
 // workload, either lowering says why it refuses, or the kernel computes what the evaluator does.
 func TestSchedulesKeepTheMeaning(t *testing.T) {
-	for _, m := range slices.Concat(modes, []mode{sve}) {
+	for _, m := range quick(slices.Concat(modes, []mode{sve}), "avx512", "sanitized", "sve") {
 		t.Run(m.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				checkCases(t, rt, m, rapid.SliceOfN(rapid.Custom(drawCase), 1, batchSize).Draw(rt, "cases"))
+				checkCases(t, rt, m, kerneltest.Batch(rt, rapid.Custom(drawCase), batchSize))
 			})
 		})
 	}

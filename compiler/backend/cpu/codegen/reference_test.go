@@ -12,13 +12,13 @@ import (
 // TestTheReferenceIsRight: any workload has a reference, and it computes what the evaluator does. Its code is scalar,
 // much the same for any target.
 func TestTheReferenceIsRight(t *testing.T) {
-	for _, m := range []mode{modes[1], modes[len(modes)-1]} {
+	for _, m := range quick([]mode{modes[1], modes[len(modes)-1]}, "avx2") {
 		t.Run(m.name, func(t *testing.T) {
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
 				return referenceCase(t, kerneltest.DrawWorkload(t))
 			})
 			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(draw, 1, batchSize).Draw(rt, "cases")
+				cases := kerneltest.Batch(rt, draw, batchSize)
 				for _, c := range cases {
 					if _, err := Reference(c.Workload); err != nil {
 						rt.Fatalf("no reference: %v\n%s", err, c.Text())

@@ -14,7 +14,7 @@ func TestKnownSchedules(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no schedules: %v", err)
 	}
-	for _, m := range modes {
+	for _, m := range quick(modes, "avx512", "gcc") {
 		t.Run(m.name, func(t *testing.T) {
 			var cases []kerneltest.Case
 			for _, file := range files {

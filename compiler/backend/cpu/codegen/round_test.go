@@ -49,7 +49,7 @@ func TestWhatIsComputedIsRoundedByAnInstruction(t *testing.T) {
 func TestRoundingIsToTheNearest(t *testing.T) {
 	values := []float64{0, math.Copysign(0, -1), 1, 1 + 0x1p-8, 1 + 3*0x1p-8, 1 + 0x1p-8 + 0x1p-20, -1 - 0x1p-9, math.MaxFloat32, math.Inf(1),
 		math.Inf(-1), math.NaN(), 0x1p-126, 0x1.01p-120, 3e38}
-	for _, m := range slices.Concat(modes, pairModes) {
+	for _, m := range quick(slices.Concat(modes, pairModes), "avx2", "avx512bf16 of gcc", "bf16") {
 		t.Run(m.name, func(t *testing.T) {
 			var cases []kerneltest.Case
 			for _, computed := range []bool{false, true} {

@@ -43,7 +43,7 @@ func checkDrawn(t *testing.T, modes []mode, size int, draw func(t *rapid.T, d *t
 			d := m.description(t)
 			one := rapid.Custom(func(t *rapid.T) kerneltest.Case { return draw(t, d) })
 			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(one, 1, size).Draw(rt, "cases")
+				cases := kerneltest.Batch(rt, one, size)
 				for _, c := range cases {
 					if _, err := NewUnit(d).Add("k", "k", c.Schedule); err != nil {
 						rt.Fatalf("does not lower: %v\n%s", err, c.Text())
@@ -71,12 +71,12 @@ func applied(t *rapid.T, s *space.Space, p space.Point) *schedule.Schedule {
 // TestEveryPointIsRight: the rules of the space make schedules that lower, and kernels that are right, for any
 // workload.
 func TestEveryPointIsRight(t *testing.T) {
-	checkDrawn(t, slices.Concat(modes, []mode{sve}), batchSize, drawPoint)
+	checkDrawn(t, quick(slices.Concat(modes, []mode{sve}), "avx2", "neon"), batchSize, drawPoint)
 }
 
 // TestAttentionOfOneRowIsRight: with no axis of rows, heads take its place.
 func TestAttentionOfOneRowIsRight(t *testing.T) {
-	checkDrawn(t, []mode{modes[0], modes[1]}, 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
+	checkDrawn(t, quick([]mode{modes[0], modes[1]}, "avx512"), 6, func(t *rapid.T, d *target.Target) kerneltest.Case {
 		return drawPointOf(t, kerneltest.DrawRowOfAttention, d, schedule.Default)
 	})
 }

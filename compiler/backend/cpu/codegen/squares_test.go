@@ -68,7 +68,7 @@ func drawSquarePoint(t *rapid.T, d *target.Target) (c kerneltest.Case, squares b
 // the instructions; integers to the last bit.
 func TestProductsOfSquaresAreRight(t *testing.T) {
 	squares := squareMode.description(t)
-	checkDrawn(t, append([]mode{squareMode, sve}, plainSquares...), 8, func(t *rapid.T, on *target.Target) kerneltest.Case {
+	checkDrawn(t, quick(append([]mode{squareMode, sve}, plainSquares...), "i8mm", "gcc"), 8, func(t *rapid.T, on *target.Target) kerneltest.Case {
 		if !on.CPU.Has("i8mm") {
 			on = squares
 		}
@@ -82,7 +82,7 @@ func TestProductsOfSquaresAreRight(t *testing.T) {
 func TestPointsOfSquaresMultiplySquares(t *testing.T) {
 	d, seen := squareMode.description(t), 0
 	rapid.Check(t, func(t *rapid.T) {
-		for range 10 {
+		for range 40 {
 			c, squares := drawSquarePoint(t, d)
 			if !squares {
 				continue

@@ -52,7 +52,7 @@ func drawTilePoint(t *rapid.T, d *target.Target) kerneltest.Case {
 
 // TestProductsOfTilesAreRight: whatever the types, the shape and the point of the space.
 func TestProductsOfTilesAreRight(t *testing.T) {
-	checkDrawn(t, tileModes, 8, func(t *rapid.T, d *target.Target) kerneltest.Case { return drawTilePoint(t, d) })
+	checkDrawn(t, quick(tileModes, "tiles"), 8, func(t *rapid.T, d *target.Target) kerneltest.Case { return drawTilePoint(t, d) })
 }
 
 // TestPointsOfTilesMultiplyTiles: whatever has the algorithm is computed by the instructions, and not by what stands
@@ -145,12 +145,12 @@ func drawTiledAttention(t *rapid.T, d *target.Target) kerneltest.Case {
 
 // TestAttentionInTilesIsRight: both products are, of what the softmax leaves, rounded.
 func TestAttentionInTilesIsRight(t *testing.T) {
-	for _, m := range tileModes {
+	for _, m := range quick(tileModes, "tiles") {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.description(t)
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case { return drawTiledAttention(t, d) })
 			rapid.Check(t, func(rt *rapid.T) {
-				cases := rapid.SliceOfN(draw, 1, 4).Draw(rt, "cases")
+				cases := kerneltest.Batch(rt, draw, 4)
 				checkCases(t, rt, m, cases)
 				text, _ := m.source(t, cases)
 				if n := strings.Count(text, "tilth_tile_product(tdpbf16ps"); n < 2*len(cases) {

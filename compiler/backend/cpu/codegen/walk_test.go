@@ -12,6 +12,6 @@ import (
 func TestProcessorsWalkRight(t *testing.T) {
 	m := modes[1]
 	rapid.Check(t, func(rt *rapid.T) {
-		checkCases(t, rt, m, rapid.SliceOfN(rapid.Custom(kerneltest.DrawTiled), 1, batchSize).Draw(rt, "cases"))
+		checkCases(t, rt, m, kerneltest.Batch(rt, rapid.Custom(kerneltest.DrawTiled), batchSize))
 	})
 }

@@ -30,11 +30,13 @@ func drawWinograd(t *rapid.T, d *target.Target) kerneltest.Case {
 
 // TestWinogradIsRight: whatever the shape, the algorithm and the point of the space, the kernel computes the
 // convolution.
-func TestWinogradIsRight(t *testing.T) { checkDrawn(t, modes, batchSize/5, drawWinograd) }
+func TestWinogradIsRight(t *testing.T) {
+	checkDrawn(t, quick(modes, "avx2"), batchSize/5, drawWinograd)
+}
 
 // TestWinogradInPairsIsRight, where factors of its product are rounded.
 func TestWinogradInPairsIsRight(t *testing.T) {
-	for _, m := range pairModes {
+	for _, m := range quick(pairModes, "avx512bf16") {
 		t.Run(m.name, func(t *testing.T) {
 			d, rounds := m.description(t), 0
 			draw := rapid.Custom(func(t *rapid.T) kerneltest.Case {
