@@ -33,6 +33,9 @@ func BenchmarkBatch(b *testing.B) {
 // BenchmarkBatchOnDatabase is the same with a PostgreSQL server of this machine.
 func BenchmarkBatchOnDatabase(b *testing.B) {
 	server, _ := pgserver.ForTest(b)
+	if err := server.Set(b.Context(), "fsync", "on"); err != nil {
+		b.Fatal(err)
+	}
 	for _, underWay := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) {
 			address := must[string](b)(server.Database())

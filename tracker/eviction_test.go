@@ -34,7 +34,8 @@ func (f *farm) uploadBytes(ctx context.Context, content string) (*tilthv1.Artifa
 // TestEvictionTakesNothingThatALeaseNeeds has a store that holds a few artifacts only, and others who fill it all the
 // time: what a build report was accepted with is there until the batch is measured.
 func TestEvictionTakesNothingThatALeaseNeeds(t *testing.T) {
-	const sizeBytes, roomBytes, batches = 10_000, 24 << 10, 80
+	const sizeBytes, roomBytes = 10_000, 24 << 10
+	batches := quickOr(20, 80)
 	f := newFarm(t, tracker.Config{LeaseTimeout: time.Hour, Artifacts: artifact.Options{CapBytes: 4 * roomBytes}})
 	f.submit("r", spec("conv"))
 	search, builder, runner := f.mustLease(f.tuner()), f.builder(), f.runner()

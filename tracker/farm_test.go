@@ -22,6 +22,7 @@ import (
 
 	"github.com/tilth-dev/tilth/internal/artifact"
 	"github.com/tilth-dev/tilth/internal/wire"
+	"github.com/tilth-dev/tilth/lab/testkit/pgserver"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
 	"github.com/tilth-dev/tilth/records/bolt"
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 		trackerProcess(path)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(pgserver.Tests{M: m})
 }
 
 const (

@@ -73,10 +73,17 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-const (
-	killBatches   = 40
-	killBatchSize = 5
-)
+// killBatches and killBatchSize say what workers do for a job. The quick tier does with less.
+func killBatches() int   { return quickOr(12, 40) }
+func killBatchSize() int { return quickOr(4, 5) }
+
+// quickOr returns quick in the quick tier, else full.
+func quickOr(quick, full int) int {
+	if testing.Short() {
+		return quick
+	}
+	return full
+}
 
 // TestKillNineAtAnyMomentLosesAndRepeatsNothing runs a job with real agents while the tracker is killed and started
 // again and again: the job ends, every trial is recorded once, and the log has neither gap nor repetition.
@@ -176,8 +183,8 @@ func check(t *testing.T, seen []*tilthv1.JobEvent) {
 			t.Errorf("a batch was given up: %v", e)
 		}
 	}
-	if len(trials) != killBatches*killBatchSize {
-		t.Errorf("%d trials are recorded, want %d", len(trials), killBatches*killBatchSize)
+	if len(trials) != killBatches()*killBatchSize() {
+		t.Errorf("%d trials are recorded, want %d", len(trials), killBatches()*killBatchSize())
 	}
 	if last := seen[len(seen)-1].GetState(); last.GetState() != tilthv1.JobState_JOB_STATE_DONE {
 		t.Errorf("the last event is %v", seen[len(seen)-1])

@@ -32,6 +32,9 @@ const objectsEnv = "TILTH_TEST_OBJECTS"
 // jobs, and then one of the trackers: no trial is lost or recorded twice, nothing is given up, and each tracker serves
 // what the other one took in.
 func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it builds an object store")
+	}
 	server, err := s3server.New()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,7 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3server.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.SecretKey)
 	t.Setenv(objectsEnv, fmt.Sprintf("s3://artifacts/farm?endpoint=%s&region=%s", server.Endpoint(), s3server.Region))
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	a := newRivalOf(t, database, someShards)
 	a.has(someShards)
 	b := newRivalOf(t, database, someShards)
@@ -69,7 +72,7 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	a.has(someShards / 2)
 	b.has(someShards / 2)
 	digests := objectsOf(t, server)
-	if len(digests) < someShards*killBatches {
+	if len(digests) < someShards*killBatches() {
 		t.Errorf("%d artifacts are stored", len(digests))
 	}
 	for shard := range someShards {
@@ -102,7 +105,7 @@ func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 				Listen:      "unix:" + filepath.Join(dir, "sock"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 			}
 			if shards > 1 {
-				_, cfg.Store = pgserver.ForTest(t)
+				cfg.Store = pgserver.DatabaseForTest(t)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

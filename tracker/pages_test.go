@@ -148,7 +148,7 @@ func TestAgentsDevicesAndOwnersAreListedInPages(t *testing.T) {
 
 // TestAFarmOfManyDevicesIsListed in messages that a connection takes, though all of them would fit no such message.
 func TestAFarmOfManyDevicesIsListed(t *testing.T) {
-	const many = 10_000
+	many := quickOr(2500, 10_000)
 	f := newFarm(t, tracker.Config{})
 	f.joinMany(many)
 	for of, got := range map[string][]string{"agents": f.agentNames(5000, 0), "devices": f.deviceNames(5000)} {

@@ -123,7 +123,7 @@ func (f *farm) untilBack() {
 // A tracker that lost its database, and does not know yet, used to acknowledge what it took for no change: that a job
 // is paused, which another tracker may have resumed.
 func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
-	_, address := pgserver.ForTest(t)
+	address := pgserver.DatabaseForTest(t)
 	store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
 	defer store.Close()
 	tr := must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: store, ArtifactsDir: t.TempDir()}))

@@ -67,8 +67,11 @@ func buildLater(t *testing.T, version int) (program string) {
 // A farm's trackers are upgraded one by one: one of this version and one of the next share the shards, and each takes
 // over the other's, also after the later one changed the schema. No trial is lost or recorded twice.
 func TestTrackersOfVersionsOneApartServeAFarm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it builds the program of the next version")
+	}
 	t.Parallel() // much of it waits
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	var artifacts []string
 	for range someShards {
 		artifacts = append(artifacts, t.TempDir())

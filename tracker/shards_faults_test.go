@@ -28,8 +28,11 @@ var (
 // owners of all shards submit one job after the other: every job comes to its end, and each of its trials is recorded
 // once.
 func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: five faults, and jobs of four shards meanwhile")
+	}
 	t.Parallel() // much of it waits
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	var artifacts []string
 	for range someShards {
 		artifacts = append(artifacts, t.TempDir())
@@ -91,7 +94,7 @@ func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 		}
 		recorded++
 	}
-	if want := jobs.Load() * killBatches * killBatchSize; !errors.Is(err, io.EOF) || recorded != want {
+	if want := jobs.Load() * int64(killBatches()*killBatchSize()); !errors.Is(err, io.EOF) || recorded != want {
 		t.Errorf("there are %d records of %d jobs, want %d: %v", recorded, jobs.Load(), want, err)
 	}
 }

@@ -41,7 +41,7 @@ type closedRivals struct {
 
 func newClosedRivals(t *testing.T) *closedRivals {
 	t.Helper()
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	return newClosedRivalsOn(t, database)
 }
 

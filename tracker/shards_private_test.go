@@ -21,7 +21,7 @@ import (
 // it has the job's shard, reads it from the database, or passes the call on.
 func TestNoTrackerOfAShardShowsAnothersPrivateJob(t *testing.T) {
 	t.Parallel() // much of it waits
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	records := privateRecords{}
 	records.store(t, database)
 	c := newClosedRivalsOn(t, database)

@@ -38,7 +38,7 @@ const someShards = 4
 // newRivals are two trackers of a database of several shards, once each has its share of them.
 func newRivals(t *testing.T) (a, b *rival) {
 	t.Helper()
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	var artifacts []string
 	for range someShards {
 		artifacts = append(artifacts, t.TempDir())
@@ -290,7 +290,7 @@ func (r *rival) refusesShards() {
 
 // A tracker's pages show jobs that another one has, as they are stored.
 func TestAPageShowsTheJobOfAnotherTracker(t *testing.T) {
-	_, address := pgserver.ForTest(t)
+	address := pgserver.DatabaseForTest(t)
 	open := func(shard int) *tracker.Tracker {
 		t.Helper()
 		store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{Shard: shard, Shards: 2}))

@@ -71,7 +71,7 @@ func newRival(t *testing.T, database, artifacts string) *rival {
 // servingAndStandingBy are two trackers of a database, of which the first serves.
 func servingAndStandingBy(t *testing.T) (a, b *rival, address string) {
 	t.Helper()
-	_, address = pgserver.ForTest(t)
+	address = pgserver.DatabaseForTest(t)
 	artifacts := t.TempDir()
 	a = newRival(t, address, artifacts)
 	a.serves()
@@ -205,7 +205,7 @@ func TestAJobGoesOnWithTheTrackerThatTakesOver(t *testing.T) {
 			t.Logf("taken over %v after a kill", time.Since(began))
 			a.start()
 			a.standsBy()
-		case 60:
+		case 40:
 			began := time.Now()
 			b.signal(syscall.SIGSTOP)
 			a.serves()
@@ -307,7 +307,7 @@ func TestATrackerThatStartsBeforeItsDatabaseWaitsForIt(t *testing.T) {
 // Of two trackers that start at once, exactly one serves.
 func TestOfTwoTrackersThatStartAtOnceOneServes(t *testing.T) {
 	t.Parallel() // most of it waits
-	_, database := pgserver.ForTest(t)
+	database := pgserver.DatabaseForTest(t)
 	artifacts := t.TempDir()
 	both := []*rival{newRival(t, database, artifacts), newRival(t, database, artifacts)}
 	first := both[0]

@@ -41,9 +41,9 @@ func (w *workers) handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 // tune proposes all batches from the first on, as a tuner without memory would, then waits for their trials.
 func (w *workers) tune(ctx context.Context, lease *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	search := tilthv1.NewSearchServiceClient(w.conn)
-	for n := range uint64(killBatches) {
+	for n := range uint64(killBatches()) {
 		var names []string
-		for i := range killBatchSize {
+		for i := range killBatchSize() {
 			names = append(names, fmt.Sprintf("candidate %d of batch %d", i, n))
 		}
 		err := agent.Report(ctx, w.logger(), "ProposeBatch", func(ctx context.Context) error {
@@ -70,7 +70,7 @@ func (w *workers) awaitTrials(ctx context.Context, id string) error {
 		if e.GetTrial() != nil {
 			trials++
 		}
-		if trials == killBatches*killBatchSize {
+		if trials == killBatches()*killBatchSize() {
 			return errAllRecorded
 		}
 		return nil

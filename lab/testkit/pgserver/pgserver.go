@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,8 @@ type Server struct {
 // New makes and starts a server. An error says what is to be installed where there is none.
 func New() (*Server, error) { return NewIn(os.TempDir()) }
 
-// ForTest is a server that runs as long as a test, and the address of an empty database of it.
+// ForTest starts a server that the test may kill, and returns it with the address of an empty database. A test that
+// needs only a database uses DatabaseForTest, which costs far less.
 func ForTest(t testing.TB) (server *Server, address string) {
 	t.Helper()
 	server, err := New()
@@ -57,6 +59,51 @@ func ForTest(t testing.TB) (server *Server, address string) {
 		t.Fatal(err)
 	}
 	return server, address
+}
+
+// shared is the server of DatabaseForTest.
+var shared struct {
+	sync.Mutex
+	server *Server
+}
+
+// DatabaseForTest returns the address of an empty database on a server that all tests of this process share. The first
+// call starts the server; Tests, in the package's TestMain, stops it.
+func DatabaseForTest(t testing.TB) (address string) {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		server, err := NewAt(Place{Settings: []string{"max_connections = 400"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.server = server
+	}
+	address, err := shared.server.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+// Tests runs a package's tests, and then stops the server of DatabaseForTest.
+type Tests struct{ *testing.M }
+
+// Run returns the exit status of the tests.
+func (m Tests) Run() (code int) {
+	code = m.M.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		return code
+	}
+	if err := shared.server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	shared.server = nil
+	return code
 }
 
 // NewIn is New for a server whose files are in a folder of its own below another one, such as a small file system.
@@ -124,9 +171,8 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 
 // initialise makes the files of a server that has no databases yet.
 func (s *Server) initialise() error {
-	out, err := s.command("initdb", "-D", s.data(), "-U", User, "-A", "trust", "-E", "UTF8", "--no-locale", "--data-checksums", "--no-sync").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
+	if err := s.copyTemplate(); err != nil {
+		return err
 	}
 	return errors.Join(s.addLines("pg_hba.conf", s.place.admitted()...), s.addLines("postgresql.conf", s.place.Settings...))
 }
@@ -176,7 +222,7 @@ func (s *Server) launch() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(s.ended)
-		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses="+s.addresses, "-c", "fsync=on", "-c", "shared_buffers=32MB")
+		cmd := s.command("postgres", "-D", s.data(), "-k", s.folder, "-c", "listen_addresses="+s.addresses, "-c", "shared_buffers=32MB")
 		cmd.Stdout, cmd.Stderr = &s.output, &s.output
 		err := s.place.within(cmd.Start)
 		s.process = cmd.Process
