@@ -6,18 +6,20 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// budgetTime is the time of a job's budget. The tracker counts it and ends the job; what it told last is enough to
-// plan by. Trackers from before they did so leave it to the tuner.
+// budgetTime tracks the time budget of a job. The tracker counts the time and ends the job; the last status
+// that it sent is enough to plan with. With older trackers, which do not report the time left, the tuner ends
+// the job itself.
 type budgetTime struct {
-	// limit is the whole of it; 0 = none.
+	// limit is the whole budget; 0 means no limit.
 	limit time.Duration
-	// left was left when the tracker told, at told, and runs says whether it went on from there.
+	// left was the time left at the moment told, when the tracker last reported it. runs reports whether the
+	// clock was running.
 	left time.Duration
 	told time.Time
 	runs bool
-	// start is when it began, put off by as long as the job was paused or nothing could be done.
+	// start is the start of the clock, shifted by the time for which the job was paused or could not proceed.
 	start time.Time
-	// own says that the tuner ends the job.
+	// own is set if the tuner has to end the job.
 	own bool
 }
 
@@ -34,7 +36,7 @@ func newBudgetTime(work *tilthv1.SearchWork) budgetTime {
 	return b
 }
 
-// tell takes in what the tracker says of it.
+// tell applies a status from the tracker.
 func (b *budgetTime) tell(s *tilthv1.JobStatus, now time.Time) {
 	if b.own || s.GetTimeSpent() == nil {
 		return
@@ -43,7 +45,7 @@ func (b *budgetTime) tell(s *tilthv1.JobStatus, now time.Time) {
 	b.left, b.told, b.runs, b.start = b.limit-spent, now, s.GetTimeRuns(), now.Add(-spent)
 }
 
-// leftAt is how much is left, as far as the tuner knows; limited is false when there is no end to it.
+// leftAt estimates the time left. limited is false if the job has no time budget.
 func (b *budgetTime) leftAt(now time.Time) (left time.Duration, limited bool) {
 	left = b.left
 	if b.runs {
@@ -52,7 +54,8 @@ func (b *budgetTime) leftAt(now time.Time) (left time.Duration, limited bool) {
 	return left, b.limit > 0
 }
 
-// deadline is when the tuner ends the job; zero when that is the tracker's to do, or nobody's.
+// deadline returns the time at which the tuner must end the job, or zero if the tracker ends it or the job
+// has no time budget.
 func (b *budgetTime) deadline() time.Time {
 	if !b.own {
 		return time.Time{}

@@ -10,37 +10,38 @@ import (
 )
 
 const (
-	// fittedTrials is how many trials the scales of the process are fitted to.
+	// fittedTrials is the number of trials that the scales of the process are fitted to.
 	fittedTrials = 64
-	// penalty is by how much, as a logarithm of base 2, a failed trial is taken for slower than the slowest.
+	// penalty is the assumed slowdown of a failed trial against the slowest one, as a base-2 logarithm.
 	penalty = 1
-	// doubt is the standard deviation of the part of what the model says beside the analytic cost that is wrong about
-	// one task.
+	// doubt is the standard deviation of the error in a single task of what the model adds to the analytic
+	// cost.
 	doubt = 0.5
-	// partiality is by how much the model is wrong about an algorithm as a whole, and fault about a schedule: standard
-	// deviations of logarithms, base 2, before any trial.
+	// partiality and fault are the prior standard deviations of the model's error for an algorithm as a whole
+	// and for a single schedule, in base-2 logarithms.
 	partiality, fault = 0.3, 0.5
 )
 
-// correction is what a task's own trials teach beside the model: a process that predicts by how much, as a logarithm
-// of base 2, the model is wrong. It depends on the knobs; on the algorithm, so that trials of one say little about the
-// others; and on how far the model goes away from the analytic cost: where that was in vain, it fades.
+// correction learns the error of the model from a task's own trials. A Gaussian process predicts that error,
+// as a base-2 logarithm, from the knobs, from the algorithm (so that trials of one algorithm say little about
+// another), and from the distance between the model and the analytic cost (so that the model's contribution
+// fades where it did not help).
 type correction struct {
 	space   *space.Space
 	process *gauss.Process
-	// algorithms are those among which the space chooses.
+	// algorithms lists the algorithms that the space offers.
 	algorithms []space.Algorithm
-	// gone is the mean, over the trials, of how far the model goes away from the analytic cost.
+	// gone is the mean distance, over the trials, between the model and the analytic cost.
 	gone float64
-	// mean is by how much trials take longer than the model says, as a logarithm of base 2: the model knows the order
-	// of a task's candidates, not their scale. observed says that there are trials to tell it.
+	// mean is the mean error of the model, as a base-2 logarithm: the model orders the candidates of a task,
+	// but does not know their scale. observed is set once a trial has determined it.
 	mean     float64
 	observed bool
-	// fastest is the least time of a trial, on the scale of what the model and the process together predict.
+	// fastest is the shortest trial, on the joint scale of the model and the process.
 	fastest float64
 }
 
-// correction learns from all trials; a failed one counts as slower than the slowest.
+// correction fits a correction to all trials. A failed trial counts as slower than the slowest one.
 func (g *learner) correction() correction {
 	prospects, logs := g.lessons()
 	times := g.times(prospects)
@@ -66,8 +67,8 @@ func (g *learner) correction() correction {
 	return c
 }
 
-// seconds are those that a time means on the scale of what the model and the process together predict; 0 where no
-// trial tells the scale.
+// seconds converts a time on the joint scale of the model and the process to seconds. It returns 0 if no
+// trial determines the scale.
 func (c correction) seconds(time float64) float64 {
 	if !c.observed {
 		return 0
@@ -75,7 +76,7 @@ func (c correction) seconds(time float64) float64 {
 	return math.Exp2(time+c.mean) / 1e9
 }
 
-// lessons are the trials that count, with the logarithms, base 2, of their nanoseconds.
+// lessons returns the trials that count, with the base-2 logarithms of their nanoseconds.
 func (g *learner) lessons() (prospects []*prospect, logs []float64) {
 	for _, m := range g.trials {
 		prospects, logs = append(prospects, g.prospect(m.point)), append(logs, m.log())
@@ -92,12 +93,12 @@ func (g *learner) lessons() (prospects []*prospect, logs []float64) {
 	return prospects, logs
 }
 
-// field is the correction at prospects for which the model predicts times.
+// field evaluates the correction at prospects for which the model predicts times.
 func (c correction) field(list []*prospect, times []float64) *gauss.Field {
 	return c.process.Over(c.places(list, times))
 }
 
-// places are the coordinates that the process knows prospects by.
+// places returns the coordinates of prospects in the process.
 func (c correction) places(list []*prospect, times []float64) [][]float64 {
 	places := make([][]float64, len(list))
 	for k, away := range deviations(list, times) {
@@ -109,7 +110,7 @@ func (c correction) places(list []*prospect, times []float64) [][]float64 {
 	return places
 }
 
-// indicator is 1 for true.
+// indicator returns 1 for true and 0 for false.
 func indicator(v bool) float64 {
 	if v {
 		return 1
@@ -117,7 +118,7 @@ func indicator(v bool) float64 {
 	return 0
 }
 
-// deviations are how far times are from what the analytic cost says.
+// deviations returns the distances between times and the analytic cost.
 func deviations(list []*prospect, times []float64) []float64 {
 	rows := make([]knowledge.Row, len(list))
 	for k, m := range list {

@@ -2,8 +2,9 @@ package tuner
 
 import tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 
-// costed is a measurement as the search sees it. Where the objective is energy, its times are those that the candidate
-// would take if it spent its energy at the power of the task's first: the search knows seconds alone.
+// costed returns a measurement on the scale of the search. If the objective is energy, times are replaced by
+// the time that the candidate's energy would last at the power of the task's first candidate, because the
+// search only handles seconds.
 func (t *task) costed(m *tilthv1.Measurement) *tilthv1.Measurement {
 	joules, seconds := m.GetEnergyJoules(), m.GetLatencySeconds()
 	if joules == 0 || seconds == 0 {
@@ -23,8 +24,8 @@ func (t *task) costed(m *tilthv1.Measurement) *tilthv1.Measurement {
 	}
 }
 
-// confirm takes the tracker's word on which measurement of a candidate counts: its best, in seconds. In energy it says
-// nothing, and a measurement that is better speaks for itself.
+// confirm adopts the tracker's choice of a candidate's best measurement, in seconds. It does nothing for
+// energy, where a better measurement is recognised by its value.
 func (t *task) confirm(m *tilthv1.Measurement, best float64) {
 	switch latency := m.GetLatencySeconds(); {
 	case t.watts == 0 && best > 0:

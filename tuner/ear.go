@@ -1,18 +1,16 @@
 package tuner
 
-// Ear hears how searches go. Its methods are called by several goroutines and must not block.
+// Ear receives search statistics. Its methods are called from several goroutines and must not block.
 type Ear interface {
-	// Searched tells of a search for one batch.
+	// Searched reports one search for a batch.
 	Searched(candidates int, seconds float64)
-	// Ranked is Options.Ranked.
+	// Ranked reports how the model ranked a measured candidate; see Options.Ranked.
 	Ranked(right, wrong int)
 }
 
-// deaf is nobody's.
+// deaf is an Ear that discards everything.
 type deaf struct{}
 
-// Searched implements Ear.
 func (deaf) Searched(int, float64) {}
 
-// Ranked implements Ear.
 func (deaf) Ranked(int, int) {}

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	// mostFinalists take turns in one batch.
+	// mostFinalists is the maximum number of finalists that one batch measures in turns.
 	mostFinalists = 4
-	// reserved is the part of a job's budget, in trials or in time, that is kept for finalists.
+	// reserved is the divisor of the job's budget, in trials or time, that yields the reserve for finalists.
 	reserved = 20
 )
 
-// rival is a verified candidate with what was measured of it.
+// rival is a verified candidate with its measurements.
 type rival struct {
 	candidate         *tilthv1.Candidate
 	low, median, high float64
 }
 
-// rivals are a task's best candidates, the one with the lowest median first.
+// rivals holds the best candidates of a task, ordered by median latency.
 type rivals struct {
 	list []rival
-	// raced says that finalists of the task were proposed.
+	// raced is set once finalists of the task were proposed.
 	raced bool
 }
 
-// add notes a measurement. One that is not repeated, so that nothing is known of its noise, is no rival.
+// add records a measurement. Measurements without repeats are ignored because their noise is unknown.
 func (r *rivals) add(m *tilthv1.Measurement) {
 	i := m.GetInterval()
 	if i.GetLevel() == 0 {
@@ -39,7 +39,7 @@ func (r *rivals) add(m *tilthv1.Measurement) {
 	r.list = r.list[:min(len(r.list), 2*mostFinalists)]
 }
 
-// finalists are the candidates between which the measurements do not decide, the best so far first; none when they do.
+// finalists returns the candidates that the measurements cannot separate, best first, or nil if they can.
 func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 	if r.raced || len(r.list) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (r *rivals) finalists() (list []*tilthv1.Candidate) {
 	return list
 }
 
-// stake is how many seconds of the job's weighted latency may depend on a task's race.
+// stake returns how many seconds of the job's weighted latency a race of the task may change.
 func (t *task) stake() float64 {
 	least := t.rivals.list[0].low
 	for _, o := range t.rivals.list {
@@ -65,8 +65,8 @@ func (t *task) stake() float64 {
 	return t.weight * (t.rivals.list[0].high - least)
 }
 
-// undecided is the task whose finalists are to be measured next: the one with the highest stake. waits says that there
-// will be more when the trials in flight are known.
+// undecided returns the task whose finalists should be measured next: the one with the highest stake. waits
+// is true if trials in flight may add more finalists.
 func (j *job) undecided() (chosen *task, waits bool) {
 	for _, t := range j.tasks {
 		if len(t.rivals.finalists()) == 0 {
@@ -81,7 +81,7 @@ func (j *job) undecided() (chosen *task, waits bool) {
 	return chosen, waits && len(j.inFlight) > 0
 }
 
-// closing says that the rest of the budget is for finalists, as long as there are any.
+// closing reports whether the rest of the budget is reserved for finalists.
 func (j *job) closing(now time.Time) bool {
 	if j.budget.GetTrials() > 0 && j.remaining() <= j.reserve() {
 		return true
@@ -92,7 +92,7 @@ func (j *job) closing(now time.Time) bool {
 	return j.stopped() || j.next() == nil
 }
 
-// backlog is how long the trials in flight take at the job's pace so far: finalists come after them.
+// backlog estimates how long the trials in flight take at the pace so far. Finalists are measured after them.
 func (j *job) backlog(now time.Time) time.Duration {
 	var open, done int
 	for _, n := range j.inFlight {
@@ -107,10 +107,10 @@ func (j *job) backlog(now time.Time) time.Duration {
 	return now.Sub(j.time.start) / time.Duration(done) * time.Duration(open)
 }
 
-// reserve is how many trials are kept for finalists.
+// reserve returns the number of trials reserved for finalists.
 func (j *job) reserve() int { return int(j.budget.GetTrials()) / reserved }
 
-// searchable is how many trials the search may propose now: those that finalists leave it.
+// searchable returns how many trials the search may propose now, without the reserve for finalists.
 func (j *job) searchable() int {
 	if left := j.remaining() - j.reserve(); left > 0 {
 		return left
@@ -118,8 +118,8 @@ func (j *job) searchable() int {
 	return j.remaining()
 }
 
-// race is a batch of finalists; nil when there is none to propose now, and then waits says whether the search should
-// wait for some.
+// race returns a batch of finalists, or nil if none can be proposed now. waits is then true if the search
+// should wait for some.
 func (j *job) race(now time.Time) (b *batch, waits bool) {
 	if !j.closing(now) {
 		return nil, false

@@ -9,38 +9,39 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// learner is the search gbdt. Of thousands of points, drawn, bred from the fastest trials and taken from tasks like
-// this one, the analytic cost drafts hundreds; boosted trees that were trained on every task say how fast those are,
-// and a Gaussian process over the knobs corrects them by this task's own trials and says how sure that is; the most
-// promising are proposed, no two of them where one would tell as much.
+// learner implements the search gbdt. From thousands of points, drawn at random, bred from the fastest trials
+// or taken from similar tasks, the analytic cost drafts hundreds. Boosted trees, trained on all tasks,
+// predict their times, and a Gaussian process over the knobs corrects the predictions by this task's own
+// trials and estimates their uncertainty. The most promising points are proposed, spread so that no two of
+// them would yield the same information.
 //
-// What it proposes is a function of the seed, the job's knowledge and the trials in their order.
+// Its proposals are a function of the seed, the job's knowledge and the trials in their order.
 type learner struct {
 	*pool
 	options Options
 	view    *knowledge.View
-	// trials are all that did not fail, in the order in which they became known; fastest the same, fastest first.
+	// trials holds the successful trials in order of arrival; fastest holds the same trials, fastest first.
 	trials, fastest []measured
-	// failed are the points of trials that did.
+	// failed holds the points of failed trials.
 	failed []space.Point
-	// confirming are points that were good before, and are to be measured again before anything else.
+	// confirming holds points that were fast in earlier jobs and are measured again first.
 	confirming []space.Point
-	// recalled are points that are near to what was good before, by rules that were different then.
+	// recalled holds points close to earlier fast ones that the current rules of the space no longer contain.
 	recalled, draft []space.Point
-	// made are points looked at so far, by their key.
+	// made caches the points evaluated so far, by key.
 	made map[string]*prospect
-	// begun is set when what was measured before the search has been read.
+	// begun is set once the earlier measurements were read.
 	begun   bool
 	ranking ranking
 }
 
-// confirmed is how many of the fastest earlier trials of the same workload are measured again.
+// confirmed is the number of fastest earlier trials of the same workload that are measured again.
 const confirmed = 3
 
 // maturity is the number of trials after which a search is mature.
 const maturity = 16
 
-// rememberedTrials bounds the earlier trials of the same workload that are learnt from.
+// rememberedTrials bounds the number of earlier trials of the same workload to learn from.
 const rememberedTrials = 128
 
 func newLearner(p *pool, view *knowledge.View, o Options) *learner {
@@ -56,7 +57,7 @@ func (g *learner) Propose(n int) []Candidate {
 	if len(list) < n {
 		list = g.pick(list, n)
 	}
-	for len(list) < n && g.misses < maxMisses { // what the population leaves of a small space
+	for len(list) < n && g.misses < maxMisses { // the population leaves gaps in a small space
 		p, ok := g.space.Random(g.rng)
 		if !ok {
 			break
@@ -66,8 +67,8 @@ func (g *learner) Propose(n int) []Candidate {
 	return list
 }
 
-// tryImported adds the imported point that is predicted to be the fastest, once. What chose these points was another
-// compiler, so the others have to prove themselves in the population.
+// tryImported adds the imported point that is predicted to be the fastest, once. Another compiler chose these
+// points, so the others compete in the population.
 func (g *learner) tryImported(list []Candidate, n int) []Candidate {
 	var fresh []*prospect
 	for _, p := range g.options.Imported {
@@ -86,7 +87,7 @@ func (g *learner) tryImported(list []Candidate, n int) []Candidate {
 	return g.cheapest(list, len(list)+1, fresh, g.times(fresh))
 }
 
-// begin reads what was measured before the search, and drafts the first points.
+// begin reads the earlier measurements and drafts the first points.
 func (g *learner) begin() {
 	if g.begun {
 		return
@@ -138,7 +139,7 @@ func (g *learner) Observe(t Trial) {
 	g.note(measured{point, t.LatencySeconds, t.Digest})
 }
 
-// mature reports whether there are trials enough to search near the fastest of them.
+// mature reports whether there are enough trials to search near the fastest of them.
 func (g *learner) mature() bool { return len(g.trials) >= maturity }
 
 func (g *learner) note(m measured) {
@@ -150,13 +151,13 @@ func (g *learner) note(m measured) {
 type prospect struct {
 	candidate Candidate
 	row       knowledge.Row
-	// at is where the point lies among others.
+	// at holds the coordinates of the point.
 	at []float64
-	// own is set for a kernel that somebody wrote, whose features say nothing of it.
+	// own is set for a hand-written kernel, whose features are not informative.
 	own bool
 }
 
-// prospect looks at a point; nil when it does not apply.
+// prospect evaluates a point. It returns nil if the point does not apply.
 func (g *learner) prospect(p space.Point) *prospect {
 	key := p.Key()
 	if m, known := g.made[key]; known {
@@ -170,7 +171,7 @@ func (g *learner) prospect(p space.Point) *prospect {
 	return m
 }
 
-// coordinates are a point's choices, each from 0 to 1.
+// coordinates returns the choices of a point, each scaled to 0..1.
 func coordinates(s *space.Space, p space.Point) []float64 {
 	x := make([]float64, len(p))
 	for k, v := range p {
@@ -181,17 +182,17 @@ func coordinates(s *space.Space, p space.Point) []float64 {
 	return x
 }
 
-// measured is a trial that did not fail.
+// measured is a successful trial.
 type measured struct {
 	point   space.Point
 	latency float64
 	digest  string
 }
 
-// log is the logarithm, base 2, of its nanoseconds.
+// log returns the base-2 logarithm of the trial's nanoseconds.
 func (m measured) log() float64 { return math.Log2(m.latency * 1e9) }
 
-// insert keeps a list of trials in the order of their latency.
+// insert adds a trial to a list ordered by latency.
 func insert(list []measured, m measured) []measured {
 	at, _ := slices.BinarySearchFunc(list, m, func(a, b measured) int {
 		return cmp.Or(cmp.Compare(a.latency, b.latency), cmp.Compare(a.digest, b.digest))

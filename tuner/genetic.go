@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// genetic evolves the best points measured so far. It begins with the default schedule and the hand-written tiles,
-// fills up with draws that look good to the analytic cost, and then breeds: parents from the fastest trials, children
-// by mutation and crossover, of which the analytically best are taken, with some drawn blindly so that no corner stays
-// unseen.
+// genetic evolves the best points measured so far. It starts with the default schedule and the hand-written
+// tiles, then draws points with a low analytic cost, and then breeds: parents come from the fastest trials,
+// children from mutation and crossover. The children with the lowest analytic cost are proposed, together
+// with some random ones for diversity.
 type genetic struct {
 	*pool
 	measured []measured
@@ -17,13 +17,13 @@ type genetic struct {
 }
 
 const (
-	// elite is how many of the fastest trials breed.
+	// elite is the number of fastest trials that breed.
 	elite = 8
-	// litter is how many children are drafted for each one that is proposed.
+	// litter is the number of children drafted per proposal.
 	litter = 6
-	// seeded is how many trials of a task begin with its hand-written points.
+	// seeded is the number of a task's first trials that begin with its hand-written points.
 	seeded = 16
-	// blind is how many candidates in a batch of sixteen are drawn without looking at the cost.
+	// blind is the number of candidates, in a batch of sixteen, that are drawn regardless of the cost.
 	blind = 2
 )
 
@@ -71,7 +71,8 @@ func (g *genetic) draft(n int) []space.Point {
 	return points
 }
 
-// children breeds the elite; each child inherits its parents' rank and is judged by how the analytic cost changes.
+// children breeds the elite. Each child inherits its parents' rank, adjusted by the change of the analytic
+// cost.
 func (g *genetic) children(n int) []space.Point {
 	parents := g.measured[:min(elite, len(g.measured))]
 	type child struct {
@@ -112,7 +113,7 @@ func (g *genetic) child(mother measured, parents []measured) (space.Point, bool)
 	return g.space.Mutate(g.rng, mother.point)
 }
 
-// skewed draws an index below n, small ones more often.
+// skewed draws an index below n, with a bias toward small ones.
 func (g *genetic) skewed(n int) int { return min(g.rng.IntN(n), g.rng.IntN(n)) }
 
 // Observe implements Search.

@@ -2,14 +2,14 @@ package tuner
 
 import "github.com/tilth-dev/tilth/compiler/space"
 
-// grid visits every legal point in the order of the knobs, the last knob fastest.
+// grid visits every legal point in the order of the knobs; the last knob changes fastest.
 type grid struct {
 	*pool
 	next space.Point
 	done bool
 }
 
-// gridSteps bounds the points looked at in one call. A stretch of so many without a legal new one ends the search.
+// gridSteps bounds the points evaluated in one call. The search ends after this many without a new legal one.
 const gridSteps = 200_000
 
 // Propose implements Search.

@@ -17,33 +17,35 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// Config is what a Handler needs.
+// Config configures a Handler.
 type Config struct {
-	// Conn leads to the tracker.
+	// Conn is the connection to the tracker.
 	Conn grpc.ClientConnInterface
-	// Lock, when set, is held while searching, so that nothing is timed on this machine meanwhile.
+	// Lock, if set, is held while searching, so that nothing is timed on this machine meanwhile.
 	Lock   func(context.Context) (release func(), err error)
 	Logger *slog.Logger
-	// Models says where cost models come from.
+	// Models provides the cost models.
 	Models knowledge.Models
-	// BatchSize is how many candidates are built and measured together at most; 0 = wire.BatchCandidates.
+	// BatchSize is the maximum number of candidates built and measured together; 0 means
+	// wire.BatchCandidates.
 	BatchSize int
-	// Ear hears how searches go; nil = nobody does.
+	// Ear receives search statistics; nil discards them.
 	Ear Ear
-	// Reader, when set, lets models be read here.
+	// Reader, if set, enables reading models here.
 	Reader Reader
-	// Ahead is how many batches are kept in flight, so that search, build and measurement overlap; 0 = 3.
+	// Ahead is the number of batches kept in flight, so that search, build and measurement overlap; 0 means
+	// 3.
 	Ahead int
 }
 
-// Handler does the tuner agent's work: one leased job a call.
+// Handler does the work of the tuner agent: one leased job per call.
 type Handler struct {
 	Config
-	// reading has room for the one model that is read at a time: a large one takes much memory.
+	// reading admits one model at a time, because a large one takes much memory.
 	reading chan struct{}
 }
 
-// NewHandler returns a handler; zero fields of the configuration get their defaults.
+// NewHandler returns a handler. Zero fields of the configuration get their defaults.
 func NewHandler(c Config) *Handler {
 	if c.BatchSize == 0 {
 		c.BatchSize = wire.BatchCandidates
@@ -63,9 +65,9 @@ func NewHandler(c Config) *Handler {
 	return &Handler{Config: c, reading: make(chan struct{}, 1)}
 }
 
-// Handle tunes the job of a lease until its trials are spent, or the tracker ends it; or it reads the model of one.
-// The error says that the lease was lost or ctx ended; the job then goes to another tuner, which continues from the
-// job's events.
+// Handle tunes the job of a lease until its trials are spent or the tracker ends it, or reads the model of a
+// lease. It returns an error if the lease was lost or ctx ended. Another tuner then continues from the job's
+// events.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	if model := work.GetModel(); model != nil {
 		return h.read(ctx, work.GetLease(), model)
@@ -81,7 +83,7 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	return err
 }
 
-// tune does so from the job's first event on.
+// tune tunes a job, starting from its first event.
 func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	search := work.GetSearch()
 	known, err := h.history(ctx, search.GetJob())
@@ -103,19 +105,19 @@ func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) err
 	go func() { watching <- h.watch(ctx, search.GetJob().GetId(), events) }()
 	err = r.run(ctx, events, watching)
 	cancel()
-	for range events { // the watcher closes it when it is done
+	for range events { // the watcher closes it on return
 	}
 	return err
 }
 
-// news is an event of a job, or how it stands; the other one is nil.
+// news is either an event of a job or its status; the other field is nil.
 type news struct {
 	event  *tilthv1.JobEvent
 	status *tilthv1.JobStatus
 }
 
-// watch sends the job's events from the first, and how it stands, and closes the channel at the end. It returns nil
-// when the job has ended.
+// watch sends the job's events, from the first on, and its status. It closes the channel at the end, and
+// returns nil when the job has ended.
 func (h *Handler) watch(ctx context.Context, jobID string, all chan<- news) error {
 	defer close(all)
 	send := func(n news) error {
@@ -144,7 +146,7 @@ type round struct {
 	*Handler
 	job   *job
 	lease *tilthv1.LeaseToken
-	// warned is set when it was said that the cost model cannot be used.
+	// warned is set once the warning about an unusable cost model was logged.
 	warned bool
 }
 
@@ -157,7 +159,7 @@ func (r *round) run(ctx context.Context, events <-chan news, watching <-chan err
 		timeout = timer.C
 	}
 	for {
-		if !deadline.IsZero() && !time.Now().Before(deadline) { // events may come without end
+		if !deadline.IsZero() && !time.Now().Before(deadline) { // the stream of events may never end
 			return r.end(ctx, "time spent")
 		}
 		if r.job.caughtUp() {
@@ -194,7 +196,7 @@ func (r *round) run(ctx context.Context, events <-chan news, watching <-chan err
 	}
 }
 
-// ended explains the end of the job's events: it was cancelled, or the tracker refuses to send more.
+// ended explains why the event stream ended: the job was cancelled, or the tracker refused to continue.
 func (r *round) ended(err error) error {
 	if err == nil {
 		return nil
@@ -209,7 +211,7 @@ func (r *round) end(ctx context.Context, reason string) error {
 	return r.finish(ctx, r.lease, tilthv1.JobState_JOB_STATE_DONE, reason)
 }
 
-// propose hands in batches until enough are in flight or nothing is left to propose.
+// propose submits batches until enough are in flight or nothing is left to propose.
 func (r *round) propose(ctx context.Context) error {
 	for len(r.job.inFlight) < r.Ahead {
 		b, err := r.nextBatch(ctx)
@@ -234,8 +236,8 @@ func (r *round) propose(ctx context.Context) error {
 	return nil
 }
 
-// nextBatch is one of bests in doubt where there are such, of finalists where the job's end is near, and otherwise one
-// of the search; nil when there is none now.
+// nextBatch returns a batch that remeasures doubtful best candidates, a batch of finalists if the job is
+// about to end, or else a batch of the search. It returns nil if there is none now.
 func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 	if b := r.job.remeasure(); b != nil {
 		return b, nil
@@ -247,20 +249,20 @@ func (r *round) nextBatch(ctx context.Context) (*batch, error) {
 	return r.search(ctx)
 }
 
-// firstBatch is how many candidates of a task are measured before any other task gets its second batch: enough for the
-// default schedule and a few of the most promising ones, so that the latency of the whole model is known soon. The
-// next batches are larger, as the search learns less from each candidate.
+// firstBatch is the number of candidates of a task that are measured before any task gets a second batch. It
+// covers the default schedule and a few of the most promising candidates, so that the latency of the whole
+// model is known early. Later batches are larger because the search learns less from each candidate.
 const firstBatch = 4
 
-// A batch costs a tenth of a second beside its trials, for the compiler's start and the linker, so it has many; but
-// not so many that they take much longer than batchSeconds, since other tasks and the search wait for them, unless
-// they are fewer than leastBatch.
+// A batch has an overhead of a tenth of a second for starting the compiler and linking, so it should be
+// large. Its duration is limited to batchSeconds because other tasks and the search wait for it, but it has
+// at least leastBatch candidates.
 const (
 	batchSeconds = 1.5
 	leastBatch   = 8
 )
 
-// batchSize is how many candidates the next batch of a task has at most.
+// batchSize returns the maximum size of the next batch of a task.
 func (r *round) batchSize(t *task) int {
 	most := r.BatchSize
 	if t.seconds > 0 {
@@ -269,12 +271,12 @@ func (r *round) batchSize(t *task) int {
 	return min(most, r.job.searchable(), max(firstBatch, t.proposed))
 }
 
-// batch is what a search came to, and the time that it took, or finalists.
+// batch holds the candidates of a search with its duration, or finalists.
 type batch struct {
 	task       *task
 	candidates []Candidate
 	finalists  []*tilthv1.Candidate
-	// remeasured says why, where these are measured since the best is in doubt.
+	// remeasured is the reason for a batch that remeasures a doubtful best candidate.
 	remeasured string
 	seconds    float64
 }
@@ -286,7 +288,7 @@ func (b *batch) mode() tilthv1.BatchMode {
 	return tilthv1.BatchMode_BATCH_MODE_SEARCH
 }
 
-// lock waits for the machine, until the job's time is spent where the tuner keeps it.
+// lock acquires the machine's lock. If the tuner keeps the job's time, it gives up at the deadline.
 func (r *round) lock(ctx context.Context) (release func(), err error) {
 	if deadline := r.job.time.deadline(); !deadline.IsZero() {
 		var cancel context.CancelFunc
@@ -296,10 +298,11 @@ func (r *round) lock(ctx context.Context) (release func(), err error) {
 	return r.Lock(ctx)
 }
 
-// errLate says that the job's time was spent on waiting for the machine.
+// errLate is returned if the job's time ran out while waiting for the machine.
 var errLate = errors.New("no time is left")
 
-// search draws the next batch while nothing is timed on this machine; nil when there is nothing left to propose.
+// search draws the next batch while nothing is timed on this machine. It returns nil if nothing is left to
+// propose.
 func (r *round) search(ctx context.Context) (*batch, error) {
 	release, err := r.lock(ctx)
 	if err != nil {
@@ -326,7 +329,7 @@ func (r *round) search(ctx context.Context) (*batch, error) {
 	}
 }
 
-// warn says once that the cost model cannot be used, such as a broken file of one.
+// warn logs once that the cost model cannot be used, for example because its file is broken.
 func (r *round) warn() {
 	if err := r.job.knowledge.Err(); err != nil && !r.warned {
 		r.warned = true
@@ -334,17 +337,15 @@ func (r *round) warn() {
 	}
 }
 
-// brokenSearch is a bug in a search, which every other tuner would run into as well.
+// brokenSearch reports a bug in a search, which every other tuner would run into, too.
 type brokenSearch struct{ cause error }
 
-// Error is the cause's.
 func (e *brokenSearch) Error() string { return e.cause.Error() }
 
-// Unwrap is the cause.
 func (e *brokenSearch) Unwrap() error { return e.cause }
 
-// predicted are the latencies that the search predicts, one a candidate; nil where it predicts none. What was measured
-// before is not predicted.
+// predicted returns the latencies that the search predicts, one per candidate, or nil if it predicts none.
+// Candidates measured before have no prediction.
 func (b *batch) predicted() []float32 {
 	list := make([]float32, len(b.candidates))
 	for k, c := range b.candidates {

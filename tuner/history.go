@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// history is what was recorded before a job was made, by other jobs, on its target and on siblings of it; nil when the
-// job is to learn nothing from that, or its search cannot. It is the same for every tuner that holds the job.
+// history reads the records that existed before the job, of its target and of sibling targets. It returns nil
+// if the job or its search does not learn from records. It is the same for every tuner that holds the job.
 func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.History, error) {
 	if j.GetSpec().GetTuner() != Best {
 		return nil, nil
 	}
 	own, err := target.Decode(j.GetSpec().GetTarget().GetDescriptor_())
 	if err != nil {
-		return nil, nil // the job cannot begin, and says so itself
+		return nil, nil // the job fails with its own error
 	}
-	if j.GetSpec().GetNoTransfer() { // which leaves a model that was given
+	if j.GetSpec().GetNoTransfer() { // a given model still counts
 		return knowledge.NewHistory(own, nil).Use(knowledge.Models{Given: h.Models.Given}), nil
 	}
 	var collector *knowledge.Collector
@@ -39,7 +39,7 @@ func (h *Handler) history(ctx context.Context, j *tilthv1.Job) (*knowledge.Histo
 	return collector.History().Use(h.Models), nil
 }
 
-// siblings are the targets of the jobs that were made before j.
+// siblings returns the targets of jobs submitted before j.
 func (h *Handler) siblings(ctx context.Context, j *tilthv1.Job) ([]*target.Target, error) {
 	response, err := tilthv1.NewJobServiceClient(h.Conn).ListJobs(ctx, &tilthv1.ListJobsRequest{})
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *Handler) siblings(ctx context.Context, j *tilthv1.Job) ([]*target.Targe
 	return list, nil
 }
 
-// before tells which records were there when a job was made.
+// before returns a filter of the records that existed when a job was submitted.
 func before(j *tilthv1.Job) func(*tilthv1.Record) bool {
 	made := j.GetCreatedAt().AsTime()
 	return func(r *tilthv1.Record) bool {
@@ -65,8 +65,8 @@ func before(j *tilthv1.Job) func(*tilthv1.Record) bool {
 	}
 }
 
-// records calls visit with every record that is wanted and that a job may learn from. The first of each workload
-// carries its text, wanted or not.
+// records calls visit for every wanted record that the job may learn from. The first record of each workload
+// is visited even if it is unwanted, because it carries the workload's text.
 func (h *Handler) records(ctx context.Context, jobID string, wanted func(*tilthv1.Record) bool, visit func(*tilthv1.Record)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

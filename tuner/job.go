@@ -20,37 +20,37 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// job is a job's search state, a function of the job's events alone: whichever tuner holds the lease, it goes on where
-// the last one was.
+// job is the search state of a job. It is a function of the job's events alone, so any tuner that takes over
+// the lease continues where the last one stopped.
 type job struct {
 	id     string
 	budget *tilthv1.Budget
 	time   budgetTime
 	scheduler
 	knowledge *knowledge.Job
-	// total is the weighted latency of all tasks when it last fell by more than a thousandth, and stale counts the
-	// trials since.
+	// total is the weighted latency of all tasks when it last fell by more than a thousandth. stale counts
+	// the trials since then.
 	total float64
 	stale int
-	// inFlight counts the trials not yet recorded of each batch.
+	// inFlight counts the unrecorded trials of each batch.
 	inFlight map[string]int
-	// givenUp are the batches that the farm gave up on, in that order.
+	// givenUp lists the dead letters, in order.
 	givenUp []*tilthv1.DeadLetter
-	// races are the batches of finalists; those that remeasure say so.
+	// races holds the batches of finalists.
 	races map[string]race
-	// batches are all the batches known, so that an event of one proposed here is not counted twice.
+	// batches holds all known batches, so that the event of a batch proposed here is not counted twice.
 	batches map[string]bool
 	// proposals is the number of the next proposal.
 	proposals uint64
-	// behind is how many proposals and trials of the past are still to come as events.
+	// behind counts the past proposals and trials whose events are still to come.
 	behind int
 }
 
 // race is a batch of finalists.
 type race struct{ remeasures bool }
 
-// newJob begins a job's search with what is known from before; nil when nothing is. The rules' own bugs cost the job,
-// not the agent. It ends early with the error of ctx.
+// newJob starts the search of a job from earlier knowledge, which may be nil. A bug in the rules of a space
+// fails the job, not the agent. It returns early with the error of ctx.
 func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job, err error) {
 	defer trap.AsError(&err)
 	j := work.GetJob()
@@ -108,7 +108,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History,
 	return state, nil
 }
 
-// imported are a task's seeds, as far as its space has points for them.
+// imported returns the seeds of a task that its space contains.
 func imported(s *space.Space, ts *tilthv1.TaskSpec) (points []space.Point) {
 	for _, text := range ts.GetSeeds() {
 		if p, ok := s.Parse(string(text)); ok {
@@ -118,7 +118,7 @@ func imported(s *space.Space, ts *tilthv1.TaskSpec) (points []space.Point) {
 	return points
 }
 
-// ownKernels are the kernels that a job's owner wrote.
+// ownKernels returns the hand-written kernels of a job.
 func ownKernels(spec *tilthv1.JobSpec) ([]*own.Kernel, error) {
 	var list []*own.Kernel
 	for _, text := range spec.GetKernels() {
@@ -131,7 +131,7 @@ func ownKernels(spec *tilthv1.JobSpec) ([]*own.Kernel, error) {
 	return list, nil
 }
 
-// taskSeed makes tasks of one job draw independently.
+// taskSeed derives an independent seed for each task of a job.
 func taskSeed(seed uint64, digest string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(digest))
@@ -140,7 +140,7 @@ func taskSeed(seed uint64, digest string) uint64 {
 
 func (j *job) caughtUp() bool { return j.behind <= 0 }
 
-// remaining is how many more trials may be proposed.
+// remaining returns how many more trials may be proposed.
 func (j *job) remaining() int {
 	if j.budget.GetTrials() == 0 {
 		return math.MaxInt32
@@ -152,7 +152,7 @@ func (j *job) remaining() int {
 	return max(0, left)
 }
 
-// over says whether nothing is left to wait for or to propose, and why.
+// over reports whether there is nothing left to wait for or to propose, and the reason.
 func (j *job) over() (reason string, over bool) {
 	if len(j.inFlight) > 0 {
 		return "", false
@@ -173,16 +173,16 @@ func (j *job) over() (reason string, over bool) {
 	return "every candidate of every task was tried", true
 }
 
-// stopped says that the job ends early, because it makes no progress.
+// stopped reports whether the job ends early because it makes no progress.
 func (j *job) stopped() bool {
 	n := int(j.budget.GetEarlyStop())
 	return n > 0 && j.stale >= n
 }
 
-// leastProgress is the part of the weighted latency that is progress of the job.
+// leastProgress is the relative decrease of the weighted latency that counts as progress.
 const leastProgress = 1e-3
 
-// progressed counts the trials that brought the job nothing.
+// progressed updates the count of trials without progress.
 func (j *job) progressed(first bool) {
 	total := 0.0
 	for _, t := range j.tasks {
@@ -194,7 +194,8 @@ func (j *job) progressed(first bool) {
 	}
 }
 
-// failure says why no task has a single verified candidate; nil when one has, or nothing was tried and given up.
+// failure explains why no task has a verified candidate. It returns nil if one has, or if nothing was tried
+// and given up.
 func (j *job) failure() error {
 	var failed *task
 	for _, t := range j.tasks {
@@ -215,7 +216,7 @@ func (j *job) failure() error {
 	return fmt.Errorf("none of %d trials of task %d was correct: %v", failed.failures.total(), failed.index, &failed.failures)
 }
 
-// proposed notes a batch that the tracker accepted.
+// proposed records a batch that the tracker accepted.
 func (j *job) proposed(batchID string, t *task, trials int, mode tilthv1.BatchMode, remeasured string) {
 	if j.batches[batchID] {
 		return
@@ -232,7 +233,7 @@ func (j *job) proposed(batchID string, t *task, trials int, mode tilthv1.BatchMo
 	t.proposed += trials
 }
 
-// apply brings the state forward by one event.
+// apply applies one event to the state.
 func (j *job) apply(e *tilthv1.JobEvent) {
 	switch e := e.GetEvent().(type) {
 	case *tilthv1.JobEvent_Proposed:
@@ -277,7 +278,7 @@ func (j *job) recorded(e *tilthv1.TrialRecorded) {
 	}
 }
 
-// learn takes the measurement of a candidate that was not measured before.
+// learn applies the first measurement of a candidate.
 func (j *job) learn(t *task, m *tilthv1.Measurement) {
 	before := t.best
 	t.record(m)

@@ -2,26 +2,25 @@ package tuner
 
 import "github.com/tilth-dev/tilth/compiler/space"
 
-// Options are what a search may choose. The zero value of a switch is the whole algorithm; each one leaves a part of
-// gbdt out, so that what the part is worth can be measured. The other algorithms have none of these parts, but NoSeeds
-// is heard by ga.
+// Options configures a search. Each switch disables a part of gbdt, so that its contribution can be measured;
+// the zero value enables everything. Of the switches, the other algorithms only support NoSeeds (in ga).
 type Options struct {
 	// Algorithm is one of Names; empty means gbdt.
 	Algorithm string
-	// Seed determines all draws.
+	// Seed determines all random draws.
 	Seed uint64
-	// NoTransfer ignores what was measured before the job.
+	// NoTransfer ignores measurements from before the job.
 	NoTransfer bool
 	// NoModel ranks by the analytic cost alone.
 	NoModel bool
-	// NoDraft ranks points as they are drawn, without choosing the analytically best of many.
+	// NoDraft ranks points as drawn, without selecting those with the lowest analytic cost.
 	NoDraft bool
 	// NoSeeds leaves out the hand-written points of the space.
 	NoSeeds bool
-	// Imported are points that other compilers chose. One of them is tried before what the search
-	// chooses itself.
+	// Imported holds points that other compilers chose. One of them is tried before the search's own choices.
 	Imported []space.Point
-	// Ranked, when set, hears of each candidate that was measured with how many others of its batch, of those measured
-	// before it and more than 5 % faster or slower, the model had ranked it right and wrong.
+	// Ranked, if set, is called for each measured candidate. Of the candidates of its batch that were
+	// measured earlier and are more than 5 % faster or slower, the model had ranked right correctly and wrong
+	// wrongly.
 	Ranked func(right, wrong int)
 }

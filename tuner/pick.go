@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// hope is how many standard deviations a point is believed to be faster than predicted, until a search is mature.
+	// hope is the optimism of an immature search: the number of standard deviations by which a point is
+	// assumed to be faster than predicted.
 	hope = 0.3
-	// explored is one in how many picks that is drawn without looking at predictions, once a search is mature.
+	// explored is the interval, in picks, at which a mature search draws a point regardless of predictions.
 	explored = 16
 )
 
-// pick fills the list up to n with the population's most promising.
+// pick extends the list to n candidates with the most promising of the population.
 func (g *learner) pick(list []Candidate, n int) []Candidate {
 	population := g.population()
 	if g.options.NoModel {
@@ -54,7 +55,7 @@ func (g *learner) pick(list []Candidate, n int) []Candidate {
 	return list
 }
 
-// cheapest fills the list up to n in the order of costs.
+// cheapest extends the list to n candidates in the order of costs.
 func (g *learner) cheapest(list []Candidate, n int, population []*prospect, costs []float64) []Candidate {
 	order := make([]int, len(population))
 	for k := range order {
@@ -72,7 +73,8 @@ func (g *learner) cheapest(list []Candidate, n int, population []*prospect, cost
 	return list
 }
 
-// promising is the point that is worth most to measure, of those whose time is finite; -1 when there is none.
+// promising returns the index of the point with the highest value of a measurement among those with a finite
+// time, or -1.
 func (g *learner) promising(times []float64, fastest float64, field *gauss.Field) int {
 	most, at := math.Inf(-1), -1
 	for k, t := range times {
@@ -95,8 +97,8 @@ func (g *learner) promising(times []float64, fastest float64, field *gauss.Field
 	return at
 }
 
-// gain is the mean of what is positive of a normal distribution: the expected improvement of Jones, Schonlau and
-// Welch, "Efficient Global Optimization of Expensive Black-Box Functions" (1998), equation 15.
+// gain returns the expected improvement of a normal distribution: Jones, Schonlau and Welch, "Efficient
+// Global Optimization of Expensive Black-Box Functions" (1998), equation 15.
 func gain(mean, deviation float64) float64 {
 	if deviation <= 0 {
 		return max(0, mean)
@@ -105,7 +107,7 @@ func gain(mean, deviation float64) float64 {
 	return max(0, mean*math.Erfc(-z/math.Sqrt2)/2+deviation*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi))
 }
 
-// times are the model's predictions for prospects.
+// times returns the model's predictions for prospects.
 func (g *learner) times(list []*prospect) []float64 {
 	rows := make([]knowledge.Row, len(list))
 	for k, m := range list {

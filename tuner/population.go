@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// draws is how many points are drawn before the first trial, drafted how many the analytic cost leaves of them,
-	// and blind how many are kept whatever they cost.
+	// draws is the number of points drawn before the first trial. The analytic cost drafts drafted of them,
+	// and blind of them are kept regardless of their cost.
 	draws   = 768
 	drafted = 96
 	blindly = 128
-	// breeding is how many of the fastest trials have children.
+	// breeding is the number of fastest trials that have children.
 	breeding = 8
-	// brood is how many children they have for a batch, raised how many the draft leaves of them, and undrafted how
-	// many there are beside in a mature search.
+	// brood is the number of children bred for a batch. The draft keeps raised of them, and a mature search
+	// adds undrafted ones without a draft.
 	brood     = 192
 	raised    = 32
 	undrafted = 96
 )
 
-// drafted are points drawn at random of which the analytic cost leaves the best, and some that it did not see. They
-// depend on the seed alone.
+// drafted returns random points: those with the lowest analytic cost, and some regardless of it. They depend
+// on the seed alone.
 func (g *learner) drafted() []space.Point {
 	rng := rand.New(rand.NewPCG(g.seed, math.MaxUint64))
 	draw := func(n int) (points []space.Point) {
@@ -50,10 +50,10 @@ func (g *learner) drafted() []space.Point {
 	}
 	g.space.Sort(points)
 	unseen = append(unseen, points[:min(drafted, len(points))]...)
-	return append(unseen, own[:min(drafted, len(own))]...) // of which the analytic cost knows nothing
+	return append(unseen, own[:min(drafted, len(own))]...) // hand-written kernels have no analytic cost
 }
 
-// population are the points to rank for a batch, none of which was proposed before.
+// population returns the points to rank for a batch. None of them was proposed before.
 func (g *learner) population() []*prospect {
 	c := collection{learner: g, has: map[string]bool{}}
 	if !g.options.NoTransfer {
@@ -74,7 +74,7 @@ func (g *learner) population() []*prospect {
 	return c.list
 }
 
-// collection is a list of prospects without repetition.
+// collection is a list of distinct prospects.
 type collection struct {
 	*learner
 	has  map[string]bool
@@ -94,11 +94,11 @@ func (c *collection) add(points []space.Point) {
 	}
 }
 
-// breeders are the trials that have children.
+// breeders returns the trials that have children.
 func (g *learner) breeders() []measured { return g.fastest[:min(breeding, len(g.fastest))] }
 
-// children are those for a batch. The analytic cost drafts them; once the search is mature there are others beside,
-// since what it is wrong about would never be tried.
+// children returns the children for a batch, drafted by the analytic cost. A mature search adds undrafted
+// ones, to cover points that the analytic cost misjudges.
 func (g *learner) children() []space.Point {
 	n := raised
 	if !g.options.NoDraft {
@@ -115,13 +115,13 @@ func (g *learner) children() []space.Point {
 	return points(born)
 }
 
-// child is a point with the latency that its mother has, times how the analytic cost changes.
+// child is a point with an estimated latency: its mother's, scaled by the change of the analytic cost.
 type child struct {
 	point space.Point
 	score float64
 }
 
-// bred are children of n matings of the breeders, by mutation and crossover.
+// bred returns the children of n matings of the breeders, by mutation and crossover.
 func (g *learner) bred(n int) (born []child) {
 	parents := g.breeders()
 	if len(parents) == 0 {

@@ -1,6 +1,6 @@
 package tuner
 
-// random draws legal points uniformly. It is the baseline that every other search must beat.
+// random draws legal points uniformly. It is the baseline for all other searches.
 type random struct{ *pool }
 
 // Propose implements Search.

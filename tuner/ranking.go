@@ -1,36 +1,36 @@
 package tuner
 
-// ranking compares the order in which the model had put a batch's candidates with that of their latencies. Of batches
-// that another tuner proposed, the predictions are not known, and nothing is said.
+// ranking compares the predicted order of a batch's candidates with the order of their latencies. Batches
+// that another tuner proposed are ignored because their predictions are unknown.
 type ranking struct {
 	tell func(right, wrong int)
-	// batch numbers the picks, and predictions are those of candidates not measured yet.
+	// batch numbers the picks. predictions holds the candidates not measured yet.
 	batch       int
 	predictions map[string]prediction
-	// known are the measured ones of the latest batches, by number.
+	// known holds the measured candidates of the latest batches, by batch number.
 	known map[int][]ranked
 }
 
-// prediction is a time on the model's scale, of a candidate of a batch.
+// prediction is the predicted time of a candidate, on the model's scale, with its batch.
 type prediction struct {
 	batch int
 	time  float64
 }
 
-// ranked is a candidate both predicted and measured.
+// ranked is a candidate that was both predicted and measured.
 type ranked struct{ predicted, seconds float64 }
 
-// distinct is by how much latencies must differ for their order to mean something.
+// distinct is the ratio from which the order of two latencies is significant.
 const distinct = 1.05
 
-// rememberedBatches bounds for how long a batch is waited for: a tuner has few in flight.
+// rememberedBatches bounds the batches that may still be measured. A tuner has few in flight.
 const rememberedBatches = 16
 
 func newRanking(tell func(right, wrong int)) ranking {
 	return ranking{tell: tell, predictions: map[string]prediction{}, known: map[int][]ranked{}}
 }
 
-// begin begins a batch, and forgets an old one.
+// begin starts a batch and drops the oldest.
 func (r *ranking) begin() {
 	r.batch++
 	old := r.batch - rememberedBatches
@@ -42,14 +42,14 @@ func (r *ranking) begin() {
 	}
 }
 
-// predict notes the time that a candidate of the batch was picked for.
+// predict records the predicted time of a picked candidate.
 func (r *ranking) predict(digest string, time float64) {
 	if r.tell != nil {
 		r.predictions[digest] = prediction{r.batch, time}
 	}
 }
 
-// measured compares a candidate with those of its batch that were measured before it.
+// measured compares a candidate with those of its batch that were measured earlier.
 func (r *ranking) measured(t Trial) {
 	p, ok := r.predictions[t.Digest]
 	if !ok {

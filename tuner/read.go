@@ -13,14 +13,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Reader makes the tasks of models that nobody vouches for. The report that it returns, of tasks or of the failure of
-// the model, lacks the lease. The error is the cause with which ctx ended, or no fault of the model's.
+// Reader extracts the tasks of untrusted models. The report that it returns, with tasks or with the failure
+// of the model, has no lease yet. The error is the cause with which ctx ended, or another failure that is not
+// the model's fault.
 type Reader interface {
 	Read(ctx context.Context, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error)
 }
 
-// read reads the model of a lease and reports its tasks. The error says that reporting failed or ctx ended; the lease
-// is then still open.
+// read reads the model of a lease and reports its tasks. It returns an error if reporting failed or ctx
+// ended. The lease is then still open.
 func (h *Handler) read(ctx context.Context, lease *tilthv1.LeaseToken, work *tilthv1.ModelWork) error {
 	if h.Reader == nil {
 		return errors.New("tuner: the lease is for reading a model, which this tuner does not")
@@ -37,7 +38,7 @@ func (h *Handler) read(ctx context.Context, lease *tilthv1.LeaseToken, work *til
 		h.Logger.Warn("model not read", "job", work.GetJob().GetId(), "error", why)
 	}
 	err = h.reportModel(ctx, report)
-	if status.Code(err) == codes.InvalidArgument && len(report.GetTasks()) > 0 { // so it would be from any other tuner
+	if status.Code(err) == codes.InvalidArgument && len(report.GetTasks()) > 0 { // any other tuner would get the same answer
 		why := "the tracker refuses the model's tasks: " + status.Convert(err).Message()
 		err = h.reportModel(ctx, &tilthv1.ReportModelRequest{Lease: lease, Failure: failure.Message(why)})
 	}
@@ -52,7 +53,7 @@ func (h *Handler) reportModel(ctx context.Context, report *tilthv1.ReportModelRe
 	})
 }
 
-// readAlone reads a model while no other is read here, and nothing is timed on this machine.
+// readAlone reads a model while no other is read here and nothing is timed on this machine.
 func (h *Handler) readAlone(ctx context.Context, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
 	select {
 	case h.reading <- struct{}{}:

@@ -6,9 +6,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// remeasure is a batch for the first task whose best is in doubt, since its device changed while it was measured: the
-// best and its rivals take turns once more. It is not kept waiting for a budget that is spent: a best that is none is
-// worse than a few trials more. nil when no task is in doubt.
+// remeasure returns a batch for the first task with a doubtful best candidate, one that was measured while
+// its device changed: the best candidate and its rivals are measured once more, in turns. It ignores an
+// exhausted budget, because a wrong best candidate is worse than a few extra trials. It returns nil if there
+// is no such task.
 func (j *job) remeasure() *batch {
 	for _, t := range j.tasks {
 		if t.doubt == nil {
@@ -26,7 +27,7 @@ func (j *job) remeasure() *batch {
 	return nil
 }
 
-// replace puts a new measurement in the place of a rival's older ones; one that went wrong takes the rival away.
+// replace replaces a rival's older measurements with a new one. A failed measurement removes the rival.
 func (r *rivals) replace(m *tilthv1.Measurement) {
 	r.list = slices.DeleteFunc(r.list, func(o rival) bool { return o.candidate.GetDigest() == m.GetCandidate().GetDigest() })
 	r.add(m)

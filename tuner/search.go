@@ -14,40 +14,39 @@ import (
 // Candidate is a proposed schedule.
 type Candidate struct {
 	Point space.Point
-	// Digest identifies the trace; Trace replays to the schedule; Origin is the point as text.
+	// Digest identifies the trace, Trace replays to the schedule, and Origin is the point as text.
 	Digest string
 	Trace  []byte
 	Origin string
-	// Numerics is the least level that allows the schedule.
+	// Numerics is the lowest level that allows the schedule.
 	Numerics schedule.Numerics
-	// Multiplications are the schedule's, as a share of those of direct sums.
+	// Multiplications is the number of multiplications relative to direct sums.
 	Multiplications float64
-	// PredictedSeconds is the latency that the search expects; 0 where it predicts none.
+	// PredictedSeconds is the latency that the search expects, or 0.
 	PredictedSeconds float64
 }
 
-// Trial is the measurement of a candidate, or its failure.
+// Trial is the measurement or the failure of a candidate.
 type Trial struct {
 	Digest string
 	Origin string
-	// LatencySeconds is the median of its samples; 0 when it failed.
+	// LatencySeconds is the median of the samples; 0 for a failed trial.
 	LatencySeconds float64
-	// Failed says that the candidate itself is bad.
+	// Failed is set if the candidate itself is bad.
 	Failed bool
 }
 
-// Search proposes the candidates of one task. Implementations are deterministic: the same seed, proposals and trials
-// give the same candidates. They are not safe for concurrent use.
+// Search proposes the candidates of one task. Implementations are deterministic: the same seed, proposals and
+// trials give the same candidates. They are not safe for concurrent use.
 type Search interface {
-	// Propose returns up to n candidates that were never proposed before; none when the search has nothing left to
-	// try.
+	// Propose returns up to n candidates that were never proposed before. It returns none if the search is
+	// exhausted.
 	Propose(n int) []Candidate
-	// Observe learns the result of a candidate, in any order. Trials of an earlier run of the same search are observed
-	// too, and count as proposed.
+	// Observe records the result of a candidate. Results may come in any order. Trials of an earlier run of
+	// the same search are observed, too, and count as proposed.
 	Observe(Trial)
 }
 
-// algorithms are the searches by name.
 var algorithms = map[string]func(*pool, *knowledge.Job, Options) Search{
 	"random": func(p *pool, _ *knowledge.Job, _ Options) Search { return &random{pool: p} },
 	"grid":   func(p *pool, _ *knowledge.Job, _ Options) Search { return &grid{pool: p} },
@@ -58,7 +57,7 @@ var algorithms = map[string]func(*pool, *knowledge.Job, Options) Search{
 // Best is the default algorithm.
 const Best = "gbdt"
 
-// Names are the search algorithms that exist, sorted.
+// Names returns the names of the search algorithms, sorted.
 func Names() []string {
 	var names []string
 	for name := range algorithms {
@@ -68,8 +67,8 @@ func Names() []string {
 	return names
 }
 
-// NewSearch is a search over a space. Searches of one job share what the job knows; nil is a job of its own that knows
-// nothing. The error says that there is no such algorithm.
+// NewSearch returns a search over a space. The searches of one job share its knowledge; nil stands for a job
+// without any. It returns an error if the algorithm does not exist.
 func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
 	make, ok := algorithms[cmp.Or(o.Algorithm, Best)]
 	if !ok {
@@ -81,15 +80,15 @@ func NewSearch(s *space.Space, job *knowledge.Job, o Options) (Search, error) {
 	return make(newPool(s, o.Seed), job, o), nil
 }
 
-// pool is what every search has: the space, and what was proposed from it.
+// pool is the part that all searches share: the space and the candidates proposed from it.
 type pool struct {
 	space *space.Space
 	seed  uint64
 	rng   *rand.Rand
 	seen  map[string]bool
-	// skipped are candidates that were measured before the search, and need not be again.
+	// skipped holds candidates that were measured before the search and need no new measurement.
 	skipped map[string]bool
-	// misses counts draws in a row that gave nothing new.
+	// misses counts consecutive draws without a new candidate.
 	misses int
 }
 
@@ -97,16 +96,16 @@ func newPool(s *space.Space, seed uint64) *pool {
 	return &pool{space: s, seed: seed, rng: rand.New(rand.NewPCG(seed, 0)), seen: map[string]bool{}, skipped: map[string]bool{}}
 }
 
-// maxMisses draws without anything new end a search: the space is all but exhausted.
+// maxMisses is the number of consecutive draws without a new candidate that ends a search.
 const maxMisses = 2000
 
-// reseed makes what follows depend on the seed and on how many candidates were seen, not on draws made before: a
-// search that is resumed from its trials, in their order, goes on as one that was never interrupted.
+// reseed makes the following draws a function of the seed and the number of candidates seen, so that a search
+// that is resumed from its trials, in order, continues like an uninterrupted one.
 func (p *pool) reseed() {
 	p.rng = rand.New(rand.NewPCG(p.seed, uint64(len(p.seen))))
 }
 
-// take turns a point into a candidate; ok is false when it does not apply or was seen before.
+// take turns a point into a candidate. ok is false if it does not apply or was seen before.
 func (p *pool) take(point space.Point) (c Candidate, ok bool) {
 	s, err := p.space.Apply(point)
 	if err != nil {
@@ -116,7 +115,7 @@ func (p *pool) take(point space.Point) (c Candidate, ok bool) {
 	return p.accept(newCandidate(p.space, point, s))
 }
 
-// newCandidate is the candidate of a point whose schedule is s.
+// newCandidate returns the candidate of a point whose schedule is s.
 func newCandidate(in *space.Space, point space.Point, s *schedule.Schedule) Candidate {
 	c := Candidate{Point: point, Trace: s.Trace(), Origin: in.Format(point), Numerics: s.Numerics(), Multiplications: s.Multiplications()}
 	c.Digest = schedule.Digest(c.Trace)
@@ -136,7 +135,7 @@ func (p *pool) fill(list []Candidate, n int, points []space.Point) []Candidate {
 	return list
 }
 
-// accept notes a candidate as proposed; ok is false when it was before.
+// accept marks a candidate as proposed. ok is false if it already was.
 func (p *pool) accept(c Candidate) (_ Candidate, ok bool) {
 	if p.seen[c.Digest] || p.skipped[c.Digest] {
 		p.misses++
@@ -147,8 +146,8 @@ func (p *pool) accept(c Candidate) (_ Candidate, ok bool) {
 	return c, true
 }
 
-// start proposes the default schedule as the first candidate of all, so that every search knows what tuning gains.
-// Kernels that somebody wrote follow, up to half of the n candidates.
+// start proposes the default schedule as the first candidate, so that every search measures the gain of
+// tuning. Hand-written kernels follow, up to half of the n candidates.
 func (p *pool) start(n int) []Candidate {
 	if len(p.seen) > 0 {
 		return nil

@@ -15,29 +15,28 @@ import (
 type task struct {
 	index  int
 	search Search
-	// weight is how often the task's workload occurs in the model.
+	// weight is the number of occurrences of the task's workload in the model.
 	weight float64
-	// limit is the least time in seconds that the machine could take; 0 when it is not known.
+	// limit is the machine's lower bound of the latency in seconds; 0 if unknown.
 	limit float64
-	// known is what was measured of the workload before the job.
+	// known summarises the measurements of the workload before the job.
 	known known
-	// proposed and recorded count trials, best is the lowest latency in seconds so far, 0 for none.
+	// proposed and recorded count trials. best is the lowest latency in seconds so far, or 0.
 	proposed, recorded int
 	best               float64
-	// watts is the power of the first candidate whose energy was measured; 0 = none was.
+	// watts is the power of the first candidate with a measured energy, or 0.
 	watts float64
-	// seconds is what building and measuring the recorded ones took.
+	// seconds is the time spent on building and measuring the recorded trials.
 	seconds float64
-	// curve has the best after each trial that was recorded; 0 before the first that was right.
+	// curve holds the best latency after each recorded trial; 0 before the first success.
 	curve []float64
-	// stale counts the trials since the best last fell by more than a hundredth, those from before the job not
-	// included.
+	// stale counts the trials of the job since the best latency last fell by more than a hundredth.
 	stale int
-	// exhausted is set when the search has nothing left to propose.
+	// exhausted is set if the search has nothing left to propose.
 	exhausted bool
 	failures  failures
 	rivals    rivals
-	// doubt is set while the best is to be measured again, since its device changed.
+	// doubt is set while the best candidate must be measured again because its device changed.
 	doubt *tilthv1.MeasurementSuspected
 }
 
@@ -45,28 +44,29 @@ func newTask(index int, search Search, weight float64, k known) *task {
 	return &task{index: index, search: search, weight: max(weight, math.SmallestNonzeroFloat64), known: k}
 }
 
-// known sums up earlier trials of a task's workload on its target.
+// known summarises the earlier trials of a task's workload on its target.
 type known struct {
 	trials int
 	best   float64
-	// stale counts those after the best last fell by more than a hundredth.
+	// stale counts the trials since the best latency last fell by more than a hundredth.
 	stale int
 }
 
-// confirmation is how many times slower than recorded the best of a workload may come out when it is measured again.
+// confirmation is the maximum ratio between the new and the recorded latency of a workload's best candidate
+// for the record to count as confirmed.
 const confirmation = 1.03
 
-// confirmed says whether what a job's first trials came to, of which the fastest earlier ones are a part, bears out
-// what was recorded. If not, the machine or the compiler has changed since, and how long the search was without
-// progress then means nothing now.
+// confirmed reports whether the first trials of a job, which include the fastest earlier candidates, confirm
+// the record. If not, the machine or the compiler has changed, and the earlier lack of progress means
+// nothing.
 func (k known) confirmed(best float64) bool {
 	return k.best > 0 && best > 0 && best <= confirmation*k.best
 }
 
-// progress is by how much a latency must fall to count.
+// progress is the relative decrease of a latency that counts as progress.
 const progress = 0.01
 
-// newKnown sums up latencies in the order in which they were measured; 0 is a failure.
+// newKnown summarises latencies in the order of measurement; 0 is a failure.
 func newKnown(latencies []float64) (k known) {
 	for _, l := range latencies {
 		k.trials++
@@ -84,13 +84,13 @@ func newKnown(latencies []float64) (k known) {
 	return k
 }
 
-// propose asks the search for up to n candidates. The error is a bug of the search or of the compiler.
+// propose asks the search for up to n candidates. An error is a bug of the search or of the compiler.
 func (t *task) propose(n int) (candidates []Candidate, err error) {
 	defer trap.AsError(&err)
 	return t.search.Propose(n), nil
 }
 
-// record notes the result of a trial.
+// record applies the result of a trial.
 func (t *task) record(m *tilthv1.Measurement) {
 	t.recorded++
 	t.stale++
@@ -111,7 +111,7 @@ func (t *task) record(m *tilthv1.Measurement) {
 	}
 }
 
-// reference is the latency that a new one must be below to be progress; 0 when there is none.
+// reference returns the latency that a new one must undercut to count as progress, or 0.
 func (t *task) reference() float64 {
 	if t.best == 0 || t.known.best > 0 && t.known.best < t.best {
 		return t.known.best
@@ -119,7 +119,7 @@ func (t *task) reference() float64 {
 	return t.best
 }
 
-// failures counts failed trials by class of error, and keeps the first message of each.
+// failures counts failed trials by error class and keeps the first message of each class.
 type failures struct {
 	counts   map[tilthv1.ErrorClass]int
 	messages map[tilthv1.ErrorClass]string
@@ -141,7 +141,7 @@ func (f *failures) total() (n int) {
 	return n
 }
 
-// String is each class with its number and first message, in the order of the classes.
+// String lists each class with its count and first message, in the order of the classes.
 func (f *failures) String() string {
 	var parts []string
 	for _, class := range slices.Sorted(maps.Keys(f.counts)) {

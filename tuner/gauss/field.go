@@ -2,18 +2,17 @@ package gauss
 
 import "math"
 
-// Field is what a process predicts at a list of points. It is not safe for concurrent use.
+// Field holds the predictions of a process at a list of points. It is not safe for concurrent use.
 type Field struct {
-	process *Process
-	xs      [][]float64
-	// means and variances are the predictions.
+	process          *Process
+	xs               [][]float64
 	means, variances []float64
-	// solved are the points' covariances with the observations, divided by the Cholesky factor; they grow with what is
-	// imagined.
+	// solved holds the points' covariances with the observations, divided by the Cholesky factor. Each
+	// imagined observation adds a row.
 	solved [][]float64
 }
 
-// Over is the process's field at points.
+// Over evaluates the process at points.
 func (p *Process) Over(xs [][]float64) *Field {
 	f := &Field{process: p, xs: xs, means: make([]float64, len(xs)), variances: make([]float64, len(xs)), solved: make([][]float64, len(xs))}
 	for k, x := range xs {
@@ -25,13 +24,13 @@ func (p *Process) Over(xs [][]float64) *Field {
 	return f
 }
 
-// Mean is what is predicted at point k.
+// Mean returns the predicted mean at point k.
 func (f *Field) Mean(k int) float64 { return f.means[k] }
 
-// Deviation is the standard deviation of what is predicted at point k.
+// Deviation returns the predicted standard deviation at point k.
 func (f *Field) Deviation(k int) float64 { return math.Sqrt(max(0, f.variances[k])) }
 
-// Imagine lowers the deviations by what an observation at point k will tell, whatever it is.
+// Imagine lowers the deviations as an observation at point k would, whatever its value.
 func (f *Field) Imagine(k int) {
 	own := f.solved[k]
 	scale := math.Sqrt(max(f.variances[k], 0) + f.process.noise)

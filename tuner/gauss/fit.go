@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// firstLength is a length before anything is known: twice the range of a dimension.
+	// firstLength is the initial length: twice the range of a dimension.
 	firstLength = 2
-	// firstNoise is the part of the variance that is noise before anything is known.
+	// firstNoise is the initial noise, as a share of the variance.
 	firstNoise = 1.0 / 30
-	// priorWeight is how many observations the prior's variance counts for.
+	// priorWeight is the number of observations that the prior's variance is worth.
 	priorWeight = 2
-	// leastVariance keeps processes apart from their numerical errors.
+	// leastVariance keeps the covariance matrix well conditioned.
 	leastVariance = 1e-4
-	// fitPasses is how often each scale is tried.
+	// fitPasses is the number of passes over the scales.
 	fitPasses = 2
-	// fewest observations that are fitted to.
+	// fewest is the minimum number of observations to fit scales to.
 	fewest = 6
 )
 
-// Fit is a process for observations at points: with the scales that make the observations likeliest, by coordinate
-// ascent, of the first fit of them; all of them are conditioned on.
+// Fit returns a process conditioned on all observations. Its scales maximise the likelihood of the first fit
+// observations, by coordinate ascent.
 func Fit(prior Prior, xs [][]float64, ys []float64, fit int) *Process {
 	s := scales{trends: prior.Trends, lengths: slices.Repeat([]float64{firstLength}, prior.Dimensions), signal: max(prior.signal(ys), leastVariance)}
 	s.noise = max(s.signal*firstNoise, leastVariance)
@@ -31,19 +31,19 @@ func Fit(prior Prior, xs [][]float64, ys []float64, fit int) *Process {
 	return condition(s, xs, ys)
 }
 
-// signal is the variance of the smooth part that fitting begins with.
+// signal returns the initial variance of the smooth part.
 func (p Prior) signal(ys []float64) float64 {
 	return (dot(ys, ys) + priorWeight*p.Variance) / (float64(len(ys)) + priorWeight)
 }
 
-// ascent looks for the scales of the largest likelihood.
+// ascent searches for the scales of maximum likelihood.
 type ascent struct {
 	*scales
 	xs [][]float64
 	ys []float64
-	// squared has for each pair of observations, i > j, their squared distance.
+	// squared holds the squared distance of each pair of observations i > j.
 	squared []float64
-	// factor is room for the Cholesky factor, row by row without the upper half.
+	// factor is scratch space for the lower triangle of the Cholesky factor, row by row.
 	factor []float64
 	best   float64
 }
@@ -58,7 +58,7 @@ func newAscent(s *scales, xs [][]float64, ys []float64) *ascent {
 	return a
 }
 
-// move replaces a length in the squared distances.
+// move updates the squared distances after a change of a length.
 func (a *ascent) move(k int, from, to float64) {
 	by := 1/(to*to) - 1/(from*from)
 	at := 0
@@ -81,7 +81,7 @@ func (a *ascent) climb() {
 	}
 }
 
-// length multiplies a length if that helps.
+// length multiplies a length by a factor if that increases the likelihood.
 func (a *ascent) length(k int, by float64) bool {
 	old := a.lengths[k]
 	a.move(k, old, old*by)
@@ -93,7 +93,7 @@ func (a *ascent) length(k int, by float64) bool {
 	return false
 }
 
-// scale multiplies a variance if that helps.
+// scale multiplies a variance by a factor if that increases the likelihood.
 func (a *ascent) scale(v *float64, by float64) bool {
 	old := *v
 	*v = max(old*by, leastVariance/100)
@@ -113,7 +113,7 @@ func (a *ascent) better() bool {
 	return true
 }
 
-// likelihood is the logarithm of the observations' likelihood, but for a constant.
+// likelihood returns the log-likelihood of the observations, up to a constant.
 func (a *ascent) likelihood() float64 {
 	sum, pair, row := 0.0, 0, 0
 	half := make([]float64, len(a.ys))

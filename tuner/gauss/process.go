@@ -6,35 +6,34 @@ import "math"
 type Process struct {
 	scales
 	xs [][]float64
-	// factor is the lower triangle of the Cholesky factor of the observations' covariance, row by row; weights are the
-	// covariance's solution for the observations.
+	// factor is the lower triangle of the Cholesky factor of the observations' covariance, row by row.
+	// weights is the solution of the covariance for the observations.
 	factor  [][]float64
 	weights []float64
 }
 
-// Prior is what is known of a process before any observation.
+// Prior describes a process before any observation.
 type Prior struct {
-	// Dimensions is the number of a point's first coordinates, all of about unit range: along them what is observed
-	// varies smoothly.
+	// Dimensions is the number of leading coordinates of a point, each of about unit range, along which the
+	// observed function is smooth.
 	Dimensions int
-	// Trends has, for each coordinate after these, the variance of the factor by which what is observed grows with it;
-	// its mean is 0.
+	// Trends holds, for each further coordinate, the variance of its linear coefficient, whose mean is 0.
 	Trends []float64
-	// Variance is that of the smooth part, as far as it is known: it counts as much as priorWeight observations.
+	// Variance is the expected variance of the smooth part. It counts as much as priorWeight observations.
 	Variance float64
 }
 
-// scales are what a process is like before any observation.
+// scales holds the hyperparameters of a process.
 type scales struct {
-	// lengths has for each dimension how far one must go for things to be different.
+	// lengths holds the length scale of each dimension.
 	lengths []float64
 	// signal and noise are variances.
 	signal, noise float64
-	// trends are those of the prior.
+	// trends is Prior.Trends.
 	trends []float64
 }
 
-// covariance of two points, without the noise.
+// covariance returns the covariance of two points, without the noise.
 func (s scales) covariance(a, b []float64) float64 {
 	sum := 0.0
 	for k, l := range s.lengths {
@@ -44,7 +43,7 @@ func (s scales) covariance(a, b []float64) float64 {
 	return s.signal*matern(sum) + s.trend(a, b)
 }
 
-// trend is the part of a covariance that comes from trends.
+// trend returns the part of a covariance that comes from trends.
 func (s scales) trend(a, b []float64) (sum float64) {
 	n := len(s.lengths)
 	for k, variance := range s.trends {
@@ -53,16 +52,16 @@ func (s scales) trend(a, b []float64) (sum float64) {
 	return sum
 }
 
-// variance is that of a point before any observation, without the noise.
+// variance returns the prior variance of a point, without the noise.
 func (s scales) variance(x []float64) float64 { return s.signal + s.trend(x, x) }
 
-// matern is the correlation at a squared distance.
+// matern returns the correlation at a squared distance.
 func matern(squared float64) float64 {
 	r := math.Sqrt(3 * squared)
 	return (1 + r) * math.Exp(-r)
 }
 
-// condition is the process after observations. Points of which the others leave no doubt are left out.
+// condition returns the process after observations. It skips points that the others determine completely.
 func condition(s scales, xs [][]float64, ys []float64) *Process {
 	p := &Process{scales: s}
 	var kept []float64
@@ -78,7 +77,7 @@ func condition(s scales, xs [][]float64, ys []float64) *Process {
 	return p
 }
 
-// covariances are those of x with all observations.
+// covariances returns the covariances of x with all observations.
 func (p *Process) covariances(x []float64) []float64 {
 	list := make([]float64, len(p.xs), len(p.xs)+1)
 	for k, o := range p.xs {
@@ -87,7 +86,7 @@ func (p *Process) covariances(x []float64) []float64 {
 	return list
 }
 
-// solve is the solution y of factor · y = b, in place of b.
+// solve solves factor · y = b in place.
 func (p *Process) solve(b []float64) []float64 {
 	for k, row := range p.factor {
 		b[k] = (b[k] - dot(row[:k], b)) / row[k]
@@ -95,7 +94,7 @@ func (p *Process) solve(b []float64) []float64 {
 	return b
 }
 
-// solveTransposed is the solution y of factorᵀ · y = b, in place of b.
+// solveTransposed solves factorᵀ · y = b in place.
 func (p *Process) solveTransposed(b []float64) {
 	for k := len(b) - 1; k >= 0; k-- {
 		b[k] /= p.factor[k][k]
@@ -105,7 +104,7 @@ func (p *Process) solveTransposed(b []float64) {
 	}
 }
 
-// dot is the product of a with as much of b.
+// dot returns the dot product of a and the first len(a) elements of b.
 func dot(a, b []float64) (sum float64) {
 	for k, v := range a {
 		sum += v * b[k]

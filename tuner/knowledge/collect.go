@@ -6,31 +6,31 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// maxTrials bounds what is kept of one workload on one target: the latest.
+// maxTrials bounds the trials kept per workload and target. The latest are kept.
 const maxTrials = 8192
 
-// Collector makes a history of records.
+// Collector builds a history from records.
 type Collector struct {
 	own     *target.Target
 	targets map[string]*target.Target
 	groups  map[string]*group
-	// watts are those of the first record of each target whose energy was measured.
+	// watts holds, by target, the power in its first record with an energy.
 	watts map[string]float64
 	order []*group
 }
 
-// group is the records of one workload on one target.
+// group holds the records of one workload on one target.
 type group struct {
 	target string
-	// text is the workload's.
+	// text is the workload in text form.
 	text []byte
-	// latest has, by the candidate's digest, where its trial is.
+	// latest maps the digest of a candidate to the index of its trial.
 	latest map[string]int
 	trials []Trial
 }
 
-// NewCollector collects what was measured on a target and on its siblings: the same machine with other numbers of
-// threads, and whatever others are named that resemble it.
+// NewCollector collects the measurements of a target and of its siblings: the same machine with other numbers
+// of threads, and any similar targets that are given.
 func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	c := &Collector{own: own, targets: map[string]*target.Target{}, watts: map[string]float64{}, groups: map[string]*group{}}
 	for _, t := range siblings {
@@ -45,8 +45,8 @@ func NewCollector(own *target.Target, siblings ...*target.Target) *Collector {
 	return c
 }
 
-// Add adds a record, after those made before it. The first of each workload and target must carry the workload; what
-// is of no use is left out.
+// Add adds a record. Records must come in the order in which they were made, and the first of each workload
+// and target must carry the workload. Useless records are ignored.
 func (c *Collector) Add(r *tilthv1.Record) {
 	m := r.GetMeasurement()
 	failed := m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE
@@ -64,8 +64,8 @@ func (c *Collector) Add(r *tilthv1.Record) {
 	})
 }
 
-// seconds is what a search is told of a measurement: where the objective is energy, the time that its energy lasts at
-// the power of the target's first.
+// seconds returns a measurement on the scale of the search. If the objective is energy, it is the time that
+// the energy lasts at the power of the target's first record.
 func (c *Collector) seconds(target string, m *tilthv1.Measurement) float64 {
 	joules, seconds := m.GetEnergyJoules(), m.GetLatencySeconds()
 	if joules == 0 || seconds == 0 {
@@ -77,7 +77,7 @@ func (c *Collector) seconds(target string, m *tilthv1.Measurement) float64 {
 	return joules / c.watts[target]
 }
 
-// add takes the last word on each candidate.
+// add replaces an earlier trial of the same candidate.
 func (g *group) add(digest string, t Trial) {
 	if at, again := g.latest[digest]; again {
 		g.trials[at] = t
@@ -87,7 +87,7 @@ func (g *group) add(digest string, t Trial) {
 	g.trials = append(g.trials, t)
 }
 
-// History is what was collected; workloads that cannot be read are left out.
+// History returns the collected history, without workloads that cannot be parsed.
 func (c *Collector) History() *History {
 	var tasks []*Task
 	for _, g := range c.order {

@@ -1,7 +1,7 @@
-// Package knowledge is what searches know besides their own trials: measurements of other tasks, in the same job and
-// before it, and the cost model learnt from them (transfer learning).
+// Package knowledge holds what searches learn from other tasks (transfer learning): their measurements, in
+// the same job and before it, and the cost model trained on them.
 //
-// A History has the earlier measurements; it never changes, and jobs may share it. A Job adds those made while it
-// runs. Everything is a function of the history and the order of the job's trials, so that a job that is resumed, or
-// handed to another process, continues in the same way.
+// A History holds the earlier measurements. It is immutable and may be shared by jobs. A Job adds the
+// measurements made while it runs. All results are functions of the history and the order of the job's
+// trials, so that a resumed or transferred job continues in the same way.
 package knowledge

@@ -13,22 +13,22 @@ import (
 type Guess struct {
 	Point    space.Point
 	Schedule *schedule.Schedule
-	// Seconds is how long the model thinks it takes.
+	// Seconds is the predicted latency.
 	Seconds float64
-	// Default says that it is the schedule that is used when nothing at all is known.
+	// Default is set for the default schedule, which is used when nothing is known.
 	Default bool
 }
 
 const (
-	// guessDraws points are drawn for a guess, of which the analytic cost leaves guessDrafted.
+	// guessDraws points are drawn for a guess; the analytic cost drafts guessDrafted of them.
 	guessDraws   = 384
 	guessDrafted = 64
-	// guessGain is how many times faster than the default a schedule must be predicted to be preferred to it.
+	// guessGain is the predicted speed-up over the default schedule from which a schedule is preferred to it.
 	guessGain = 1.05
 )
 
-// Guesses are what the model thinks is fastest, for each algorithm of a space that has a legal point; none when
-// nothing was ever measured. The same history gives the same guesses.
+// Guesses returns the schedule that the model predicts to be fastest for each algorithm of a space with a
+// legal point. It returns none if there are no measurements. The same history gives the same guesses.
 func (h *History) Guesses(s *space.Space) ([]Guess, error) {
 	if h == nil {
 		return nil, nil
@@ -53,7 +53,8 @@ func (h *History) Guesses(s *space.Space) ([]Guess, error) {
 	return defaults, err
 }
 
-// promising are points that near tasks lend, hand-written ones, and the analytically best of a fixed sample.
+// promising returns the points of similar tasks, the hand-written ones, and the analytically best of a fixed
+// sample.
 func (h *History) promising(s *space.Space) []space.Point {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var drawn []space.Point
@@ -67,7 +68,7 @@ func (h *History) promising(s *space.Space) []space.Point {
 	return append(points, drawn[:min(guessDrafted, len(drawn))]...)
 }
 
-// predicted are the points that apply, in their order.
+// predicted returns guesses for the points that apply, in order.
 func (h *History) predicted(s *space.Space, m *costmodel.Model, points []space.Point) ([]Guess, error) {
 	var list []Guess
 	var rows []Row

@@ -13,7 +13,7 @@ import (
 // maxRows bounds the measurements that the model of a history is trained on.
 const maxRows = 12_000
 
-// History is what was measured before a job began. It is safe for concurrent use.
+// History holds the measurements made before a job started. It is safe for concurrent use.
 type History struct {
 	target *target.Target
 	tasks  []*Task
@@ -25,13 +25,13 @@ type History struct {
 	err   error
 }
 
-// NewHistory is the knowledge of tasks for searches on t. Tasks of other targets are a prior that counts less. The
-// order of the tasks has a meaning: the same order gives the same searches.
+// NewHistory returns the knowledge of tasks for searches on t. Tasks of other targets serve as a prior with a
+// lower weight. Searches depend on the order of the tasks.
 func NewHistory(t *target.Target, tasks []*Task) *History {
 	return &History{target: t, tasks: tasks}
 }
 
-// known are the trials of a workload on the history's own target, fastest first.
+// known returns the trials of a workload on the history's own target, fastest first.
 func (h *History) known(digest string) []Trial {
 	if t := h.own(digest); t != nil {
 		return t.reads().ranked
@@ -39,10 +39,10 @@ func (h *History) known(digest string) []Trial {
 	return nil
 }
 
-// Trials are those of a workload on the history's own target that did not fail, fastest first.
+// Trials returns the successful trials of a workload on the history's own target, fastest first.
 func (h *History) Trials(digest string) []Trial { return h.known(digest) }
 
-// samples are those of all tasks, in their order; processors share the tasks.
+// samples returns the samples of all tasks, in order. It works on several tasks in parallel.
 func (h *History) samples() []costmodel.Sample {
 	lists := make([][]costmodel.Sample, len(h.tasks))
 	next := make(chan int)
@@ -62,7 +62,7 @@ func (h *History) samples() []costmodel.Sample {
 	return slices.Concat(lists...)
 }
 
-// own is the task of a workload on the history's own target; nil when there is none.
+// own returns the task of a workload on the history's own target, or nil.
 func (h *History) own(digest string) *Task {
 	if h == nil {
 		return nil
@@ -75,11 +75,11 @@ func (h *History) own(digest string) *Task {
 	return nil
 }
 
-// taskName orders tasks as they are numbered.
+// taskName returns a name that sorts like the task's number.
 func taskName(number int) string { return fmt.Sprintf("%08d", number) }
 
-// samples are at most so many trials of a task, under a name, for training: the faster half of them its best ones, the
-// others spread evenly.
+// samples returns at most the given number of trials as training samples under a task name: half of them the
+// fastest, the others spread evenly.
 func (t *Task) samples(name string, most int) []costmodel.Sample {
 	r := t.reads()
 	list := r.ranked

@@ -8,36 +8,36 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// Job is what the searches of one job share. It is not safe for concurrent use.
+// Job is the knowledge shared by the searches of one job. It is not safe for concurrent use.
 type Job struct {
 	history *History
 	samples []costmodel.Sample
 	views   int
-	// model was trained on the history and the first trained samples.
+	// model was trained on the history and on the first trained samples of the job.
 	model   *costmodel.Model
 	trained int
 	err     error
 }
 
-// NewJob begins a job that knows a history; nil means nothing.
+// NewJob returns the knowledge of a job with a history, which may be nil.
 func NewJob(h *History) *Job { return &Job{history: h} }
 
-// View is what the search of one task sees.
+// View is the knowledge available to the search of one task.
 type View struct {
 	job    *Job
 	space  *space.Space
 	digest string
-	// number tells the job's views apart.
+	// number identifies the view within the job.
 	number int
 }
 
-// View is the knowledge for a search over s.
+// View returns the knowledge for a search over s.
 func (j *Job) View(s *space.Space) *View {
 	j.views++
 	return &View{job: j, space: s, digest: s.Workload.Digest(), number: j.views}
 }
 
-// Known are earlier trials of the same workload on the same target, fastest first.
+// Known returns earlier trials of the same workload on the same target, fastest first.
 func (v *View) Known() []Trial {
 	if v.job.history == nil {
 		return nil
@@ -45,7 +45,7 @@ func (v *View) Known() []Trial {
 	return v.job.history.known(v.digest)
 }
 
-// Near are points that were good for workloads like this one, the most promising first.
+// Near returns points that were fast for similar workloads, most promising first.
 func (v *View) Near() []space.Point {
 	if v.job.history == nil {
 		return nil
@@ -53,13 +53,13 @@ func (v *View) Near() []space.Point {
 	return v.job.history.near(v.space, v.digest)
 }
 
-// Learn hears of a trial that did not fail.
+// Learn records a successful trial.
 func (v *View) Learn(r Row, latencySeconds float64) {
 	v.job.samples = append(v.job.samples, costmodel.Sample{Features: r, Task: taskName(v.number), LatencySeconds: latencySeconds})
 }
 
-// Times predicts the logarithm, base 2, of the nanoseconds that rows take; of tasks that nothing is known of, it is
-// the analytic cost and right but for a constant.
+// Times predicts the base-2 logarithm of the nanoseconds of rows. For unknown tasks the prediction is the
+// analytic cost, which is correct up to a constant.
 func (v *View) Times(rows []Row) []float64 {
 	m, err := v.job.current()
 	if err == nil {
@@ -72,10 +72,11 @@ func (v *View) Times(rows []Row) []float64 {
 	return Costs(rows)
 }
 
-// Err is why the model could not be used, if it could not: searches then rank by the analytic cost.
+// Err returns the reason why the model cannot be used, or nil. Without the model, searches rank by the
+// analytic cost.
 func (j *Job) Err() error { return j.err }
 
-// current is the model after the latest step of training.
+// current returns the model, trained up to the latest step.
 func (j *Job) current() (*costmodel.Model, error) {
 	var base *costmodel.Model
 	if j.history != nil {
@@ -99,11 +100,11 @@ func (j *Job) current() (*costmodel.Model, error) {
 	return m, nil
 }
 
-// firstSamples is how many trials of a job begin to change its model.
+// firstSamples is the number of trials of a job that trigger the first training of its model.
 const firstSamples = 8
 
-// step is how many of n samples a model is trained on: not every new one is worth training again, and the model must
-// depend on nothing but the samples.
+// step returns how many of n samples to train on. Training on every new sample would be wasteful, and the
+// model must be a function of the samples alone.
 func step(n int) int {
 	at := 0
 	for next := firstSamples; next <= n; next += max(8, next/6) {

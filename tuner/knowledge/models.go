@@ -14,39 +14,42 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// Models says where the model of a history comes from; the zero value has it trained each time.
+// Models provides the model of a history. The zero value trains it each time.
 type Models struct {
-	// Given is used as it is, whatever was measured; nil means none.
+	// Given, if set, is used instead of training.
 	Given *costmodel.Model
-	// Prior is the model that a history's is made from, and that serves where nothing was measured; nil means none.
+	// Prior, if set, returns the model that training starts from and that is used without measurements. It
+	// may return nil.
 	Prior func(*target.Target) (*costmodel.Model, error)
-	// Dir keeps the model of each target's latest history, so that it is not trained again while nothing new is
-	// measured; empty means no folder. A model in it that another program wrote is used, and left alone.
+	// Dir is a folder that caches the model of each target's latest history, or empty. A model that another
+	// program put there is used and never overwritten.
 	Dir string
 }
 
-// Use has the history take its model from there. It must be called before the history is used, and returns the
-// history.
+// Use sets the source of the history's model and returns the history. It must be called before the history is
+// used.
 func (h *History) Use(m Models) *History {
 	h.models = m
 	return h
 }
 
 const (
-	// jobTrees, of so many leaves, are added for a job's own trials, of whose tasks they are asked.
+	// jobTrees trees with jobLeaves leaves are added for a job's own trials.
 	jobTrees, jobLeaves = 40, 15
-	// recipe names how models of histories are trained; it changes with that, so that kept ones are trained again.
+	// recipe identifies the training procedure. Change it with the procedure, so that cached models are
+	// trained again.
 	recipe = "history 3"
-	// addedTrees are what a history adds to a prior.
+	// addedTrees is the number of trees that a history adds to a prior.
 	addedTrees = 60
 )
 
-// jobOptions are those of the trees for a job's samples.
+// jobOptions returns the training options for a job's own samples.
 func jobOptions(samples int) costmodel.Options {
 	return costmodel.Options{Trees: jobTrees, Leaves: jobLeaves, Loss: costmodel.Latency, Trust: 1, Seed: uint64(samples)}
 }
 
-// learnt is the model of all tasks, got when it is first asked for; nil when there is nothing to learn from.
+// learnt returns the model of all tasks, trained on first use. It returns nil if there is nothing to learn
+// from.
 func (h *History) learnt() (*costmodel.Model, error) {
 	h.once.Do(func() { h.model, h.err = h.learn() })
 	return h.model, h.err
@@ -77,7 +80,7 @@ func (h *History) learn() (*costmodel.Model, error) {
 	}
 	m, err := h.train(prior, digest)
 	if m != nil && m != prior && err == nil {
-		// A folder that cannot be written costs the next job a training, and this one nothing.
+		// If the folder cannot be written, the next job trains the model again.
 		_ = m.Save(h.models.Dir, h.target.Fingerprint())
 	}
 	return m, err
@@ -90,7 +93,7 @@ func (h *History) prior() (*costmodel.Model, error) {
 	return h.models.Prior(h.target)
 }
 
-// train makes the model of a digest from a prior, which may be nil.
+// train trains the model with the given digest, starting from a prior, which may be nil.
 func (h *History) train(prior *costmodel.Model, digest string) (*costmodel.Model, error) {
 	samples := h.samples()
 	if len(samples) == 0 {
@@ -107,17 +110,17 @@ func (h *History) train(prior *costmodel.Model, digest string) (*costmodel.Model
 	return m.WithDigest(digest), nil
 }
 
-// digest is that of all that the model is a function of.
+// digest returns the digest of all inputs of the training.
 func (h *History) digest(prior *costmodel.Model) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, recipe, h.target.Fingerprint())
 	if prior != nil {
-		_ = prior.Write(sum) // nor does a digest's Write fail
+		_ = prior.Write(sum) // writing to a digest does not fail
 	}
 	for _, t := range h.tasks {
 		fmt.Fprintln(sum, t.Target.Fingerprint(), t.reads().digest, len(t.Trials))
 		for _, trial := range t.Trials {
-			_, _ = io.WriteString(sum, trial.Origin) // a digest's Write does not fail
+			_, _ = io.WriteString(sum, trial.Origin) // writing to a digest does not fail
 			fmt.Fprintln(sum, "", trial.LatencySeconds)
 		}
 	}

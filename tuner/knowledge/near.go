@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// nearTasks is how many tasks lend their points to another.
+	// nearTasks is the number of neighbouring tasks to take points from.
 	nearTasks = 6
-	// lent is how many points each of them lends, and lentSlack how much slower than its best they may be.
+	// lent is the number of points taken from each neighbour; lentSlack is how much slower than its best they
+	// may be.
 	lent      = 6
 	lentSlack = 1.25
-	// strange is the distance of workloads of different classes whose spaces have the same knobs, beside that of their
-	// operations.
+	// strange is the distance added between workloads of different classes whose spaces have the same knobs.
 	strange = 8
 )
 
-// near are points of s that were good for the same workload on a sibling target, or for workloads like it, nearest
-// first: the best of each, then the second best of each, and so on.
+// near returns points of s that were fast for the same workload on a sibling target or for similar workloads.
+// The nearest task comes first, and the best points of all tasks come before the second best.
 func (h *History) near(s *space.Space, digest string) []space.Point {
 	tasks := h.neighbours(s, digest)
 	var points []space.Point
@@ -41,7 +41,7 @@ func (h *History) near(s *space.Space, digest string) []space.Point {
 	return points
 }
 
-// neighbours are the tasks nearest to a workload, other than itself on the same target.
+// neighbours returns the tasks nearest to a workload, excluding the workload itself on the same target.
 func (h *History) neighbours(s *space.Space, digest string) []*Task {
 	type neighbour struct {
 		task     *Task

@@ -7,10 +7,9 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// Latencies are those of the earlier trials of a space's workload on the history's own target that say how far the
-// space was searched, in their order; 0 for one that failed. Those whose points the space no longer has, because its
-// rules changed since, do not count, and none does when the schedule that is the default now was never measured. A nil
-// history has none.
+// Latencies returns the earlier trials of a space's workload on the history's own target that show how far
+// the space was searched, in order; 0 marks a failed trial. Points that the space no longer contains do not
+// count. It returns nil for a nil history, or if the current default schedule was never measured.
 func (h *History) Latencies(s *space.Space) (list []float64) {
 	t := h.own(s.Workload.Digest())
 	if t == nil || !t.measured(s, s.Default()) {
@@ -24,7 +23,7 @@ func (h *History) Latencies(s *space.Space) (list []float64) {
 	return list
 }
 
-// measured reports whether a point's schedule is among the trials.
+// measured reports whether the schedule of a point is among the trials.
 func (t *Task) measured(s *space.Space, p space.Point) bool {
 	sch, err := s.Apply(p)
 	if err != nil {
@@ -34,8 +33,8 @@ func (t *Task) measured(s *space.Space, p space.Point) bool {
 	return slices.ContainsFunc(t.Trials, func(trial Trial) bool { return trial.Digest == digest })
 }
 
-// pointOf is the trial's point, as far as the space still has just that: each of its knobs was there, with the same
-// value.
+// pointOf returns the trial's point if the space still has exactly that point: each of its knobs exists, with
+// the same value.
 func (t Trial) pointOf(s *space.Space) (space.Point, bool) {
 	p, ok := s.Parse(t.Origin)
 	return p, ok && s.Format(p) == t.Origin

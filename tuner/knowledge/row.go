@@ -8,11 +8,11 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// Row describes a point for the model: its features.
+// Row holds the features of a point.
 type Row = features.Row
 
-// Describe is the row of a legal point of s, whose schedule is sch. It is empty, and no model takes it, where the
-// target's backend is not known.
+// Describe returns the row of a legal point of s with schedule sch. The row is empty, and unusable by models,
+// if the target's backend is unknown.
 func Describe(s *space.Space, p space.Point, sch *schedule.Schedule) Row {
 	b, err := registry.Of(s.Target)
 	if err != nil {
@@ -21,9 +21,9 @@ func Describe(s *space.Space, p space.Point, sch *schedule.Schedule) Row {
 	return b.Features().Describe(sch, s.Target, s.Cost(p))
 }
 
-// Costs are the logarithms, base 2, of the analytic costs of rows.
+// Costs returns the base-2 logarithms of the analytic costs of rows.
 func Costs(rows []Row) []float64 {
 	var analytic *costmodel.Model
-	costs, _ := analytic.Times(rows) // which needs no features of a model
+	costs, _ := analytic.Times(rows) // the analytic cost needs no model features
 	return costs
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Task is what was measured of one workload on one target. It must not be changed or copied once it is part of a
-// History; it may be part of several.
+// Task holds the measurements of one workload on one target. It must not be changed or copied once it is part
+// of a History. Several histories may share it.
 type Task struct {
 	Workload *expr.Workload
-	// Target is where it was measured.
+	// Target is the target of the measurements.
 	Target *target.Target
 	Trials []Trial
 
@@ -24,7 +24,7 @@ type Task struct {
 	read reading
 
 	describing sync.Mutex
-	// described are rows of trials by origin, so that histories which share the task describe each once.
+	// described caches the rows of trials by origin, so that histories that share the task compute each once.
 	described map[string]Row
 }
 
@@ -32,31 +32,31 @@ type Task struct {
 type Trial struct {
 	// Origin is the point as text (space.Format).
 	Origin string
-	// Digest identifies the trace that was measured; empty where that is not known.
+	// Digest identifies the measured trace; empty if unknown.
 	Digest string
-	// LatencySeconds is the median of its samples; 0 when it failed.
+	// LatencySeconds is the median of the samples; 0 for a failed trial.
 	LatencySeconds float64
 }
 
-// reading is what is derived from a task, once.
+// reading caches data derived from a task.
 type reading struct {
 	space *space.Space
 	shape expr.Shape
-	// digest is the workload's.
+	// digest is the digest of the workload.
 	digest string
-	// ranked are the trials that did not fail, fastest first.
+	// ranked holds the successful trials, fastest first.
 	ranked []Trial
 	knobs  string
 }
 
-// reads derives what a history needs of the task.
+// reads derives the data that a history needs from the task, once.
 func (t *Task) reads() *reading {
 	t.once.Do(func() {
 		r := &t.read
 		r.shape, r.digest = expr.ShapeOf(t.Workload.Text()), t.Workload.Digest()
 		var err error
 		if r.space, err = registry.Space(t.Workload, t.Target, schedule.Fast); err != nil {
-			return // measured for a backend that this program lacks: nothing to learn from
+			return // the program lacks the backend, so the task cannot be used
 		}
 		for _, trial := range t.Trials {
 			if trial.LatencySeconds > 0 {
@@ -69,7 +69,7 @@ func (t *Task) reads() *reading {
 	return &t.read
 }
 
-// describes is the row of a trial; empty when its point does not apply.
+// describes returns the row of a trial, empty if its point does not apply.
 func (t *Task) describes(trial Trial) Row {
 	t.describing.Lock()
 	defer t.describing.Unlock()
@@ -90,7 +90,7 @@ func (t *Task) describes(trial Trial) Row {
 	return row
 }
 
-// knobNames is equal for spaces whose points can be read in each other.
+// knobNames returns a key that is equal for spaces with interchangeable points.
 func knobNames(s *space.Space) string {
 	names := ""
 	for _, k := range s.Knobs {
