@@ -26,8 +26,8 @@ type accuracyFlags struct {
 }
 
 func (f *accuracyFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.inputs, "check", "", "`.npz` file of inputs by name on which to measure the package's error, against strict numerics on this processor")
-	c.Flags().Float64Var(&f.most, "max-error", 0, "with --check: refuse to write a package whose error, relative to an output's largest value, exceeds this `number`")
+	c.Flags().StringVar(&f.inputs, "check", "", "`.npz` file of inputs to measure the error on")
+	c.Flags().Float64Var(&f.most, "max-error", 0, "with --check: highest error allowed, a `number` relative to an output's largest value")
 	f.limited = func() bool { return c.Flags().Changed("max-error") }
 }
 

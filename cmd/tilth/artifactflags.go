@@ -18,7 +18,7 @@ type artifactFlags struct {
 }
 
 func (f *artifactFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.address, "artifacts", "", "`address` of an object store for artifacts, which trackers may share: s3://BUCKET/PREFIX?endpoint=URL&region=REGION (default in --data)")
+	c.Flags().StringVar(&f.address, "artifacts", "", "`address` of an object store for artifacts, which trackers may share: s3://BUCKET/PREFIX?region=REGION (default in --data)")
 	c.Flags().IntVar(&f.space, "artifact-space", artifact.DefaultCapBytes/mib, "MiB of artifacts; the least recently used are evicted first")
 	c.Flags().DurationVar(&f.keep, "keep-artifacts", 30*24*time.Hour, "how long an artifact is kept after its last use (0 = until space is needed)")
 	c.Flags().IntVar(&f.uploads, "max-uploads", artifact.DefaultUploads, "unfinished uploads that an identity may have")

@@ -25,43 +25,47 @@ import (
 	"github.com/tilth-dev/tilth/tuning/selection"
 )
 
-const compileLong = `Compile a model to a package, each task with its best schedule.
+const compileLong = `Compile a model into a package, with the best known schedule of each task.
 
-Best schedules come from the records file, or from the tracker that --tracker or
-TILTH_TRACKER names. --records also takes an export that a web server serves, of which
-only what the model needs is fetched. A task that was never tuned for this target gets
-the schedule that a cost model, trained on the records of other tasks, predicts to be
-the fastest, or the default schedule where there are no records. A package is compiled
-for one number of threads. Schedules whose algorithm --numerics forbids are not used.
+Schedules come from the records file, from a tracker, or from an export that --records
+names. A task without records for the target gets the schedule that a cost model
+predicts to be the fastest, or the default schedule. A package is compiled for one
+number of threads. With --threads 1, --format c makes an archive of C source.`
 
-A record may have an own kernel, C that somebody wrote, with its source. It is used only if
-its folder is named by --kernels, or all are allowed by --own-kernels.
+const compileDetails = `--records also takes an export on a web server; only what the model needs is
+fetched. The cost model is trained on the records of other tasks; without any records, tasks
+get the default schedule. Schedules whose algorithm --numerics forbids are not used.
 
-With --lock, the schedules that a file has are obeyed, and those that it lacks are chosen
-as above and added to it: the same file, model and target give the same package, bit for
-bit, whatever is recorded meanwhile.
+A record may carry a hand-written kernel with its C source. It is used only if --kernels
+names its folder or --own-kernels allows all such kernels.
 
-With --confirm, a record that was not made by this records file's own jobs (an imported
-one, a tracker's or a served one) is measured once on this machine, in turns with the default
-schedule. It is used only if its outputs are right and it is not clearly slower.
+With --lock, the schedules in the lock file are used, and missing ones are chosen as
+above and added to the file. The same lock file, model and target give the same package,
+bit for bit, regardless of later records.
 
-With --weights int8 or int4, weights of a model in floats are kept in integers: a quarter
-or a seventh of the bytes, for which a model that makes one token at a time waits. It is
-printed how many of the weights were, and --check tells what accuracy that costs. Weights
-of convolutions by more than single elements have 8 bits with int4, too.
+With --confirm, a record that this records file's own jobs did not make (imported,
+from a tracker or from an export) is measured once on this machine, interleaved with
+the default schedule. It is used only if its outputs are correct and it is not clearly
+slower.
 
-With --check, the package runs once on the inputs of a file before it is written. Its
-outputs are compared with those of the same model with strict numerics on this processor;
-the error is printed and stays in the package. --max-error bounds it.
+With --weights int8 or int4, float weights are stored as integers, in a quarter or a
+seventh of the bytes. This speeds up models that are limited by memory bandwidth, such as
+language models that generate one token at a time. The command prints how many weights it
+quantized; --check measures the loss of accuracy. Weights of convolutions larger
+than 1x1 are stored in 8 bits with int4, too.
 
-A program in C that is linked with several packages tells them apart by --prefix.
+With --check, the package runs once on the given inputs before it is written. Its
+outputs are compared with those of the same model under strict numerics on this
+processor. The error is printed and stored in the package; --max-error bounds it.
+
+--prefix gives packages distinct C names, so that one program can link several.
 
 For a microcontroller (cortex-m4, cortex-m7, cortex-m55, riscv32), and for any processor
-with --format c and --threads 1, the package is an archive of C source, which is compiled
-into a program or firmware. It needs no operating system. Its README.txt tells how.
+with --format c and --threads 1, the package is an archive of C source to compile
+into a program or firmware. It needs no operating system; its README.txt explains how.
 
-Compiled tasks are cached in the user's cache folder, up to 1 GiB, so that a task whose
-code did not change is not compiled again.`
+Compiled tasks are cached in the user's cache folder, up to 1 GiB, so that unchanged
+tasks are not compiled again.`
 
 type compileCommand struct {
 	*app
@@ -125,25 +129,20 @@ func newCompile(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "compile MODEL.onnx", Short: "Compile a model with its best schedules to a package", Long: compileLong,
 		Example: `  tilth compile resnet18.onnx -o resnet18.tar
-  tilth compile resnet18.onnx --threads 1 --tracker 127.0.0.1:9190 -o resnet18.tar
-  tilth compile resnet18.onnx --records https://records.example.com/farm --confirm
-  tilth compile resnet18.onnx --target cuda --numerics fast --check in.npz --max-error 0.02
-  tilth compile llama.onnx --shape batch=1,sequence=1 --weights int8 --check in.npz
-  tilth compile keywords.onnx --target cortex-m7 --max-ram 256KiB --max-flash 1MiB
-  tilth compile resnet18.onnx --lock tilth.lock -o resnet18.tar
-  tilth compile resnet18.onnx --untuned -o baseline.tar`,
-		Args: cobra.ExactArgs(1),
+  tilth compile resnet18.onnx --threads 1 --tracker 127.0.0.1:9190
+  tilth compile keywords.onnx --target cortex-m7 --max-ram 256KiB`,
+		Args: cobra.ExactArgs(1), Annotations: map[string]string{helpDetails: compileDetails},
 	}
 	k.model.add(c)
-	targetFlag(c, &k.target, "what to compile for")
-	c.Flags().IntVar(&k.threads, "threads", 0, "threads the package runs on (default the physical cores)")
+	targetFlag(c, &k.target, "target to compile for")
+	c.Flags().IntVar(&k.threads, "threads", 0, "threads of the package (default the number of cores)")
 	k.low.add(c)
 	recordsFlag(c, &k.records)
 	k.tracker.add(c, "")
 	readRecordsFlags(c, &k.allowHTTP)
 	compilerFlag(c, &k.compiler)
-	c.Flags().StringVar(&k.prefix, "prefix", "", "`name` in C of the package's own function, NAME_api, for programs that are linked with several packages")
-	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write, - for standard output (default MODEL.tar)")
+	c.Flags().StringVar(&k.prefix, "prefix", "", "`name` of the package's C function, NAME_api, for programs that link several packages")
+	c.Flags().StringVarP(&k.output, "output", "o", "", "`package` to write; - is standard output (default MODEL.tar)")
 	k.source.add(c)
 	k.numerics.add(c)
 	k.storage.add(c)
@@ -152,14 +151,14 @@ func newCompile(a *app) *cobra.Command {
 	k.lock.add(c)
 	k.own.add(c)
 	k.confirm.add(c)
-	k.verify.add(c, "an export that --records names")
+	k.verify.add(c, "an export of --records")
 	k.costModel.add(c)
-	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only")
+	c.Flags().BoolVar(&k.untuned, "untuned", false, "use default schedules only, no records")
 	k.tracker.excludes(c, "records", "untuned")
 	c.MarkFlagsMutuallyExclusive("records", "untuned")
 	c.MarkFlagsMutuallyExclusive("cost-model", "untuned")
 	c.MarkFlagsMutuallyExclusive("confirm", "untuned")
-	c.Flags().BoolVar(&k.noCache, "no-cache", false, "compile every task, cached or not")
+	c.Flags().BoolVar(&k.noCache, "no-cache", false, "ignore cached tasks")
 	jsonFlag(c, &k.asJSON)
 	k.log.add(c, slog.LevelWarn)
 	return a.leaf(c, func(ctx context.Context, args []string) error { return k.run(ctx, args[0]) })

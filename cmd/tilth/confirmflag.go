@@ -25,7 +25,7 @@ type confirmFlag struct {
 }
 
 func (f *confirmFlag) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.wanted, "confirm", false, "measure each record from elsewhere once on this machine, and use it only if it is right and not clearly slower than the default schedule")
+	c.Flags().BoolVar(&f.wanted, "confirm", false, "measure foreign records on this machine before they are used")
 }
 
 // check refuses targets that do not run here.

@@ -15,7 +15,7 @@ import (
 type costModelFlag struct{ file string }
 
 func (f *costModelFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "cost-model", "", "cost model to use instead of one trained on records: a `file` in LightGBM's text format")
+	c.Flags().StringVar(&f.file, "cost-model", "", "cost model `file` to use instead of training one, in LightGBM text format")
 }
 
 // models is where cost models come from: the file, or what a cache folder keeps of them.

@@ -12,7 +12,7 @@ import (
 type extentsFlag struct{ chosen map[string]int64 }
 
 func (f *extentsFlag) add(c *cobra.Command) {
-	c.Flags().StringToInt64Var(&f.chosen, "shape", nil, "extents that the package leaves open, for random inputs, e.g. `sequence=37` (default the most)")
+	c.Flags().StringToInt64Var(&f.chosen, "shape", nil, "open extents of the package for random inputs, such as `sequence=37` (default the maximum)")
 }
 
 // of are the extents of packages. One that none of them leaves open is refused, as is one out of bounds.

@@ -153,8 +153,8 @@ type ownFlags struct {
 }
 
 func (f *ownFlags) add(c *cobra.Command) {
-	f.kernelsFlag.add(c, "`folder` of an own kernel that a record may have; may be given several times")
-	c.Flags().BoolVar(&f.all, "own-kernels", false, "use all own kernels that records have: their source is compiled and runs in your process")
+	f.kernelsFlag.add(c, "`folder` of a hand-written kernel that records may use; repeatable")
+	c.Flags().BoolVar(&f.all, "own-kernels", false, "use all hand-written kernels in records: their C source runs in your process")
 }
 
 // open reads the folders, and prepares the question whether kernels fit this machine's libraries.

@@ -19,8 +19,8 @@ type lockFlags struct {
 }
 
 func (f *lockFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.path, "lock", "", "`file` with the schedule of each task, which are obeyed; those that it lacks are added to it")
-	c.Flags().BoolVar(&f.locked, "locked", false, "refuse to compile where the lock file lacks a schedule")
+	c.Flags().StringVar(&f.path, "lock", "", "lock `file`: use its schedules, and add missing ones")
+	c.Flags().BoolVar(&f.locked, "locked", false, "fail if the lock file lacks a schedule")
 }
 
 func (f *lockFlags) check() error {

@@ -16,7 +16,7 @@ type lowFlag struct {
 const latency = "latency"
 
 func (f *lowFlag) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "objective", latency, "what is to be low: latency, or energy, for which the device needs a meter")
+	c.Flags().StringVar(&f.name, "objective", latency, "what to minimize: latency, or energy (the device needs a meter)")
 	f.given = c.Flags().Lookup("objective")
 }
 

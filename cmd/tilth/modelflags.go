@@ -37,9 +37,9 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command) {
 	f.stdin = c.InOrStdin
-	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "dimensions that the model leaves open, by input or by symbol, e.g. `data=1x3x224x224,batch=1`; a symbol that runs choose has bounds, sequence=1..512")
-	c.Flags().StringSliceVar(&f.from, "from", nil, "only the part of the model that lies behind these `values`, by their names in the model, which become inputs")
-	c.Flags().StringSliceVar(&f.to, "to", nil, "only the part of the model that computes these `values`, by their names in the model")
+	c.Flags().StringToStringVar(&f.shapes, "shape", nil, "open dimensions: `name=dims` such as batch=1 or data=1x3x64x64, or bounds such as batch=1..8")
+	c.Flags().StringSliceVar(&f.from, "from", nil, "use only the part of the model after these `values`, which become inputs")
+	c.Flags().StringSliceVar(&f.to, "to", nil, "use only the part of the model that computes these `values`")
 }
 
 // load reads an ONNX file and compiles it to a program, whose factors are stored in a type.

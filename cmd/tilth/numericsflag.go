@@ -21,7 +21,7 @@ type numericsFlag struct {
 
 func (f *numericsFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "numerics", schedule.Default.String(),
-		"algorithms allowed: strict (direct sums), default (also Winograd, Strassen, and float32 in two pieces of TF32) or fast (also rounded products, weights in bfloat16, and activations, too, where a target multiplies it)")
+		"algorithms: strict (direct sums), default (also Winograd, Strassen, split TF32) or fast (also bfloat16)")
 }
 
 // check reads the flag.
@@ -38,13 +38,13 @@ type storageFlag struct{ text, weights string }
 
 func (f *storageFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "storage", "",
-		"with --numerics fast: type in which weights, and activations where it gains, are stored: bfloat16, float16 (three bits more, but activations that are stored so overflow beyond 65504) or float32 (default bfloat16)")
+		"with --numerics fast: storage type of weights, and of activations where it helps: bfloat16, float16 (three more bits, but activations overflow above 65504) or float32 (default bfloat16)")
 }
 
 // addWeights adds the flag of commands that may keep weights in integers.
 func (f *storageFlag) addWeights(c *cobra.Command) {
 	c.Flags().StringVar(&f.weights, "weights", "float",
-		"what weights of products and convolutions and tables of embeddings are kept as: float, int8 (a scale for each channel) or int4 (matrices with a scale for each 32 weights, others as int8); they are dequantised in registers, or, with --numerics fast, those of matrices multiplied with data in 8 bits")
+		"storage of weights and embedding tables: float, int8 (one scale per channel) or int4 (matrices with one scale per 32 weights; others as int8); dequantized in registers, or, for matrices with --numerics fast, multiplied with 8-bit activations")
 }
 
 // weightBits are the values of --weights, as array.Storage has them.

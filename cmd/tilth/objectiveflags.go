@@ -26,9 +26,9 @@ type objectiveFlags struct {
 
 func (f *objectiveFlags) add(c *cobra.Command) {
 	f.model.add(c)
-	c.Flags().StringVar(&f.weights, "weight", "", "weight of one execution of each model, in their order: `numbers`, e.g. 3,1 (default 1 each)")
-	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to tune: `numbers`, ranges and parts of names, e.g. 0,3-5,dense (default all)")
-	c.Flags().StringVar(&f.list, "task-weights", "", "`file` of the tasks to tune and the weight of one execution of each: lines such as '2.5 dense'")
+	c.Flags().StringVar(&f.weights, "weight", "", "weight of each model, in order: `numbers` such as 3,1 (default 1 each)")
+	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to tune: `numbers`, ranges or parts of names, such as 0,3-5,dense (default all)")
+	c.Flags().StringVar(&f.list, "task-weights", "", "`file` of tasks to tune, with weights: lines such as '2.5 dense'")
 	c.MarkFlagsMutuallyExclusive("task-weights", "tasks")
 	c.MarkFlagsMutuallyExclusive("task-weights", "weight")
 }

@@ -18,7 +18,7 @@ func jsonFlag(c *cobra.Command, asJSON *bool) {
 // tableFlags adds the flags of what prints tables: --json, and --wide, which writes them whole.
 func tableFlags(a *app, c *cobra.Command, asJSON *bool) {
 	jsonFlag(c, asJSON)
-	c.Flags().BoolFunc("wide", "on a terminal: print tables whole, with times in full and nothing shortened", func(text string) error {
+	c.Flags().BoolFunc("wide", "on a terminal: do not shorten tables and times", func(text string) error {
 		wide, err := strconv.ParseBool(text)
 		if wide {
 			a.wide()

@@ -76,7 +76,7 @@ func newRecordsSync(a *app) *cobra.Command {
 	s.to.add(c, "", "")
 	s.from.add(c, "from-", ", of FROM")
 	allowHTTPFlag(c, &s.any)
-	s.verify.add(c, "FROM, an export,")
+	s.verify.add(c, "the export FROM")
 	c.Flags().BoolVar(&s.dry, "dry-run", false, "only say what would be sent")
 	jsonFlag(c, &s.asJSON)
 	s.log.add(c, slog.LevelWarn)

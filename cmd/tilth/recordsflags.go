@@ -48,8 +48,8 @@ func (f *recordsFlags) addRead(c *cobra.Command) {
 
 // addFilter adds the flags of which.
 func (f *recordsFlags) addFilter(c *cobra.Command) {
-	c.Flags().StringVar(&f.target, "target", "", "only records of this target `fingerprint`")
-	c.Flags().StringVar(&f.workload, "workload", "", "only records of the workload with this `digest`, or with one that begins so")
+	c.Flags().StringVar(&f.target, "target", "", "only records of the target with this `fingerprint`")
+	c.Flags().StringVar(&f.workload, "workload", "", "only records of the workload with this `digest`, or prefix of one")
 }
 
 // errFound ends a listing with the first record.

@@ -57,7 +57,7 @@ const firstSteps = `Tilth tunes neural-network kernels on real devices. Three wa
     tilth runner --tracker 127.0.0.1:9190
     tilth tune resnet18.onnx --tracker 127.0.0.1:9190
 
-All commands: tilth --help. More of one, with examples: tilth COMMAND --help.
+All commands: tilth --help. One command, with examples: tilth COMMAND --help.
 `
 
 func newRoot(a *app) *cobra.Command {
@@ -83,9 +83,13 @@ func newRoot(a *app) *cobra.Command {
 	add(root, groupService, newTracker(a), newTuner(a), newBuilder(a), newRunner(a), newHealth(a))
 	root.AddCommand(newCheckServer(a), newRunServer(a), newModelServer(a), newSign(a), newVerify(a), newVersion(a))
 	root.SetUsageFunc(usage)
+	root.SetHelpFunc(help)
 	root.SetFlagErrorFunc(flagError)
 	wordErrors(root)
 	completeAll(root)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	addHelpAll(root)
 	return root
 }
 
@@ -132,7 +136,7 @@ type logFlag struct{ level slog.Level }
 
 func (f *logFlag) add(c *cobra.Command, level slog.Level) {
 	f.level = level
-	c.Flags().Var(f, "log-level", "least severe messages to log: debug, info, warn or error")
+	c.Flags().Var(f, "log-level", "lowest level to log: debug, info, warn or error")
 }
 
 // Set implements pflag.Value.

@@ -13,7 +13,7 @@ type sandboxFlag struct{ mode sandbox.Mode }
 
 func (f *sandboxFlag) add(c *cobra.Command) {
 	f.mode = sandbox.BestEffort
-	c.Flags().Var(f, "sandbox", "isolation of code that comes from others: required (refuse to run when a layer is missing), best-effort or off")
+	c.Flags().Var(f, "sandbox", "isolation of untrusted code: required (fail if a layer is unavailable), best-effort or off")
 }
 
 // Set implements pflag.Value.

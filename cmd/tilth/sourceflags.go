@@ -19,9 +19,9 @@ type sourceFlags struct {
 }
 
 func (f *sourceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.format, "format", "", "what to make: package, or c, an archive of C source that is compiled into a program (default c for microcontrollers, and package for others)")
-	c.Flags().Var(&f.ram, "max-ram", "most memory that C source may need, `size` in bytes or with a unit, e.g. 256KiB")
-	c.Flags().Var(&f.flash, "max-flash", "most bytes of weights and code of C source, `size` in bytes or with a unit, e.g. 1MiB")
+	c.Flags().StringVar(&f.format, "format", "", "output format: package, or c, an archive of C source (default package, or c for microcontrollers)")
+	c.Flags().Var(&f.ram, "max-ram", "with --format c: RAM limit, a `size` such as 256KiB")
+	c.Flags().Var(&f.flash, "max-flash", "with --format c: limit of code and weights, a `size` such as 1MiB")
 }
 
 // apply sets the options of a compilation for a target. Names in C are those of the prefix, or else of the model.

@@ -14,12 +14,12 @@ import (
 
 // readRecordsFlags has --records take an export that is served, and adds what that needs.
 func readRecordsFlags(c *cobra.Command, allowHTTP *bool) {
-	c.Flags().Lookup("records").Usage = "records `file`, or an export by 'tilth records export --static': https://HOST/PATH, file:///FOLDER or a folder (default $XDG_DATA_HOME/tilth/tilth.db)"
+	c.Flags().Lookup("records").Usage = "records `file`, or an export's URL or folder (default $XDG_DATA_HOME/tilth/tilth.db)"
 	allowHTTPFlag(c, allowHTTP)
 }
 
 func allowHTTPFlag(c *cobra.Command, allowed *bool) {
-	c.Flags().BoolVar(allowed, "allow-http", false, "read records over http from other machines, too: anybody on the way can change them")
+	c.Flags().BoolVar(allowed, "allow-http", false, "accept unencrypted http to other machines, which an attacker on the way can change")
 }
 
 // openStatic opens an export of records. What is fetched from a server is kept in the user's cache.

@@ -21,15 +21,15 @@ const localFlags = "tilth_local_flags"
 
 // add adds --tracker and what belongs to it. Without a default the command works here unless a tracker is named.
 func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
-	usage := "`address` of the tracker: host:port or unix:PATH, or of several, with commas between; overrides TILTH_TRACKER"
+	usage := "tracker `address`: host:port, unix:PATH or a list; overrides TILTH_TRACKER"
 	if byDefault == "" {
-		usage += ", which '' disables"
+		usage += " ('' = none)"
 	}
 	c.Flags().StringVar(&f.addr, "tracker", byDefault, usage)
-	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of the authorities that may sign the tracker's certificate, or system; turns TLS on")
-	c.Flags().StringVar(&f.proof.TLS.Cert, "tls-cert", "", "`file` of the certificate that proves who calls")
-	c.Flags().StringVar(&f.proof.TLS.Key, "tls-key", "", "`file` of its key")
-	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that proves who calls")
+	c.Flags().StringVar(&f.proof.TLS.CA, "tls-ca", "", "`file` of CA certificates for the tracker, or system; enables TLS")
+	c.Flags().StringVar(&f.proof.TLS.Cert, "tls-cert", "", "`file` of the client certificate")
+	c.Flags().StringVar(&f.proof.TLS.Key, "tls-key", "", "`file` of the client certificate's key")
+	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that authenticates this client")
 }
 
 // excludes says which flags are of work here, and make no sense with a tracker.

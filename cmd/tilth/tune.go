@@ -26,23 +26,25 @@ import (
 // partingTimeout bounds the last words of a client that was interrupted.
 const partingTimeout = 10 * time.Second
 
-const tuneLong = `Tune a model's tasks: search for the fastest schedule of each, and remember it.
+const tuneLong = `Tune the tasks of models: search for the fastest schedule of each and record it.
 
-Without --tracker everything happens in this process, on this machine, and measurements
-go to the records file. With --tracker, or TILTH_TRACKER in the environment, a farm does
-the work. When the tracker goes away, this command waits for it and goes on. A farm
-without a device, builder or tuner that could begin is an error, which says what is
-missing; --wait waits for it. The budget's time runs while the farm can work.
+Without --tracker (or TILTH_TRACKER), tuning runs on this machine and writes to the
+records file. With it, a farm does the work. An interrupt (Ctrl-C) ends the job and
+keeps its measurements. Tuning again continues from the records.`
 
-Several models are one job: tasks that they share are tuned once, and their latencies
-count by --weight. --task-weights names single tasks instead.
+const tuneDetails = `If the connection to the tracker is lost, the command reconnects and continues. If
+the farm lacks a device, a builder or a tuner, the command fails and names what is
+missing, unless --wait is given. --time counts only while the farm can work.
 
-With --kernels, the search also draws candidates from kernels that you wrote, each a folder
-with C source and its knobs: see docs/own-kernels.md. They are verified and measured like
-all others. A farm tries them only if its builders allow it.
+Several models form one job. Tasks that they share are tuned once, and --weight sets how
+much the latency of each model counts. --task-weights selects single tasks instead.
 
-An interrupt (ctrl-C) ends the job and keeps its measurements; a second one kills.
-Tuning again continues from the records, unless --no-transfer.`
+With --kernels, the search also draws candidates from hand-written kernels, each a
+folder with C source and its knobs: see docs/own-kernels.md. They are verified and
+measured like all other candidates. A farm tries them only if its builders allow it.
+
+A second interrupt kills the process. With --no-transfer, tuning ignores earlier
+records.`
 
 type tuneCommand struct {
 	*app
@@ -64,22 +66,21 @@ func newTune(a *app) *cobra.Command {
 		Use: "tune MODEL.onnx...", Short: "Tune models, here or on a farm", Long: tuneLong,
 		Example: `  tilth tune resnet18.onnx --time 5m
   tilth tune resnet18.onnx --trials 500 --tasks conv2d --log trials.jsonl
-  tilth tune resnet18.onnx mobilenet.onnx --weight 3,1 --plot curve.svg
   tilth tune resnet18.onnx --tracker 127.0.0.1:9190 --device rack=3`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cobra.MinimumNArgs(1), Annotations: map[string]string{helpDetails: tuneDetails},
 	}
 	t.given = c.Flags()
 	t.tuneFlags.add(c)
 	t.followFlags.add(a, c)
 	t.level.add(c, slog.LevelWarn)
-	targetFlag(c, &t.target, "what to tune for")
+	targetFlag(c, &t.target, "target to tune for")
 	recordsFlag(c, &t.records)
 	t.tracker.add(c, "")
 	t.wait.add(c)
 	compilerFlag(c, &t.compiler)
 	t.costModel.add(c)
 	t.sandbox.add(c)
-	t.board.add(c, "measure on a board without an operating system")
+	t.board.add(c, "bare-metal board to measure on")
 	t.tracker.excludes(c, "target", "records", "compiler", "cost-model", "sandbox", "board")
 	return a.leaf(c, func(ctx context.Context, args []string) error {
 		if err := t.check(len(args)); err != nil {

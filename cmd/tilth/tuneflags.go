@@ -48,23 +48,23 @@ type tuneFlags struct {
 
 func (f *tuneFlags) add(c *cobra.Command) {
 	f.objective.add(c)
-	c.Flags().IntVar(&f.threads, "threads", 0, "threads a kernel runs on (default the physical cores)")
-	c.Flags().IntVar(&f.trials, "trials", 0, "candidates to measure, over all tasks together")
-	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock time to spend; whichever ends first (default 10m when no --trials are given)")
-	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "end after this many trials in a row without improvement (0 = never)")
-	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", ")+"; "+tuner.Best+" also learns from earlier records")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the search")
-	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "no transfer learning: ignore earlier records and imported seeds, and measure again what the records have")
+	c.Flags().IntVar(&f.threads, "threads", 0, "threads per kernel (default the number of cores)")
+	c.Flags().IntVar(&f.trials, "trials", 0, "total number of candidates to measure")
+	c.Flags().DurationVar(&f.time, "time", 0, "wall-clock limit (default 10m without --trials)")
+	c.Flags().IntVar(&f.earlyStop, "early-stop", 0, "stop after this many trials without improvement (0 = never)")
+	c.Flags().StringVar(&f.tuner, "tuner", tuner.Best, "search algorithm: "+strings.Join(tuner.Names(), ", "))
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "random seed of the search")
+	c.Flags().BoolVar(&f.noTransfer, "no-transfer", false, "disable transfer learning: ignore earlier records and imported seeds")
 	f.low.add(c)
 	f.numerics.add(c)
 	f.storage.add(c)
 	f.storage.addWeights(c)
-	c.Flags().StringVar(&f.device, "device", "", "with --tracker: the device to tune for, by `name`, class or label (rack=3)")
-	c.Flags().StringVar(&f.name, "name", "", "name of the job, which listings show (default the models' files)")
+	c.Flags().StringVar(&f.device, "device", "", "device `name`, class or label (rack=3)")
+	c.Flags().StringVar(&f.name, "name", "", "name of the job in listings (default the file names of the models)")
 	c.Flags().IntVar(&f.priority, "priority", wire.DefaultPriority,
-		fmt.Sprintf("with --tracker: the job's share beside your other jobs, 1 to %d", wire.MostPriority))
-	f.kernels.add(c, "`folder` of a kernel that you wrote, to be tried for the tasks that it computes; may be given several times")
-	c.Flags().BoolVar(&f.private, "private", false, "with --tracker: keep the job and its records to yourself and the farm's admins")
+		fmt.Sprintf("the job's share among your other jobs, 1 to %d", wire.MostPriority))
+	f.kernels.add(c, "`folder` of a hand-written kernel to try; repeatable")
+	c.Flags().BoolVar(&f.private, "private", false, "hide the job and its records from all but you and the admins")
 }
 
 // check completes the flags and says what is wrong with them, for a number of models.

@@ -18,7 +18,7 @@ const verifyKeyFlag = "verify-key"
 type verifyFlag struct{ file string }
 
 func (f *verifyFlag) add(c *cobra.Command, what string) {
-	c.Flags().StringVar(&f.file, verifyKeyFlag, "", "`file` of a public key of minisign: refuse "+what+" unless it is signed with that key (see 'tilth sign'); overrides TILTH_VERIFY_KEY")
+	c.Flags().StringVar(&f.file, verifyKeyFlag, "", "`file` of a minisign public key that must have signed "+what+" (see 'tilth sign'); overrides TILTH_VERIFY_KEY")
 }
 
 // key is nil where nothing needs to be signed.

@@ -20,7 +20,7 @@ type waitFlag struct {
 }
 
 func (f *waitFlag) add(c *cobra.Command) {
-	c.Flags().Var(f, "wait", "with --tracker: wait for what the farm lacks, for this long or for ever")
+	c.Flags().Var(f, "wait", "wait for missing agents")
 	c.Flags().Lookup("wait").NoOptDefVal = forever
 }
 

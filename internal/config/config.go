@@ -72,7 +72,7 @@ func Environment(flags *pflag.FlagSet, lookup func(string) (string, bool), names
 
 // isSetting says whether a flag is one that can be set elsewhere.
 func isSetting(f *pflag.Flag) bool {
-	return !slices.Contains([]string{FileFlag, CheckFlag, "help", "version"}, f.Name)
+	return !slices.Contains([]string{FileFlag, CheckFlag, "help", "help-all", "version"}, f.Name)
 }
 
 // set gives a flag the value of its strongest source.

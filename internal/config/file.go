@@ -115,7 +115,7 @@ func (v values) checkKeys(flags *pflag.FlagSet) error {
 	if name := nearest(key, names); distance(key, name) <= len(key)/2 {
 		return fmt.Errorf("%s: unknown key %q: did you mean %s?", v[key].where, key, name)
 	}
-	return fmt.Errorf("%s: unknown key %q: keys are the names of the command's flags, see its --help", v[key].where, key)
+	return fmt.Errorf("%s: unknown key %q: keys are the command's flags, see --help-all", v[key].where, key)
 }
 
 // set gives a flag the value.

@@ -36,14 +36,14 @@ func completions(ctx context.Context, program string) (files []payload.File, err
 	return files, nil
 }
 
-// manual has a page for the program and one for each of its commands: what they say with --help.
+// manual has a page for the program and one for each of its commands: their --help-all texts.
 func (s *source) manual(ctx context.Context, program string) (files []payload.File, err error) {
 	listed, err := ask(ctx, program, "__complete", "")
 	if err != nil {
 		return nil, err
 	}
 	page := func(name, short string, args ...string) error {
-		help, err := ask(ctx, program, append(args, "--help")...)
+		help, err := ask(ctx, program, append(args, "--help-all")...)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func commandPages(ctx context.Context, program string) (map[string]string, error
 		return nil, err
 	}
 	pages := map[string]string{}
-	pages["commands.md"] = "# Commands\n\nWhat `--help` says of each command of this version.\n\n" + markdownOf(root)
+	pages["commands.md"] = "# Commands\n\nThe output of `--help-all` for each command of this version.\n\n" + markdownOf(root)
 	for _, c := range root.below {
 		name := strings.TrimPrefix(c.name, "tilth ")
 		var page strings.Builder
@@ -37,7 +37,7 @@ func commandPages(ctx context.Context, program string) (map[string]string, error
 func ask(ctx context.Context, program string, c command) (command, error) {
 	path := strings.Fields(c.name)[1:]
 	var err error
-	if c.help, err = output(ctx, program, append(path, "--help")...); err != nil {
+	if c.help, err = output(ctx, program, append(path, "--help-all")...); err != nil {
 		return c, err
 	}
 	if !strings.Contains(c.help, c.name+" COMMAND\n") {
