@@ -9,15 +9,16 @@ import (
 	"github.com/tilth-dev/tilth/internal/lrudir"
 )
 
-// Cache keeps objects that many batches need, references and harnesses, in a folder, by what they are built from. The
-// least recently used go when the folder outgrows its cap. It is safe for concurrent use, by several processes too.
+// Cache stores objects that many batches need, such as references and harnesses, in a folder, keyed by their
+// inputs. It evicts the least recently used when the folder exceeds its cap. It is safe for concurrent use,
+// also by several processes.
 type Cache struct {
 	dir      *lrudir.Dir
 	mu       sync.Mutex
 	building map[string]chan struct{}
 }
 
-// OpenCache uses a folder, which is made when it is missing. No cap (0) means 1 GiB.
+// OpenCache opens a folder and creates it if necessary. A cap of 0 means 1 GiB.
 func OpenCache(dir string, capBytes int64) (*Cache, error) {
 	files, err := lrudir.Open(dir, capBytes)
 	if err != nil {
@@ -26,8 +27,8 @@ func OpenCache(dir string, capBytes int64) (*Cache, error) {
 	return &Cache{dir: files, building: map[string]chan struct{}{}}, nil
 }
 
-// Get returns the path of a build's result, building it when it is not there. Callers that want the same result at the
-// same time wait for one of them to build it. The file stays at least until a later call of Get.
+// Get returns the path of a build's result and builds it if it is missing. Concurrent callers share one
+// build. The file exists at least until a later call of Get.
 func (c *Cache) Get(ctx context.Context, tc *toolchain.Toolchain, b toolchain.Build) (string, error) {
 	key := tc.Key(b)
 	path := c.dir.Path(key)

@@ -11,29 +11,29 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Compiler turns batches of candidates into shared objects.
+// Compiler compiles batches of candidates into shared objects.
 type Compiler struct {
 	Toolchain *toolchain.Toolchain
 	Cache     *Cache
-	// Kept has the objects of candidates built before; nil = none.
+	// Kept, if set, caches the objects of candidates built before.
 	Kept *Kept
-	// Parallel is how many compilers a batch may run at once; 0 means 1.
+	// Parallel is the maximum number of concurrent compilers per batch; 0 means 1.
 	Parallel int
-	// CandidateTime is how long compiling a single candidate may take; 5 s by default.
+	// CandidateTime is the time limit for compiling a single candidate; 0 means 5 s.
 	CandidateTime time.Duration
-	// OwnKernels has kernels built that somebody wrote: their assembly may embed any file that the compiler can read.
+	// OwnKernels allows hand-written kernels, whose assembly may embed any file that the compiler can read.
 	OwnKernels bool
-	// MemoryBytes bounds each compiler's memory; 0 means the toolchain's default.
+	// MemoryBytes limits the memory of each compiler; 0 means the toolchain's default.
 	MemoryBytes uint64
 }
 
 const (
 	defaultCandidateTime = 5 * time.Second
-	// batchShare is what every further candidate in an object adds to its time limit.
+	// batchShare is the time that each further candidate in an object adds to its limit.
 	batchShare = 500 * time.Millisecond
 )
 
-// Batch is what to build: candidates of one workload.
+// Batch is a set of candidates of one workload to build.
 type Batch struct {
 	Workload   *expr.Workload
 	Target     *target.Target
@@ -46,18 +46,18 @@ type Candidate struct {
 	Trace  []byte
 }
 
-// Built is what a batch was built into. The objects hold the candidates whose outcome has no error.
+// Built is the result of a batch. The objects contain the candidates whose outcome has no error.
 type Built struct {
 	Outcomes []Outcome
-	// Objects are modules of candidates. There are several when compilers ran side by side or a candidate was
-	// isolated. Those kept from earlier batches may have other candidates as well.
+	// Objects lists modules of candidates. There are several if compilers ran in parallel or a candidate was
+	// isolated. Cached ones may contain other candidates as well.
 	Objects []string
-	// Reference and Harness are empty when there are no objects.
+	// Reference and Harness are empty if there are no objects.
 	Reference, Harness string
 }
 
-// Build compiles a batch into the folder dir. A bad candidate costs only itself. The error means that the build side
-// is at fault or ctx ended.
+// Build compiles a batch into the folder dir. A bad candidate does not affect the others. It returns an error
+// if the build side is at fault or ctx ended.
 func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, error) {
 	begin := time.Now()
 	by, err := registry.Of(b.Target)
@@ -77,7 +77,7 @@ func (c *Compiler) Build(ctx context.Context, dir string, b Batch) (*Built, erro
 	return &j.built, nil
 }
 
-// limits bound compiling a module of so many candidates.
+// limits returns the limits for compiling a module of candidates.
 func (c *Compiler) limits(candidates int) toolchain.Limits {
 	limit := c.CandidateTime
 	if limit == 0 {

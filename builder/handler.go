@@ -15,32 +15,32 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Artifacts takes files for runners to fetch.
+// Artifacts stores files for runners.
 type Artifacts interface {
 	Upload(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error)
 }
 
-// Config is what a Handler needs.
+// Config configures a Handler.
 type Config struct {
 	Compiler  *Compiler
 	Artifacts Artifacts
-	// Report hands in the result of a lease; it retries what is worth retrying.
+	// Report submits the result of a lease and retries transient errors.
 	Report func(context.Context, *tilthv1.ReportBuildRequest) error
-	// Lock, when set, is held while compiling, so that nothing is timed on this machine meanwhile.
+	// Lock, if set, is held while compiling, so that nothing is timed on this machine meanwhile.
 	Lock func(context.Context) (release func(), err error)
 	// Scratch is the folder for temporary files.
 	Scratch string
 	Logger  *slog.Logger
 }
 
-// Handler does the builder agent's work: one leased batch a call.
+// Handler does the work of the builder agent: one leased batch per call.
 type Handler struct{ Config }
 
-// NewHandler returns a handler over the parts in config.
+// NewHandler returns a handler with the given configuration.
 func NewHandler(config Config) *Handler { return &Handler{config} }
 
-// Handle builds the batch of a lease and reports it. The error says that reporting failed or ctx ended; the lease is
-// then still open.
+// Handle builds the batch of a lease and reports it. It returns an error if reporting failed or ctx ended.
+// The lease is then still open.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	batch := work.GetBuild()
 	if batch == nil {
@@ -66,7 +66,7 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	}
 }
 
-// maxAttempts bounds how often a batch is built for a tracker that evicts its artifacts before it hears of them.
+// maxAttempts limits the builds of a batch when the tracker evicts its artifacts before the report arrives.
 const maxAttempts = 3
 
 // build fills the report with outcomes and artifacts.
@@ -97,8 +97,8 @@ func (h *Handler) build(ctx context.Context, work *tilthv1.BuildWork, report *ti
 	return err
 }
 
-// target reads the description, and returns the compiler with the toolchain that it asks for. Targets of another
-// toolchain are refused: their records would not be comparable.
+// target decodes the target and returns the compiler with the toolchain that it requires. It refuses targets
+// of another toolchain, because their records would not be comparable.
 func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, *Compiler, error) {
 	t, err := target.Decode(spec.GetDescriptor_())
 	if err != nil {

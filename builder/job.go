@@ -24,7 +24,7 @@ type job struct {
 	built    Built
 }
 
-// module is what to compile for a group of candidates. Linking them is bounded like compiling them.
+// module returns the build of a group of candidates. Linking has the same limits as compiling.
 func (j *job) module(kernels []printed) (b toolchain.Build, err error) {
 	defer trap.AsError(&err)
 	list := make([]backend.Printed, len(kernels))
@@ -42,7 +42,7 @@ func (j *job) fail(k int, class tilthv1.ErrorClass, err error) {
 	j.built.Outcomes[k].Error, j.built.Outcomes[k].Message = class, failure.Message(err.Error())
 }
 
-// run compiles the candidates, the reference and the harness side by side.
+// run compiles the candidates, the reference and the harness in parallel.
 func (j *job) run(ctx context.Context, kernels []printed) error {
 	if len(kernels) == 0 && len(j.built.Objects) == 0 {
 		return nil
@@ -69,7 +69,8 @@ func (j *job) run(ctx context.Context, kernels []printed) error {
 	return context.Cause(ctx)
 }
 
-// object compiles a group of candidates into one module; when that fails, halves of it, down to the ones to blame.
+// object compiles a group of candidates into one module. If that fails, it bisects the group to isolate the
+// failing candidates.
 func (j *job) object(ctx context.Context, group []printed) error {
 	path, class, err := j.compile(ctx, group)
 	switch {
@@ -101,7 +102,7 @@ func (j *job) keep(path string, group []printed) {
 	j.compiler.Kept.add(path, keys)
 }
 
-// compile makes one module. The class is zero when the candidates are not to blame for the error.
+// compile compiles one module. The class is zero if the candidates are not the cause of the error.
 func (j *job) compile(ctx context.Context, group []printed) (string, tilthv1.ErrorClass, error) {
 	module, err := j.module(group)
 	if err != nil {
@@ -116,7 +117,7 @@ func (j *job) compile(ctx context.Context, group []printed) (string, tilthv1.Err
 	return "", class, err
 }
 
-// build compiles when a slot is free.
+// build compiles once a slot is free.
 func (j *job) build(ctx context.Context, b toolchain.Build, path string) error {
 	select {
 	case j.slots <- struct{}{}:

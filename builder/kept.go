@@ -9,14 +9,15 @@ import (
 	"github.com/tilth-dev/tilth/internal/lrudir"
 )
 
-// Kept are the objects of candidates built lately, since those that look best are measured again as finalists. The
-// folder belongs to one process: the same trace is other code in another version of the compiler.
+// Kept caches the objects of recently built candidates, because the fastest ones are measured again as
+// finalists. The folder belongs to one process, because another version of the compiler generates other code
+// for the same trace.
 type Kept struct{ dir *lrudir.Dir }
 
-// keptBytes bounds the objects kept. Those of a batch count once for each of its candidates.
+// keptBytes bounds the cached objects. The object of a batch counts once per candidate.
 const keptBytes = 256 << 20
 
-// OpenKept uses a folder of this process's own, on the file system of its batches' folders.
+// OpenKept opens a folder private to this process, on the file system of the batches' folders.
 func OpenKept(dir string) (*Kept, error) {
 	files, err := lrudir.Open(dir, keptBytes)
 	if err != nil {
@@ -25,7 +26,8 @@ func OpenKept(dir string) (*Kept, error) {
 	return &Kept{files}, nil
 }
 
-// add keeps the object of some candidates under their keys. One that cannot be kept is built again, nothing else.
+// add stores the object of some candidates under their keys. Failures are ignored: the object is then built
+// again.
 func (k *Kept) add(object string, keys []string) {
 	if k == nil {
 		return
@@ -36,7 +38,7 @@ func (k *Kept) add(object string, keys []string) {
 	_ = k.dir.Evict(keys[0])
 }
 
-// find is the object of a candidate; "" when it is not kept.
+// find returns the object of a candidate, or "".
 func (k *Kept) find(key string) string {
 	if k == nil || !k.dir.Touch(key) {
 		return ""
@@ -44,14 +46,13 @@ func (k *Kept) find(key string) string {
 	return k.dir.Path(key)
 }
 
-// key tells a candidate of the batch from all others.
+// key identifies a candidate of the batch.
 func (b Batch) key(candidate string) string {
 	sum := sha256.Sum256([]byte(b.Workload.Digest() + " " + candidate + " " + string(b.Target.Encode())))
 	return hex.EncodeToString(sum[:])
 }
 
-// reuse adds the objects that are kept of the batch's candidates to what was built, and returns the candidates that
-// have none.
+// reuse adds the cached objects of the batch's candidates to the result and returns the other candidates.
 func (j *job) reuse(kernels []replayed) (rest []replayed) {
 	var found []os.FileInfo
 	for _, k := range kernels {

@@ -15,11 +15,12 @@ type Outcome struct {
 	// Error is NONE, BAD_SCHEDULE, COMPILE_ERROR or COMPILE_LIMIT.
 	Error   tilthv1.ErrorClass
 	Message string
-	// Build is the candidate's share of the batch's time.
+	// Build is the candidate's share of the batch's build time.
 	Build time.Duration
 }
 
-// classOf is the verdict on a candidate that failed to compile alone; false when the candidate is not to blame.
+// classOf classifies the failure of a candidate that was compiled alone. It returns false if the candidate is
+// not the cause.
 func classOf(err error) (tilthv1.ErrorClass, bool) {
 	var failure *toolchain.Error
 	if !errors.As(err, &failure) {

@@ -12,23 +12,23 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// replayed is a candidate whose trace was replayed.
+// replayed is a candidate with its replayed schedule.
 type replayed struct {
 	index int
 	backend.Kernel
 }
 
-// printed is a candidate that has code.
+// printed is a candidate with its code.
 type printed struct {
 	index int
 	id    string
-	// own is the digest of the kernel that somebody wrote; empty for a schedule.
+	// own is the digest of a hand-written kernel; empty for a schedule.
 	own string
 	backend.Printed
 }
 
-// each calls work with the numbers below n, as many at once as compilers may run, and returns those for which there
-// was no error. An error is the candidate's, whose index in the batch index tells.
+// each calls work for the numbers below n, with as many calls in parallel as compilers may run, and returns
+// the numbers without an error. An error becomes the outcome of the candidate at index(number).
 func (j *job) each(n int, index func(int) int, work func(int) error) (right []int) {
 	errs := make([]error, n)
 	var next atomic.Int64
@@ -51,9 +51,8 @@ func (j *job) each(n int, index func(int) int, work func(int) error) (right []in
 	return right
 }
 
-// replay replays the traces and returns the candidates whose traces are legal; the others' outcomes are set. Those
-// that lay their constants out alike are next to one another, since a module and its measurement share what they have
-// in common.
+// replay replays the traces and returns the legal candidates. It sets the outcomes of the others. Candidates
+// with the same constant layouts are adjacent, because a module and its measurement share them.
 func (j *job) replay() []replayed {
 	candidates := j.batch.Candidates
 	schedules := make([]*schedule.Schedule, len(candidates))
@@ -71,7 +70,7 @@ func (j *job) replay() []replayed {
 	return byLayout(kernels)
 }
 
-// print prints candidates and returns those that lower to loops; the others' outcomes are set.
+// print prints candidates and returns those that lower to loops. It sets the outcomes of the others.
 func (j *job) print(kernels []replayed) []printed {
 	all := make([]printed, len(kernels))
 	right := j.each(len(kernels), func(k int) int { return kernels[k].index }, func(k int) error {
@@ -92,13 +91,14 @@ func ownDigest(s *schedule.Schedule) string {
 	return s.Own.Kernel.Digest()
 }
 
-// printed is the code of a candidate. The compiler's own bugs must not take the agent down with them.
+// printed returns the code of a candidate. It recovers from panics, so that compiler bugs do not crash the
+// agent.
 func (j *job) printed(k replayed) (p backend.Printed, err error) {
 	defer trap.AsError(&err)
 	return j.backend.Print(fmt.Sprintf("k%d", k.index), k.Kernel, j.batch.Target)
 }
 
-// byLayout groups a list by the layouts of constants, in the order in which they first occur.
+// byLayout groups candidates by the layouts of constants, in the order of first occurrence.
 func byLayout(kernels []replayed) []replayed {
 	groups, first := map[string]int{}, map[int]int{}
 	for k, kernel := range kernels {
@@ -125,8 +125,8 @@ func (j *job) schedule(candidate Candidate) (s *schedule.Schedule, err error) {
 	return s, err
 }
 
-// modules are groups of candidates that are compiled together: up to n of schedules, and up to n of each kernel that
-// somebody wrote, whose constructors, say, would run beside other candidates otherwise.
+// modules groups candidates that are compiled together: up to n schedules, or up to n variants of one
+// hand-written kernel, whose constructors, for example, must not run beside other candidates.
 func modules(list []printed, n int) (groups [][]printed) {
 	var order []string
 	kinds := map[string][]printed{}
@@ -142,7 +142,7 @@ func modules(list []printed, n int) (groups [][]printed) {
 	return groups
 }
 
-// split cuts a list into at most n parts, none of them empty, that take a compiler about as long each.
+// split divides a list into at most n non-empty parts with about equal compile times.
 func split(list []printed, n int) (parts [][]printed) {
 	if len(list) == 0 {
 		return nil
@@ -155,7 +155,8 @@ func split(list []printed, n int) (parts [][]printed) {
 	for k, p := range list {
 		before += p.Size()
 		left, wanted := len(list)-k-1, n-len(parts)-1
-		// The cut is where the next candidate would be further beyond its place than this one is short of it.
+		// Split where the next candidate would overshoot the target by more than the current one undershoots
+		// it.
 		place, next := total*(len(parts)+1)/n, 0
 		if left > 0 {
 			next = list[k+1].Size()

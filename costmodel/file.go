@@ -11,8 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// Path is the file in a folder that has the model of a target, by its fingerprint. It is LightGBM's text; the name has
-// the set of features, so that a version of the program with other features does not meet it.
+// Path returns the path in a folder of the model of a target, given by its fingerprint. The file contains
+// LightGBM text. Its name includes the feature set, so that versions of the program with other features do
+// not read it.
 func Path(dir, fingerprint string, set *features.Set) (string, error) {
 	odd := func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_.+", r))
@@ -23,7 +24,7 @@ func Path(dir, fingerprint string, set *features.Set) (string, error) {
 	return filepath.Join(dir, fingerprint+"."+set.Name+".txt"), nil
 }
 
-// Load reads the model of a target. The error is fs.ErrNotExist when there is none.
+// Load reads the model of a target. It returns fs.ErrNotExist if there is no model.
 func Load(dir, fingerprint string, set *features.Set) (*Model, error) {
 	path, err := Path(dir, fingerprint, set)
 	if err != nil {
@@ -32,7 +33,7 @@ func Load(dir, fingerprint string, set *features.Set) (*Model, error) {
 	return ReadFile(path, set)
 }
 
-// ReadFile reads the file of a model of one of the sets, whoever wrote it. The error names the file.
+// ReadFile reads a model file for one of the feature sets. The error names the file.
 func ReadFile(path string, sets ...*features.Set) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,7 +47,7 @@ func ReadFile(path string, sets ...*features.Set) (*Model, error) {
 	return m, nil
 }
 
-// Save keeps the model of a target, in place of the one before. The folder is made where it is missing.
+// Save stores the model of a target and replaces the previous one. It creates the folder if necessary.
 func (m *Model) Save(dir, fingerprint string) error {
 	path, err := Path(dir, fingerprint, m.set)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
-// Model ranks candidates. A nil model is the analytic cost alone. It may be used by several goroutines at a time.
+// Model ranks candidates. A nil model is the analytic cost alone. It is safe for concurrent use.
 type Model struct {
 	set       *features.Set
 	trees     *gbdt.Model
@@ -25,7 +25,7 @@ func newModel(set *features.Set, trees *gbdt.Model) (*Model, error) {
 	return &Model{set: set, trees: trees, predictor: p}, nil
 }
 
-// Trees is how many trees the model has.
+// Trees returns the number of trees.
 func (m *Model) Trees() int {
 	if m == nil {
 		return 0
@@ -33,19 +33,19 @@ func (m *Model) Trees() int {
 	return len(m.trees.Trees)
 }
 
-// Digest names what the model was trained on; empty where WithDigest was not told, and for models that other programs
-// wrote.
+// Digest identifies the training data. It is empty without WithDigest and for models of other programs.
 func (m *Model) Digest() string { return m.trees.Digest }
 
-// WithDigest is the same model, which says what it was trained on, also when it is read again.
+// WithDigest returns a copy of the model with a digest of its training data, which Write stores.
 func (m *Model) WithDigest(digest string) *Model {
 	trees := *m.trees
 	trees.Digest = digest
 	return &Model{set: m.set, trees: &trees, predictor: m.predictor}
 }
 
-// Times predicts the logarithm, base 2, of the nanoseconds that candidates take, of tasks that nothing is known of
-// right but for a constant. Each row describes one. The error says that rows are not of the model's features.
+// Times predicts the base-2 logarithm of the candidates' nanoseconds. For unknown tasks it is correct up to a
+// constant. Each row describes one candidate. It returns an error if the rows have other features than the
+// model.
 func (m *Model) Times(rows []features.Row) ([]float64, error) {
 	times := make([]float64, len(rows))
 	for k, r := range rows {
@@ -62,7 +62,7 @@ func (m *Model) Times(rows []features.Row) ([]float64, error) {
 	return times, err
 }
 
-// gains are what the trees predict.
+// gains returns the predictions of the trees.
 func (m *Model) gains(rows []features.Row) ([]float64, error) {
 	n := len(m.trees.Features)
 	flat := make([]float32, 0, n*len(rows))
@@ -79,10 +79,10 @@ func (m *Model) gains(rows []features.Row) ([]float64, error) {
 	return gains, nil
 }
 
-// Write writes the model as LightGBM's text, version 3.
+// Write writes the model as LightGBM text, version 3.
 func (m *Model) Write(w io.Writer) error { return m.trees.Write(w) }
 
-// Set is the features that the model knows.
+// Set returns the feature set of the model.
 func (m *Model) Set() *features.Set { return m.set }
 
 func setName(set *features.Set) string {
@@ -92,8 +92,8 @@ func setName(set *features.Set) string {
 	return set.Name
 }
 
-// Read reads a model that Write or LightGBM wrote. It must be one of the features of one of the sets, and predict
-// gains.
+// Read reads a model written by Write or LightGBM. It must predict gains from the features of one of the
+// sets.
 func Read(r io.Reader, sets ...*features.Set) (*Model, error) {
 	trees, err := gbdt.Read(r)
 	if err != nil {
@@ -107,7 +107,7 @@ func Read(r io.Reader, sets ...*features.Set) (*Model, error) {
 	return nil, different(trees.Features, nearest(trees.Features, sets))
 }
 
-// nearest is the set that has most columns in common with a model.
+// nearest returns the set with the most columns in common with a model.
 func nearest(names []string, sets []*features.Set) *features.Set {
 	common := func(set *features.Set) (n int) {
 		for k := range min(len(names), len(set.Columns)) {
@@ -120,7 +120,7 @@ func nearest(names []string, sets []*features.Set) *features.Set {
 	return slices.MaxFunc(sets, func(a, b *features.Set) int { return cmp.Compare(common(a), common(b)) })
 }
 
-// different tells how a model's features differ from a set's.
+// different describes the difference between a model's features and a set.
 func different(names []string, set *features.Set) error {
 	for k := range min(len(names), len(set.Columns)) {
 		if names[k] != set.Columns[k] {

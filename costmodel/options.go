@@ -6,62 +6,63 @@ import (
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
-// Loss is what training makes small.
+// Loss selects the loss function of training.
 type Loss uint8
 
 const (
-	// Mixed is Latency for the first half of the trees, which tells how far apart candidates are, and Order for the
-	// others, which tells better which is faster.
+	// Mixed uses Latency for the first half of the trees, which estimates distances better, and Order for the
+	// second half, which ranks better.
 	Mixed Loss = iota
-	// Latency is the squared error of the latency's logarithm; fast samples count more, by their share of the
-	// throughput of the task's best.
+	// Latency is the squared error of the logarithm of the latency. Fast samples weigh more, by their share
+	// of the throughput of the task's best.
 	Latency
-	// Throughput is the squared error of that share: for small errors that of the latency's logarithm, weighted by the
-	// share's square.
+	// Throughput is the squared error of that share. For small errors it equals the squared error of the
+	// latency's logarithm, weighted by the square of the share.
 	Throughput
-	// Order is the logistic loss of the wrong order of two samples of a task, weighted by how far apart their
-	// latencies are.
+	// Order is the logistic loss of misordered pairs of samples of a task, weighted by the distance of their
+	// latencies.
 	Order
 )
 
-// Options are what training may choose; the zero value suits thousands of samples.
+// Options configures training. The zero value suits thousands of samples.
 type Options struct {
-	// Seed determines what is drawn at random.
+	// Seed determines all random draws.
 	Seed uint64
-	// Trees is how many are added; 0 lets For choose.
+	// Trees is the number of trees to add; 0 lets For choose.
 	Trees int
-	// Leaves is the most leaves of a tree; 0 lets For choose.
+	// Leaves is the maximum number of leaves per tree; 0 lets For choose.
 	Leaves int
 	// LearningRate scales each tree; 0 means 0.1.
 	LearningRate float64
 	Loss         Loss
-	// Trust is the share of what was learnt that the added trees say, since what is true of some tasks is only partly
+	// Trust is the factor by which the added trees are scaled, because lessons of some tasks are only partly
 	// true of another. 0 means n/(n+10) for n tasks.
 	Trust float64
-	// Workers is how many processors are used; 0 means all. The model does not depend on it.
+	// Workers is the number of processors to use; 0 means all. It does not affect the model.
 	Workers int
 }
 
 const (
-	// manyTasks is from how many tasks on a model has twice as many trees, of half the leaves.
+	// manyTasks is the number of tasks from which a model has twice the trees with half the leaves.
 	manyTasks = 100
 	// Each tree sees a part of the features and of the samples.
 	featureFraction, rowFraction = 0.5, 0.8
-	// leastShare is the part of all weight that a leaf has at least, and leastWeight what it has at least of few
-	// samples.
+	// leastShare is the minimum share of the total weight in a leaf. leastWeight is the minimum weight if
+	// there are few samples.
 	leastShare, leastWeight = 0.002, 2
-	// leastCurvature is what a leaf has at least of the second derivatives of pairs, which are small.
+	// leastCurvature is the minimum sum of second derivatives in a leaf for the pairwise loss, whose
+	// derivatives are small.
 	leastCurvature = 1e-2
-	// apart is by how much, as a logarithm of base 2, two latencies must differ for their order to be learnt,
-	// steepness how soon they are far apart, and pairs with how many others each sample is compared for a tree.
+	// apart is the minimum distance, as a base-2 logarithm, of two latencies whose order is learned.
+	// steepness scales the distance, and pairs is the number of comparisons per sample and tree.
 	apart, steepness, pairs = 0.02, 6, 16
-	// halfTrusted is of how many tasks a half is trusted.
+	// halfTrusted is the number of tasks at which the trust is one half.
 	halfTrusted = 10
 )
 
-// For chooses the trees and leaves of a model of so many tasks, where they are not given. Of 223 tasks more trees rank
-// others better, 0.880 of pairs in place of 0.878; what more trees learn of 26 does not hold for others: the best
-// guess has 82 to 84 % of the best speed in place of 87.
+// For chooses the number of trees and leaves for a number of tasks, unless they are given. With 223 tasks,
+// more trees rank other tasks better (0.880 instead of 0.878 of the pairs). With 26 tasks, more trees
+// overfit: the best guess reaches 82 to 84 % of the best speed instead of 87 %.
 func (o Options) For(tasks int) Options {
 	trees, leaves := 100, 63
 	if tasks >= manyTasks {
@@ -71,7 +72,7 @@ func (o Options) For(tasks int) Options {
 	return o
 }
 
-// trust is the share of what so many tasks taught that counts.
+// trust returns the factor by which trees learned from a number of tasks are scaled.
 func (o Options) trust(tasks int) float64 {
 	if o.Trust > 0 {
 		return o.Trust
@@ -79,12 +80,12 @@ func (o Options) trust(tasks int) float64 {
 	return float64(tasks) / float64(tasks+halfTrusted)
 }
 
-// weight is how much a sample counts that has a share of its task's best throughput.
+// weight returns the weight of a sample, given its share of the best throughput of its task.
 func (o Options) weight(share float64) float64 {
 	if o.Loss == Throughput {
 		share *= share
 	}
-	return max(share, 1e-6) // none counts for nothing
+	return max(share, 1e-6) // every sample keeps a positive weight
 }
 
 func (o Options) loss() gbdt.Loss {

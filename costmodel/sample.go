@@ -12,26 +12,25 @@ import (
 
 // Sample is a measured candidate.
 type Sample struct {
-	// Features has the analytic cost, too. Samples of a model are of one set.
+	// Features includes the analytic cost. All samples of a model have the same feature set.
 	Features features.Row
-	// Task names what candidates are compared within, e.g. by the workload's digest.
+	// Task names the group of candidates to compare, such as the workload's digest.
 	Task string
-	// LatencySeconds is how long the candidate took; 0 when it failed, which teaches nothing.
+	// LatencySeconds is the latency; 0 for a failed candidate, which is ignored.
 	LatencySeconds float64
 }
 
-// Speed is the logarithm, base 2, of a candidate's executions in a nanosecond.
+// Speed returns the base-2 logarithm of the executions per nanosecond.
 func (s *Sample) Speed() float64 { return -math.Log2(s.LatencySeconds * 1e9) }
 
-// Gain is what a model learns of a sample: the logarithm, base 2, of the cycles of its analytic cost for each
-// nanosecond that it took. Within a task, candidates of the same gain are in the order of their costs.
+// Gain returns the label of a sample: the base-2 logarithm of the analytic cost's cycles per nanosecond of
+// the latency. Within a task, candidates of equal gain are ordered by their costs.
 func (s *Sample) Gain() float64 {
 	cost, _ := s.Features.Cost()
 	return cost + s.Speed()
 }
 
-// lessons are the samples that can be learnt from, task by task in the order of the tasks' names: those that did not
-// fail and whose cost is known.
+// lessons returns the usable samples, ordered by task name: those with a latency and an analytic cost.
 func lessons(samples []Sample) ([]Sample, error) {
 	list := make([]Sample, 0, len(samples))
 	for _, s := range samples {
@@ -47,7 +46,7 @@ func lessons(samples []Sample) ([]Sample, error) {
 	return list, nil
 }
 
-// groups are how many consecutive samples each task has.
+// groups returns the number of consecutive samples of each task.
 func groups(sorted []Sample) (sizes []int) {
 	for k, s := range sorted {
 		if k == 0 || s.Task != sorted[k-1].Task {
@@ -58,7 +57,7 @@ func groups(sorted []Sample) (sizes []int) {
 	return sizes
 }
 
-// shares are the throughputs of samples, each as a share of that of its task's best.
+// shares returns the throughput of each sample relative to the best of its task.
 func shares(sorted []Sample, sizes []int) []float64 {
 	list := make([]float64, 0, len(sorted))
 	for _, n := range sizes {

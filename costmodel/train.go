@@ -9,12 +9,12 @@ import (
 	"github.com/tilth-dev/tilth/costmodel/gbdt"
 )
 
-// errNothing is what training on nothing is.
+// errNothing is returned by training without usable samples.
 var errNothing = errors.New("cost model: no sample was right and has an analytic cost: there is nothing to learn from")
 
-// Data is what a new model is trained on: samples that did not fail, task by task. Its labels are what samples gain
-// beside others of their task; with the loss Order they are speeds, and its offsets what the analytic cost says of
-// these. level is the mean gain of tasks, which the trees do not learn.
+// Data returns the training data of a new model: successful samples, task by task. Labels are gains relative
+// to other samples of the task. For the loss Order, labels are speeds, and offsets are the speeds according
+// to the analytic cost. level is the mean gain of tasks, which the trees do not learn.
 func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) {
 	sorted, err := lessons(samples)
 	if err != nil {
@@ -23,9 +23,9 @@ func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) 
 	return Options{Loss: loss}.data(nil, sorted)
 }
 
-// Train makes a model of the samples, or adds trees to base, which is not changed. What is the same for all samples of
-// a task is not learnt, since only the order of its candidates has a meaning, and would be wrong for the next task.
-// The result depends on the samples, their order and the options alone. It stops between trees when the context ends.
+// Train trains a model on the samples, or adds trees to a copy of base. It does not learn what all samples of
+// a task have in common, because only the order of a task's candidates matters and the next task differs. The
+// result depends only on the samples, their order and the options. It checks ctx between trees.
 func Train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
 	o = o.For(tasksOf(samples))
 	if o.Loss != Mixed {
@@ -41,7 +41,7 @@ func Train(ctx context.Context, base *Model, samples []Sample, o Options) (*Mode
 	return train(ctx, base, samples, second)
 }
 
-// tasksOf is how many tasks the samples are of.
+// tasksOf counts the tasks of the samples.
 func tasksOf(samples []Sample) int {
 	known := map[string]bool{}
 	for _, s := range samples {
@@ -50,7 +50,7 @@ func tasksOf(samples []Sample) int {
 	return len(known)
 }
 
-// train adds trees by one loss.
+// train adds trees for one loss.
 func train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
 	sorted, err := lessons(samples)
 	if err != nil {
@@ -75,7 +75,8 @@ func train(ctx context.Context, base *Model, samples []Sample, o Options) (*Mode
 	return newModel(sorted[0].Features.Set, trees)
 }
 
-// data is what the trees are trained on. level is what they are to predict beside that: the mean gain of a task.
+// data returns the training data of the trees. level is the mean gain of a task, to be added to their
+// predictions.
 func (o Options) data(base *Model, sorted []Sample) (d *gbdt.Data, level float64, err error) {
 	if len(sorted) == 0 {
 		return nil, 0, errNothing
@@ -85,7 +86,7 @@ func (o Options) data(base *Model, sorted []Sample) (d *gbdt.Data, level float64
 		d.Rows = append(d.Rows, sorted[k].Features.Values...)
 		d.Weights = append(d.Weights, float32(o.weight(share)))
 	}
-	known := make([]float64, len(sorted)) // what is predicted already
+	known := make([]float64, len(sorted)) // known holds the predictions of the base model
 	if base != nil {
 		if known, err = base.gains(rowsOf(sorted)); err != nil {
 			return nil, 0, err
@@ -107,7 +108,7 @@ func (o Options) data(base *Model, sorted []Sample) (d *gbdt.Data, level float64
 	return d, level, nil
 }
 
-// order has a loss of pairs see the speeds themselves, and the analytic cost as what is predicted beside the trees.
+// order prepares data for the pairwise loss: speeds as labels, the analytic cost as offsets.
 func (o Options) order(d *gbdt.Data, sorted []Sample) {
 	d.Offsets = make([]float64, len(sorted))
 	for k := range sorted {

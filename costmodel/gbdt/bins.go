@@ -2,20 +2,20 @@ package gbdt
 
 import "math"
 
-// maxBins is the most bins of a feature, so that a bin's number is a byte.
+// maxBins is the maximum number of bins of a feature. A bin number fits in a byte.
 const maxBins = 63
 
-// binned is the data with each value replaced by the number of its bin, feature by feature.
+// binned holds the data by feature, with each value replaced by its bin number.
 type binned struct {
 	rows int
-	// columns[f][i] is the bin of row i's feature f.
+	// columns[f][i] is the bin of feature f in row i.
 	columns [][]uint8
-	// bounds[f][b] is the largest value that belongs to bin b of feature f; the last bin has no bound.
+	// bounds[f][b] is the largest value in bin b of feature f. The last bin has no bound.
 	bounds [][]float64
 }
 
-// bin sorts each feature's values into bins of about as many rows each; every distinct value has its own where there
-// are few.
+// bin sorts the values of each feature into bins with about the same number of rows. Each distinct value gets
+// its own bin if there are few.
 func bin(d *Data, workers int) *binned {
 	rows, n := d.NumRows(), len(d.Features)
 	b := &binned{rows: rows, columns: make([][]uint8, n), bounds: make([][]float64, n)}
@@ -39,7 +39,7 @@ func bin(d *Data, workers int) *binned {
 	return b
 }
 
-// placed is a value and the row where it stands, as a number whose order is that of the values.
+// placed combines a value with its row in an integer that sorts like the value.
 type placed uint64
 
 func place(v float32, row int) placed {
@@ -64,8 +64,8 @@ func (p placed) value() float32 {
 	return math.Float32frombits(bits)
 }
 
-// sortPlaced sorts by value, digit by digit, which for thousands of values is faster than comparing them. It uses the
-// memory of list.
+// sortPlaced sorts by value with a radix sort, which is faster than comparisons for thousands of values. It
+// uses the memory of list.
 func sortPlaced(list []placed) []placed {
 	const digit = 11
 	other := make([]placed, len(list))
@@ -88,10 +88,10 @@ func sortPlaced(list []placed) []placed {
 	return list
 }
 
-// boundsOf cuts sorted values, halfway between neighbours.
+// boundsOf returns the bounds of bins over sorted values, halfway between neighbours.
 func boundsOf(sorted []placed) []float64 {
 	between := func(i int) float64 { return (float64(sorted[i-1].value()) + float64(sorted[i].value())) / 2 }
-	var cuts []int // where a new distinct value begins
+	var cuts []int // start indexes of distinct values
 	for i := 1; i < len(sorted); i++ {
 		if sorted[i]>>32 != sorted[i-1]>>32 {
 			cuts = append(cuts, i)
@@ -104,7 +104,7 @@ func boundsOf(sorted []placed) []float64 {
 		}
 		return bounds
 	}
-	// A bin ends at the first change of value behind its share of the rows that are left.
+	// A bin ends at the first change of value after its share of the remaining rows.
 	last := 0
 	for _, i := range cuts {
 		left := maxBins - len(bounds)

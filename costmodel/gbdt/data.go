@@ -7,34 +7,34 @@ import (
 	"unicode"
 )
 
-// Data is a set of samples to train on.
+// Data is a training set.
 type Data struct {
 	// Features names the columns.
 	Features []string
-	// Rows has len(Labels) rows of len(Features) finite values, one row after the other.
+	// Rows holds len(Labels) rows of len(Features) finite values, row by row.
 	Rows []float32
-	// Labels has what to predict for each row.
+	// Labels holds the value to predict for each row.
 	Labels []float32
-	// Groups are the lengths of consecutive runs of rows that are compared with each other by a loss of ranks: the
+	// Groups holds the lengths of consecutive runs of rows that ranking losses compare with each other: the
 	// candidates of one task. Nil means one group.
 	Groups []int
-	// Weights says how much each row counts, more than 0; nil means that all count alike.
+	// Weights holds the positive weight of each row; nil means equal weights.
 	Weights []float32
-	// Offsets are what is predicted for each row beside the trees, LightGBM's init_score: the trees learn what it
-	// lacks. A model does not have them: who predicts with it adds them again. Nil means 0.
+	// Offsets holds a known part of the prediction of each row (LightGBM's init_score). Trees learn the rest.
+	// A model does not contain the offsets, so callers must add them to its predictions. Nil means 0.
 	Offsets []float64
 }
 
-// NumRows is the number of samples.
+// NumRows returns the number of samples.
 func (d *Data) NumRows() int { return len(d.Labels) }
 
-// row is sample i's features.
+// row returns the features of sample i.
 func (d *Data) row(i int) []float32 {
 	n := len(d.Features)
 	return d.Rows[i*n : (i+1)*n]
 }
 
-// check reports what is wrong with the data, if anything.
+// check returns an error if the data are invalid.
 func (d *Data) check() error {
 	n, rows := len(d.Features), len(d.Labels)
 	switch {
@@ -91,7 +91,7 @@ func (d *Data) checkOffsets() error {
 	return nil
 }
 
-// offset is what is predicted for row i beside the trees.
+// offset returns the offset of row i.
 func (d *Data) offset(i int) float64 {
 	if d.Offsets == nil {
 		return 0
@@ -99,7 +99,7 @@ func (d *Data) offset(i int) float64 {
 	return d.Offsets[i]
 }
 
-// weight is how much row i counts.
+// weight returns the weight of row i.
 func (d *Data) weight(i int) float64 {
 	if d.Weights == nil {
 		return 1
@@ -124,7 +124,7 @@ func (d *Data) checkGroups() error {
 	return nil
 }
 
-// checkNames reports a name that a model's text cannot hold.
+// checkNames returns an error if LightGBM text cannot represent a feature name.
 func checkNames(features []string) error {
 	for _, name := range features {
 		bad := func(r rune) bool { return r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) }

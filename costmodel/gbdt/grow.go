@@ -6,15 +6,16 @@ import "slices"
 type grower struct {
 	data   *binned
 	params *Params
-	// workers is how many features are counted at a time.
+	// workers is the number of features counted in parallel.
 	workers int
-	// rows are those of the tree, leaf after leaf; scratch holds those that go right while a leaf is cut.
+	// rows holds the rows of the tree, leaf after leaf. scratch holds the rows of the right child while a
+	// leaf is split.
 	rows, scratch []int32
-	// derivatives are those of the rows being counted, in their order.
+	// derivatives holds the derivatives of the rows being counted, in order.
 	derivatives []sums
-	// splits has the best split of each of the tree's features, for one child and the other.
+	// splits holds the best split of each feature of the tree, for both children.
 	splits [2][]split
-	// free are histograms without a leaf.
+	// free lists unused histograms.
 	free [][]histogram
 }
 
@@ -27,18 +28,18 @@ func newGrower(b *binned, p *Params) *grower {
 
 // growing is a leaf that may be split.
 type growing struct {
-	// begin and end are its rows in grower.rows.
+	// begin and end delimit its rows in grower.rows.
 	begin, end int
 	total      sums
-	histograms []histogram // one for each feature of the tree; nil when the leaf is too small to split
+	histograms []histogram // one per feature of the tree; nil if the leaf is too small to split
 	best       split
-	// parent is the node above, -1 for the root; right tells the side.
+	// parent is the parent node, -1 for the root. right is set for a right child.
 	parent int
 	right  bool
 }
 
-// grow makes a tree of the given rows and features, best leaf first. It also returns each leaf's end in the tree's
-// rows, which g.rows has in the order of leaves.
+// grow grows a tree on the given rows and features, best leaf first. It also returns the leaves, which
+// delimit their rows in g.rows.
 func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tree, []growing) {
 	g.rows = rows
 	root := &growing{end: len(rows), parent: -1}
@@ -60,7 +61,7 @@ func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tr
 			break
 		}
 		l, r, ok := g.cut(leaves[at])
-		if !ok { // rounding made a child of no rows
+		if !ok { // rounding produced an empty child
 			leaves[at].best.gain = 0
 			continue
 		}
@@ -80,7 +81,7 @@ func (g *grower) grow(rows []int32, features []int, first, second []float64) (Tr
 	return t, leaves
 }
 
-// link sets what stands on the leaf's side of its parent.
+// link sets the child of the leaf's parent.
 func link(t *Tree, l *growing, child int) {
 	switch {
 	case l.parent < 0:
@@ -91,7 +92,7 @@ func link(t *Tree, l *growing, child int) {
 	}
 }
 
-// leaf has the value that lowers the loss most, shrunk.
+// leaf returns a leaf with the value that lowers the loss most, scaled by the learning rate.
 func (g *grower) leaf(l *growing) Leaf {
 	value := -l.total.first / (l.total.second + g.params.L2) * g.params.LearningRate
 	return Leaf{Value: value, Weight: l.total.second, Rows: l.end - l.begin}
@@ -102,7 +103,7 @@ func (g *grower) node(l *growing) Node {
 	return Node{Feature: s.feature, Threshold: g.data.bounds[s.feature][s.bin], Gain: s.gain, Leaf: g.leaf(l)}
 }
 
-// cut divides a leaf's rows, which keep their order.
+// cut splits the rows of a leaf and keeps their order.
 func (g *grower) cut(l growing) (left, right growing, ok bool) {
 	column, bin := g.data.columns[l.best.feature], uint8(l.best.bin)
 	g.scratch = g.scratch[:0]
@@ -121,7 +122,8 @@ func (g *grower) cut(l growing) (left, right growing, ok bool) {
 	return left, right, mid > l.begin && mid < l.end
 }
 
-// countChildren counts the smaller child; the larger takes over the parent's histograms, less the smaller's.
+// countChildren counts the smaller child. The larger child takes over the parent's histograms, minus those of
+// the smaller.
 func (g *grower) countChildren(parent, left, right *growing, features []int, first, second []float64) {
 	small, large := left, right
 	if left.end-left.begin > right.end-right.begin {
@@ -158,7 +160,7 @@ func (g *grower) count(l, sibling *growing, features []int, first, second []floa
 	}
 }
 
-// largest is the split of the largest gain, the first of equals.
+// largest returns the first split with the largest gain.
 func largest(splits []split) split {
 	best := splits[0]
 	for _, s := range splits[1:] {

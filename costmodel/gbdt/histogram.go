@@ -1,17 +1,17 @@
 package gbdt
 
-// sums are those of the derivatives of some rows.
+// sums holds the sums of the derivatives of some rows.
 type sums struct{ first, second float64 }
 
 func (s sums) minus(o sums) sums { return sums{s.first - o.first, s.second - o.second} }
 
-// score is by how much the best value for these rows lowers the loss, times two.
+// score returns twice the decrease of the loss that the best value for these rows achieves.
 func (s sums) score(l2 float64) float64 { return s.first * s.first / (s.second + l2) }
 
-// histogram has the sums of a leaf's rows for each bin of a feature. A byte needs no check of bounds.
+// histogram holds the sums of a leaf's rows by bin of a feature. A byte indexes it without a bounds check.
 type histogram [maxBins + 1]sums
 
-// count fills the histogram of rows over a number of bins; derivatives are in the order of rows.
+// count fills the histogram from rows. derivatives are in the order of rows.
 func (h *histogram) count(column []uint8, bins int, rows []int32, derivatives []sums) {
 	clear(h[:bins])
 	derivatives = derivatives[:len(rows)]
@@ -22,7 +22,7 @@ func (h *histogram) count(column []uint8, bins int, rows []int32, derivatives []
 	}
 }
 
-// subtract takes a child's sums from its parent's, which become the other child's.
+// subtract turns a parent's histogram into that of one child by subtracting the other child's.
 func (h *histogram) subtract(child *histogram, bins int) {
 	for b := range h[:bins] {
 		s, of := &h[b], &child[b]
@@ -31,14 +31,14 @@ func (h *histogram) subtract(child *histogram, bins int) {
 	}
 }
 
-// split is a decision: rows with at most bin go left.
+// split is a decision: rows up to a bin go left.
 type split struct {
 	feature, bin int
 	gain         float64
 	left         sums
 }
 
-// best finds the split of the largest gain on one feature; its gain is 0 where there is none.
+// best returns the split of a feature with the largest gain, or a gain of 0.
 func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 	best := split{feature: feature}
 	l2, least := p.L2, p.MinWeight
@@ -56,7 +56,8 @@ func (h *histogram) best(feature, bins int, total sums, p *Params) split {
 		if right.second < least {
 			break
 		}
-		// The children's scores are compared without their two divisions, which would take most of the time.
+		// The comparison of the children's scores avoids their two divisions, which would dominate the run
+		// time.
 		l, r := left.second+l2, right.second+l2
 		if score := left.first*left.first*r + right.first*right.first*l; score > most*(l*r) {
 			most = score / (l * r)

@@ -6,23 +6,24 @@ import (
 	"math/rand/v2"
 )
 
-// A Loss says how bad predictions are, by its derivatives with respect to each of them.
+// Loss is a loss function, given by its derivatives with respect to each prediction.
 type Loss interface {
-	// Name is the loss's name in LightGBM's model text.
+	// Name returns the name of the loss in LightGBM text.
 	Name() string
-	// Start is the prediction that an empty model makes for every row.
+	// Start returns the constant prediction of an empty model.
 	Start(d *Data) float64
-	// Derivatives sets the first and second derivatives of the loss at the predictions. Random numbers come from rng.
+	// Derivatives sets the first and second derivatives of the loss at the predictions. Random numbers come
+	// from rng.
 	Derivatives(d *Data, predictions, first, second []float64, rng *rand.Rand)
 }
 
 // Squared is half the squared error.
 type Squared struct{}
 
-// Name is LightGBM's objective.
+// Name implements Loss.
 func (Squared) Name() string { return "regression" }
 
-// Start is the weighted mean of what the labels exceed the offsets by.
+// Start returns the weighted mean of the labels minus the offsets.
 func (Squared) Start(d *Data) float64 {
 	sum, weights := 0.0, 0.0
 	for i, y := range d.Labels {
@@ -32,7 +33,7 @@ func (Squared) Start(d *Data) float64 {
 	return sum / weights
 }
 
-// Derivatives are the error and 1, times the row's weight.
+// Derivatives implements Loss.
 func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *rand.Rand) {
 	for i, y := range d.Labels {
 		w := d.weight(i)
@@ -40,25 +41,26 @@ func (Squared) Derivatives(d *Data, predictions, first, second []float64, _ *ran
 	}
 }
 
-// Rank is the logistic loss of pairs of one group: log(1 + exp(better - worse)) of their predictions, weighted by how
-// far their labels are apart and by the rows' weights. Only the order of predictions within a group has a meaning.
+// Rank is the logistic loss of pairs of rows in a group: log(1 + exp(better - worse)) of their predictions,
+// weighted by the distance of their labels and by the rows' weights. Only the order of predictions within a
+// group matters.
 type Rank struct {
-	// Pairs is how many rows each row is compared with in a round, drawn anew each time; 0 means 8.
+	// Pairs is the number of rows that each row is compared with in a round, drawn anew each time; 0 means 8.
 	Pairs int
-	// Apart is how far apart two labels must be at least for their order to count: closer ones may be apart by chance.
+	// Apart is the minimum distance of two labels for their order to count. Smaller distances may be noise.
 	Apart float64
-	// Steepness, LightGBM's sigmoid, scales predictions: those of pairs that differ by more than a few times its
-	// inverse are as good as in order. 0 means 1.
+	// Steepness (LightGBM's sigmoid) scales predictions. Pairs whose predictions differ by several times its
+	// inverse count as correctly ordered. 0 means 1.
 	Steepness float64
 }
 
-// Name is that of a regression: the predictions are taken as they are.
+// Name returns the name of a regression, because predictions are not transformed.
 func (Rank) Name() string { return "regression" }
 
-// Start is 0.
+// Start implements Loss.
 func (Rank) Start(*Data) float64 { return 0 }
 
-// Derivatives compares each row with others of its group, drawn at random.
+// Derivatives compares each row with random others of its group.
 func (l Rank) Derivatives(d *Data, predictions, first, second []float64, rng *rand.Rand) {
 	clear(first)
 	clear(second)
@@ -94,7 +96,7 @@ func (l Rank) pull(d *Data, predictions, first, second []float64, i, j int) {
 	}
 	weight := apart * math.Sqrt(d.weight(i)*d.weight(j))
 	steepness := cmp.Or(l.Steepness, 1)
-	wrong := 1 / (1 + math.Exp(steepness*(predictions[i]-predictions[j]))) // the probability of the other order
+	wrong := 1 / (1 + math.Exp(steepness*(predictions[i]-predictions[j]))) // probability of the wrong order
 	first[i] -= steepness * weight * wrong
 	first[j] += steepness * weight * wrong
 	curvature := steepness * steepness * weight * wrong * (1 - wrong)

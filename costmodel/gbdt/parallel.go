@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// shares is into how many parts each worker's share of the work is cut, so that none waits long for another.
+// shares is the number of parts per worker that work is divided into, for load balance.
 const shares = 8
 
-// parallel calls do(0) to do(n-1), several at a time. Each writes only what is its own, so that their order does not
-// matter.
+// parallel calls do(0) to do(n-1) concurrently. Calls must write to disjoint memory, so that their order does
+// not matter.
 func parallel(workers, n int, do func(i int)) {
 	part := max(1, n/(workers*shares))
 	var next atomic.Int64
@@ -28,6 +28,6 @@ func parallel(workers, n int, do func(i int)) {
 	for range min(workers, n) - 1 {
 		wg.Go(work)
 	}
-	work() // the caller begins at once, while the others wake
+	work() // the caller takes part while the goroutines start
 	wg.Wait()
 }

@@ -5,27 +5,28 @@ import (
 	"runtime"
 )
 
-// Params are what training may choose.
+// Params configures training.
 type Params struct {
-	// Trees is how many trees are added.
+	// Trees is the number of trees to add.
 	Trees int
-	// Leaves is the most leaves of a tree.
+	// Leaves is the maximum number of leaves per tree.
 	Leaves int
 	// LearningRate scales each tree.
 	LearningRate float64
-	// MinWeight is the least sum of second derivatives in a leaf; with the squared error, the least number of rows.
+	// MinWeight is the minimum sum of second derivatives in a leaf; for the squared error, the minimum number
+	// of rows.
 	MinWeight float64
-	// L2 is added to the sum of second derivatives of a leaf, which draws its value to 0.
+	// L2 is added to the sum of second derivatives of a leaf, which shrinks its value.
 	L2 float64
 	// RowFraction and FeatureFraction are the shares of rows and features that each tree sees, in (0, 1].
 	RowFraction, FeatureFraction float64
-	// Seed determines what is drawn at random.
+	// Seed determines all random draws.
 	Seed uint64
-	// Workers is how many processors are used; 0 means all. The model does not depend on it.
+	// Workers is the number of processors to use; 0 means all. It does not affect the model.
 	Workers int
 }
 
-// DefaultParams suit thousands of rows with some hundred features.
+// DefaultParams returns parameters for thousands of rows with hundreds of features.
 func DefaultParams() Params {
 	return Params{Trees: 100, Leaves: 31, LearningRate: 0.1, MinWeight: 1, L2: 1, RowFraction: 1, FeatureFraction: 1}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/dmitryikh/leaves"
 )
 
-// Predictor predicts with a model. It may be used by several goroutines at a time.
+// Predictor evaluates a model. It is safe for concurrent use.
 type Predictor struct {
-	ensemble *leaves.Ensemble // nil where the model has no trees
+	ensemble *leaves.Ensemble // nil for a model without trees
 	features int
 }
 
-// NewPredictor prepares a model for predicting.
+// NewPredictor prepares a model for prediction.
 func NewPredictor(m *Model) (*Predictor, error) {
 	p := &Predictor{features: len(m.Features)}
 	if len(m.Trees) == 0 {
 		return p, nil
 	}
-	for i := range m.Trees { // the library trusts what it reads
+	for i := range m.Trees { // the library does not validate its input
 		if err := m.Trees[i].check(len(m.Features)); err != nil {
 			return nil, fmt.Errorf("gbdt: tree %d: %w", i, err)
 		}
@@ -37,7 +37,7 @@ func NewPredictor(m *Model) (*Predictor, error) {
 	return p, nil
 }
 
-// Predict is the prediction for each row; rows has them one after the other.
+// Predict returns the prediction for each row of the row-major matrix rows.
 func (p *Predictor) Predict(rows []float32) ([]float64, error) {
 	n := len(rows) / p.features
 	if len(rows) != n*p.features {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// maxText is the most bytes of a model's text that are read.
+// maxText is the maximum size of a model's text in bytes.
 const maxText = 256 << 20
 
-// Read reads a model in LightGBM's text format, of versions 2 to 4, written by this package or by LightGBM. It must
-// predict one number (regression or ranking) from numeric features without missing values.
+// Read reads a model in LightGBM text format, versions 2 to 4, written by this package or by LightGBM. It
+// must predict one number (regression or ranking) from numeric features without missing values.
 func Read(r io.Reader) (*Model, error) {
 	text := &reader{lines: bufio.NewScanner(io.LimitReader(r, maxText))}
 	text.lines.Buffer(nil, maxText)
@@ -27,19 +27,19 @@ func Read(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// reader takes the text apart into sections of key=value lines.
+// reader splits the text into sections of key=value lines.
 type reader struct {
 	lines *bufio.Scanner
 	line  int
 }
 
-// section is what stands between blank lines.
+// section is the text between blank lines.
 type section struct {
-	title  string // its first line where that has no value
+	title  string // the first line if it has no value
 	values map[string]string
 }
 
-// next is the next section; ok is false behind the last.
+// next returns the next section. ok is false at the end.
 func (r *reader) next() (s section, ok bool) {
 	s.values = map[string]string{}
 	for r.lines.Scan() {
@@ -125,7 +125,7 @@ func header(s section) (*Model, error) {
 		low, high, ok := strings.Cut(strings.Trim(info, "[]"), ":")
 		a, errA := strconv.ParseFloat(low, 64)
 		b, errB := strconv.ParseFloat(high, 64)
-		if i < len(m.Ranges) && ok && errA == nil && errB == nil { // "none": a feature of one value
+		if i < len(m.Ranges) && ok && errA == nil && errB == nil { // "none" marks a feature with a single value
 			m.Ranges[i] = [2]float64{a, b}
 		}
 	}
@@ -156,7 +156,7 @@ func readTree(s section, features int) (Tree, error) {
 	return t, t.check(features)
 }
 
-// columns reads lists of numbers; the first error stays.
+// columns parses lists of numbers and keeps the first error.
 type columns struct {
 	s   section
 	err error
@@ -188,14 +188,15 @@ func (c *columns) nodes(nodes []Node) {
 	}
 	c.describe("internal", n, func(i int) *Leaf { return &nodes[i].Leaf })
 	for i, v := range c.ints("decision_type", n) {
-		// Bit 0: a category; bits 2 and 3: what counts as missing (0 nothing, 1 zeros, 2 NaN, which no feature is).
+		// Bit 0 marks a category. Bits 2 and 3 encode missing values: 0 none, 1 zeros, 2 NaN (which features
+		// never are).
 		if missing := v >> 2; c.err == nil && (v&1 != 0 || missing == 1 || missing > 2 || v < 0) {
 			c.err = fmt.Errorf("node %d has decision_type %d: train with numeric features and zero_as_missing=false", i, v)
 		}
 	}
 }
 
-// describe reads what was known of leaves, or of nodes before they were split, in training.
+// describe reads the training statistics of leaves, or of nodes before they were split.
 func (c *columns) describe(prefix string, n int, leaf func(i int) *Leaf) {
 	for i, v := range c.optional(prefix+"_weight", n) {
 		leaf(i).Weight = v
@@ -223,7 +224,7 @@ func (c *columns) floats(key string, n int) []float64 {
 	return list
 }
 
-// optional is what only describes a tree.
+// optional reads a list that is only descriptive and may be absent.
 func (c *columns) optional(key string, n int) []float64 {
 	if len(strings.Fields(c.s.values[key])) != n {
 		return nil

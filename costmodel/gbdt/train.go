@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Train adds trees to a model that lower the loss on the data, or makes a model from nothing where from is nil. The
-// given model is not changed. It stops between trees when the context ends.
+// Train adds trees that lower the loss on the data to a copy of a model, or to a new one if from is nil. It
+// checks ctx between trees.
 func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Model, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func Train(ctx context.Context, d *Data, loss Loss, p Params, from *Model) (*Mod
 			return nil, context.Cause(ctx)
 		}
 		t := b.round(uint64(len(m.Trees)))
-		t.add(start) // the first tree has what an empty model predicts
+		t.add(start) // the first tree includes the constant prediction of an empty model
 		start = 0
 		m.Trees = append(m.Trees, t)
 	}
@@ -53,8 +53,8 @@ type booster struct {
 	second      []float64
 }
 
-// round grows one tree and adds it to the predictions. What is drawn depends on the seed and the number of trees
-// before.
+// round grows one tree and adds it to the predictions. Random draws depend on the seed and the number of
+// earlier trees.
 func (b *booster) round(trees uint64) Tree {
 	rng := rand.New(rand.NewPCG(b.params.Seed, trees))
 	rows := b.data.NumRows()
@@ -80,7 +80,7 @@ func (b *booster) round(trees uint64) Tree {
 	return t
 }
 
-// draw picks a share of 0 to n-1, at least one; both results are in order.
+// draw selects a share of 0 to n-1, at least one. Both results are sorted.
 func draw(rng *rand.Rand, n int, share float64) (in, out []int32) {
 	want := max(1, int(share*float64(n)+0.5))
 	in = make([]int32, 0, want)
@@ -104,7 +104,7 @@ func (t *Tree) add(constant float64) {
 	}
 }
 
-// ranges are the least and the largest value of each feature.
+// ranges returns the minimum and maximum of each feature.
 func ranges(d *Data) [][2]float64 {
 	list := make([][2]float64, len(d.Features))
 	for i := range d.NumRows() {

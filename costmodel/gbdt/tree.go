@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// Tree is a binary tree of decisions. Node 0 is its root; a tree without nodes is a single leaf.
+// Tree is a binary decision tree. Node 0 is the root. A tree without nodes is a single leaf.
 type Tree struct {
 	Nodes  []Node
 	Leaves []Leaf
 }
 
-// Node sends a row left when its feature is at most the threshold.
+// Node sends a row left if its feature is at most the threshold.
 type Node struct {
 	Feature   int
 	Threshold float64
-	// Left and Right are the numbers of nodes, or of leaves as their complement (^leaf).
+	// Left and Right are indexes of nodes, or complements of leaf indexes (^leaf).
 	Left, Right int
-	// Gain is by how much the split lowered the loss. The node was a leaf before.
+	// Gain is the decrease of the loss by the split. The node was a leaf before.
 	Gain float64
 	Leaf
 }
 
-// Leaf is where a row ends.
+// Leaf is the end of a path.
 type Leaf struct {
-	// Value is what the tree adds to the prediction.
+	// Value is the contribution of the tree to the prediction.
 	Value float64
-	// Weight is the sum of second derivatives of the rows that it was trained on, Rows their number.
+	// Weight is the sum of second derivatives of the training rows in the leaf, and Rows is their number.
 	Weight float64
 	Rows   int
 }
 
-// leaf is the number of the leaf where a row ends.
+// leaf returns the index of the leaf that a row reaches.
 func (t *Tree) leaf(row []float32) int {
 	if len(t.Nodes) == 0 {
 		return 0
@@ -47,7 +47,7 @@ func (t *Tree) leaf(row []float32) int {
 	}
 }
 
-// check reports whether every path through the tree ends at a leaf, each node and leaf is reached once, and features
+// check returns an error unless every path ends at a leaf, each node and leaf is reached once, and features
 // exist.
 func (t *Tree) check(features int) error {
 	if len(t.Leaves) != len(t.Nodes)+1 {
@@ -83,12 +83,12 @@ func (t *Tree) check(features int) error {
 			}
 		}
 	}
-	// All children are distinct and as many as there are nodes and leaves but the root, so only a circle could be
-	// missed: its nodes are not below the root.
+	// All children are distinct, and their number is correct. Only a cycle of nodes that the root does not
+	// reach remains to be detected.
 	return t.checkDepth()
 }
 
-// checkDepth walks down from the root; a node that is not met lies on a circle.
+// checkDepth walks down from the root and returns an error if a node is unreachable, which implies a cycle.
 func (t *Tree) checkDepth() error {
 	if len(t.Nodes) == 0 {
 		return nil
@@ -110,21 +110,20 @@ func (t *Tree) checkDepth() error {
 	return nil
 }
 
-// Model is an ensemble: a prediction is the sum of what its trees add.
+// Model is an ensemble. Its prediction is the sum of its trees.
 type Model struct {
 	// Features names the columns of a row.
 	Features []string
-	// Ranges has the least and the largest value of each feature in training.
+	// Ranges holds the minimum and maximum of each feature in training.
 	Ranges [][2]float64
-	// Objective is the loss's name in LightGBM's model text.
+	// Objective is the name of the loss in LightGBM text.
 	Objective string
 	Trees     []Tree
-	// Digest is that of what the model was trained on; empty when it is not known, as of models that others wrote.
+	// Digest identifies the training data; empty if unknown, as for models of other programs.
 	Digest string
 }
 
-// Scaled is a model whose trees from the given one on say so many times what they say. The model itself is not
-// changed.
+// Scaled returns a copy of the model with the trees from index from on multiplied by a factor.
 func (m *Model) Scaled(from int, by float64) *Model {
 	scaled := *m
 	scaled.Trees = slices.Clone(m.Trees)
@@ -134,7 +133,8 @@ func (m *Model) Scaled(from int, by float64) *Model {
 	return &scaled
 }
 
-// Raised is a model that predicts so much more. One without trees is returned as it is.
+// Raised returns a copy of the model with a constant added to its predictions. A model without trees is
+// returned as is.
 func (m *Model) Raised(by float64) *Model {
 	if len(m.Trees) == 0 {
 		return m
@@ -145,7 +145,7 @@ func (m *Model) Raised(by float64) *Model {
 	return &raised
 }
 
-// mapped is a tree with other values.
+// mapped returns a copy of the tree with mapped values.
 func (t Tree) mapped(value func(float64) float64) Tree {
 	t.Leaves, t.Nodes = slices.Clone(t.Leaves), slices.Clone(t.Nodes)
 	for k := range t.Leaves {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// numericDecision is LightGBM's decision_type of a comparison with a number where no value is missing: those that were
+// numericDecision is LightGBM's decision_type for a numeric comparison without missing values. Missing values
 // would go left.
 const numericDecision = 2
 
-// digestKey is the one key of the header that LightGBM does not know, which reads past it.
+// digestKey is the only key of the header that is unknown to LightGBM, which ignores it.
 const digestKey = "trained_on"
 
-// Write writes the model in LightGBM's text format, version 3.
+// Write writes the model in LightGBM text format, version 3.
 func (m *Model) Write(w io.Writer) error {
 	trees := make([][]byte, len(m.Trees))
 	sizes := make([]string, len(m.Trees))
@@ -45,7 +45,7 @@ func (m *Model) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// text is tree i's part of the file.
+// text returns the section of tree i.
 func (t *Tree) text(i int) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "Tree=%d\nnum_leaves=%d\nnum_cat=0\n", i, len(t.Leaves))
@@ -78,5 +78,5 @@ func list[E any](b *bytes.Buffer, name string, of []E, show func(E) string) {
 	b.WriteByte('\n')
 }
 
-// number is the shortest text that is read back as the same number.
+// number returns the shortest text that parses to the same number.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

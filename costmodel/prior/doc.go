@@ -1,3 +1,3 @@
-// Package prior has the cost models that come with the program: searches on a machine without records begin with
-// measurements of similar machines.
+// Package prior embeds the cost models that ship with the program. They let searches on a machine without
+// records start from measurements of similar machines.
 package prior

@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/costmodel"
 )
 
-// read has the models by their texts: reading one takes longer than anything that is asked of it.
+// read caches the parsed models by their texts, because parsing takes longer than any prediction.
 var (
 	mu   sync.Mutex // guards read
 	read = map[string]*costmodel.Model{}
 )
 
-// For is the model for a target; nil when its backend has none.
+// For returns the model for a target, or nil if its backend has none.
 func For(t *target.Target) (*costmodel.Model, error) {
 	b, err := registry.Of(t)
 	if err != nil {

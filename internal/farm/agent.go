@@ -23,52 +23,55 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// AgentConfig is what every agent needs. Tracker and CacheDir are required.
+// AgentConfig configures an agent of any kind. Tracker and CacheDir are required.
 type AgentConfig struct {
-	// Tracker is the address of the tracker: host:port or unix:PATH, or of several, with commas between.
+	// Tracker is the address of the tracker, host:port or unix:PATH, or a comma-separated list.
 	Tracker string
-	// Proof is how the agent proves who it is.
+	// Proof authenticates the agent.
 	Proof caller.Proof
-	// Name is unique in the farm and stable over restarts; empty = the host's name and the agent's kind.
+	// Name is unique in the farm and stable across restarts; empty means the host name and the kind of the
+	// agent.
 	Name string
-	// Slots is how many leases the agent holds at a time; 0 = the kind's own default.
+	// Slots is the number of leases held at a time; 0 means the default of the kind.
 	Slots int
-	// CacheDir keeps what may be used again, and scratch files. Agents of different names may share it.
+	// CacheDir holds caches and scratch files. Agents with different names may share it.
 	CacheDir string
-	// ScratchDir is for files that go with the agent; empty = a folder of the name's own in CacheDir.
+	// ScratchDir is removed with the agent; empty means a folder in CacheDir derived from the name.
 	ScratchDir string
-	// Lock is this host's; nil = the one in hostlock.DefaultDir(), which tells Logger of long waits.
+	// Lock is the host's lock; nil means the one in hostlock.DefaultDir(), which reports long waits to
+	// Logger.
 	Lock *hostlock.Lock
-	// DrainGrace is how long held work may take to end when the agent stops; 0 = agent.Config's default.
+	// DrainGrace is the time that held work may take when the agent stops; 0 means the default of
+	// agent.Config.
 	DrainGrace time.Duration
-	// HTTP is where metrics and health are served; empty = nowhere.
+	// HTTP is the address that serves metrics and health; empty means none.
 	HTTP string
-	// Joined, when set, is called whenever the agent has joined the farm.
+	// Joined, if set, is called whenever the agent has joined the farm.
 	Joined func()
-	// Meanwhile, when set, runs beside the agent, over its connection to the tracker, until ctx ends.
+	// Meanwhile, if set, runs beside the agent, over its connection to the tracker, until ctx ends.
 	Meanwhile func(ctx context.Context, conn grpc.ClientConnInterface)
-	// Version is this program's.
+	// Version is the version of this program.
 	Version string
 	Logger  *slog.Logger
 }
 
-// base is an agent before it has a kind.
+// base is the part of an agent that all kinds share.
 type base struct {
 	cfg     AgentConfig
 	spec    *tilthv1.AgentSpec
 	conn    *grpc.ClientConn
 	scratch string
-	claim   *os.File // keeps the scratch folder from others while it is open
-	// calibrate is agent.Config's; nil where there is no device.
+	claim   *os.File // locks the scratch folder while it is open
+	// calibrate is agent.Config.Calibrate; nil without a device.
 	calibrate func(session string)
 	meter     *telemetry.Agent
-	// registry has the metrics, and site serves them; nil = nobody does.
+	// registry holds the metrics, and site serves them; nil if HTTP is empty.
 	registry *prometheus.Registry
 	site     *site
 }
 
-// begin makes what all agents have. The scratch folder belongs to the agent's name alone, so what an earlier life left
-// there is removed.
+// begin sets up the shared part of an agent. It empties the scratch folder, which belongs to the agent's name
+// alone.
 func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -108,13 +111,13 @@ func begin(cfg AgentConfig, kind tilthv1.AgentKind, word string) (*base, error) 
 	return b, nil
 }
 
-// scratchDir is a folder of the name's own, whatever the name: a/b and a_b are two, and none leads out of the cache.
+// scratchDir returns the scratch folder of a name. Different names, such as a/b and a_b, get different
+// folders, and none is outside the cache.
 func scratchDir(cache, name string) string {
 	return filepath.Join(cache, "scratch", "agent-"+url.PathEscape(name))
 }
 
-// claimScratch makes the folder, locks it and empties it of what an earlier life left. EWOULDBLOCK when another
-// process has it: that agent lives.
+// claimScratch creates the folder, locks it and empties it. It returns EWOULDBLOCK if a live agent holds it.
 func claimScratch(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -136,7 +139,7 @@ func claimScratch(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// run is the agent's life; it ends what begin made.
+// run runs the agent and then releases the resources of begin.
 func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error {
 	beside, stop := context.WithCancel(ctx)
 	var others sync.WaitGroup
@@ -151,7 +154,7 @@ func (b *base) run(ctx context.Context, handler agent.Handler, slots int) error 
 	}))
 }
 
-// end gives up what begin made, and returns why.
+// end releases the resources of begin and returns why.
 func (b *base) end(why error) error {
 	return errors.Join(why, b.site.close(), b.conn.Close(), os.RemoveAll(b.scratch), b.claim.Close())
 }

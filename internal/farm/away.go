@@ -8,7 +8,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// awayOf is what is away by an error, in words that say nothing of where it is; nil = nothing is.
+// awayOf returns the unreachable service that caused an error, in words that do not reveal its location, or
+// nil.
 func awayOf(err error) error {
 	for _, of := range []error{records.ErrAway, artifact.ErrAway} {
 		if errors.Is(err, of) {
@@ -18,11 +19,12 @@ func awayOf(err error) error {
 	return nil
 }
 
-// isAway says whether an error is of a server that is away.
+// isAway reports whether an error means that a server is unreachable.
 func isAway(err error) bool { return awayOf(err) != nil }
 
-// comesBack says whether what is wrong with a store passes. Before a process began to serve or to stand by, its
-// address may be wrong; later all passes that came of opening it, but for what somebody made of the database.
+// comesBack reports whether an error of a store is transient. Until the process has served or stood by, its
+// address may be wrong. Later, all errors of opening are transient, except those caused by changes to the
+// database.
 func comesBack(err error, began, opening bool) bool {
 	if !began {
 		return isAway(err) && !objects.WrongAddress(err) || errors.Is(err, records.ErrInUse)
@@ -30,8 +32,8 @@ func comesBack(err error, began, opening bool) bool {
 	return opening && passes(err) || isAway(err)
 }
 
-// passes says whether an error of opening a store passes, once the process has begun: the database was away. All
-// others are of what somebody made of the database meanwhile.
+// passes reports whether an error of opening a store, after the process has begun, is worth a retry: the
+// database was unreachable. All other errors come from changes to the database meanwhile.
 func passes(err error) bool {
 	return !errors.Is(err, records.ErrShards) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrUnfinished)
 }

@@ -15,25 +15,26 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// builderSlots is one since a batch already runs as many compilers as are wanted: two batches at a time were no
-// faster, and each then seemed to cost twice.
+// builderSlots is 1 because a batch already uses all compilers. Two concurrent batches were not faster, and
+// each then appeared to cost twice as much.
 const builderSlots = 1
 
-// BuilderConfig is what a builder needs beyond what every agent does.
+// BuilderConfig configures a builder.
 type BuilderConfig struct {
 	AgentConfig
 	Toolchain *toolchain.Toolchain
-	// Parallel is how many compilers a batch may run at once; 0 = 1.
+	// Parallel is the maximum number of concurrent compilers per batch; 0 means 1.
 	Parallel int
-	// Sandbox says what to do about walls around compilers that this machine lacks; empty = sandbox.BestEffort.
+	// Sandbox selects how to proceed when an isolation mechanism for compilers is unavailable; empty means
+	// sandbox.BestEffort.
 	Sandbox sandbox.Mode
-	// OwnKernels has kernels built that jobs' owners wrote, which may include any file that the compiler can read.
+	// OwnKernels allows hand-written kernels in jobs, which may include any file that the compiler can read.
 	OwnKernels bool
-	// Built, if not nil, hears of each batch why it could not be built; empty = it was.
+	// Built, if set, is called for each batch with the reason for its failure, or "".
 	Built func(failure string)
 }
 
-// RunBuilder is the life of a builder, until ctx ends.
+// RunBuilder runs a builder until ctx ends.
 func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_BUILDER, "builder")
 	if err != nil {

@@ -29,19 +29,19 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// ConfirmConfig is what a confirmer needs.
+// ConfirmConfig configures a Confirmer.
 type ConfirmConfig struct {
-	// Target is one that runs on this machine.
+	// Target must run on this machine.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
-	// CacheDir keeps what was found, and what later runs may use again.
+	// CacheDir holds results and caches.
 	CacheDir string
-	// Lock is this host's.
+	// Lock is the host's lock.
 	Lock *hostlock.Lock
 }
 
-// Confirmer measures schedules that were found elsewhere on this machine, before they are trusted. What it finds is
-// kept, so that each schedule is measured once.
+// Confirmer measures schedules from other machines before they are trusted. It caches results, so that each
+// schedule is measured once.
 type Confirmer struct {
 	ConfirmConfig
 	backend  backend.Backend
@@ -52,21 +52,22 @@ type Confirmer struct {
 	seed     uint64
 }
 
-// Confirmation is what came of a schedule on this machine.
+// Confirmation is the result of measuring a schedule on this machine.
 type Confirmation struct {
-	// Seconds and DefaultSeconds are the latencies of the schedule and of the default one, in turns; 0 = unknown.
+	// Seconds and DefaultSeconds are the latencies of the schedule and of the default schedule, measured in
+	// turns; 0 if unknown.
 	Seconds        float64 `json:"latency_s"`
 	DefaultSeconds float64 `json:"default_latency_s"`
 	RelativeError  float64 `json:"relative_error"`
-	// Refused says why the schedule is not to be trusted; empty = it is right, and not seen to be slower than the
-	// default one.
+	// Refused is the reason not to trust the schedule. It is empty if the schedule is correct and not
+	// measurably slower than the default.
 	Refused string `json:"refused,omitempty"`
 }
 
-// mostFound bounds the folder of what was found; a confirmation takes a hundred bytes.
+// mostFound bounds the folder of results. A confirmation takes about a hundred bytes.
 const mostFound = 16 << 20
 
-// OpenConfirmer makes a confirmer. Who has it closes it.
+// OpenConfirmer returns a confirmer. The caller must close it.
 func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
 	c := &Confirmer{ConfirmConfig: cfg}
 	if c.backend, err = registry.Of(cfg.Target); err != nil {
@@ -89,14 +90,14 @@ func OpenConfirmer(cfg ConfirmConfig) (_ *Confirmer, err error) {
 		return nil, errors.Join(fmt.Errorf("confirm: %w", err), os.RemoveAll(c.scratch))
 	}
 	c.compiler = &builder.Compiler{Toolchain: cfg.Toolchain.In(c.box), Cache: cache, Parallel: runtime.NumCPU(),
-		OwnKernels: true} // who confirms a record has allowed its kernel
+		OwnKernels: true} // the caller has already allowed the record's kernel
 	return c, nil
 }
 
-// Close lets go of all but what was found.
+// Close releases everything except the cached results.
 func (c *Confirmer) Close() error { return errors.Join(c.box.Close(), os.RemoveAll(c.scratch)) }
 
-// Confirm says what came of a schedule here, beside the default one of its workload.
+// Confirm measures a schedule against the default schedule of its workload, or returns the cached result.
 func (c *Confirmer) Confirm(ctx context.Context, s, standard *schedule.Schedule) (Confirmation, error) {
 	name := c.name(s)
 	if known, ok := c.known(name); ok {
@@ -112,7 +113,7 @@ func (c *Confirmer) Confirm(ctx context.Context, s, standard *schedule.Schedule)
 	return found, nil
 }
 
-// name is that of the file with what was found of a schedule.
+// name returns the file name of a schedule's result.
 func (c *Confirmer) name(s *schedule.Schedule) string {
 	sum := sha256.New()
 	for _, part := range []string{c.Target.Fingerprint(), s.Workload.Digest(), schedule.Digest(s.Trace())} {
@@ -121,7 +122,7 @@ func (c *Confirmer) name(s *schedule.Schedule) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// known is what was found before; what cannot be read is found again.
+// known returns a cached result. An unreadable one counts as missing.
 func (c *Confirmer) known(name string) (known Confirmation, ok bool) {
 	if !c.found.Touch(name) {
 		return known, false
@@ -137,7 +138,7 @@ func (c *Confirmer) keep(name string, found Confirmation) error {
 	return c.found.Evict(name)
 }
 
-// measure builds both schedules and has them take turns.
+// measure builds both schedules and measures them in turns.
 func (c *Confirmer) measure(ctx context.Context, s, standard *schedule.Schedule) (found Confirmation, err error) {
 	dir, err := os.MkdirTemp(c.scratch, "task-")
 	if err != nil {
@@ -198,7 +199,7 @@ func (c *Confirmer) time(ctx context.Context, built *builder.Built, kernels []st
 	return outcomes, err
 }
 
-// judge compares the first of the candidates with the second, which is the default schedule where that is another.
+// judge compares the first candidate with the second, the default schedule, if they differ.
 func judge(outcomes map[string]runner.Outcome, candidates []builder.Candidate) Confirmation {
 	first := outcomes[candidates[0].Digest]
 	if first.Error != tilthv1.ErrorClass_ERROR_CLASS_NONE {
@@ -216,8 +217,8 @@ func judge(outcomes map[string]runner.Outcome, candidates []builder.Candidate) C
 	return found
 }
 
-// slower tells whether the first of two that took turns is slower than the second. Where there are too few turns to
-// tell a difference from noise, as when an examination found another time than was claimed, the medians decide.
+// slower reports whether the first of two interleaved sample lists is slower. With too few samples for a
+// statistical test, for example after an examination contradicted the claimed time, it compares the medians.
 func slower(first, second []float64) bool {
 	switch stat.PairedRatio(second, first).Verdict() {
 	case stat.Slower:

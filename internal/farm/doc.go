@@ -1,3 +1,3 @@
-// Package farm puts the services together from their parts: the tracker over its data folder, agents with a connection
-// to a tracker, or all of them in one process. It only wires. Begin with StartLocal.
+// Package farm assembles services from their parts: the tracker over its data folder, agents connected to a
+// tracker, or all of them in one process. It contains only wiring. Start with StartLocal.
 package farm

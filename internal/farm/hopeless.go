@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// hopelessBuilds is how many builds of a farm in one process fail alike, before any succeeds, until it gives up: there
-// is no other builder, and what this machine lacks does not come by waiting.
+// hopelessBuilds is the number of initial builds that must fail in the same way before a single-process farm
+// gives up. It has no other builder, and waiting does not repair this machine.
 const hopelessBuilds = 3
 
-// hopeless watches the builds of such a farm.
+// hopeless stops a farm whose builds all fail in the same way.
 type hopeless struct {
-	// end is called once, with what is wrong.
+	// end is called once, with the failure.
 	end func(error)
 
 	mu       sync.Mutex
@@ -21,10 +21,10 @@ type hopeless struct {
 	failures int
 }
 
-// numbers differ between builds that fail alike: those of batches, and of folders for temporary files.
+// numbers matches the parts that differ between equal failures: batch numbers and names of temporary folders.
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// built hears of a build, and why there was none.
+// built records a build with its failure, or "".
 func (h *hopeless) built(failure string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,61 +25,61 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// LocalOwner owns the jobs of farms in one process. Such a job ends with its process.
+// LocalOwner owns the jobs of single-process farms. Such a job ends with its process.
 const LocalOwner = "local"
 
-// maxSocketPath is what the kernel allows a unix socket's path, less some for the end that C wants.
+// maxSocketPath is the kernel's limit for the path of a unix socket, less the terminating zero and a margin.
 const maxSocketPath = 100
 
-// localDrainGrace is short because a local farm stops only when its job has ended: what is still in work is not
-// wanted.
+// localDrainGrace is short because a local farm stops only after its job has ended, when the remaining work
+// is useless.
 const localDrainGrace = time.Millisecond
 
-// LocalConfig is what a farm in one process needs.
+// LocalConfig configures a single-process farm.
 type LocalConfig struct {
 	// Records is the records file.
 	Records string
-	// CacheDir keeps what later runs may use again.
+	// CacheDir holds caches for later runs.
 	CacheDir string
-	// Models says where the tuner's cost models come from.
+	// Models provides the tuner's cost models.
 	Models knowledge.Models
-	// Target is what is tuned for: this machine, or a part of what it can do.
+	// Target is the target to tune for: this machine, or a subset of its features.
 	Target    *target.Target
 	Toolchain *toolchain.Toolchain
-	// Board is as in RunnerConfig.
+	// Board is RunnerConfig.Board.
 	Board *boards.Board
-	// OwnKernels has kernels built that somebody wrote: those of the job.
+	// OwnKernels allows the hand-written kernels of the job.
 	OwnKernels bool
-	// Lock is this host's; nil as in AgentConfig.
+	// Lock is AgentConfig.Lock.
 	Lock *hostlock.Lock
-	// Meter is needed where the target's objective is energy; nil = the machine's own choice.
+	// Meter is required if the target's objective is energy; nil selects the machine's meter.
 	Meter *energy.Meter
-	// Sandbox as in RunnerConfig.
+	// Sandbox is RunnerConfig.Sandbox.
 	Sandbox sandbox.Mode
 	Version string
 	Logger  *slog.Logger
 }
 
-// Local is a tracker, a tuner, a builder and a runner in this process, over a private socket.
+// Local is a tracker, a tuner, a builder and a runner in this process, connected by a private socket.
 type Local struct {
-	// Client speaks to the tracker.
+	// Client is connected to the tracker.
 	Client *client.Client
 
-	// The socket and the artifacts, and, below the cache folder, the agents' scratch files.
+	// own holds the socket and the artifacts; scratch, below the cache folder, the agents' scratch files.
 	own, scratch *passing
 
 	life   context.Context
 	agents sync.WaitGroup
-	// The agents stop before the tracker does, so that they can take their leave.
+	// The agents stop before the tracker, so that they can leave the farm.
 	stopAgents  context.CancelFunc
 	fail        context.CancelCauseFunc
 	trackerDone chan struct{}
-	// retract ends what tells others that the records are read by this farm.
+	// retract removes the notice that this farm uses the records file.
 	retract func() error
 }
 
-// StartLocal starts the services. Jobs that a killed process left open in the records file are cancelled; when another
-// farm's jobs are open there, the error says so.
+// StartLocal starts the services. It cancels jobs in the records file that a killed process left open, and
+// returns an error if jobs of another farm are open there.
 func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
 	if cfg.Target.Objective == target.Energy && cfg.Meter == nil {
 		var err error
@@ -104,7 +104,7 @@ func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
 	return l, nil
 }
 
-// socketParent is the folder for temporary files, unless its name is too long for what a socket's path may be.
+// socketParent returns the folder for temporary files, unless its name is too long for the path of a socket.
 func socketParent() string {
 	if dir := os.TempDir(); len(dir) < maxSocketPath-40 {
 		return dir
@@ -118,7 +118,7 @@ func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
 		return err
 	}
 	if err := records.Announce(cfg.Records, strings.TrimPrefix(socket, "unix:")); err != nil {
-		cfg.Logger.Warn("nobody else can read the records meanwhile", "error", err) // such as in a read-only folder
+		cfg.Logger.Warn("nobody else can read the records meanwhile", "error", err) // for example, the folder is read-only
 	} else {
 		l.retract = func() error { return records.Retract(cfg.Records) }
 	}
@@ -132,7 +132,7 @@ func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
 	return l.startAgents(cfg, socket)
 }
 
-// startTracker returns when the tracker can be called.
+// startTracker starts the tracker and returns when it accepts calls.
 func (l *Local) startTracker(cfg LocalConfig, socket string) error {
 	ready := make(chan struct{})
 	go func() {
@@ -180,9 +180,9 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 	}
 	named := func(kind string) AgentConfig {
 		own := common
-		// The name is the same every time, so that the records file does not fill with agents: it admits one farm at a
-		// time. Several farms, each with a file of its own, may share the cache folder, so scratch files cannot go by
-		// the name.
+		// The name is always the same, so that agents do not accumulate in the records file, which admits one
+		// farm at a time. Farms with different records files may share the cache folder, so scratch folders
+		// cannot be named after the agent.
 		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}
@@ -209,17 +209,17 @@ func (l *Local) startAgent(run func() error) {
 	})
 }
 
-// Bound returns a context that ends with ctx, and also when one of the services fails, with its error as the cause.
+// Bound returns a context that ends with ctx, or when a service fails, with its error as the cause.
 func (l *Local) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.life, func() { cancel(context.Cause(l.life)) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// errStopped is the cause of an end that was asked for.
+// errStopped is the cause of a requested stop.
 var errStopped = errors.New("local farm stopped")
 
-// Stop ends the services, agents first, and returns when they have ended. The error is the first failure of one.
+// Stop stops the services, agents first, and waits for them. It returns the first failure of a service.
 func (l *Local) Stop() error {
 	l.stopAgents()
 	l.agents.Wait()

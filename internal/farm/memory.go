@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// leastMemoryBytes is what a tracker may take before its collector works harder than usual. One with 10,000 agents
-	// connected has more than half of it in use.
+	// leastMemoryBytes is the memory that a tracker may use before garbage collection becomes more frequent.
+	// A tracker with 10,000 connected agents has more than half of it in use.
 	leastMemoryBytes = 960 << 20
-	// memoryInterval is how often the limit is reconsidered.
+	// memoryInterval is the interval at which the limit is adjusted.
 	memoryInterval = 5 * time.Second
 )
 
-// limitMemory has the collector keep the process's memory below a limit, or below five quarters of what is in use when
-// that is more, until ctx ends. Left alone it takes twice of what is in use, stacks included. Who sets GOMEMLIMIT
-// decides himself.
+// limitMemory keeps the memory of the process below a limit, or below five quarters of the memory in use if
+// that is more, until ctx ends. By default the collector would allow twice the memory in use, including
+// stacks. GOMEMLIMIT overrides this limit.
 func limitMemory(ctx context.Context) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

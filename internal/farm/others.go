@@ -19,12 +19,12 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// others are the trackers that serve other shards of a database, to which calls of pages are passed on. Where they
-// are, and what certificates they show, the database tells.
+// others connects to the trackers of other shards of a database, to forward calls of web pages. Their
+// addresses and certificates come from the database.
 type others struct {
 	*agent.Trackers
-	host    []byte        // what this tracker tells of its host
-	tls     *certs.Server // this tracker's side of TLS; nil = there is none, of others neither
+	host    []byte        // identifies this tracker's host
+	tls     *certs.Server // TLS of this tracker; nil means that no tracker uses TLS
 	members atomic.Pointer[[]records.Member]
 }
 
@@ -39,7 +39,7 @@ func newOthers(security tracker.Security) (o *others, err error) {
 	return o, err
 }
 
-// addressOf is that of a listener, as callers name it.
+// addressOf returns the address of a listener as callers use it.
 func addressOf(listener net.Addr) string {
 	if listener.Network() == "unix" {
 		return "unix:" + listener.String()
@@ -47,8 +47,8 @@ func addressOf(listener net.Addr) string {
 	return listener.String()
 }
 
-// thisHost is the same for all processes that share the loopback interface of this one, and for no others: it is a
-// digest of the system's boot and of the process's network. Empty where the system does not tell.
+// thisHost returns a digest of the system's boot id and the process's network namespace. It is equal for
+// exactly those processes that share the loopback interface. It is empty if the system does not provide them.
 func thisHost() []byte {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -62,13 +62,13 @@ func thisHost() []byte {
 	return sum[:]
 }
 
-// here says whether what is sent to a tracker stays on this host.
+// here reports whether traffic to a tracker stays on this host.
 func (o *others) here(m records.Member) bool {
 	return caller.Local(m.Address) && len(o.host) > 0 && bytes.Equal(m.Host, o.host)
 }
 
-// tell says who the others are now. Without certificates, an address that means another host's own would lead to
-// whoever listens there on this one.
+// tell updates the list of peer trackers. Without certificates, loopback addresses of other hosts must be
+// dropped, because they would lead to another listener on this host.
 func (o *others) tell(members []records.Member) {
 	o.members.Store(&members)
 	var addresses []string
@@ -80,7 +80,7 @@ func (o *others) tell(members []records.Member) {
 	o.Tell(addresses)
 }
 
-// pins are the digests of the certificates that others show.
+// pins returns the digests of the peers' certificates.
 func (o *others) pins() (pins [][]byte) {
 	for _, m := range *o.members.Load() {
 		if len(m.Certificate) > 0 {
@@ -90,7 +90,7 @@ func (o *others) pins() (pins [][]byte) {
 	return pins
 }
 
-// shown is the digest of the certificate that this tracker shows; empty = it has none.
+// shown returns the digest of this tracker's certificate, or "".
 func (o *others) shown() []byte {
 	if o.tls == nil {
 		return nil
@@ -98,7 +98,7 @@ func (o *others) shown() []byte {
 	return o.tls.Digest()
 }
 
-// call makes a call of a shard that another tracker has. A token is sent in the clear on this host alone.
+// call calls a shard that another tracker serves. It sends a token without TLS only within this host.
 func (o *others) call(ctx context.Context, shard int, authorization, method string, req, reply any) error {
 	if authorization != "" {
 		for _, m := range *o.members.Load() {

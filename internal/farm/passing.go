@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// passing is a folder that lasts no longer than a process: what a killed one could not remove, the next one does.
+// passing is a folder that is removed with its process. The next process removes the folder of a killed one.
 type passing struct {
 	dir   string
 	claim *os.File // locked while the process lives
 }
 
-// newPassing makes a folder in parent whose name begins with prefix, and removes those with the prefix that nobody
-// holds any more. Folders of other users are left alone.
+// newPassing creates a folder in parent whose name begins with prefix. It first removes such folders that no
+// process holds, except those of other users.
 func newPassing(parent, prefix string) (*passing, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func newPassing(parent, prefix string) (*passing, error) {
 		}
 		claim, err := hold(dir)
 		if errors.Is(err, errTaken) {
-			continue // another process swept in the moment before it was held
+			continue // another process removed it before it was locked
 		}
 		if err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))
@@ -37,10 +37,10 @@ func newPassing(parent, prefix string) (*passing, error) {
 	}
 }
 
-// errTaken is returned by hold for a folder that another process holds or has removed.
+// errTaken is returned by hold if another process holds or has removed the folder.
 var errTaken = errors.New("folder is taken")
 
-// hold locks a folder. It is known to be there still when this returns without an error.
+// hold locks a folder. If it returns no error, the folder still exists.
 func hold(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -61,7 +61,7 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// sweep removes what killed processes left. It is a courtesy: a failure leaves things as they were.
+// sweep removes folders of killed processes, on a best-effort basis.
 func sweep(parent, prefix string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -79,7 +79,7 @@ func sweep(parent, prefix string) {
 	}
 }
 
-// remove ends the folder.
+// remove removes the folder.
 func (p *passing) remove() error {
 	if p == nil {
 		return nil

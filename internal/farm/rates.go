@@ -16,12 +16,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 )
 
-// MeasureRates measures what this machine does at most on each of the targets: those of a class of cores follow one
-// another, sorted by their threads, and are measured on the fewest and the most, between which the others are guessed.
-// It takes half a second or so for each of the two, in which lock keeps this host's agents from computing and timing.
-// The most that was found on a day is kept in cacheDir, for all who have that folder in common, and holds for ten
-// minutes before it is measured again: figures that are seen against the limits can then be compared, and a machine
-// that was busy when it was first measured is not held to that.
+// MeasureRates measures the peak rates of this machine for each target. Targets of one class of cores must be
+// adjacent and sorted by threads; they are measured with the fewest and the most threads, and interpolated
+// between. Each of the two measurements takes about half a second, during which lock is held. The best rates
+// of a day are cached in cacheDir and valid for ten minutes before they are measured again: figures relative
+// to the limits stay comparable, and a measurement on a busy machine gets corrected.
 func MeasureRates(ctx context.Context, tc *toolchain.Toolchain, targets []*target.Target, lock *hostlock.Lock, cacheDir string) ([]roofline.Rates, error) {
 	if n := slices.IndexFunc(targets, func(t *target.Target) bool { return t.Model() != targets[0].Model() }); n > 0 { // another class of cores
 		few, err := MeasureRates(ctx, tc, targets[:n], lock, cacheDir)

@@ -14,31 +14,31 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// measuredAnew is how long a measurement is left alone. One that fell into a busy moment is corrected after that.
+// measuredAnew is the minimum time between measurements. Later ones correct a measurement on a busy machine.
 const measuredAnew = 10 * time.Minute
 
-// ratesOfDay is the most that a machine did in a day's measurements, in a file of the cache.
+// ratesOfDay is the cached maximum of a day's measurements.
 type ratesOfDay struct {
-	// Day is the day in UTC, such as 2026-03-01, and At when the machine was last measured.
+	// Day is the day in UTC, such as 2026-03-01. At is the time of the latest measurement.
 	Day   string          `json:"day"`
 	At    time.Time       `json:"at"`
 	Rates json.RawMessage `json:"rates"`
 }
 
-// ratesPath is the file of a target's rates on this machine.
+// ratesPath returns the path of a target's rates on this machine.
 func ratesPath(cacheDir string, t *target.Target) string {
 	sum := sha256.New()
-	host, _ := os.Hostname() // a machine without a name has an id, or is the only one with this cache
+	host, _ := os.Hostname() // without a name, the machine has an id or does not share the cache
 	id, _ := os.ReadFile("/etc/machine-id")
 	for _, part := range []string{host, string(id), t.DeviceClass()} {
-		_, _ = io.WriteString(sum, part+"\x00") // a hash never fails
+		_, _ = io.WriteString(sum, part+"\x00") // writing to a hash does not fail
 	}
 	return filepath.Join(cacheDir, "rates", hex.EncodeToString(sum.Sum(nil))[:32]+".json")
 }
 
-// daily returns the highest rates that were measured on this day, which a file keeps. It measures unless that was done
-// within measuredAnew: whatever else runs on a machine lowers its rates and nothing raises them, so that each
-// measurement comes nearer to what it can do. A file that cannot be read or written is one that is not there.
+// daily returns the highest rates measured today, from the file or, if its measurement is older than
+// measuredAnew, from a new one. Other load only lowers the rates of a machine, so the maximum approaches its
+// real limits. An unreadable or unwritable file is ignored.
 func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (roofline.Rates, error) {
 	now = now.UTC()
 	day := now.Format(time.DateOnly)
@@ -56,14 +56,14 @@ func daily(path string, now time.Time, measure func() (roofline.Rates, error)) (
 		rates = rates.Most(kept)
 	}
 	if os.MkdirAll(filepath.Dir(path), 0o755) == nil {
-		_ = atomicfile.Write(path, func(w io.Writer) error { // the next command measures again
+		_ = atomicfile.Write(path, func(w io.Writer) error { // on failure, the next command measures again
 			return json.NewEncoder(w).Encode(ratesOfDay{Day: day, At: now, Rates: rates.Encode()})
 		})
 	}
 	return rates, nil
 }
 
-// readRates are a day's rates so far, and when they were last measured.
+// readRates returns the rates of a day and the time of the latest measurement.
 func readRates(path, day string) (rates roofline.Rates, at time.Time, known bool) {
 	var kept ratesOfDay
 	if text, err := os.ReadFile(path); err != nil || json.Unmarshal(text, &kept) != nil || kept.Day != day {

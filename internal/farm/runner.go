@@ -33,34 +33,36 @@ import (
 	"github.com/tilth-dev/tilth/runner/surroundings"
 )
 
-// runnerSlots lets a runner fetch the next batch while it times one; the host's lock keeps the timing apart.
+// runnerSlots is 2 so that a runner fetches the next batch while it times one. The host's lock serialises the
+// timing.
 const runnerSlots = 2
 
-// RunnerConfig is what a runner needs beyond what every agent does.
+// RunnerConfig configures a runner.
 type RunnerConfig struct {
 	AgentConfig
-	// Targets are what can be measured here, by numbers of threads for instance; each is offered as a device class.
+	// Targets lists the targets to measure, for example by number of threads. Each becomes a device class.
 	Targets []*target.Target
-	// Rates are what this machine does at most on each of the targets; nil when that is not known.
+	// Rates holds the peak rates of this machine for each target; nil if unknown.
 	Rates []roofline.Rates
-	// Emulator, when set, is the command that runs programs of the targets.
+	// Emulator, if set, is the command that runs programs of the targets.
 	Emulator []string
-	// Board, when set, is the board without an operating system that the targets are.
+	// Board, if set, is the bare-metal board of the targets.
 	Board *boards.Board
-	// Labels are free, for choosing a device.
+	// Labels are arbitrary labels for selecting a device.
 	Labels map[string]string
-	// Execute, when set, has packages run here, too, in processes of this program: the name and the arguments with
-	// which one calls execute.Serve.
+	// Execute, if set, enables running packages in child processes. It is the name and arguments with which
+	// this program calls execute.Serve.
 	Execute []string
-	// Meter, when set, has the device offered for energy, too, as device classes of their own.
+	// Meter, if set, offers the device for energy, too, as separate device classes.
 	Meter *energy.Meter
-	// Calibrate has the tracker watch the device by calibrations.
+	// Calibrate lets the tracker monitor the device by calibrations.
 	Calibrate bool
-	// Sandbox says what to do about walls that this machine lacks; empty = sandbox.BestEffort.
+	// Sandbox selects how to proceed when an isolation mechanism is unavailable; empty means
+	// sandbox.BestEffort.
 	Sandbox sandbox.Mode
 }
 
-// RunRunner is the life of a runner, until ctx ends.
+// RunRunner runs a runner until ctx ends.
 func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	device, err := cfg.device()
 	if err != nil {
@@ -145,7 +147,7 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 	return errors.Join(err, box.Close())
 }
 
-// device is what runs candidates, where that is not the processor; all targets are of one.
+// device returns the device of the targets, or nil for the processor. All targets have the same device.
 func (cfg RunnerConfig) device() (*backend.Device, error) {
 	by, err := registry.Of(cfg.Targets[0])
 	if err != nil {
@@ -154,10 +156,10 @@ func (cfg RunnerConfig) device() (*backend.Device, error) {
 	return by.Device(cfg.Targets[0]), nil
 }
 
-// CardLabel is the label that has the name of a card of its machine.
+// CardLabel is the label with the name of a card.
 const CardLabel = "card"
 
-// nameOn is what a runner is called, after its machine, unless it has another name: those for cards of one machine
+// nameOn returns the default name of a runner, which includes the card, so that runners of one machine
 // differ.
 func nameOn(device *backend.Device) string {
 	const word, enough = "runner", len("GPU-12345678")
@@ -167,10 +169,10 @@ func nameOn(device *backend.Device) string {
 	return word + "-" + device.ID[:min(len(device.ID), enough)]
 }
 
-// EmulatorLabel is the label that devices have whose candidates run under an emulator, with its program's name.
+// EmulatorLabel is the label of devices under an emulator. Its value is the name of the emulator's program.
 const EmulatorLabel = "emulator"
 
-// label gives the device a label, in the place of one that it had.
+// label sets a label of the device.
 func (b *base) label(key, value string) {
 	if b.spec.Labels == nil {
 		b.spec.Labels = map[string]string{}
@@ -178,7 +180,7 @@ func (b *base) label(key, value string) {
 	b.spec.Labels[key] = value
 }
 
-// take makes the runner one for a card of this machine, with a label and a lock of its own.
+// take binds the runner to a card of this machine, with a label and a separate lock.
 func (b *base) take(device *backend.Device) {
 	if _, said := b.spec.Labels[CardLabel]; !said {
 		b.label(CardLabel, device.ID)
@@ -186,11 +188,11 @@ func (b *base) take(device *backend.Device) {
 	b.cfg.Lock = b.cfg.Lock.On(device.ID)
 }
 
-// BoardLabel is the label that has the name of a board without an operating system.
+// BoardLabel is the label with the name of a bare-metal board.
 const BoardLabel = "board"
 
-// takeBoard makes the runner one for a board, with a lock of its own: what its machine does meanwhile does not change
-// what the board counts.
+// takeBoard binds the runner to a board, with a separate lock, because load on its machine does not affect
+// the board's counters.
 func (b *base) takeBoard(board *boards.Board) {
 	name := board.Hello().Board
 	if _, said := b.spec.Labels[BoardLabel]; !said {
@@ -203,7 +205,8 @@ func (b *base) takeBoard(board *boards.Board) {
 	}
 }
 
-// dataSeed selects the data that kernels are verified on: nobody knows it before, so that nobody knows the results.
+// dataSeed returns a random seed for verification data, so that candidates cannot know the results in
+// advance.
 func dataSeed() (uint64, error) {
 	var bytes [8]byte
 	if _, err := rand.Read(bytes[:]); err != nil {
@@ -212,12 +215,12 @@ func dataSeed() (uint64, error) {
 	return binary.NativeEndian.Uint64(bytes[:]), nil
 }
 
-// runnerCacheBytes bounds the artifacts that a runner keeps: candidates are measured once, harness and references
-// often.
+// runnerCacheBytes bounds the artifacts cached by a runner. Candidates are measured once, harnesses and
+// references often.
 const runnerCacheBytes = 1 << 30
 
-// packages is what the runner needs to run packages; nil where it does not. Packages have code for the host, which a
-// driver's process would run with hardly a wall around it.
+// packages returns the handler that runs packages, or nil if disabled. Packages contain host code, which a
+// driver's process would run with almost no isolation.
 func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.Device, artifacts *artifact.Client, box *sandbox.Sandbox) *runner.Packages {
 	if len(cfg.Execute) == 0 {
 		return nil
@@ -244,10 +247,10 @@ func (b *base) packages(ctx context.Context, cfg RunnerConfig, device *backend.D
 	}
 }
 
-// watch starts the watch over the device, which ends with ctx; ended waits for that. nil where the device is not to be
-// watched.
+// watch starts monitoring the device until ctx ends; ended waits for that. It returns nil if the device is
+// not monitored.
 func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Device) (watch *runner.Watch, ended func()) {
-	if !cfg.Calibrate || cfg.Board != nil { // nothing else runs on a board, and what it counts does not drift
+	if !cfg.Calibrate || cfg.Board != nil { // nothing else runs on a board, and its counters do not drift
 		return nil, func() {}
 	}
 	kernels, around := processors(cfg)
@@ -277,10 +280,10 @@ func (b *base) watch(ctx context.Context, cfg RunnerConfig, device *backend.Devi
 	return watch, running.Wait
 }
 
-// surround reads surroundings.
+// surround reads the surroundings of a device.
 type surround = func(context.Context) *tilthv1.Surroundings
 
-// processors are calibrations of the machine's processors, of several classes of cores those of the first.
+// processors returns the calibrations of the processors; with several classes of cores, those of the first.
 func processors(cfg RunnerConfig) (runner.Kernels, surround) {
 	targets := cfg.Targets
 	classmates := slices.DeleteFunc(slices.Clone(targets), func(t *target.Target) bool { return t.Model() != targets[0].Model() })
@@ -298,8 +301,8 @@ func processors(cfg RunnerConfig) (runner.Kernels, surround) {
 	return calibration.New(largest.Threads(), largest.CacheBytes(), largest.Affinity()), machine.Read
 }
 
-// monitored are calibrations of a device that is none of them. Those of other devices of the machine are not its
-// surroundings.
+// monitored returns the calibrations of a device other than the processor. Other devices of the machine are
+// not part of its surroundings.
 func (b *base) monitored(ctx context.Context, t *target.Target) (runner.Kernels, surround, error) {
 	by, err := registry.Of(t)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// openSandbox tries the walls, and tells the farm and the log of those that are missing.
+// openSandbox opens a sandbox and reports missing isolation mechanisms to the farm and to the log.
 func openSandbox(mode sandbox.Mode, b *base) (*sandbox.Sandbox, error) {
 	mode = cmp.Or(mode, sandbox.BestEffort)
 	box, err := sandbox.Open(mode, filepath.Join(b.scratch, "sandbox"))

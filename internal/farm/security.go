@@ -15,34 +15,35 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// Security names the files by which a tracker is closed. Its zero value is open, and writes nothing down.
+// Security configures access control of a tracker. Its zero value allows everyone and writes no audit log.
 type Security struct {
-	// Cert and Key are the tracker's; empty = no TLS.
+	// Cert and Key are the tracker's certificate; empty disables TLS.
 	Cert, Key string
-	// ClientCA has the authorities of client certificates; empty = those prove nothing.
+	// ClientCA is the CA file for client certificates; empty disables them.
 	ClientCA string
-	// Tokens is the tokens file; empty = tokens prove nothing.
+	// Tokens is the tokens file; empty disables tokens.
 	Tokens string
-	// OIDC says whose tokens of an issuer are taken; nil = nobody's.
+	// OIDC configures the OpenID Connect issuer whose tokens are accepted, if any.
 	OIDC *oidc.Config
-	// AuditFile is the audit log; AuditTo is where it goes otherwise. Neither = nothing is written down.
+	// AuditFile is the path of the audit log; AuditTo is an alternative writer. Without both there is no
+	// audit log.
 	AuditFile string
 	AuditTo   io.Writer
-	// AuditMaxBytes and AuditKeep are those of audit.OpenFile.
+	// AuditMaxBytes and AuditKeep are passed to audit.OpenFile.
 	AuditMaxBytes int64
 	AuditKeep     int
-	// CallsPerSecond is how often an identity may call; 0 = nobody counts.
+	// CallsPerSecond limits the calls of an identity; 0 disables the limit.
 	CallsPerSecond float64
-	// Limits bound what peers may hold.
+	// Limits bounds the resources of peers.
 	Limits connlimit.Limits
 }
 
-// open reads the files. What it returns is to be closed after the tracker.
+// open reads the files. The returned closer must be closed after the tracker.
 func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
 	out := tracker.Security{Certificates: s.ClientCA != "", CallsPerSecond: s.CallsPerSecond, Limits: s.Limits}
 	var err error
 	if s.Cert != "" || s.Key != "" {
-		// Without tokens, who has no certificate cannot be anybody.
+		// Without tokens, only a certificate can authenticate a caller.
 		only := s.ClientCA != "" && s.Tokens == "" && s.OIDC == nil
 		config := certs.ServerConfig{Cert: s.Cert, Key: s.Key, ClientCA: s.ClientCA, RequireClient: only}
 		if out.TLS, err = certs.NewServer(config, log); err != nil {
@@ -67,10 +68,9 @@ func (s Security) open(log *slog.Logger) (tracker.Security, io.Closer, error) {
 	return out, opened, nil
 }
 
-// closers are closed together.
+// closers closes several closers.
 type closers []io.Closer
 
-// Close implements io.Closer.
 func (all closers) Close() (err error) {
 	for _, c := range all {
 		err = errors.Join(err, c.Close())
@@ -78,7 +78,7 @@ func (all closers) Close() (err error) {
 	return err
 }
 
-// noteTokens writes a change of the tokens file down. Who made it is the system's to know.
+// noteTokens writes a change of the tokens file to the audit log. The operating system knows its author.
 func noteTokens(log *audit.Log, file string, c tokens.Change) {
 	words := func(list []tokens.Token) string {
 		var out []string
@@ -107,8 +107,7 @@ func (s Security) openAudit(log *slog.Logger) (*audit.Log, error) {
 	return nil, nil
 }
 
-// kept is a writer that is not closed with the audit log.
+// kept is a writer that stays open when the audit log is closed.
 type kept struct{ io.Writer }
 
-// Close implements io.Closer.
 func (kept) Close() error { return nil }

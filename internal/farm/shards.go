@@ -20,36 +20,35 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// shardsServed is a process that serves shards of a database. For each shard there is a goroutine that stands by until
-// nobody else has it, and then runs its tracker.
+// shardsServed serves shards of a database. One goroutine per shard waits until no other process serves it,
+// and then runs its tracker.
 type shardsServed struct {
 	cfg      TrackerConfig
 	kind     registry.Kind
 	security tracker.Security
 	host     *tracker.Host
-	members  atomic.Int64 // processes that serve shards, with this one
+	members  atomic.Int64 // number of processes that serve shards, including this one
 	others   *others
 	giveUp   []chan struct{}
-	// began says that a shard was opened or stood by for, so that a database which is away comes back. At the start
-	// its address may be wrong.
+	// began is set once a shard was opened or stood by for. Errors of an unreachable database are then
+	// transient. Before that, its address may be wrong.
 	began    atomic.Bool
 	versions versions
 }
 
 const (
-	// countEvery is how often the trackers of a database are counted.
+	// countEvery is the interval at which the trackers of a database are counted.
 	countEvery = time.Second
-	// giveUpAfter is for how many counts in a row a process has more shards than its share before it gives one up: one
-	// that is about to be there, or gone, moves nothing.
+	// giveUpAfter is the number of consecutive counts with more shards than the process's share before it
+	// releases one, so that short restarts move nothing.
 	giveUpAfter = 5
-	// reopenAfter is the pause before a shard is opened again whose database did not let it.
+	// reopenAfter is the pause before a shard is opened again after a database error.
 	reopenAfter = time.Second
-	// longestReopen is the longest pause before one is opened again that cannot be served as it is, such as one that
-	// is damaged: somebody has to do something first.
+	// longestReopen is the longest pause before reopening a shard that needs a repair, such as a damaged one.
 	longestReopen = time.Minute
 )
 
-// serveShards serves shards until ctx ends, or one fails for good.
+// serveShards serves shards until ctx ends or one fails permanently.
 func serveShards(ctx context.Context, cfg TrackerConfig, kind registry.Kind) (err error) {
 	if kind.Shard == nil {
 		return errors.New("tracker: only a store in a database has shards: leave --shards out")
@@ -104,18 +103,18 @@ func serveShards(ctx context.Context, cfg TrackerConfig, kind registry.Kind) (er
 	return served
 }
 
-// share is how many shards this process is to have at most, unless nobody else takes them.
+// share returns the maximum number of shards of this process while others are available.
 func (s *shardsServed) share() int {
 	members := max(1, int(s.members.Load()))
 	return (s.cfg.Shards + members - 1) / members
 }
 
-// balance looks who else is there, and gives shards up where others are to have some. Others reach this one at an
-// address.
+// balance counts the processes and releases shards that others should serve. address is where others reach
+// this process.
 func (s *shardsServed) balance(ctx context.Context, members registry.Members, address string) {
 	tooMany := 0
 	for ctx.Err() == nil {
-		if !s.began.Load() { // it can take no shard yet, and others keep theirs
+		if !s.began.Load() { // it cannot take a shard yet, so others keep theirs
 			_ = retry.Sleep(ctx, countEvery)
 			continue
 		}
@@ -124,7 +123,7 @@ func (s *shardsServed) balance(ctx context.Context, members registry.Members, ad
 			s.members.Store(int64(len(others)) + 1)
 			s.others.tell(others)
 		}
-		if err != nil || s.host.Held() <= s.share() { // those of before may be gone, and nobody take what is given up
+		if err != nil || s.host.Held() <= s.share() { // earlier members may be gone, and nobody would take a released shard
 			tooMany = 0
 		} else if tooMany++; tooMany >= giveUpAfter {
 			tooMany = 0
@@ -134,7 +133,7 @@ func (s *shardsServed) balance(ctx context.Context, members registry.Members, ad
 	}
 }
 
-// giveOneUp gives the last of the process's shards to another.
+// giveOneUp releases the last shard of the process.
 func (s *shardsServed) giveOneUp() {
 	for shard := s.cfg.Shards - 1; shard >= 0; shard-- {
 		if s.host.Has(shard) {
@@ -148,10 +147,10 @@ func (s *shardsServed) giveOneUp() {
 	}
 }
 
-// serve serves a shard whenever it is this process's turn, until ctx ends (nil) or what no wait would change.
+// serve serves a shard whenever this process holds it. It returns nil when ctx ends, or a permanent error.
 func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	log := s.cfg.Logger.With("shard", shard)
-	pause := reopenAfter // the next one
+	pause := reopenAfter // before the next attempt
 	var away retry.Complaints
 	for ctx.Err() == nil {
 		store, err := s.kind.Shard(ctx, s.cfg.Store, registry.Shard{
@@ -199,8 +198,8 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 	return nil
 }
 
-// serveOnce runs the tracker of a shard that this process has, until ctx ends or it is given up (nil), or it fails.
-// served says whether it came to answer calls.
+// serveOnce runs the tracker of a shard until ctx ends or the shard is released (nil), or it fails. served
+// reports whether it accepted calls.
 func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.Store) (served bool, err error) {
 	metrics := prometheus.NewRegistry()
 	c := s.cfg.tracker()
@@ -216,7 +215,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 	if err != nil {
 		return false, fmt.Errorf("tracker of shard %d: %w", shard, err)
 	}
-	select { // what was asked for before it had the shard
+	select { // drop requests from before it held the shard
 	case <-s.giveUp[shard]:
 	default:
 	}
@@ -225,7 +224,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 	go func() {
 		select {
 		case <-s.giveUp[shard]:
-			s.host.Remove(t) // first, so that callers ask elsewhere
+			s.host.Remove(t) // removed first, so that callers turn to other trackers
 			stop()
 		case <-ctx.Done():
 		}

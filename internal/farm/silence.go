@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// untilFailure is the log of a farm in one process. It ends when one of the services fails: the failure is an error,
-// and what the others would say until they have stopped follows from it.
+// untilFailure is the log handler of a single-process farm. It is silent after a service failed: the failure
+// is returned as an error, and the messages of the other services while they stop are consequences of it.
 type untilFailure struct {
 	slog.Handler
 	life context.Context

@@ -12,21 +12,22 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// single is a process that serves a store of one shard, or stands by while another one does.
+// single serves a store with one shard, or stands by while another process does.
 type single struct {
 	cfg  TrackerConfig
 	kind registry.Kind
-	by   closers // what answers at the tracker's addresses while it stands by; nil = it does not
-	// says is the part of by that says why.
+	by   closers // answers calls while the tracker stands by; nil otherwise
+	// says is the part of by that reports the reason.
 	says *tracker.Standby
-	// began says that it has served or stood by, so that what is wrong with the database passes. At the start its
-	// address may be wrong.
+	// began is set once the process has served or stood by. Errors of the database are then transient. Before
+	// that, its address may be wrong.
 	began    bool
 	away     retry.Complaints
 	versions versions
 }
 
-// run serves whenever it is this process's turn, until ctx ends (nil), the disk fails, or what no wait would change.
+// run serves whenever this process holds the store. It returns nil when ctx ends, or an error if the disk
+// fails or the failure is permanent.
 func (s *single) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.stopAnswering()) }()
 	for {
@@ -56,7 +57,7 @@ func (s *single) run(ctx context.Context) (err error) {
 	}
 }
 
-// openStore opens the store, once no other tracker has it.
+// openStore opens the store once no other tracker holds it.
 func (s *single) openStore(ctx context.Context) (records.Store, error) {
 	if s.kind.StandBy == nil {
 		return s.kind.Open(s.cfg.Store, s.cfg.Records)
@@ -71,8 +72,8 @@ func (s *single) openStore(ctx context.Context) (records.Store, error) {
 	})
 }
 
-// answer has calls refused at the tracker's addresses until stopAnswering, and says what is away (nil = another
-// tracker has the database). The audit log belongs to the one that serves.
+// answer refuses calls at the tracker's addresses until stopAnswering. away is the unreachable service, or
+// nil if another tracker holds the database. Only the serving tracker writes the audit log.
 func (s *single) answer(away error) error {
 	if s.by != nil {
 		s.says.Say(away)
@@ -110,8 +111,7 @@ func closeListener(lis net.Listener) error {
 	return lis.Close()
 }
 
-// serve serves with a store that is open, which it closes. What answers while the tracker stands by does so until all
-// is ready to go on.
+// serve serves an open store and closes it. The standby answers until the tracker is ready.
 func (s *single) serve(ctx context.Context, store records.Store) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	security, closer, err := s.cfg.Security.open(s.cfg.Logger)

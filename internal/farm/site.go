@@ -16,23 +16,23 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// newRegistry is a registry with the metrics of the process itself.
+// newRegistry returns a registry with the metrics of the process.
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
-// site serves an agent's pages. The methods of a nil one do nothing.
+// site serves the web pages of an agent. Methods of a nil site do nothing.
 type site struct {
 	server *http.Server
 	served chan error
 }
 
-// siteTimeout bounds a request to an agent's pages, each way.
+// siteTimeout bounds reading a request and writing its response.
 const siteTimeout = 30 * time.Second
 
-// openSite serves the agent's metrics and health, if they are wanted; nil when not.
+// openSite serves the agent's metrics and health. It returns nil if HTTP is empty.
 func (b *base) openSite() (*site, error) {
 	if b.cfg.HTTP == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func (b *base) openSite() (*site, error) {
 	return s, nil
 }
 
-// close ends the serving, which may have failed before.
+// close stops serving and returns an earlier failure.
 func (s *site) close() error {
 	if s == nil {
 		return nil

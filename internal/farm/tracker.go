@@ -19,61 +19,63 @@ import (
 	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
-// KeepAll keeps every job that has ended, as far as there is room for all owners.
+// KeepAll keeps every ended job, within the space of all owners.
 func KeepAll() retention.Keep { return retention.Keep{Jobs: -1, Age: -1} }
 
-// TrackerConfig is what a tracker needs. Records, ArtifactsDir and Listen are required.
+// TrackerConfig configures a tracker. Records, ArtifactsDir and Listen are required.
 type TrackerConfig struct {
-	// Store is the kind of store, by its name in records/registry, or its address; empty = the usual one.
+	// Store is the name of a store in records/registry, or its address; empty means the default.
 	Store string
-	// Shards is how many shards the store has, each of which a tracker has at a time; 0 = 1.
+	// Shards is the number of shards of the store, each held by one tracker at a time; 0 means 1.
 	Shards int
-	// Records is the records file, where the store keeps one; ArtifactsDir the folder of the artifacts.
+	// Records is the records file, if the store uses one. ArtifactsDir is the folder of artifacts.
 	Records, ArtifactsDir string
-	// ReleasesDir has a release that is offered to agents; empty = none.
+	// ReleasesDir is the folder of a release offered to agents; empty means none.
 	ReleasesDir string
-	// ObjectStore is the address of one for the artifacts; see objects.ParseAddress. Empty = they are in ArtifactsDir.
+	// ObjectStore is the address of an object store for artifacts (see objects.ParseAddress); empty means
+	// ArtifactsDir.
 	ObjectStore string
-	// Listen is where gRPC is served: host:port or unix:PATH.
+	// Listen is the gRPC address, host:port or unix:PATH.
 	Listen string
-	// Advertise is where other trackers of the store's shards reach this one; empty = at Listen, and if that names no
-	// host, at the one from which the store is reached.
+	// Advertise is the address at which trackers of other shards reach this one; empty means Listen, with the
+	// host address used to reach the store if Listen names no host.
 	Advertise string
-	// HTTP is where metrics, health and status are served; empty = nowhere.
+	// HTTP is the address of metrics, health and status; empty means none.
 	HTTP string
-	// Security closes both.
+	// Security applies to both addresses.
 	Security Security
-	// Patience is for agents that are silent and work that fails; zero fields are the tracker's own.
+	// Patience configures timeouts of agents and retries of work; zero fields mean the defaults.
 	Patience Patience
-	// Artifacts bound what is stored of them; zero fields are the store's own.
+	// Artifacts bounds the stored artifacts; zero fields mean the defaults.
 	Artifacts artifact.Options
-	// Backups says when the records file is backed up, and where; the zero value is never.
+	// Backups configures backups of the records file; the zero value disables them.
 	Backups upkeep.Backups
-	// Shares are the owners' weights and quotas.
+	// Shares holds the weights and quotas of owners.
 	Shares quota.Shares
-	// Keep says how long jobs are kept that have ended; zero fields are the tracker's own.
+	// Keep configures how long ended jobs are kept; zero fields mean the defaults.
 	Keep   retention.Keep
 	Logger *slog.Logger
-	// Drift says how devices are judged by their calibrations; zero values mean the defaults.
+	// Drift configures how calibrations are judged; zero fields mean the defaults.
 	Drift drift.Policy
-	// Ready, when set, is called with the addresses that are served, before the first call can come: once, and again
-	// whenever a tracker serves that stood by meanwhile.
+	// Ready, if set, is called with the served addresses before the first call can arrive, and again whenever
+	// a standby tracker starts serving.
 	Ready func(rpc, web net.Addr)
-	// Failing hears that the records cannot be written, with which RunTracker ends; nil = it is logged.
+	// Failing, if set, is called when the records cannot be written and RunTracker is about to return; nil
+	// means that it is logged.
 	Failing func(error)
-	// Now is the wall's clock, and Clock what deadlines are judged by; nil = the machine's.
+	// Now is the wall clock, and Clock the clock of deadlines; nil means the machine's.
 	Now, Clock func() time.Time
 }
 
-// Patience is how long a tracker waits, and how often it tries; see tracker.Config.
+// Patience configures timeouts and retries; see tracker.Config.
 type Patience struct {
 	HeartbeatInterval, LeaseTimeout, Grace, OutageWait, SearchTurn time.Duration
 	MaxAttempts                                                    uint32
 	FirstRetry, MaxRetry, FirstRest, MaxRest                       time.Duration
 }
 
-// RunTracker is the life of a tracker, until ctx ends or its disk fails. While another one has its database it stands
-// by, and again when another one has taken that over.
+// RunTracker runs a tracker until ctx ends or its disk fails. It stands by while another tracker holds its
+// database, also after another one has taken over.
 func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	kind, err := registry.Of(cfg.Store)
 	if err != nil {
@@ -97,7 +99,7 @@ func RunTracker(ctx context.Context, cfg TrackerConfig) error {
 	return err
 }
 
-// openObjects returns an object store that does what it is asked, or is away.
+// openObjects opens an object store. It accepts one that works or is unreachable.
 func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 	a, err := objects.ParseAddress(address)
 	if err != nil {
@@ -113,7 +115,7 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 	return bucket, nil
 }
 
-// tracker is what a tracker is to go by, but for what it is opened with.
+// tracker returns the configuration of the tracker, without its open resources.
 func (cfg *TrackerConfig) tracker() tracker.Config {
 	p := cfg.Patience
 	return tracker.Config{
@@ -125,7 +127,7 @@ func (cfg *TrackerConfig) tracker() tracker.Config {
 	}
 }
 
-// addrOf is the address of a listener; nil when there is none.
+// addrOf returns the address of a listener, or nil.
 func addrOf(lis net.Listener) net.Addr {
 	if lis == nil {
 		return nil
@@ -133,7 +135,7 @@ func addrOf(lis net.Listener) net.Addr {
 	return lis.Addr()
 }
 
-// listen listens where calls are served, and where pages are (nil = nowhere).
+// listen opens the listeners of calls and of web pages (nil if disabled).
 func listen(cfg TrackerConfig) (rpc, web net.Listener, err error) {
 	if rpc, err = tracker.Listen(cfg.Listen); err != nil || cfg.HTTP == "" {
 		return rpc, nil, err

@@ -12,10 +12,10 @@ import (
 	"github.com/tilth-dev/tilth/tuning"
 )
 
-// Tune tunes models for this machine without a tracker elsewhere: the services run in this process until the job has
-// ended, and measurements go to the records file. The options' device and patience are passed over, since there is one
-// device; their threads count where the configuration has no target. Otherwise it is like tuning.Tune. cfg needs
-// Records and CacheDir; what else is not set is this machine, the newest compiler, and no logger.
+// Tune tunes models for this machine without a separate tracker: the services run in this process until the
+// job has ended, and measurements go to the records file. The options' device and patience are ignored, and
+// their threads apply if the configuration has no target. Otherwise it works like tuning.Tune. cfg must have
+// Records and CacheDir. The defaults of the rest are this machine, the newest compiler, and no logger.
 func Tune(ctx context.Context, cfg LocalConfig, sources []tuning.Source, o tuning.Options) (_ *tuning.Result, err error) {
 	if err := cfg.complete(ctx, o.Threads); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Tune(ctx context.Context, cfg LocalConfig, sources []tuning.Source, o tunin
 	return r, err
 }
 
-// complete sets what a configuration leaves open.
+// complete sets defaults.
 func (cfg *LocalConfig) complete(ctx context.Context, threads int) (err error) {
 	if cfg.Records == "" || cfg.CacheDir == "" {
 		return errors.New("local farm: it needs a records file and a folder for what it keeps")

@@ -18,22 +18,24 @@ import (
 	"github.com/tilth-dev/tilth/tuning/reading"
 )
 
-// tunerSlots lets a tuner search for several jobs at a time, since each waits for its builds and measurements mostly.
+// tunerSlots lets a tuner search for several jobs at a time, because it mostly waits for builds and
+// measurements.
 const tunerSlots = 4
 
-// TunerConfig is what a tuner needs.
+// TunerConfig configures a tuner.
 type TunerConfig struct {
 	AgentConfig
-	// Models says where cost models come from.
+	// Models provides the cost models.
 	Models knowledge.Models
-	// Read, when set, has models of jobs read here, too, in processes of this program: the name and the arguments with
-	// which one calls reading.Serve.
+	// Read, if set, enables reading the models of jobs in child processes. It is the name and arguments with
+	// which this program calls reading.Serve.
 	Read []string
-	// Sandbox says what to do about walls around these processes that this machine lacks; empty = sandbox.BestEffort.
+	// Sandbox selects how to proceed when an isolation mechanism for these processes is unavailable; empty
+	// means sandbox.BestEffort.
 	Sandbox sandbox.Mode
 }
 
-// RunTuner is the life of a tuner, until ctx ends.
+// RunTuner runs a tuner until ctx ends.
 func RunTuner(ctx context.Context, cfg TunerConfig) error {
 	base, err := begin(cfg.AgentConfig, tilthv1.AgentKind_AGENT_KIND_TUNER, "tuner")
 	if err != nil {
@@ -60,14 +62,14 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 	return errors.Join(base.run(ctx, tuner.NewHandler(config), tunerSlots), box.Close())
 }
 
-// modelCacheBytes has room for the largest model that is read, and a few small ones. They are kept for modelKeep:
-// models are submitted again, with other options.
+// modelCacheBytes has room for the largest readable model and a few small ones. They are kept for modelKeep,
+// because models are submitted again with other options.
 const (
 	modelCacheBytes = 10 << 30
 	modelKeep       = time.Hour
 )
 
-// reader reads models; nil where no process for them can be started.
+// reader returns the reader of models, or nil if its process cannot be started.
 func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox) (tuner.Reader, error) {
 	server := request.Server{Args: cfg.Read, Sandbox: box, Scratch: b.scratch}
 	models, err := reading.New(server, 0, sandbox.OwnMemory()/2)
@@ -88,7 +90,7 @@ func (b *base) reader(ctx context.Context, cfg TunerConfig, box *sandbox.Sandbox
 	return &modelReader{artifact.NewClient(b.conn, cache, cfg.Logger), models}, nil
 }
 
-// modelReader reads models that lie at the tracker.
+// modelReader reads models stored at the tracker.
 type modelReader struct {
 	artifacts *artifact.Client
 	models    *reading.Reader

@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// versions tells people once that a store is of a later version than this program's, which may use it.
+// versions warns once about a store of a later version, which this program can use.
 type versions struct{ said sync.Once }
 
 func (v *versions) tell(log *slog.Logger, store records.Store) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Counts shows counts by name, e.g. "crash 2, timeout 1"; Missing when there are none.
+// Counts formats counts by name, such as "crash 2, timeout 1", or Missing if there are none.
 func Counts(counts map[string]int) string {
 	if len(counts) == 0 {
 		return Missing

@@ -1,2 +1,2 @@
-// Package show writes values as a person reads them: numbers with units, counts, aligned tables.
+// Package show formats values for people: numbers with units, counts and aligned tables.
 package show

@@ -9,30 +9,29 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Screen is a terminal that people read. A table that is written to it is elided to its width, tells times by how long
-// ago they were, and has colours; written to anything else it has all of every cell.
+// Screen is a terminal. A table written to it is elided to its width, shows relative times, and is coloured.
+// A table written to any other writer is complete.
 type Screen struct {
 	io.Writer
-	// Width is in columns; with 0 nothing is elided.
+	// Width is the number of columns; 0 disables eliding.
 	Width int
-	// Full says that times are told in full.
+	// Full disables relative times.
 	Full bool
-	// Colour says that states and errors have colours.
+	// Colour enables colours for states and errors.
 	Colour bool
 	Now    time.Time
 }
 
 const (
-	// leastScreen is the width, in columns, below which a row is not elided further.
+	// leastScreen is the row width, in columns, at which eliding stops.
 	leastScreen = 60
-	// leastCell is how many columns of a cell are left at least.
+	// leastCell is the minimum width of an elided cell in columns.
 	leastCell = 9
 	// columnGap is the space between columns.
 	columnGap = 2
 )
 
-// fit lowers the widths of columns that may be elided, the widest first, until a row fits the screen, or nothing more
-// can go.
+// fit shrinks elidable columns, widest first, until a row fits the screen or nothing can shrink.
 func (s *Screen) fit(widths []int, elidable func(column int) bool) {
 	total := -columnGap
 	for _, w := range widths {
@@ -52,7 +51,8 @@ func (s *Screen) fit(widths []int, elidable func(column int) bool) {
 	}
 }
 
-// ElideMiddle cuts text to a width in columns: names and ids are told apart by both of their ends, so the middle goes.
+// ElideMiddle shortens text to a width in columns. It drops the middle, because the ends of names and ids
+// distinguish them.
 func ElideMiddle(text string, columns int) string {
 	if Columns(text) <= columns {
 		return text
@@ -70,13 +70,13 @@ func ElideMiddle(text string, columns int) string {
 	for ; begin < end && runeColumns(runes[end-1]) <= tail; end-- {
 		tail -= runeColumns(runes[end-1])
 	}
-	for end < len(runes) && runeColumns(runes[end]) == 0 { // marks whose letter is gone
+	for end < len(runes) && runeColumns(runes[end]) == 0 { // combining marks without their letter
 		end++
 	}
 	return string(runes[:begin]) + "…" + string(runes[end:])
 }
 
-// Columns is how many columns of a terminal a text takes.
+// Columns returns the display width of a text in terminal columns.
 func Columns(text string) (n int) {
 	for _, r := range text {
 		n += runeColumns(r)
@@ -84,7 +84,7 @@ func Columns(text string) (n int) {
 	return n
 }
 
-// runeColumns is two for the wide characters of East Asia, and none for marks that stand over a letter.
+// runeColumns returns 2 for wide East Asian characters and 0 for combining marks.
 func runeColumns(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
@@ -96,7 +96,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// Colours, as terminals know them.
+// ANSI colours.
 const (
 	red    = "\x1b[31m"
 	green  = "\x1b[32m"
@@ -104,20 +104,20 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// stateColours are the colours of the words with which states begin. Those that are not here need no attention.
+// stateColours maps the first word of a state to its colour. Other states need no attention.
 var stateColours = map[string]string{
 	"running": green, "busy": green,
 	"costs": yellow, "paused": yellow, "cordoned": yellow, "draining": yellow, "drained": yellow,
 	"prevents": red, "failed": red, "gone": red, "quarantined": red, "expired": red, "revoked": red,
 }
 
-// stateColour is the colour of a state; empty when it has none.
+// stateColour returns the colour of a state, or "".
 func stateColour(state string) string {
 	word, _, _ := strings.Cut(state, " ")
 	return stateColours[strings.TrimSuffix(word, ",")]
 }
 
-// errorColour is the colour of a class of errors; empty where there is no error.
+// errorColour returns the colour of an error class, or "" for no error.
 func errorColour(class string) string {
 	if class == "" || class == Missing {
 		return ""

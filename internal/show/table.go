@@ -8,26 +8,27 @@ import (
 	"unicode"
 )
 
-// Table is rows under headings, aligned when written. A heading that begins with '>' sets its column flush right.
+// Table is a list of rows under headings, aligned when written. A heading that begins with '>' right-aligns
+// its column.
 type Table struct {
 	columns []column
 	rows    [][]string
-	// whole says that no cell is elided.
+	// whole disables eliding for the table.
 	whole bool
 }
 
-// column says how a table's column is shown.
+// column describes the display of a table's column.
 type column struct {
 	right bool
-	// whole says that the cells are never elided.
+	// whole disables eliding.
 	whole bool
-	// instants says that the cells are times, as Instant shows them.
+	// instants marks cells as times formatted by Instant.
 	instants bool
-	// colour is the colour of a cell on a screen; nil for a column without any.
+	// colour returns the colour of a cell; nil for a plain column.
 	colour func(cell string) string
 }
 
-// NewTable makes a table with these columns.
+// NewTable returns a table with the given columns.
 func NewTable(headings ...string) *Table {
 	t := &Table{}
 	row := make([]string, len(headings))
@@ -39,8 +40,8 @@ func NewTable(headings ...string) *Table {
 	return t
 }
 
-// NewFacts makes a table of names and values without headings, which begins with this one. Values may be sentences:
-// they are never elided.
+// NewFacts returns a table of names and values without headings, starting with the given pair. Its values may
+// be sentences and are never elided.
 func NewFacts(name, value string) *Table {
 	t := NewTable("", "")
 	t.rows, t.whole = nil, true
@@ -48,22 +49,22 @@ func NewFacts(name, value string) *Table {
 	return t
 }
 
-// Times says that columns hold times, as Instant shows them.
+// Times marks columns as times formatted by Instant.
 func (t *Table) Times(headings ...string) *Table {
 	return t.set(headings, func(c *column) { c.instants = true })
 }
 
-// States says that columns hold the states of jobs, devices or tokens.
+// States marks columns as states of jobs, devices or tokens.
 func (t *Table) States(headings ...string) *Table {
 	return t.set(headings, func(c *column) { c.colour = stateColour })
 }
 
-// Errors says that columns hold classes of errors, or nothing.
+// Errors marks columns as error classes, which may be empty.
 func (t *Table) Errors(headings ...string) *Table {
 	return t.set(headings, func(c *column) { c.colour = errorColour })
 }
 
-// Whole says that columns hold what is never elided, such as sentences.
+// Whole marks columns that are never elided, such as sentences.
 func (t *Table) Whole(headings ...string) *Table {
 	return t.set(headings, func(c *column) { c.whole = true })
 }
@@ -77,8 +78,8 @@ func (t *Table) set(headings []string, change func(*column)) *Table {
 	return t
 }
 
-// Row adds a row; cells that are left out are empty. What is not printable is shown as a blank: a cell is one line,
-// and others may have worded it.
+// Row adds a row. Omitted cells are empty. Unprintable characters become blanks, because cells may contain
+// text from other programs and must stay on one line.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
@@ -94,7 +95,8 @@ func printable(r rune) rune {
 	return ' '
 }
 
-// Write writes the table, two spaces between columns and none at the ends of lines. To a Screen it writes what fits.
+// Write writes the table with two spaces between columns and no trailing blanks. A Screen gets an elided
+// table.
 func (t *Table) Write(w io.Writer) error {
 	screen, is := w.(*Screen)
 	if !is {
@@ -116,13 +118,13 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-// elidable says whether a column's cells may be elided.
+// elidable reports whether the cells of a column may be elided.
 func (t *Table) elidable(column int) bool {
 	c := t.columns[column]
 	return !c.right && !c.instants && !c.whole
 }
 
-// relative is the rows with times told by how long ago they were.
+// relative returns the rows with relative times.
 func (t *Table) relative(now time.Time) [][]string {
 	var rows [][]string
 	for _, row := range t.rows {
@@ -137,7 +139,7 @@ func (t *Table) relative(now time.Time) [][]string {
 	return rows
 }
 
-// widths are the widths of columns, as a terminal shows them, that have all of every cell.
+// widths returns the display widths of the columns.
 func (t *Table) widths(rows [][]string) []int {
 	widths := make([]int, len(t.columns))
 	for _, row := range rows {
@@ -148,10 +150,10 @@ func (t *Table) widths(rows [][]string) []int {
 	return widths
 }
 
-// line is a row in columns of these widths.
+// line formats a row in columns of the given widths.
 func (t *Table) line(row []string, widths []int, coloured bool) string {
 	var line strings.Builder
-	pending := 0 // blanks before the next cell, which a line does not end with
+	pending := 0 // pending blanks, dropped at the end of the line
 	for i, cell := range row {
 		shown := ElideMiddle(cell, widths[i])
 		gap := widths[i] - Columns(shown)
@@ -170,7 +172,7 @@ func (t *Table) line(row []string, widths []int, coloured bool) string {
 	return line.String()
 }
 
-// coloured is what is shown of a cell, in the cell's colour if it has one.
+// coloured returns the displayed text of a cell, in the cell's colour if it has one.
 func (t *Table) coloured(column int, cell, shown string, coloured bool) string {
 	of := t.columns[column].colour
 	if !coloured || of == nil || of(cell) == "" {

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// Missing stands for a value that is not there.
+// Missing stands for an absent value.
 const Missing = "-"
 
-// Seconds shows a duration with three significant digits and the unit that suits it; zero and less is Missing.
+// Seconds formats a duration with three significant digits and a suitable unit, or Missing if it is not
+// positive.
 func Seconds(s float64) string { return small(s, "s") }
 
-// Joules shows an amount of energy from nJ to J; Missing when there is none.
+// Joules formats an energy from nJ to J, or Missing if it is not positive.
 func Joules(j float64) string { return small(j, "J") }
 
-// small shows a quantity with three digits and a unit that is made smaller.
+// small formats a quantity with three digits and a metric prefix.
 func small(v float64, unit string) string {
 	switch {
 	case !(v > 0) || math.IsInf(v, 0):
@@ -32,7 +33,7 @@ func small(v float64, unit string) string {
 	return digits(v) + " " + unit
 }
 
-// GFLOPS shows a rate in GFLOP/s; Missing when there is none.
+// GFLOPS formats a rate in GFLOP/s, or Missing.
 func GFLOPS(flop, seconds float64) string {
 	if !(flop > 0) || !(seconds > 0) {
 		return Missing
@@ -40,10 +41,10 @@ func GFLOPS(flop, seconds float64) string {
 	return digits(flop / seconds / 1e9)
 }
 
-// TFLOPS shows a rate in TFLOP/s; Missing when there is none.
+// TFLOPS formats a rate in TFLOP/s, or Missing.
 func TFLOPS(flop, seconds float64) string { return GFLOPS(flop/1e3, seconds) }
 
-// GFLOP shows a number of floating point operations in units of 1e9; Missing when there is none.
+// GFLOP formats a number of floating-point operations in units of 1e9, or Missing.
 func GFLOP(flop float64) string {
 	if !(flop > 0) {
 		return Missing
@@ -51,7 +52,7 @@ func GFLOP(flop float64) string {
 	return digits(flop / 1e9)
 }
 
-// Ratio shows before/after as a speed-up, e.g. "2.31x"; Missing when either is unknown.
+// Ratio formats before/after as a speed-up, such as "2.31x", or Missing if either is unknown.
 func Ratio(before, after float64) string {
 	if !(before > 0) || !(after > 0) {
 		return Missing
@@ -59,7 +60,7 @@ func Ratio(before, after float64) string {
 	return fmt.Sprintf("%.2fx", before/after)
 }
 
-// Percent shows what part of whole, both in the same unit, e.g. "87 %"; Missing when either is unknown.
+// Percent formats part/whole in percent, such as "87 %", or Missing if either is unknown.
 func Percent(part, whole float64) string {
 	if !(part > 0) || !(whole > 0) {
 		return Missing
@@ -67,8 +68,8 @@ func Percent(part, whole float64) string {
 	return fmt.Sprintf("%.0f %%", 100*part/whole)
 }
 
-// Share is Percent of what cannot be more than the whole: what measuring leaves above it is the whole, and Missing is
-// what is so far above that the whole cannot be known.
+// Share is Percent for a part that cannot exceed the whole. Small excesses are measurement errors and are
+// shown as the whole. Large ones yield Missing, because the whole must then be wrong.
 func Share(part, whole float64) string {
 	switch {
 	case part > 1.1*whole:
@@ -79,7 +80,7 @@ func Share(part, whole float64) string {
 	return Percent(part, whole)
 }
 
-// Range shows two durations, e.g. "1.50–1.57 ms"; Missing when there is none.
+// Range formats two durations, such as "1.50–1.57 ms", or Missing.
 func Range(low, high float64) string {
 	a, b := Seconds(low), Seconds(high)
 	if a == Missing || b == Missing {
@@ -92,8 +93,8 @@ func Range(low, high float64) string {
 	return a + "–" + b
 }
 
-// Interval is Range for what holds a median with the probability level, which is told where it is below the usual one.
-// A level of 0, that of a single sample, is no interval.
+// Interval formats the confidence interval of a median. It shows the level if it is below the usual one. A
+// level of 0, as for a single sample, yields no interval.
 func Interval(low, high, level, usual float64) string {
 	text := Range(low, high)
 	switch {
@@ -105,7 +106,7 @@ func Interval(low, high, level, usual float64) string {
 	return text
 }
 
-// Bytes shows a size in binary units.
+// Bytes formats a size in binary units.
 func Bytes(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	value, unit := float64(n), 0
@@ -119,7 +120,7 @@ func Bytes(n int64) string {
 	return digits(value) + " " + units[unit]
 }
 
-// Clock shows a running time as minutes and seconds, with hours when there are any.
+// Clock formats a duration as minutes and seconds, with hours if needed.
 func Clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	if s >= 3600 {
@@ -128,7 +129,7 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// Instant shows a time in full, to the second, as scripts read it (RFC 3339, in UTC); Missing when there is none.
+// Instant formats a time to the second in RFC 3339 and UTC, or Missing.
 func Instant(t time.Time) string {
 	if t.IsZero() || t.Unix() == 0 {
 		return Missing
@@ -136,7 +137,7 @@ func Instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Ago shows a time by how long before now it was, or how long after: "3 min ago", "in 2 days".
+// Ago formats a time relative to now: "3 min ago", "in 2 days".
 func Ago(at, now time.Time) string {
 	d := now.Sub(at)
 	form := "%s ago"
@@ -149,7 +150,7 @@ func Ago(at, now time.Time) string {
 	return fmt.Sprintf(form, span(d))
 }
 
-// span shows a duration by its largest unit, rounded down.
+// span formats a duration in its largest unit, rounded down.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -163,10 +164,10 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// Digest shortens a digest to what tells a person's digests apart.
+// Digest shortens a digest for display.
 func Digest(d string) string { return d[:min(len(d), 12)] }
 
-// digits shows three significant digits, and never an exponent where a person would write the number out.
+// digits formats three significant digits without an exponent, where a person would not use one.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100 || a == 0:

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// leastFree is what packages, objects and records of a few models take, in bytes.
+	// leastFree is the free space, in bytes, needed for packages, objects and records of a few models.
 	leastFree = 2 << 30
-	// mostSync is how long a write to the disk may take before it is felt.
+	// mostSync is the longest acceptable time of a synced write.
 	mostSync = 20 * time.Millisecond
-	// syncs are timed; the median counts.
+	// syncs is the number of timed writes, of which the median counts.
 	syncs = 5
 )
 
@@ -27,12 +27,12 @@ const (
 	spaceCheck, syncCheck = "disk space", "disk sync"
 
 	spaceRemedy = "free some space, or put the data elsewhere with XDG_DATA_HOME; 'tilth records prune' and 'compact' make records smaller"
-	// foldersRemedy and temporaryRemedy are for folders that cannot be used.
+	// foldersRemedy and temporaryRemedy apply to unusable folders.
 	foldersRemedy   = "name a folder that you may write to with XDG_DATA_HOME"
 	temporaryRemedy = "name a folder that you may write to with TMPDIR"
 )
 
-// existing is a folder, or the nearest one above it that there is.
+// existing returns the folder or its nearest existing ancestor.
 func existing(folder string) string {
 	for {
 		if info, err := os.Stat(folder); err == nil && info.IsDir() || folder == filepath.Dir(folder) {
@@ -62,7 +62,7 @@ func syncTime(folder string) Finding {
 		"put the data on a local SSD with XDG_DATA_HOME, or 'tilth tracker --data'")
 }
 
-// notWritten is the finding of a folder that takes no files.
+// notWritten returns the finding for a folder that is not writable.
 func notWritten(folder string, err error) Finding {
 	remedy := "give the user the right to write to " + folder + ", or name another folder with XDG_DATA_HOME"
 	if isFull(err) {
@@ -71,10 +71,10 @@ func notWritten(folder string, err error) Finding {
 	return Finding{Check: syncCheck, State: Prevents, Found: err.Error(), Cost: "measurements cannot be recorded", Remedy: remedy}
 }
 
-// isFull says whether nothing is written for want of space, the user's part of it included.
+// isFull reports whether an error means that the disk or the user's quota is full.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// temporary looks whether there is a folder for temporary files.
+// temporary checks the folder for temporary files.
 func temporary() Finding {
 	const check = "temporary files"
 	dir, err := os.MkdirTemp("", "tilth-doctor-*")
@@ -91,7 +91,7 @@ func temporary() Finding {
 	return Finding{Check: check, State: Prevents, Found: err.Error(), Cost: "nothing can be built or measured", Remedy: remedy}
 }
 
-// disk has what is found of the folder of records.
+// disk checks the folder of records.
 func (m Machine) disk() []Finding {
 	if m.NoData != nil {
 		return []Finding{{
@@ -102,7 +102,7 @@ func (m Machine) disk() []Finding {
 	return []Finding{freeSpace(m.Data), syncTime(m.Data)}
 }
 
-// timeSyncs is the median time that it takes to have a small write on the disk.
+// timeSyncs returns the median time of a small synced write.
 func timeSyncs(folder string) (median time.Duration, err error) {
 	f, err := os.CreateTemp(folder, ".tilth-doctor-*")
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package doctor examines a machine for what tuning on it needs, and for what makes its measurements worse: each
-// finding says what it costs, and the remedy. Begin with Machine.Examine.
+// Package doctor checks whether a machine meets the needs of tuning and what degrades its measurements. Each
+// finding has its cost and remedy. Start with Machine.Examine.
 package doctor

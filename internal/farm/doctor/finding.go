@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// State says how it is with one thing.
+// State is the severity of a finding.
 type State string
 
 // States of findings.
 const (
 	// Well needs no attention.
 	Well State = "well"
-	// Costly lets tuning go on, at a cost.
+	// Costly allows tuning, at a cost.
 	Costly State = "costs"
 	// Prevents makes tuning impossible.
 	Prevents State = "prevents"
-	// Unknown is what this machine does not show.
+	// Unknown means that this machine does not expose the information.
 	Unknown State = "not known"
 )
 
-// Finding is what was found of one thing.
+// Finding is the result of one check.
 type Finding struct {
 	Check string `json:"check"`
 	State State  `json:"state"`
-	// Found is what there is, in a few words.
+	// Found describes the observation in a few words.
 	Found string `json:"found"`
-	// Cost is what follows when that is not well, and Remedy what helps.
+	// Cost is the consequence, and Remedy the fix, if the state is not Well.
 	Cost   string `json:"cost,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Failure names all that prevents tuning; nil when nothing does.
+// Failure returns an error that names everything that prevents tuning, or nil.
 func Failure(findings []Finding) error {
 	var causes []string
 	for _, f := range findings {
@@ -46,7 +46,7 @@ func Failure(findings []Finding) error {
 	return fmt.Errorf("this machine cannot tune: %s", strings.Join(causes, "; "))
 }
 
-// judged is a finding that is well, or has this cost and remedy.
+// judged returns a finding that is well, or has the given cost and remedy.
 func judged(check, found string, well bool, cost, remedy string) Finding {
 	if well {
 		return Finding{Check: check, State: Well, Found: found}
@@ -54,7 +54,7 @@ func judged(check, found string, well bool, cost, remedy string) Finding {
 	return Finding{Check: check, State: Costly, Found: found, Cost: cost, Remedy: remedy}
 }
 
-// notShown is a finding of a file that cannot be read.
+// notShown returns a finding for an unreadable file.
 func notShown(check, file string) Finding {
 	return Finding{
 		Check: check, State: Unknown, Found: "/" + file + " cannot be read",
@@ -62,7 +62,7 @@ func notShown(check, file string) Finding {
 	}
 }
 
-// text is a file's content without the blanks around it; empty when it cannot be read.
+// text returns the trimmed content of a file, or "" if it cannot be read.
 func text(root fs.FS, file string) string {
 	content, err := fs.ReadFile(root, file)
 	if err != nil {

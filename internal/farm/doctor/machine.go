@@ -20,31 +20,32 @@ import (
 	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
-// Machine is this machine, as it is examined.
+// Machine is the machine to examine.
 type Machine struct {
-	// Root is the folder in which the kernel's proc and sys are.
+	// Root contains the kernel's proc and sys folders.
 	Root fs.FS
-	// Compiler names the compiler; empty = the one that tuning finds.
+	// Compiler names the compiler; empty means the one that tuning would use.
 	Compiler string
-	// Data is the folder of records; NoData is why there is none.
+	// Data is the folder of records. NoData is the error if there is no such folder.
 	Data   string
 	NoData error
-	// Lock keeps others from timing while this machine's noise is measured; NoLock is why there is none.
+	// Lock prevents other timing while the noise is measured. NoLock is the error if there is no lock.
 	Lock   *hostlock.Lock
 	NoLock error
 }
 
 const (
-	// leastFiles is how many open files a tracker with a dozen agents can need.
+	// leastFiles is the number of open files that a tracker with a dozen agents may need.
 	leastFiles = 4096
-	// mostNoise is what part of a latency the noise may be: the rule that drops slow candidates assumes 1 % at least.
+	// mostNoise is the acceptable noise relative to a latency. The rule that drops slow candidates assumes at
+	// least 1 %.
 	mostNoise = 0.02
-	// mostWait is how long another process may measure before the noise is left unknown.
+	// mostWait is how long to wait for another process to finish measuring before the noise is left unknown.
 	mostWait = 3 * time.Second
 )
 
-// Examine looks at everything, which takes about a second, and mostWait where another process measures.
-// The error is that ctx ended.
+// Examine runs all checks. It takes about a second, plus up to mostWait if another process measures. It
+// returns an error if ctx ended.
 func (m Machine) Examine(ctx context.Context) ([]Finding, error) {
 	findings := []Finding{m.compiler(ctx)}
 	findings = append(findings, m.processor())
@@ -59,7 +60,7 @@ func (m Machine) Examine(ctx context.Context) ([]Finding, error) {
 func (m Machine) compiler(ctx context.Context) Finding {
 	const check = "compiler"
 	tc, err := toolchain.Find(ctx, m.Compiler)
-	if err != nil { // which has the remedy
+	if err != nil { // the error includes the remedy
 		return Finding{Check: check, State: Prevents, Found: err.Error(), Cost: "no candidate can be built"}
 	}
 	return Finding{Check: check, State: Well, Found: tc.Name}
@@ -84,7 +85,7 @@ func (m Machine) processor() Finding {
 	return Finding{Check: check, State: Well, Found: strings.Join(found, "; ")}
 }
 
-// sandbox has a finding for each layer that is missing, or one for all of them.
+// sandbox returns a finding for each missing layer, or a single one if none is missing.
 func (m Machine) sandbox() []Finding {
 	const check = "sandbox"
 	dir, err := os.MkdirTemp("", "tilth-doctor-*")
@@ -92,7 +93,7 @@ func (m Machine) sandbox() []Finding {
 		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o711); err != nil { // sandboxed programs have another user, who has to get in
+	if err := os.Chmod(dir, 0o711); err != nil { // sandboxed programs run as another user, who must be able to enter
 		return []Finding{{Check: check, State: Unknown, Found: err.Error(), Remedy: temporaryRemedy}}
 	}
 	box, err := sandbox.Open(sandbox.BestEffort, filepath.Join(dir, "sandbox"))
@@ -115,7 +116,7 @@ func layers(states []sandbox.State) (missing []Finding) {
 		missing = append(missing, Finding{
 			Check: "sandbox: " + string(s.Layer), State: Costly, Found: "missing",
 			Cost:   "code from others is less isolated; --sandbox required refuses to run",
-			Remedy: s.Missing, // why it is missing, with the remedy
+			Remedy: s.Missing, // the reason, with the remedy
 		})
 	}
 	if missing == nil {
@@ -124,7 +125,7 @@ func layers(states []sandbox.State) (missing []Finding) {
 	return missing
 }
 
-// noise is how far times of fixed work scatter.
+// noise measures the spread of times of fixed work.
 func (m Machine) noise(ctx context.Context) Finding {
 	const check = "noise"
 	t, err := target.Native(0)
@@ -149,10 +150,10 @@ func (m Machine) noise(ctx context.Context) Finding {
 	return scatter(times)
 }
 
-// errBusy says that others had the machine to themselves for too long.
+// errBusy means that other processes held the machine for too long.
 var errBusy = errors.New("another process measures")
 
-// await takes the lock, for which it waits for mostWait.
+// await acquires the lock, waiting for at most mostWait.
 func (m Machine) await(ctx context.Context) (release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, mostWait, errBusy)
 	defer cancel()
@@ -173,7 +174,7 @@ func openFiles() Finding {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return Finding{Check: "open files", State: Unknown, Found: err.Error()}
 	}
-	return filesWithin(limit.Max) // a program in Go raises its own limit to the hard one
+	return filesWithin(limit.Max) // Go programs raise their soft limit to the hard one
 }
 
 func filesWithin(most uint64) Finding {

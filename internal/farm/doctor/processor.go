@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/runner/surroundings"
 )
 
-// readableClocks are the kernel's clock sources that a program reads without a system call.
+// readableClocks lists the kernel's clock sources that programs read without a system call.
 var readableClocks = []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource"}
 
 func clockSource(root fs.FS) Finding {
