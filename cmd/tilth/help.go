@@ -63,10 +63,6 @@ var rareFlags = map[string][]string{
 		"advertise", "artifact-space", "audit-keep", "audit-log", "audit-max-bytes", "backup-keep", "backup-keep-for", "config-check", "keep-artifacts",
 		"log-level", "oidc-role", "releases", "scrub-rate", "shards",
 	},
-	"tilth simulate": {
-		"build-failures", "build-time", "connections", "crashes", "in-flight", "infra-failures", "kills", "launcher", "lost-answers", "mean-life", "rate",
-		"records", "trial-time", "warmup",
-	},
 	"tilth records sync": {"allow-http", "log-level", "tls-ca", "tls-cert", "tls-key", "token-file", "from-tls-ca", "from-tls-cert", "from-tls-key", "from-token-file", "shape", "weights"},
 	"tilth tasks":        {"from", "schedule", "storage", "to", "weights", "wide"},
 }
