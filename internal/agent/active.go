@@ -19,38 +19,39 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// activePolicy is the name of the load balancing policy of connections to trackers: calls go to the one that serves.
-// It is connected to all, and goes on with the next where one says that it stands by, or does not answer in time.
-// gRPC's own health checks would take a stream of each agent, and tell callers less.
+// activePolicy is the name of the load balancing policy for connections to trackers. It connects to all
+// trackers, sends calls to the one that serves, and moves on if that one stands by or does not answer in
+// time. gRPC's own health checks would need a stream per agent and give callers less information.
 const activePolicy = "tilth_active"
 
-// gRPC finds policies by their names, in a table of the process.
+// gRPC looks up policies by name in a process-wide table.
 func init() {
 	balancer.Register(activeBuilder{base.NewBalancerBuilder(activePolicy, nil, base.Config{})})
 }
 
 type activeBuilder struct{ balancer.Builder }
 
-// Build implements balancer.Builder. Each connection remembers for itself which tracker serves.
+// Build implements balancer.Builder. Each connection keeps its own state.
 func (activeBuilder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
 	return base.NewBalancerBuilder(activePolicy, &active{seats: map[int]*seat{}}, base.Config{}).Build(cc, opts)
 }
 
-// active is what a connection knows of trackers, by the shards that calls are for (-1 = they name none).
+// active holds the state of a connection, by the shard of calls (-1 for calls without a shard).
 type active struct {
 	mu    sync.Mutex
 	seats map[int]*seat
 	times uint64
 }
 
-// seat is what is known of the trackers that may serve a shard, by address.
+// seat holds the state of the trackers that may serve a shard, by address.
 type seat struct {
-	serving string // the address that calls go to; empty = none is known
-	// turnedAway numbers the last time that each did not serve; who served since, or has connected anew, is not in it.
+	serving string // the address that calls go to; empty if unknown
+	// turnedAway holds the sequence number of each tracker's latest refusal, without those that served or
+	// reconnected since.
 	turnedAway map[string]uint64
 }
 
-// seat is that of a shard. The caller holds the lock.
+// seat returns the seat of a shard. The caller must hold the lock.
 func (a *active) seat(shard int) *seat {
 	s := a.seats[shard]
 	if s == nil {
@@ -78,14 +79,14 @@ func (a *active) Build(info base.PickerBuildInfo) balancer.Picker {
 	return p
 }
 
-// picker picks among the trackers that are connected.
+// picker picks among connected trackers.
 type picker struct {
 	*active
 	ready     map[string]balancer.SubConn
-	addresses []string // in order
+	addresses []string // sorted
 }
 
-// Pick implements balancer.Picker: the tracker that serves, or the one that was not asked for the longest time.
+// Pick implements balancer.Picker. It returns the serving tracker, or the one whose refusal is oldest.
 func (p *picker) Pick(of balancer.PickInfo) (balancer.PickResult, error) {
 	shard := shardIn(of.Ctx)
 	p.mu.Lock()
@@ -98,14 +99,14 @@ func (p *picker) Pick(of balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{SubConn: p.ready[at], Done: func(done balancer.DoneInfo) { p.done(shard, at, done.Err) }}, nil
 }
 
-// done learns from how a call ended.
+// done updates the state from the result of a call.
 func (a *active) done(shard int, at string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.seat(shard)
 	switch {
 	case standsBy(err) || status.Code(err) == codes.DeadlineExceeded, wire.Reason(err) == wire.ReasonStoreAway:
-		// One that does not reach its database may have lost it to another one, of which it does not hear.
+		// A tracker without its database may have lost it to another one without knowing.
 		a.times++
 		s.turnedAway[at] = a.times
 		if s.serving == at {
@@ -120,21 +121,22 @@ func (a *active) done(shard int, at string, err error) {
 func standsBy(err error) bool { return wire.Reason(err) == wire.ReasonStandby }
 
 const (
-	// connectTime is for how long a call that a tracker refused since it stands by is made again: there may be another
-	// address, to which there is no connection yet.
+	// connectTime is how long a call refused by a standby tracker is retried, because a connection to another
+	// address may be pending.
 	connectTime = 500 * time.Millisecond
-	// takeoverTime is the same where several trackers are known of: one of them is about to take over.
+	// takeoverTime replaces connectTime if several trackers are known, because one of them is about to take
+	// over.
 	takeoverTime = 5 * time.Second
-	// askEvery is the pause once all have refused.
+	// askEvery is the pause after all trackers have refused.
 	askEvery = 50 * time.Millisecond
 )
 
-// askNext is a client's interceptor that makes a call again which a tracker refused since it stands by: at the next
-// one at once, and for some time.
+// askNext returns a client interceptor that retries calls refused by a standby tracker, immediately at the
+// next tracker, until patience is over.
 func askNext(patience time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		patience := patience
-		if shardIn(ctx) >= 0 { // a farm of several shards has several trackers, or is about to
+		if shardIn(ctx) >= 0 { // a farm with several shards has several trackers
 			patience = takeoverTime
 		}
 		asked := map[string]bool{}

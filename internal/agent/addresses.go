@@ -13,17 +13,18 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// trackersScheme begins the target of a list of addresses.
+// trackersScheme is the scheme of targets that are lists of addresses.
 const trackersScheme = "trackers"
 
-// addresses resolves a list of addresses, each as gRPC would alone: a name is asked for by DNS, and checked in the
-// certificate of its own tracker.
+// addresses resolves a list of addresses, each in the way gRPC would resolve it alone: names by DNS, and
+// certificates checked per address.
 type addresses struct{}
 
 // Scheme implements resolver.Builder.
 func (addresses) Scheme() string { return trackersScheme }
 
-// OverrideAuthority implements resolver.AuthorityOverrider: a list is no authority, and each address has its own.
+// OverrideAuthority implements resolver.AuthorityOverrider. A list has no authority; each address has its
+// own.
 func (addresses) OverrideAuthority(resolver.Target) string { return "tracker" }
 
 // Build implements resolver.Builder.
@@ -41,11 +42,11 @@ func (addresses) Build(target resolver.Target, cc resolver.ClientConn, opts reso
 	return list, nil
 }
 
-// resolved is what the addresses of a list came to.
+// resolved is the state of a resolved list.
 type resolved struct {
 	cc    resolver.ClientConn
 	parts []*part
-	mu    sync.Mutex // of what the parts came to
+	mu    sync.Mutex // guards the results of the parts
 }
 
 // ResolveNow implements resolver.Resolver.
@@ -64,8 +65,8 @@ func (l *resolved) Close() {
 	}
 }
 
-// tell passes on what there is, once each address has come to something: a call that knew the first alone would fail
-// with it. An error is passed on only where nothing was found of any address.
+// tell reports the addresses once every part has a result; earlier, calls would only see some of them. It
+// reports an error only if no part has an address.
 func (l *resolved) tell() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *resolved) tell() error {
 	return nil
 }
 
-// part is one address of a list, and hears what its resolver says.
+// part is one address of a list, and the connection that its resolver updates.
 type part struct {
 	resolver.ClientConn
 	list     *resolved
@@ -131,7 +132,7 @@ func (p *part) UpdateState(s resolver.State) error {
 	return p.list.tell()
 }
 
-// ReportError implements resolver.ClientConn. What was found before stays.
+// ReportError implements resolver.ClientConn. Earlier addresses remain valid.
 func (p *part) ReportError(err error) {
 	p.list.mu.Lock()
 	p.failed = err

@@ -17,25 +17,25 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Causes with which a handler's context ends; see context.Cause.
+// Causes of the end of a handler's context; see context.Cause.
 var (
-	// ErrDropped says that the tracker took the lease back: it was cancelled, or lost.
+	// ErrDropped means that the tracker revoked the lease: it was cancelled or lost.
 	ErrDropped = errors.New("lease dropped by the tracker")
-	// ErrVoidSession says that the tracker forgot this agent, and with it all its leases.
+	// ErrVoidSession means that the tracker forgot this agent and its leases.
 	ErrVoidSession = errors.New("session void")
-	// ErrDraining says that the agent stops, and the grace to finish what it held is over.
+	// ErrDraining means that the agent is stopping and its grace period is over.
 	ErrDraining = errors.New("agent is stopping")
 )
 
 // Handler does leased work.
 type Handler interface {
-	// Handle does one lease's work and reports it (see Report). It returns nil once the report was accepted. Another
-	// error makes the agent report the attempt as failed, through the fault of its side. ctx ends when the lease is
-	// dropped or the agent stops; Handle then returns soon, with any error.
+	// Handle does the work of one lease and reports it (see Report). It returns nil once the report was
+	// accepted. For any other error, the agent reports the attempt as failed on its side. ctx ends when the
+	// lease is dropped or the agent stops. Handle must then return promptly, with any error.
 	Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error
 }
 
-// HandlerFunc is a Handler made of a function.
+// HandlerFunc adapts a function to a Handler.
 type HandlerFunc func(ctx context.Context, work *tilthv1.LeaseWorkResponse) error
 
 // Handle implements Handler.
@@ -43,27 +43,27 @@ func (f HandlerFunc) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse
 	return f(ctx, work)
 }
 
-// Config is what an agent needs. Conn, Spec and Handler are required; every other field has a default.
+// Config configures an agent. Conn, Spec and Handler are required; all other fields have defaults.
 type Config struct {
-	// Conn leads to the tracker; see Dial.
+	// Conn is the connection to the tracker; see Dial.
 	Conn grpc.ClientConnInterface
 	Spec *tilthv1.AgentSpec
-	// Handler is called for several leases at a time if Slots allows.
+	// Handler is called concurrently if Slots is above 1.
 	Handler Handler
-	// Calibrate, when set, is called when the tracker asks for a calibration of the device in a session, maybe again
-	// before one is reported. It must not block.
+	// Calibrate, if set, is called when the tracker requests a calibration in a session, possibly again
+	// before it is reported. It must not block.
 	Calibrate func(session string)
-	// Joined, when set, is called whenever the agent has joined.
+	// Joined, if set, is called whenever the agent has joined.
 	Joined func()
-	// Slots is how many leases to hold at a time; 0 = 1.
+	// Slots is the number of concurrent leases; 0 means 1.
 	Slots int
-	// Logger hears of what happens; nil = nobody.
+	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger
-	// LeaseWait is how long one request for work waits; 0 = 1 min.
+	// LeaseWait is the time that one request for work waits; 0 means 1 min.
 	LeaseWait time.Duration
-	// DrainGrace is how long held work may take to end when the agent stops; 0 = 10 s.
+	// DrainGrace is the time that held work may take when the agent stops; 0 means 10 s.
 	DrainGrace time.Duration
-	// FirstRetry and MaxRetry bound the waits between attempts to reach the tracker; 0 = 100 ms and 5 s.
+	// FirstRetry and MaxRetry bound the delays between attempts to reach the tracker; 0 means 100 ms and 5 s.
 	FirstRetry, MaxRetry time.Duration
 }
 
@@ -92,12 +92,12 @@ func (c *Config) policy() retry.Policy {
 	return retry.Policy{First: c.FirstRetry, Max: c.MaxRetry, Try: 10 * time.Second}
 }
 
-// longestRejoin bounds the wait before an agent joins anew whose sessions do not last.
+// longestRejoin bounds the delay before an agent with short-lived sessions joins again.
 const longestRejoin = 30 * time.Second
 
-// Run is the life of an agent: it joins, works, and joins again whenever the tracker forgot it, until ctx ends. It
-// then lets held work end within the grace, hands the rest back and leaves. Run returns nil after such an end, and an
-// error when the tracker refuses the agent.
+// Run runs an agent until ctx ends: it joins, works, and joins again whenever the tracker has forgotten it.
+// At the end it lets held work finish within the grace period, returns the other leases, and leaves. Run
+// returns nil after such an end, or an error if the tracker refuses the agent.
 func Run(ctx context.Context, cfg Config) error {
 	cfg.setDefaults()
 	log := cfg.Logger.With("agent", cfg.Spec.GetName())
@@ -119,8 +119,9 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		log.Warn("session void, joining again")
-		// Two agents of one name would void each other for ever: a session that did not last is a reason to wait. And
-		// a tracker that forgot one agent may have forgotten all: they come back over the time between two heartbeats.
+		// Two agents with the same name would void each other's sessions forever, so a short session causes a
+		// delay. A tracker that forgot one agent may have forgotten all of them, so their return is spread
+		// over a heartbeat interval.
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
 		}
@@ -131,7 +132,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-// refused explains why the tracker does not take the agent.
+// refused explains why the tracker refuses the agent.
 func refused(cfg *Config, err error) error {
 	addr := ""
 	if c, is := cfg.Conn.(*grpc.ClientConn); is {
@@ -145,15 +146,15 @@ func refused(cfg *Config, err error) error {
 	return explained
 }
 
-// Report repeats a call that reports on a lease until the tracker has answered, or ctx ends. It is safe since every
-// report is: the tracker knows one that it has accepted. An error for which Stale holds means that the lease was lost.
+// Report retries a call that reports on a lease until the tracker answers or ctx ends. Retries are safe
+// because the tracker recognises reports that it has accepted. If Stale(err) holds, the lease was lost.
 func Report(ctx context.Context, log *slog.Logger, what string, call func(context.Context) error) error {
 	return retry.Do(ctx, log, retry.Policy{}, what, call)
 }
 
-// Stale says whether err is the tracker's refusal of a lease that is no longer held: the work is to be dropped.
+// Stale reports whether err means that the lease is no longer held. The work must then be dropped.
 func Stale(err error) bool { return wire.Reason(err) == wire.ReasonStaleLease }
 
-// MissingArtifact says whether err is the tracker's refusal of a build whose artifacts it does not have (any more):
-// they are to be uploaded again, and the report repeated.
+// MissingArtifact reports whether err means that the tracker lacks artifacts of a build, for example after an
+// eviction. They must be uploaded again before the report is retried.
 func MissingArtifact(err error) bool { return wire.Reason(err) == wire.ReasonMissingArtifact }

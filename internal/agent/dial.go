@@ -14,12 +14,12 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Dial makes a connection to a tracker at host:port or unix:path, or to several, with commas between, of which one
-// serves and the others stand by, or of which each serves some of the farm's shards. It connects when first
-// used, and again whenever the tracker comes back.
+// Dial connects to a tracker at host:port or unix:path, or to a comma-separated list of trackers, of which
+// one serves and the others stand by, or each serves some of the farm's shards. It connects on first use, and
+// again whenever the tracker returns.
 func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	target, patience := addr, connectTime
-	if scheme, _, is := strings.Cut(addr, ":///"); !is || scheme == "" { // one of gRPC's own resolvers
+	if scheme, _, is := strings.Cut(addr, ":///"); !is || scheme == "" { // not one of gRPC's own resolvers
 		if err := wire.CheckAddresses(addr); err != nil {
 			return nil, fmt.Errorf("tracker: %w", err)
 		}
@@ -34,7 +34,7 @@ func Dial(addr string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// dial makes a connection whose calls go to the shards that they are for, unless they all say so themselves (nil).
+// dial returns a connection that routes calls to their shards. of is nil if all calls name their shard.
 func dial(target string, of *shards, patience time.Duration, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	unary := []grpc.UnaryClientInterceptor{checkLength, retry.Later, askNext(patience)}
 	streams := []grpc.StreamClientInterceptor{checkLengths, retry.LaterStream}
@@ -51,8 +51,8 @@ func dial(target string, of *shards, patience time.Duration, opts ...grpc.DialOp
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 20 * time.Second, Timeout: 10 * time.Second, PermitWithoutStream: true,
 		}),
-		// A tracker that restarts is found again within seconds, and not by all agents at once: a wait is between
-		// nothing and twice the back-off.
+		// A restarted tracker is found within seconds, but not by all agents at once: each delay is random,
+		// up to twice the back-off.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 1, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,

@@ -1,4 +1,4 @@
-// Package agent is what tuners, builders and runners share: joining a tracker, keeping leases alive, surviving
-// restarts of the tracker, and draining. It knows the wire; what to do with a lease is up to a Handler. Begin with
-// Run.
+// Package agent implements the common part of tuners, builders and runners: joining a tracker, renewing
+// leases, surviving restarts of the tracker, and draining. It handles the wire protocol; a Handler does the
+// leased work. Start with Run.
 package agent

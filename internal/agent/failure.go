@@ -7,8 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// reportFailure tells the tracker that an attempt failed through the fault of this side, so that it is retried at
-// once. A tuner that fails ends its job: the same search would fail again.
+// reportFailure reports that an attempt failed on the agent's side, so that it is retried immediately. A
+// tuner's failure ends its job, because the same search would fail again.
 func (s *session) reportFailure(ctx context.Context, work *tilthv1.LeaseWorkResponse, cause error) error {
 	token := work.GetLease()
 	reason := failure.Message(cause.Error())

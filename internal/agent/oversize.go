@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire/bounds"
 )
 
-// tooLong says what is wrong with a message that a tracker would refuse for its length, before any of it is sent.
+// tooLong returns an error for a message that exceeds the tracker's limit, before it is sent.
 func tooLong(method string, message any) error {
 	m, is := message.(proto.Message)
 	most := bounds.RequestBytes(method)
@@ -40,7 +40,7 @@ func checkLengths(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientC
 	return lengthChecked{stream, method}, nil
 }
 
-// lengthChecked is a stream whose messages are checked before they are sent.
+// lengthChecked is a stream that checks the length of messages before sending.
 type lengthChecked struct {
 	grpc.ClientStream
 	method string

@@ -15,10 +15,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// partingTimeout bounds each of the last calls of an agent that stops: the tracker may be gone too.
+// partingTimeout bounds each of the last calls of a stopping agent, because the tracker may be gone, too.
 const partingTimeout = 3 * time.Second
 
-// session is the time between a Join and the loss of what it gave.
+// session is the time between a Join and the loss of its session.
 type session struct {
 	cfg      *Config
 	client   tilthv1.AgentServiceClient
@@ -28,10 +28,10 @@ type session struct {
 
 	mu      sync.Mutex
 	held    map[string]*held // by subject
-	stopped error            // why no work may begin any more; nil while it may
+	stopped error            // why no new work may start; nil while it may
 }
 
-// held is a lease in work.
+// held is a lease in progress.
 type held struct {
 	token *tilthv1.LeaseToken
 	drop  context.CancelCauseFunc
@@ -58,7 +58,7 @@ func (s *session) join(ctx context.Context) error {
 
 // run works until the session is void or, after ctx ended, all held work has ended.
 func (s *session) run(ctx context.Context) {
-	// life outlasts ctx by the drain; it ends early when the session is void.
+	// life outlasts ctx by the drain and ends early when the session is void.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	asking, stopAsking := context.WithCancel(ctx)
@@ -86,7 +86,8 @@ func (s *session) run(ctx context.Context) {
 	beat.Wait()
 }
 
-// drain returns when all work has ended, or its grace after the end of ctx is over, or the session is void.
+// drain returns when all work has ended, the grace period after the end of ctx is over, or the session is
+// void.
 func (s *session) drain(ctx, life context.Context, idle <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -102,9 +103,9 @@ func (s *session) drain(ctx, life context.Context, idle <-chan struct{}) {
 	}
 }
 
-// beat sends heartbeats until life ends; it ends life itself when the tracker does not know the session.
+// beat sends heartbeats until life ends. It ends life if the tracker does not know the session.
 func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
-	// Agents that joined at once do not beat at once.
+	// Spread the heartbeats of agents that joined at the same time.
 	next := time.NewTimer(rand.N(s.interval))
 	defer next.Stop()
 	var complaints retry.Complaints
@@ -134,11 +135,11 @@ func (s *session) beat(life context.Context, end context.CancelCauseFunc) {
 		case life.Err() == nil && complaints.Due():
 			s.log.Warn("heartbeat failed, trying again", "times", int(complaints), "error", wire.Words(err))
 		}
-		next.Reset(max(0, s.interval-time.Since(began))) // however long the tracker took
+		next.Reset(max(0, s.interval-time.Since(began))) // independent of the tracker's response time
 	}
 }
 
-// slot asks for work and does it, one lease after another.
+// slot requests and does work, one lease after another.
 func (s *session) slot(asking, life context.Context, end context.CancelCauseFunc) {
 	backoff := retry.Backoff{Policy: s.cfg.policy()}
 	var complaints retry.Complaints
@@ -172,7 +173,7 @@ func (s *session) ask(ctx context.Context) (*tilthv1.LeaseWorkResponse, error) {
 	return s.client.LeaseWork(ctx, &tilthv1.LeaseWorkRequest{Session: s.id, Wait: durationpb.New(s.cfg.LeaseWait)})
 }
 
-// handle has one lease's work done and sees to it that the lease ends.
+// handle does the work of one lease and makes sure that the lease ends.
 func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) {
 	token := work.GetLease()
 	ctx, drop := context.WithCancelCause(withSubject(life, token.GetSubject()))
@@ -196,7 +197,7 @@ func (s *session) handle(life context.Context, work *tilthv1.LeaseWorkResponse) 
 	}
 }
 
-// hold lists a lease in the heartbeats from now on.
+// hold adds a lease to the heartbeats.
 func (s *session) hold(h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +207,8 @@ func (s *session) hold(h *held) {
 	}
 }
 
-// release ends that, unless the same work has come anew meanwhile, in another slot: then that lease is the one listed.
+// release removes a lease from the heartbeats, unless another slot has received the same work again; then
+// that lease is listed.
 func (s *session) release(h *held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,12 +229,12 @@ func (s *session) leave(life context.Context) {
 	ctx, cancel := context.WithTimeout(life, partingTimeout)
 	defer cancel()
 	_, err := s.client.Leave(ctx, &tilthv1.LeaveRequest{Session: s.id})
-	if err != nil && life.Err() == nil { // a heartbeat that comes after the leave ends life before the leave is answered
+	if err != nil && life.Err() == nil { // a heartbeat after the leave ends life before the leave is answered
 		s.log.Warn("left without a word; the session will expire", "error", err)
 	}
 }
 
-// tokens lists the leases in work.
+// tokens lists the leases in progress.
 func (s *session) tokens() (out []*tilthv1.LeaseToken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +244,7 @@ func (s *session) tokens() (out []*tilthv1.LeaseToken) {
 	return out
 }
 
-// drop ends the work of leases that the tracker took back.
+// drop cancels the work of leases that the tracker revoked.
 func (s *session) drop(tokens []*tilthv1.LeaseToken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,7 +255,7 @@ func (s *session) drop(tokens []*tilthv1.LeaseToken) {
 	}
 }
 
-// stop ends the work of all leases, and of any that is only just coming.
+// stop cancels the work of all leases, including any that is about to start.
 func (s *session) stop(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

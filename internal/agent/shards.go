@@ -15,25 +15,26 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// shards has the calls of a connection reach the shards of a farm, each of which is served by one of its trackers. A
-// farm of one shard, which most are, is called as if there were none; that there are more is learnt from the refusal
-// of the first call that names no shard.
+// shards routes the calls of a connection to the shards of a farm, each served by one of its trackers. A farm
+// with one shard, the usual case, is called without routing. The refusal of the first call without a shard
+// reveals that there are more.
 //
-// An agent has a session with every shard. What it takes for its session names all of them, and its requests for
-// work go to one after the other and then wait with all; so trackers tell each other nothing of agents.
+// An agent has a session with every shard, and the token of its session names all of them. Requests for work
+// go to one shard after the other and then wait at all of them, so trackers need not exchange information
+// about agents.
 type shards struct {
-	several bool         // there are several addresses
-	count   atomic.Int32 // 0 = not known, as of a farm of one
-	home    atomic.Int32 // where the jobs of who calls are, as far as is known
+	several bool         // whether there are several addresses
+	count   atomic.Int32 // 0 if unknown, as for a farm with one shard
+	home    atomic.Int32 // the shard of the caller's jobs, if known
 	turns   turns
-	// requests counts those for work that have waited; their numbers are their names.
+	// requests counts the waiting requests for work and provides their names.
 	requests atomic.Uint64
-	// alive is answers.
+	// alive checks a shard's tracker; it is answers, except in tests.
 	alive func(ctx context.Context, conn *grpc.ClientConn, shard int) error
-	waits sync.Map // by session: []bool, in which shards work waits for its agent
+	waits sync.Map // by session: []bool of the shards where work waits for its agent
 }
 
-// unary is the interceptor of calls with one answer. It is the outermost.
+// unary is the interceptor of unary calls. It must be the outermost.
 func (s *shards) unary(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if s.count.Load() == 0 {
 		to := ctx
@@ -54,19 +55,18 @@ func (s *shards) unary(ctx context.Context, method string, req, reply any, conn 
 	return c.call(ctx, req)
 }
 
-// shardKey is where a call's context has the shard that it is for, subjectKey where it has the id of the job or batch
-// that it is for the sake of.
+// shardKey and subjectKey are the context keys of a call's shard and of the job or batch that it concerns.
 type (
 	shardKey   struct{}
 	subjectKey struct{}
 )
 
-// toShard has a call be for a shard.
+// toShard addresses calls to a shard.
 func toShard(ctx context.Context, shard int) context.Context {
 	return metadata.AppendToOutgoingContext(context.WithValue(ctx, shardKey{}, shard), wire.ShardHeader, strconv.Itoa(shard))
 }
 
-// shardIn is the shard that a call is for; -1 = it names none.
+// shardIn returns the shard that a call is addressed to, or -1.
 func shardIn(ctx context.Context) int {
 	if shard, is := ctx.Value(shardKey{}).(int); is {
 		return shard
@@ -74,12 +74,12 @@ func shardIn(ctx context.Context) int {
 	return -1
 }
 
-// withSubject says for the sake of which job or batch calls are.
+// withSubject sets the job or batch that calls concern.
 func withSubject(ctx context.Context, subject string) context.Context {
 	return context.WithValue(ctx, subjectKey{}, subject)
 }
 
-// shardNamed is the shard of the job or batch that a request is about, or is for the sake of; -1 = of none.
+// shardNamed returns the shard of the job or batch that a request concerns, or -1.
 func shardNamed(ctx context.Context, req any) int {
 	if of, is := req.(interface{ GetJobId() string }); is {
 		return wire.ShardOf(of.GetJobId())
@@ -96,14 +96,15 @@ func shardNamed(ctx context.Context, req any) int {
 	return -1
 }
 
-// sharded is a call to a farm of n shards.
+// sharded is a call to a farm with n shards.
 type sharded struct {
 	*shards
 	n      int
 	method string
 	reply  any
 	do     func(ctx context.Context, method string, req, reply any) error
-	// ask asks whether the tracker of a shard is there, for calls of all of them; nil = they have a time of their own.
+	// ask checks whether the tracker of a shard responds, for calls to all shards; nil if calls have their
+	// own time limit.
 	ask func(ctx context.Context, shard int) error
 }
 
@@ -111,7 +112,7 @@ func (c *sharded) invoke(ctx context.Context, req, reply any) error {
 	return c.do(ctx, c.method, req, reply)
 }
 
-// call makes the call where it is to be made.
+// call sends the call to its shard or shards.
 func (c *sharded) call(ctx context.Context, req any) error {
 	switch req := req.(type) {
 	case *tilthv1.JoinRequest:
@@ -141,7 +142,7 @@ func (c *sharded) call(ctx context.Context, req any) error {
 	return c.all(ctx, func(int) proto.Message { return req.(proto.Message) })
 }
 
-// each makes a call to every shard at once; request says what each is asked for.
+// each calls every shard concurrently; request returns the request for a shard.
 func (c *sharded) each(ctx context.Context, request func(shard int) proto.Message) (replies []proto.Message, failed []error) {
 	replies, failed = make([]proto.Message, c.n), make([]error, c.n)
 	var all sync.WaitGroup
@@ -157,7 +158,7 @@ func (c *sharded) each(ctx context.Context, request func(shard int) proto.Messag
 	return replies, failed
 }
 
-// attend makes a call of a shard, for as long as its tracker is there.
+// attend calls a shard for as long as its tracker responds.
 func (c *sharded) attend(ctx context.Context, shard int, call func(context.Context) error) error {
 	if c.ask == nil {
 		return call(ctx)
@@ -167,7 +168,7 @@ func (c *sharded) attend(ctx context.Context, shard int, call func(context.Conte
 	return attend(ctx, shard, func(ctx context.Context) error { return c.ask(ctx, shard) }, end, func() error { return call(to) })
 }
 
-// all makes a call to every shard, of which all have to succeed, and puts their answers together.
+// all calls every shard and merges the responses. All calls must succeed.
 func (c *sharded) all(ctx context.Context, request func(shard int) proto.Message) error {
 	replies, failed := c.each(ctx, request)
 	if err := cmp.Or(failed...); err != nil {
@@ -179,7 +180,7 @@ func (c *sharded) all(ctx context.Context, request func(shard int) proto.Message
 	return nil
 }
 
-// submit hands a job to the shard of its owner, which is learnt from the one that is asked first.
+// submit submits a job to the shard of its owner, which the first shard that is asked names.
 func (c *sharded) submit(ctx context.Context, req *tilthv1.SubmitJobRequest) error {
 	home := min(int(c.home.Load()), c.n-1)
 	err := c.invoke(toShard(ctx, home), req, c.reply)

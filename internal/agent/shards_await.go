@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// askAgain is the pause before a shard is asked again that did not answer, or refused.
+	// askAgain is the pause before a shard that did not answer or refused is asked again.
 	askAgain = 500 * time.Millisecond
-	// longestAsk bounds a request that waits at a shard: a tracker that stands still is not waited for longer.
+	// longestAsk bounds a waiting request at a shard, in case its tracker hangs.
 	longestAsk = 10 * time.Second
-	// endAgain is the pause before a wait is ended again that had not come to its tracker yet.
+	// endAgain is the pause before retrying to end a wait that had not reached its tracker.
 	endAgain = 50 * time.Millisecond
 )
 
 // wait is a request for work that waits at every shard.
 type wait struct {
 	*sharded
-	name     string // of its requests, in the session with each shard
+	name     string // name of its requests in the session with each shard
 	sessions []string
 	end      time.Time
-	open     context.Context // is over once no shard is to be asked again
+	open     context.Context // ends when no shard is to be asked again
 	answers  chan waited
 }
 
-// waited is what became of the wait at a shard.
+// waited is the result of waiting at a shard.
 type waited struct {
 	shard int
-	work  *tilthv1.LeaseWorkResponse // nil = none
-	void  error                      // that the session is
+	work  *tilthv1.LeaseWorkResponse // nil if none
+	void  error                      // why the session is void
 }
 
-// await waits with all shards until one of them has work, or the request's time is over. What others give meanwhile
-// is handed back, which is nobody's failure.
+// await waits at all shards until one has work or the request's time is over. Work that other shards grant
+// meanwhile is returned without counting as a failure.
 func (c *sharded) await(ctx context.Context, sessions []string, end time.Time) error {
 	open, enough := context.WithCancel(ctx)
 	defer enough()
@@ -80,7 +80,7 @@ func (c *sharded) await(ctx context.Context, sessions []string, end time.Time) e
 	return nil
 }
 
-// call is the context of calls, and ends it.
+// call is the context of calls, with its cancel function.
 type call struct {
 	context.Context
 	end context.CancelFunc
@@ -88,8 +88,9 @@ type call struct {
 
 // at waits at a shard.
 //
-// A shard gives work to whoever waits longest. So the first wait at each ends at random: if all idle agents stood in
-// one order everywhere, shards that have work at the same time would all give it to the same agent.
+// A shard grants work to the agent that waits longest. The first wait at each shard therefore has a random
+// duration: if all idle agents queued in the same order everywhere, shards with work at the same time would
+// all grant it to the same agent.
 func (w *wait) at(call context.Context, shard int) waited {
 	longest := rand.N(longestAsk) + 1
 	for left := time.Until(w.end); left > 0 && w.open.Err() == nil; left = time.Until(w.end) {
@@ -112,9 +113,9 @@ func (w *wait) at(call context.Context, shard int) waited {
 	return waited{shard: shard}
 }
 
-// finish ends the waits that are left, and hands back what they were given. Their calls are not cancelled, unless a
-// tracker takes too long or knows no other way: a lease that was on its way would be lost, and nobody would have its
-// work until its tracker has found that no heartbeat lists it.
+// finish ends the remaining waits and returns the leases that they received. It does not cancel their calls,
+// unless a tracker takes too long or does not support ending a wait: a cancelled call may lose a lease, whose
+// work would then be blocked until the tracker notices that no heartbeat lists it.
 func (w *wait) finish(calls []call, left int) {
 	for shard, call := range calls {
 		late := time.AfterFunc(askTime, call.end)
@@ -134,7 +135,7 @@ func (w *wait) finish(calls []call, left int) {
 	}
 }
 
-// endAt ends the wait at a shard, which may still be on its way there.
+// endAt ends the wait at a shard, which may not have reached it yet.
 func (w *wait) endAt(call context.Context, shard int) error {
 	for call.Err() == nil {
 		r := &tilthv1.EndWaitResponse{}
@@ -148,7 +149,7 @@ func (w *wait) endAt(call context.Context, shard int) error {
 	return nil
 }
 
-// isDenied says whether a call that fails would fail the next time as well.
+// isDenied reports whether retrying a failed call is pointless.
 func isDenied(err error) bool {
 	switch status.Code(err) {
 	case codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated, codes.NotFound:
@@ -157,10 +158,10 @@ func isDenied(err error) bool {
 	return false
 }
 
-// handBack returns a lease that was granted beside another one.
+// handBack returns a lease that was granted in addition to another one.
 func (c *sharded) handBack(ctx context.Context, shard int, lease *tilthv1.LeaseToken) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	// A lease that does not get back is in no heartbeat of the agent, and so is taken back.
+	// If the call fails, no heartbeat lists the lease, and the tracker revokes it.
 	_ = c.do(toShard(ctx, shard), tilthv1.AgentService_ReturnLease_FullMethodName, &tilthv1.ReturnLeaseRequest{Lease: lease}, &tilthv1.ReturnLeaseResponse{})
 }

@@ -13,22 +13,22 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// turns are those of the shards in giving work to the agents of a connection: by the weights of the owners who wait
-// in each, and by the time that leases take, as in a shard those of owners are (start-time fair queueing).
+// turns schedules the shards that give work to the agents of a connection, by the weights of the owners
+// waiting in each and the duration of leases (start-time fair queueing), as a shard schedules its owners.
 type turns struct {
 	mu      sync.Mutex
 	virtual float64
 	held    map[string]turn // by the lease's subject
-	// seconds is what a lease of each shard takes: the moving average, which it is charged at first.
+	// seconds is the moving average of the duration of a shard's leases, which a new lease is charged.
 	seconds [wire.MostShards]float64
 	tags    [wire.MostShards]float64
-	failed  [wire.MostShards]time.Time // when each did not answer last, or refused
+	failed  [wire.MostShards]time.Time // time of each shard's latest failure or refusal
 }
 
-// passedOver is for how long a shard that did not answer is not asked for work that it may have at once.
+// passedOver is how long a shard that did not answer is skipped when asking for immediate work.
 const passedOver = 5 * time.Second
 
-// order are those of n shards that answer, whose turn it is first.
+// order returns the responsive shards of n, in the order of their turns.
 func (t *turns) order(n int) (order []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,16 +41,17 @@ func (t *turns) order(n int) (order []int) {
 	return order
 }
 
-// turn is what a shard was charged for a lease.
+// turn is the charge of a lease to a shard.
 type turn struct {
 	shard           int
 	seconds, weight float64
 }
 
-// mostTurns bounds the leases that are remembered; an agent has a handful.
+// mostTurns bounds the remembered leases; an agent holds few.
 const mostTurns = 4096
 
-// served notes that a shard gave work, where owners of so much weight wait. One that had none earns nothing by it.
+// served records that a shard granted work, with the weight of the waiting owners. A shard without work gains
+// no credit.
 func (t *turns) served(shard int, r *tilthv1.LeaseWorkResponse) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,10 +70,10 @@ func (t *turns) served(shard int, r *tilthv1.LeaseWorkResponse) {
 	t.held[r.GetLease().GetSubject()] = of
 }
 
-// averaged is the part of a lease in the moving average of its shard's.
+// averaged is the weight of a lease in the moving average.
 const averaged = 0.2
 
-// ended puts right what a lease was charged, which took so long.
+// ended corrects the charge of a lease by its actual duration.
 func (t *turns) ended(subject string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +90,7 @@ func (t *turns) ended(subject string, took time.Duration) {
 	t.seconds[of.shard] += averaged * (seconds - t.seconds[of.shard])
 }
 
-// endedKey is where the context of a request for work has the lease that its slot has ended.
+// endedKey is the context key of the lease that the requesting slot has ended.
 type endedKey struct{}
 
 // endedLease is a lease that an agent held for some time.
@@ -98,22 +99,22 @@ type endedLease struct {
 	took    time.Duration
 }
 
-// after says which lease the one who asks for work has ended.
+// after records in the context which lease the requesting slot has ended.
 func after(ctx context.Context, subject string, took time.Duration) context.Context {
 	return context.WithValue(ctx, endedKey{}, endedLease{subject, took})
 }
 
-// silent notes that a shard did not answer, or refused.
+// silent records that a shard did not answer or refused.
 func (t *turns) silent(shard int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed[shard] = time.Now()
 }
 
-// askTime bounds a request for work that does not wait: a shard that does not answer within is passed over.
+// askTime bounds a request for immediate work, after which the shard is skipped.
 const askTime = 2 * time.Second
 
-// lease asks for work: the shards by turns, and then all of them until one has some.
+// lease requests work: from each shard in turn, and then from all of them until one has work.
 func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) error {
 	sessions, err := c.split(req.GetSession())
 	if err != nil {
@@ -144,13 +145,13 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 	return c.await(ctx, sessions, time.Now().Add(req.GetWait().AsDuration()))
 }
 
-// leaseOf asks a shard for work.
+// leaseOf requests work from a shard.
 func (c *sharded) leaseOf(ctx context.Context, shard int, req *tilthv1.LeaseWorkRequest) (*tilthv1.LeaseWorkResponse, error) {
 	r := &tilthv1.LeaseWorkResponse{}
 	return r, c.invoke(toShard(ctx, shard), req, r)
 }
 
-// take answers with the work of a shard.
+// take responds with the work of a shard.
 func (c *sharded) take(shard int, r *tilthv1.LeaseWorkResponse) {
 	c.turns.served(shard, r)
 	into := c.reply.(*tilthv1.LeaseWorkResponse)

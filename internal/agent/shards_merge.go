@@ -9,8 +9,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// together are the answers of all shards as one: what each knows for itself is summed up or listed, and what all were
-// told is taken from the first.
+// together merges the responses of all shards: it adds or lists what each shard knows alone, and takes shared
+// values from the first.
 func together(replies []proto.Message) proto.Message {
 	first := replies[0]
 	for _, other := range replies[1:] {
@@ -20,7 +20,7 @@ func together(replies []proto.Message) proto.Message {
 		case *tilthv1.StatArtifactResponse:
 			o := other.(*tilthv1.StatArtifactResponse)
 			if first.GetComplete() != o.GetComplete() || first.GetReceivedBytes() != o.GetReceivedBytes() {
-				first.Complete, first.ReceivedBytes = false, 0 // it is sent to all, from its beginning
+				first.Complete, first.ReceivedBytes = false, 0 // it is sent to all shards from the beginning
 			}
 		case *tilthv1.ListAgentsResponse:
 			byName := map[string]*tilthv1.Agent{}
@@ -47,19 +47,19 @@ func together(replies []proto.Message) proto.Message {
 	return first
 }
 
-// addOwners puts two pages together, which begin alike: the page ends where the first of them does.
+// addOwners merges two pages with the same start. The merged page ends where the shorter one ends.
 func addOwners(page, other *tilthv1.ListOwnersResponse) {
 	page.Owners = append(page.Owners, other.GetOwners()...)
 	slices.SortFunc(page.Owners, func(a, b *tilthv1.Owner) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	if end := other.GetNextPageToken(); end != "" && (page.GetNextPageToken() == "" || end < page.GetNextPageToken()) {
 		page.NextPageToken = end
 	}
-	if end := page.GetNextPageToken(); end != "" { // which is the name of the page's last, behind a sign
+	if end := page.GetNextPageToken(); end != "" { // the token is a prefix and the name of the page's last owner
 		page.Owners = slices.DeleteFunc(page.Owners, func(o *tilthv1.Owner) bool { return end[:1]+o.GetName() > end })
 	}
 }
 
-// addAgent adds what another shard knows of an agent: nil = nothing.
+// addAgent merges an agent from another shard, which may be nil.
 func addAgent(a, other *tilthv1.Agent) {
 	if a == nil || other == nil {
 		return
@@ -79,7 +79,7 @@ func addAgent(a, other *tilthv1.Agent) {
 	}
 }
 
-// addDevice adds what another shard knows of a device: nil = nothing. States come the worse the larger.
+// addDevice merges a device from another shard, which may be nil. States are ordered by severity.
 func addDevice(d, other *tilthv1.Device) {
 	if d == nil || other == nil {
 		return

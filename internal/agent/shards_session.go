@@ -15,10 +15,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// sessionSeparator stands between the sessions of an agent with each shard.
+// sessionSeparator separates the sessions of an agent with each shard.
 const sessionSeparator = "."
 
-// split are the sessions with each shard; those of before the farm had its shards are void.
+// split returns the session with each shard. A session from before the farm had shards is void.
 func (c *sharded) split(session string) ([]string, error) {
 	parts := strings.Split(session, sessionSeparator)
 	if len(parts) != c.n {
@@ -31,7 +31,7 @@ func (c *sharded) split(session string) ([]string, error) {
 func (c *sharded) join(ctx context.Context, req *tilthv1.JoinRequest) error {
 	replies, failed := c.each(ctx, func(int) proto.Message { return req })
 	if err := cmp.Or(failed...); err != nil {
-		return err // those that were joined are joined anew, or forget it
+		return err // joined shards are joined again or forget the agent
 	}
 	var sessions []string
 	joined := &tilthv1.JoinResponse{}
@@ -48,7 +48,7 @@ func (c *sharded) join(ctx context.Context, req *tilthv1.JoinRequest) error {
 	return nil
 }
 
-// sooner is the shorter of two times, of which one may be absent.
+// sooner returns the shorter of two durations, which may be nil.
 func sooner(a, b *durationpb.Duration) *durationpb.Duration {
 	if a == nil || b != nil && b.AsDuration() < a.AsDuration() {
 		return b
@@ -56,7 +56,7 @@ func sooner(a, b *durationpb.Duration) *durationpb.Duration {
 	return a
 }
 
-// withSessions makes a call to every shard, with the session of each.
+// withSessions calls every shard with its session.
 func (c *sharded) withSessions(ctx context.Context, session string, request func(session string) proto.Message) error {
 	sessions, err := c.split(session)
 	if err != nil {
@@ -65,9 +65,9 @@ func (c *sharded) withSessions(ctx context.Context, session string, request func
 	return c.all(ctx, func(shard int) proto.Message { return request(sessions[shard]) })
 }
 
-// heartbeat tells every shard that its session and its leases live, and which of them have an agent that another one
-// has work for. A shard that does not answer knows that a while later; it costs the others nothing, since it has half
-// of the time, an interval, after which all are told again.
+// heartbeat renews the session and leases at every shard, and tells each of them which shards have work for
+// their agent. A shard that fails to answer within half of the interval does not delay the others and is told
+// at the next heartbeat.
 func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) error {
 	sessions, err := c.split(req.GetSession())
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 	return nil
 }
 
-// heard says in which shards work waits for the agent of a session, as the last heartbeat was told.
+// heard returns the shards where work waits for the agent of a session, according to the last heartbeat.
 func (c *sharded) heard(session string) []bool {
 	if heard, is := c.waits.Load(session); is {
 		if waits := heard.([]bool); len(waits) == c.n {

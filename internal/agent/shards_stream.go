@@ -17,8 +17,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// stream is the interceptor of streams. It is the outermost. Streams about a job or an artifact begin with their first
-// message, which tells where.
+// stream is the interceptor of streams. It must be the outermost. The first message of a stream about a job
+// or an artifact determines its shard.
 func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if !wire.AnyShard(method) {
 		return &shardedStream{
@@ -35,31 +35,33 @@ func (s *shards) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.C
 	return open(ctx, desc, conn, method, opts...)
 }
 
-// find finds a tracker that serves, by a call that goes on to the next one: a stream is refused after it began.
+// find selects the serving tracker with a unary call that moves on to the next tracker, because a stream is
+// only refused after it began.
 func (s *shards) find(ctx context.Context, conn *grpc.ClientConn) error {
 	_, err := tilthv1.NewJobServiceClient(conn).ListJobs(ctx, &tilthv1.ListJobsRequest{Limit: 1})
 	if standsBy(err) {
 		return err
 	}
-	return nil // whatever else is wrong, the stream says, too
+	return nil // the stream reports any other error
 }
 
-// shardedStream is a stream to one shard, to all of them, or to one after the other until one has what is asked for.
-// Like every stream it is used by one goroutine that sends and one that receives, and receives after it was sent.
+// shardedStream is a stream to one shard, to all of them, or to one after the other until one has the
+// requested data. Like any stream, it is used by one sending and one receiving goroutine, and receives after
+// sending.
 type shardedStream struct {
 	*shards
 	ctx  context.Context
 	open func(context.Context) (grpc.ClientStream, error)
-	ask  func(ctx context.Context, shard int) error // whether a shard's tracker is there
-	to   []grpc.ClientStream                        // those that were begun
-	// failed is why the stream could not be begun; nil = it was.
+	ask  func(ctx context.Context, shard int) error // checks whether a shard's tracker responds
+	to   []grpc.ClientStream                        // streams in progress
+	// failed is why the stream could not be opened, or nil.
 	failed error
-	// next are the shards that are asked when the one before does not have it; request is what they are asked.
+	// next lists the shards to ask after the current one; request is the message to send.
 	next    []int
 	request any
 }
 
-// begin begins the stream with its first message.
+// begin opens the stream with its first message.
 func (s *shardedStream) begin(m any) error {
 	shard := shardNamed(s.ctx, m)
 	n := int(s.count.Load())
@@ -92,7 +94,7 @@ func (s *shardedStream) add(ctx context.Context) error {
 	return err
 }
 
-// addAttended is add for one shard of all.
+// addAttended adds the stream to one of all shards.
 func (s *shardedStream) addAttended(shard int) error {
 	ctx, end := context.WithCancel(s.ctx)
 	to, err := s.open(toShard(ctx, shard))
@@ -112,8 +114,8 @@ func (s *shardedStream) goOn() error {
 	return err
 }
 
-// SendMsg implements grpc.ClientStream. A shard whose stream has ended, such as one that has what is uploaded, gets
-// nothing more, and the others, side by side, get the rest: io.EOF says that all have ended.
+// SendMsg implements grpc.ClientStream. It sends concurrently to all shards whose stream is still open; a
+// shard that already has an upload ends its stream early. It returns io.EOF once all streams have ended.
 func (s *shardedStream) SendMsg(m any) error {
 	if s.to == nil {
 		if s.failed = s.begin(m); s.failed != nil {
@@ -122,7 +124,7 @@ func (s *shardedStream) SendMsg(m any) error {
 	}
 	sent := make([]error, len(s.to))
 	var all sync.WaitGroup
-	for i, to := range s.to[1:] { // none of them holds up the others
+	for i, to := range s.to[1:] { // in parallel, so that none delays the others
 		all.Go(func() { sent[i+1] = to.SendMsg(m) })
 	}
 	sent[0] = s.to[0].SendMsg(m)
@@ -142,7 +144,7 @@ func (s *shardedStream) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg implements grpc.ClientStream. Of several shards the answer is that of the last, if none failed.
+// RecvMsg implements grpc.ClientStream. With several shards it returns the last response if none failed.
 func (s *shardedStream) RecvMsg(m any) error {
 	switch {
 	case s.failed != nil:
@@ -154,7 +156,7 @@ func (s *shardedStream) RecvMsg(m any) error {
 	}
 	last := s.to[0].RecvMsg(m)
 	if len(s.next) == 0 || status.Code(last) != codes.NotFound {
-		s.next = nil // what was begun is not begun anew elsewhere
+		s.next = nil // a started response is not restarted elsewhere
 		return last
 	}
 	if err := s.goOn(); err != nil {
@@ -169,8 +171,8 @@ func (s *shardedStream) RecvMsg(m any) error {
 	return s.RecvMsg(m)
 }
 
-// receiveAll receives from all shards. Of several errors it is one that passes, if there is one: the others may be for
-// its sake, and the caller tries again.
+// receiveAll receives from all shards. Of several errors it returns a transient one if there is any, because
+// it may have caused the others, and the caller can retry.
 func (s *shardedStream) receiveAll(m any) (err error) {
 	into := m.(proto.Message)
 	answers, said := make([]proto.Message, len(s.to)), make([]error, len(s.to))
@@ -221,13 +223,13 @@ func (s *shardedStream) Trailer() metadata.MD {
 // Context implements grpc.ClientStream.
 func (s *shardedStream) Context() context.Context { return s.ctx }
 
-// attendedStream is a stream to one shard of all, which ends once the shard's tracker does not answer at all.
+// attendedStream is a stream to one of all shards that ends if the shard's tracker stops responding.
 type attendedStream struct {
 	grpc.ClientStream
 	shard int
 	of    *shardedStream
 	end   context.CancelFunc
-	// silent is why the stream was ended; nil = it was not.
+	// silent is why the stream was ended, or nil.
 	silent error
 }
 
@@ -250,7 +252,7 @@ func (s *attendedStream) attend(do func() error) error {
 func (s *attendedStream) SendMsg(m any) error {
 	err := s.attend(func() error { return s.ClientStream.SendMsg(m) })
 	if s.silent != nil {
-		return io.EOF // as from every stream that has ended
+		return io.EOF // like any stream that has ended
 	}
 	return err
 }

@@ -16,29 +16,29 @@ import (
 )
 
 const (
-	// askAfter is how long a call of all shards may take at one before its tracker is asked whether it is there, and
-	// how long after each answer it is asked again.
+	// askAfter is how long a call to one of all shards may take before its tracker is checked, and the
+	// interval of further checks.
 	askAfter = 2500 * time.Millisecond
-	// answerTime is how long a tracker may take over that: as long as over a heartbeat.
+	// answerTime is the time limit of a check, equal to that of a heartbeat.
 	answerTime = 5 * time.Second
 )
 
-// answers asks the tracker of a shard whether it is there.
+// answers checks whether the tracker of a shard responds.
 func answers(ctx context.Context, conn *grpc.ClientConn, shard int) error {
 	_, err := healthv1.NewHealthClient(conn).Check(toShard(ctx, shard), &healthv1.HealthCheckRequest{})
 	return err
 }
 
-// silent says whether a tracker that was asked did not answer. One that says that it is asked too often, or that it
-// has no room, is there.
+// silent reports whether a tracker did not respond to a check. A tracker that refuses for rate or capacity
+// did respond.
 func silent(err error) bool {
 	_, later := wire.RetryAfter(err)
 	return retry.Lost(err) && !later && wire.Reason(err) != wire.ReasonOverloaded
 }
 
-// attend does something that the tracker of a shard is to answer, which may take long, and gives it up by end once the
-// tracker does not answer at all: one that is stopped takes calls, and holds them for as long as they may take. The
-// error passes then, since another tracker takes over.
+// attend runs a possibly long operation that the tracker of a shard should answer, and calls end if the
+// tracker stops responding. A stopped process still accepts calls and holds them for as long as they last.
+// The error is then transient, because another tracker takes over.
 func attend(ctx context.Context, shard int, alive func(context.Context) error, end func(), do func() error) error {
 	done, said := make(chan error, 1), make(chan error, 1)
 	go func() { done <- do() }()
@@ -63,7 +63,7 @@ func attend(ctx context.Context, shard int, alive func(context.Context) error, e
 			}
 			end()
 			if ended := <-done; status.Code(ended) != codes.Canceled && !errors.Is(ended, io.EOF) {
-				return ended // as it was meanwhile, in its own words
+				return ended // that error describes the cause better
 			}
 			return status.Errorf(codes.Unavailable, "the tracker of shard %d does not answer: %s", shard, status.Convert(err).Message())
 		}

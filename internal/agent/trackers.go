@@ -11,14 +11,14 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// Trackers is a connection of one tracker of a farm of several shards to the others. It finds who has a shard as that
-// of an agent does. Its methods may be called from many goroutines.
+// Trackers connects a tracker of a sharded farm to the others. It finds the tracker of a shard like an agent
+// does. It is safe for concurrent use.
 type Trackers struct {
 	conn *grpc.ClientConn
 	told *told
 }
 
-// DialTrackers makes a connection to trackers that Tell tells of.
+// DialTrackers connects to the trackers set by Tell.
 func DialTrackers(side credentials.TransportCredentials) (*Trackers, error) {
 	told := &told{}
 	conn, err := dial(toldScheme+":///shards", nil, takeoverTime, grpc.WithResolvers(told), grpc.WithTransportCredentials(side))
@@ -28,7 +28,7 @@ func DialTrackers(side credentials.TransportCredentials) (*Trackers, error) {
 	return &Trackers{conn: conn, told: told}, nil
 }
 
-// Tell says where the trackers are now: host:port or unix:PATH each.
+// Tell sets the addresses of the trackers, each host:port or unix:PATH.
 func (t *Trackers) Tell(addresses []string) {
 	var all []resolver.Address
 	for _, address := range addresses {
@@ -37,11 +37,10 @@ func (t *Trackers) Tell(addresses []string) {
 	t.told.tell(resolver.State{Addresses: all})
 }
 
-// Close ends calls under way.
+// Close cancels calls in progress.
 func (t *Trackers) Close() error { return t.conn.Close() }
 
-// Invoke makes a call of one shard, at whichever tracker has it, with an authorization header unless that is empty,
-// and with no other.
+// Invoke calls the tracker of a shard, with the given authorization header or none.
 func (t *Trackers) Invoke(ctx context.Context, shard int, authorization, method string, req, reply any) error {
 	header := metadata.MD{}
 	if authorization != "" {
@@ -50,8 +49,8 @@ func (t *Trackers) Invoke(ctx context.Context, shard int, authorization, method 
 	return t.conn.Invoke(toShard(metadata.NewOutgoingContext(ctx, header), shard), method, req, reply)
 }
 
-// OverShards makes a call of a farm of n shards where it is to be made: in the shard of its job, or in all, whose
-// answers it puts together. invoke makes a call of one shard; -1 = of any. Calls of agents have their own way.
+// OverShards routes a call in a farm with n shards: to the shard of its job, or to all of them, and then
+// merges the responses. invoke calls one shard, or any shard for -1. Calls of agents are routed differently.
 func OverShards(ctx context.Context, n int, method string, req, reply any, invoke func(ctx context.Context, shard int, req, reply any) error) error {
 	c := &sharded{shards: &shards{}, n: n, method: method, reply: reply, do: func(ctx context.Context, _ string, req, reply any) error {
 		return invoke(ctx, shardIn(ctx), req, reply)
@@ -59,14 +58,14 @@ func OverShards(ctx context.Context, n int, method string, req, reply any, invok
 	return c.call(ctx, req)
 }
 
-// toldScheme begins the target of a connection to trackers that are told of.
+// toldScheme is the scheme of a connection to the trackers set by Tell.
 const toldScheme = "told"
 
-// told resolves to what it was told last.
+// told resolves to the addresses set last.
 type told struct {
 	mu    sync.Mutex
 	state resolver.State
-	cc    resolver.ClientConn // nil = the connection is idle
+	cc    resolver.ClientConn // nil while the connection is idle
 }
 
 // Scheme implements resolver.Builder.
@@ -77,7 +76,7 @@ func (t *told) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cc = cc
-	_ = cc.UpdateState(t.state) // that there are none is for calls to find out
+	_ = cc.UpdateState(t.state) // calls report that the list is empty
 	return t, nil
 }
 

@@ -15,20 +15,21 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// History says whether an error of watching a job means that its events are not those that were visited: begin anew.
+// History reports whether an error of watching a job means that its events were replaced, so that the caller
+// must start over.
 func History(err error) bool { return wire.Reason(err) == wire.ReasonHistory }
 
-// Watch calls visit with every event of a job from a sequence number on (0 = the first), stored and live, without gap
-// or repetition however often the tracker restarts. It returns nil after the job's last event, and otherwise the error
-// of visit, the tracker's refusal, or the cause with which ctx ended. A log that has a gap is an error: it would
-// falsify all that is made of the events. So would one that was replaced since, when the tracker's records were
-// restored from a backup: for that error History is true.
+// Watch calls visit with every event of a job from a sequence number on (0 is the first), stored and live,
+// without gaps or repeats across restarts of the tracker. It returns nil after the job's last event, or else
+// the error of visit, the tracker's refusal, or the cause of ctx. It returns an error if the log has a gap,
+// or if a restored backup replaced the events (then History reports true), because both would invalidate
+// everything derived from the events.
 func Watch(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
 	return WatchStatus(ctx, conn, log, jobID, from, visit, nil)
 }
 
-// WatchStatus is Watch that also calls status, unless it is nil, with how the job stands: once the stored events were
-// visited, and whenever it changes. Trackers of older versions do not tell.
+// WatchStatus works like Watch and also calls status, if not nil, with the job's status: after the stored
+// events and whenever it changes. Older trackers send none.
 func WatchStatus(ctx context.Context, conn grpc.ClientConnInterface, log *slog.Logger, jobID string, from uint64,
 	visit func(*tilthv1.JobEvent) error, status func(*tilthv1.JobStatus) error,
 ) error {
@@ -52,10 +53,10 @@ type watcher struct {
 	jobs    tilthv1.JobServiceClient
 	jobID   string
 	next    uint64
-	after   *timestamppb.Timestamp // when the event before happened; nil while none was seen
+	after   *timestamppb.Timestamp // time of the previous event, or nil
 	visit   func(*tilthv1.JobEvent) error
 	status  func(*tilthv1.JobStatus) error // may be nil
-	failed  bool                           // it was visit or status that failed, or the log is not as promised
+	failed  bool                           // visit or status failed, or the log is inconsistent
 	backoff retry.Backoff
 }
 
@@ -99,7 +100,7 @@ func (w *watcher) takeAll(r *tilthv1.WatchJobResponse) error {
 	return err
 }
 
-// take passes an event on, unless it was seen already.
+// take passes on an event unless it was seen before.
 func (w *watcher) take(event *tilthv1.JobEvent) error {
 	switch sequence := event.GetSequence(); {
 	case sequence < w.next:

@@ -1,7 +1,7 @@
-// Package sandbox starts untrusted programs: as another user, in namespaces of their own, with only the files that
-// they need, without privileges, with few system calls and limited resources. It knows nothing of what the programs
-// do.
+// Package sandbox starts untrusted programs as another user, in their own namespaces, with only the files
+// that they need, without privileges, and with restricted system calls and resources. It does not depend on
+// what the programs do.
 //
-// Layers that the machine or the runner's rights do not allow are left out and reported: see States and
-// docs/sandbox.md. Begin with Open and Sandbox.
+// Layers that the machine or the runner's privileges do not allow are left out and reported: see States and
+// docs/sandbox.md. Start with Open and Sandbox.
 package sandbox

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is a program for the kernel's packet machine, run at each system call. It names what is allowed; whatever
-// it does not name, of today's kernel or of tomorrow's, fails with EPERM.
+// The filter is a classic BPF program that runs at each system call. It is an allowlist: any other call,
+// including calls of future kernels, fails with EPERM.
 
-// condition is what an argument must be like.
+// condition restricts an argument.
 type condition struct {
 	argument int
-	// mask bits of the argument must be equal to one of values; no mask = all bits.
+	// The mask bits of the argument must equal one of values; a mask of 0 means all bits.
 	mask   uint32
 	values []uint32
 }
 
-// rule allows a call, if its condition holds.
+// rule allows a call if its condition holds.
 type rule struct {
 	number    int
 	condition *condition
@@ -30,7 +30,7 @@ const (
 	setVMA     = 0x53564d41 // PR_SET_VMA, by which the C library names its memory
 )
 
-// harmless are calls that a program needs which computes with several threads, whatever their arguments.
+// harmless lists calls that multi-threaded computations need, allowed with any arguments.
 var harmless = []int{
 	unix.SYS_FUTEX, unix.SYS_CLOCK_GETTIME, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK, unix.SYS_MEMBARRIER, unix.SYS_MSYNC, unix.SYS_MINCORE,
@@ -43,8 +43,8 @@ var harmless = []int{
 	unix.SYS_CLOCK_GETRES, unix.SYS_SETRLIMIT, unix.SYS_SECCOMP, unix.SYS_PPOLL, unix.SYS_PSELECT6,
 }
 
-// launching are those that launchers and emulators need besides: they set priorities, and do for a foreign program
-// what it asks for.
+// launching lists further calls of launchers and emulators, which set priorities and forward the calls of a
+// foreign program.
 var launching = []int{
 	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_GETATTR,
 	unix.SYS_SCHED_GET_PRIORITY_MAX, unix.SYS_SCHED_GET_PRIORITY_MIN, unix.SYS_SCHED_RR_GET_INTERVAL, unix.SYS_GETPRIORITY, unix.SYS_SETPRIORITY,
@@ -53,12 +53,12 @@ var launching = []int{
 	unix.SYS_EXECVE,
 }
 
-// waiting are those by which programs in Go wait.
+// waiting lists the calls by which Go programs wait.
 var waiting = []int{unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2}
 
-// rules are those for a command. alone says that the process is the first and only one that it sees.
+// rules returns the rules for a command. alone is set if the process is the only one in its namespace.
 func (c Command) rules(alone bool) []rule {
-	numbers := append([]int{unix.SYS_EXECVEAT}, harmless...) // by which it begins
+	numbers := append([]int{unix.SYS_EXECVEAT}, harmless...) // the call that starts the program
 	if len(c.Launcher) > 0 {
 		numbers = append(numbers, launching...)
 	}
@@ -72,15 +72,15 @@ func (c Command) rules(alone bool) []rule {
 	return allowed(numbers, append([]uint32{unix.PR_SET_DUMPABLE, unix.PR_SET_NO_NEW_PRIVS}, naming...), self)
 }
 
-// naming are options of prctl that a program may set and ask.
+// naming lists the allowed options of prctl.
 var naming = []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_SET_THP_DISABLE, unix.PR_SVE_GET_VL, unix.PR_SVE_SET_VL, setVMA}
 
-// descriptorOptions are those of fcntl that say something of a descriptor.
+// descriptorOptions lists the allowed options of fcntl.
 var descriptorOptions = []uint32{unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL}
 
-// allowed are rules for calls whatever their arguments, those of this architecture among them, and for others with
-// certain arguments. self is the process's own number, the only one that it may signal; 0 = not known before it is
-// born.
+// allowed returns rules for unconditional calls, including those of this architecture, and for calls with
+// restricted arguments. self is the pid of the process, the only one that it may signal; 0 before it is
+// known.
 func allowed(numbers []int, options []uint32, self int) []rule {
 	list := make([]rule, 0, len(numbers)+len(harmlessHere)+16)
 	for _, n := range slices.Concat(numbers, harmlessHere) {
@@ -107,7 +107,7 @@ const (
 	loadArch      = 4
 	loadArguments = 16
 	returnErrno   = unix.SECCOMP_RET_ERRNO
-	// x32Calls is the bit of calls of the x32 interface, which have meanings of their own.
+	// x32Calls is the bit of calls of the x32 ABI, which have different meanings.
 	x32Calls = 0x40000000
 )
 
@@ -124,7 +124,7 @@ func assemble(list []rule) []unix.SockFilter {
 	program := []unix.SockFilter{
 		statement(load, loadArch), jump(unix.BPF_JEQ, auditArch, 1, 0), refuse,
 		statement(load, loadNumber), jump(unix.BPF_JGE, x32Calls, 0, 1), refuse,
-		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), statement(give, returnErrno|uint32(unix.ENOSYS)), // its arguments lie in memory; the C library then calls clone
+		jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1), statement(give, returnErrno|uint32(unix.ENOSYS)), // its arguments are in memory; the C library then falls back to clone
 	}
 	for _, r := range list {
 		body := []unix.SockFilter{statement(give, unix.SECCOMP_RET_ALLOW)}
@@ -137,7 +137,7 @@ func assemble(list []rule) []unix.SockFilter {
 	return append(program, refuse)
 }
 
-// program decides by an argument's lower half, which is all that the kernel looks at of these arguments.
+// program tests the lower half of an argument, which is all that the kernel reads of these arguments.
 func (c *condition) program() []unix.SockFilter {
 	list := []unix.SockFilter{statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, loadArguments+8*uint32(c.argument))}
 	if c.mask != 0 {
@@ -149,8 +149,8 @@ func (c *condition) program() []unix.SockFilter {
 	return append(list, statement(unix.BPF_RET|unix.BPF_K, returnErrno|uint32(unix.EPERM)))
 }
 
-// filter bounds calls from here on; it needs that new privileges are forgone. Processors whose kernel slows filtered
-// programs down, out of mistrust of what they guess, are asked not to: a kernel is timed as it runs without a sandbox.
+// filter restricts calls from here on. It requires no_new_privs. It also opts out of speculation mitigations
+// for filtered programs, so that a kernel runs as fast as outside a sandbox.
 func (s *script) filter(list []rule) {
 	s.layer = Calls
 	program := assemble(list)

@@ -13,41 +13,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stepError is a call of a script that failed in the child.
+// stepError is a failed call of a script in the child.
 type stepError struct {
 	step  call
 	cause syscall.Errno
 }
 
-// Error names the call.
 func (e *stepError) Error() string { return e.step.what + ": " + e.cause.Error() }
 
-// Unwrap is the error's number.
 func (e *stepError) Unwrap() error { return e.cause }
 
-// birthError is a child that could not be made at all.
+// birthError means that no child could be created.
 type birthError struct{ cause syscall.Errno }
 
-// Error says so.
 func (e *birthError) Error() string { return "making a process: " + e.cause.Error() }
 
-// Unwrap is the error's number.
 func (e *birthError) Unwrap() error { return e.cause }
 
-// birth is what fork needs. It lies on the heap, so that nothing in the child's few instructions moves.
+// birth holds the arguments of fork. It lives on the heap, so that it does not move during the child's few
+// instructions.
 type birth struct {
 	calls []call
-	// failure is written to report when a call fails: its index and errno.
+	// failure receives the index and errno of a failed call.
 	failure  [8]byte
 	report   uintptr
 	clone    uintptr
 	cloneArg [2]uintptr
-	// all signals are held back while there are two of us; before are those that were.
+	// all blocks all signals while parent and child share memory. before is the previous mask.
 	all, before uint64
 }
 
-// run starts a child with clone flags that carries out the script, the last call of which begins a program or exits.
-// The error is a *stepError or *birthError where the kernel refused something; the child is then gone.
+// run starts a child with clone flags that executes the script, whose last call executes a program or exits.
+// If the kernel refuses a call, it returns a *stepError or *birthError, and the child is gone.
 func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -68,7 +65,7 @@ func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 		b.clone, b.cloneArg = unix.SYS_CLONE3, [2]uintptr{at(s, args), unsafe.Sizeof(*args)}
 	}
 	runtime.LockOSThread()
-	syscall.ForkLock.Lock() // no file may be open for writing in the child by chance
+	syscall.ForkLock.Lock() // the child must not inherit a file that is open for writing
 	pid, errno := fork(b)
 	syscall.ForkLock.Unlock()
 	runtime.UnlockOSThread()
@@ -84,13 +81,13 @@ func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	return p, s.outcome(p, report)
 }
 
-// outcome waits until the program has begun, which closes the pipe, or a call failed.
+// outcome waits until the program has started, which closes the pipe, or a call has failed.
 func (s *script) outcome(p *os.Process, report io.Reader) error {
 	var failure [8]byte
 	if n, _ := io.ReadFull(report, failure[:]); n < len(failure) {
 		return nil
 	}
-	_, _ = p.Wait() // it exits at once after it has reported
+	_, _ = p.Wait() // it exits right after it has reported
 	step := s.calls[binary.NativeEndian.Uint32(failure[:4])]
 	return &stepError{step, syscall.Errno(binary.NativeEndian.Uint32(failure[4:]))}
 }
@@ -98,20 +95,20 @@ func (s *script) outcome(p *os.Process, report io.Reader) error {
 // cloneArgs is the kernel's struct clone_args.
 type cloneArgs struct {
 	flags      uint64
-	_          [3]uint64 // where to put identifiers
+	_          [3]uint64 // where to store ids
 	exitSignal uint64
-	_          [5]uint64 // stack, thread-local storage, identifiers wanted
+	_          [5]uint64 // stack, thread-local storage, requested ids
 	cgroup     uint64
 }
 
-// vfork makes the system call that makes a child and returns twice, first in the child. The two share the stack: it is
-// not to return from what called it before the other has gone.
+// vfork makes the system call that creates a child, and returns twice, first in the child. Both share the
+// stack, so its caller must not return before the child is gone.
 func vfork(number, a0, a1 uintptr) (pid, errno uintptr)
 
-// fork makes a child, and carries out the calls in it. The child borrows this process's memory, and this thread waits,
-// until its program has begun: copying the page tables of a process with a gigabyte takes longer than all else.
-// Neither the scheduler nor the collector nor a signal handler may run in the child: hence raw system calls, no growth
-// of the stack, signals held back.
+// fork creates a child and executes the calls in it. The child borrows this process's memory, and this thread
+// waits until the program has started, because copying the page tables of a process with a gigabyte of memory
+// would dominate the time. Neither the scheduler, the collector nor a signal handler may run in the child: it
+// uses raw system calls, does not grow the stack, and blocks signals.
 //
 //go:nosplit
 //go:norace
@@ -152,5 +149,5 @@ func carryOut(b *birth) {
 	}
 }
 
-// failedStart is the exit status of a child whose script did not get to its end.
+// failedStart is the exit status of a child whose script failed.
 const failedStart = 125

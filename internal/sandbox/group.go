@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups makes control groups (version 2), one for each process, below one that this process may divide.
+// groups creates control groups (version 2), one per process, below a group that this process may divide.
 type groups struct {
 	dir  string
 	next atomic.Uint64
 }
 
-// openGroups makes a group for all that this process starts. The rules are the kernel's
-// (Documentation/admin-guide/cgroup-v2.rst): who divides a group has no processes in it, so this process goes to a
-// group of its own first, if it is alone where it is.
+// openGroups creates a group for all processes that this process starts. The kernel requires
+// (Documentation/admin-guide/cgroup-v2.rst) that a divided group contains no processes, so this process first
+// moves to its own group, if it is alone in its current one.
 func openGroups() (*groups, error) {
 	own, err := ownGroup()
 	if err != nil {
@@ -46,10 +46,10 @@ func openGroups() (*groups, error) {
 	return g, nil
 }
 
-// mountsOf is where control groups may be: alone, or beside those of version 1.
+// mountsOf lists the mount points of control groups: version 2 alone, or beside version 1.
 var mountsOf = []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
 
-// ownGroup is the folder of this process's group.
+// ownGroup returns the folder of this process's group.
 func ownGroup() (string, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -83,11 +83,11 @@ func lists(file, word string) bool {
 	return false
 }
 
-// leafName is the group to which this process goes when it divides the one where it was.
+// leafName is the group that this process moves to when it divides its group.
 const leafName = "runner"
 
-// divided is the group that a process divided before it went to this one: it executed this program anew, or started
-// it. Any other group stays.
+// divided returns the group that this process, or a parent running this program, divided before. It returns
+// other groups unchanged.
 func divided(own string) string {
 	parent := filepath.Dir(own)
 	control := filepath.Join(parent, "cgroup.subtree_control")
@@ -97,7 +97,8 @@ func divided(own string) string {
 	return own
 }
 
-// divide lets groups below one have limits. In all groups but the first, this process must first leave it.
+// divide enables limits for the subgroups of a group. Unless it is the root group, this process must leave it
+// first.
 func divide(dir string) error {
 	err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0)
 	if err == nil {
@@ -126,13 +127,13 @@ func (g *groups) close() error {
 	return os.Remove(g.dir)
 }
 
-// group is one process's control group; nil where there are none.
+// group is the control group of one process; nil without control groups.
 type group struct {
 	dir    string
 	folder *os.File
 }
 
-// open makes a group with limits; none where g is nil.
+// open creates a group with limits. It returns nil if g is nil.
 func (g *groups) open(l Limits) (*group, error) {
 	if g == nil {
 		return nil, nil
@@ -174,7 +175,7 @@ func (g *group) limit(l Limits) error {
 	return err
 }
 
-// descriptor is the group's folder for the kernel; -1 when there is no group.
+// descriptor returns the descriptor of the group's folder, or -1.
 func (g *group) descriptor() int {
 	if g == nil {
 		return -1
@@ -182,7 +183,7 @@ func (g *group) descriptor() int {
 	return int(g.folder.Fd())
 }
 
-// exhausted says whether a process was killed since the group's memory was used up.
+// exhausted reports whether a process was killed because the group ran out of memory.
 func (g *group) exhausted() bool {
 	if g == nil {
 		return false
@@ -199,7 +200,7 @@ func (g *group) exhausted() bool {
 	return false
 }
 
-// close removes the group, the processes of which have ended.
+// close removes the group, whose processes must have ended.
 func (g *group) close() error {
 	if g == nil {
 		return nil

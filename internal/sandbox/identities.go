@@ -4,7 +4,7 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// Calls by which a process gives up who it is.
+// Calls that change the identity of a process.
 const (
 	setGroups = unix.SYS_SETGROUPS
 	setGroup  = unix.SYS_SETRESGID

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// Identifiers that Debian's policy reserves and that no user, group or file has. They are below 65536, so that they
-// exist in containers with their own users, too.
+// Ids that Debian's policy reserves, so that no user, group or file has them. They are below 65536, so that
+// they also exist in containers with user namespaces.
 const (
 	firstID = 65000
 	lastID  = 65500
 )
 
-// freeID is a number that neither a user nor a group has.
+// freeID returns an id that neither a user nor a group has.
 func freeID() (int, error) {
 	for id := firstID; id <= lastID; id++ {
 		text := strconv.Itoa(id)
@@ -31,8 +31,7 @@ func freeID() (int, error) {
 	return 0, fmt.Errorf("all of users and groups %d to %d are taken", firstID, lastID)
 }
 
-// readable says whether another user can read all files and run the executable, if there is one, if the program is to
-// be one.
+// readable returns an error if another user cannot read all files and run the executable, if any.
 func (s *Sandbox) readable(files []string, executable *os.File) error {
 	if executable != nil && s.id != 0 {
 		info, err := executable.Stat()
@@ -40,7 +39,7 @@ func (s *Sandbox) readable(files []string, executable *os.File) error {
 			return fmt.Errorf("sandbox: %w", err)
 		}
 		if info.Mode()&0o005 != 0o005 {
-			path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", executable.Fd())) // it may have been opened by such a name itself
+			path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", executable.Fd())) // it may itself have been opened by such a name
 			if err != nil {
 				return fmt.Errorf("sandbox: %w", err)
 			}
@@ -59,8 +58,8 @@ func (s *Sandbox) readable(files []string, executable *os.File) error {
 	return nil
 }
 
-// Share lets others read a file, and run it if it is a program: in a sandbox it may be another user's, who is shown
-// nothing else of the folder that it is in.
+// Share makes a file readable, and executable if it is a program, for other users. In a sandbox another user
+// may access it, but nothing else in its folder.
 func Share(path string, program bool) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,7 +78,7 @@ func Share(path string, program bool) error {
 	return nil
 }
 
-// closed is the first folder on the way to dir that others may not enter; empty when there is none.
+// closed returns the first folder on the path to dir that other users may not enter, or "".
 func closed(dir string) string {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err != nil || info.Mode()&0o001 == 0 {
@@ -91,7 +90,7 @@ func closed(dir string) string {
 	}
 }
 
-// become makes the child another user, without supplementary groups.
+// become changes the child to another user without supplementary groups.
 func (s *script) become(id int) {
 	s.layer = User
 	n := uintptr(id)
@@ -100,7 +99,7 @@ func (s *script) become(id int) {
 	s.add(fmt.Sprintf("become user %d", id), setUser, n, n, n)
 }
 
-// mapIDs gives a child in a new user namespace the identifiers that it has outside.
+// mapIDs maps the outside ids in the child's new user namespace.
 func (s *script) mapIDs(uid, gid int) {
 	s.layer = User
 	s.write("/proc/self/setgroups", "deny")

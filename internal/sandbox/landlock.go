@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions of Landlock's interface that brought what is used here; see the kernel's
-// Documentation/userspace-api/landlock.rst.
+// Landlock ABI versions of the features used here; see the kernel's Documentation/userspace-api/landlock.rst.
 const (
 	landlockRefer    = 2
 	landlockTruncate = 3
@@ -24,7 +23,7 @@ const (
 	readAll   = readFiles | unix.LANDLOCK_ACCESS_FS_READ_DIR
 )
 
-// landlockVersion is that of the kernel's interface; 0 when there is none.
+// landlockVersion returns the kernel's ABI version, or 0.
 func landlockVersion() (int, error) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -33,7 +32,7 @@ func landlockVersion() (int, error) {
 	return int(version), nil
 }
 
-// handled is all that a version can refuse.
+// handled returns the access rights that a version can restrict.
 func handled(version int) *unix.LandlockRulesetAttr {
 	attr := &unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1}
 	if version >= landlockRefer {
@@ -54,10 +53,10 @@ func handled(version int) *unix.LandlockRulesetAttr {
 	return attr
 }
 
-// landlockSize is the size of the part of the attributes that all of the versions above know or may be told of.
+// landlockSize is the size of the attributes common to all versions above.
 const landlockSize = unsafe.Offsetof(unix.LandlockRulesetAttr{}.Scoped) + unsafe.Sizeof(unix.LandlockRulesetAttr{}.Scoped)
 
-// landlock lets the child read libraries and files only, where it cannot have a root of its own.
+// landlock restricts the child to reading libraries and files, if it cannot have its own root.
 func (s *script) landlock(version int, added, files []string) error {
 	attr := handled(version)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), landlockSize, 0)
@@ -80,7 +79,7 @@ func (s *script) landlock(version int, added, files []string) error {
 	return nil
 }
 
-// allow lets a ruleset read a file, or what is in a folder.
+// allow lets a ruleset read a file or the content of a folder.
 func allow(ruleset int, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

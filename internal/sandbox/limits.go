@@ -6,27 +6,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what a process may use up. Zero values bound nothing, but for core files, which are never written.
+// Limits restricts the resources of a process. Zero values mean no limit, except for core files, which are
+// never written.
 type Limits struct {
-	// MemoryBytes bounds the address space, and what the control group holds.
+	// MemoryBytes limits the address space and the control group.
 	MemoryBytes int64
-	// ReservedBytes of the address space are not counted: what the program's runtime reserves and does not use.
+	// ReservedBytes is address space that does not count: the program's runtime reserves it without using it.
 	ReservedBytes int64
-	// ProcessorTime is that of all threads together, rounded up to seconds; the process is killed afterwards.
+	// ProcessorTime limits the CPU time of all threads, rounded up to seconds. The process is then killed.
 	ProcessorTime time.Duration
-	// Processes counts processes and threads.
+	// Processes limits processes and threads.
 	Processes int
-	// OpenFiles is how many files may be open at a time.
+	// OpenFiles limits the number of open files.
 	OpenFiles int
-	// FileBytes bounds the size of a file that is written.
+	// FileBytes limits the size of a written file.
 	FileBytes int64
 }
 
-// noCore is too small for any core file; 0 would have cores piped to where the machine collects them.
+// noCore is too small for any core file. A limit of 0 would still pipe cores to the machine's collector.
 const noCore = 1
 
-// limits sets those that the kernel counts for each process. Processes are counted for each user, so they are bounded
-// where the user is the process's own.
+// limits sets per-process limits. The kernel counts processes per user, so they are limited only if the
+// process has its own user.
 func (s *script) limits(l Limits, ownUser bool) {
 	s.layer = ""
 	s.atMost("core files", unix.RLIMIT_CORE, noCore)
@@ -47,7 +48,7 @@ func (s *script) limits(l Limits, ownUser bool) {
 	}
 }
 
-// atMost sets a limit, unless the machine sets a lower one already: that stays, and nobody can raise it.
+// atMost sets a limit, unless the machine has a lower one, which stays and cannot be raised.
 func (s *script) atMost(what string, resource int, value uint64) {
 	var own unix.Rlimit
 	if err := unix.Getrlimit(resource, &own); err == nil {
@@ -56,7 +57,7 @@ func (s *script) atMost(what string, resource int, value uint64) {
 	s.limit(what, resource, value)
 }
 
-// anyPriority lets a launcher such as chrt raise the priority of what it starts, as far as this process may.
+// anyPriority lets a launcher such as chrt raise the priority of its program, as far as this process may.
 func (s *script) anyPriority() {
 	s.layer = ""
 	for _, l := range []struct {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MachineMemory is the size of the main memory; 0, which bounds nothing, when the kernel does not tell.
+// MachineMemory returns the size of the main memory, or 0 (no limit) if unknown.
 func MachineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -18,8 +18,8 @@ func MachineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// OwnMemory is how much of it this process and those that it starts may have: less than all in a container, whose
-// control groups (version 2) bound it.
+// OwnMemory returns the memory available to this process and its children, which control groups (version 2)
+// limit in a container.
 func OwnMemory() int64 {
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -28,7 +28,7 @@ func OwnMemory() int64 {
 	return ownMemory(MachineMemory(), "/sys/fs/cgroup", string(groups))
 }
 
-// ownMemory is the least bound among those of groups and of all that they are in.
+// ownMemory returns the lowest limit of the groups and their ancestors.
 func ownMemory(machine int64, root, groups string) int64 {
 	least := machine
 	for line := range strings.Lines(groups) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastCapability is the highest number that the kernel knows.
+// lastCapability returns the highest capability number of the kernel.
 func lastCapability() int {
 	text, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
 	if err != nil {
@@ -21,7 +21,7 @@ func lastCapability() int {
 	return n
 }
 
-// bound gives up the capabilities that a program could ever gain. Only who has CAP_SETPCAP can and need do so.
+// bound clears the capability bounding set, which requires CAP_SETPCAP.
 func (s *script) bound() {
 	s.layer = Privileges
 	for c := range lastCapability() + 1 {
@@ -29,7 +29,7 @@ func (s *script) bound() {
 	}
 }
 
-// unprivileged gives up all capabilities and the way to new ones, which filtering calls needs, too.
+// unprivileged drops all capabilities and sets no_new_privs, which filtering requires, too.
 func (s *script) unprivileged() {
 	s.layer = Privileges
 	s.add("clear ambient capabilities", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL).optional = true

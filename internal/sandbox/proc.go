@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settings are files of /proc by which root changes the machine, even without capabilities. Containers have them
-// read-only; a /proc that is mounted anew would not.
+// settings lists files of /proc by which root changes the machine, even without capabilities. Containers
+// mount them read-only; a fresh /proc would not.
 var settings = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 
-// procFlags are those of any mount of /proc: nothing in it is a program or a device.
+// procFlags are the usual mount flags of /proc, which contains no programs or devices.
 const procFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 
-// mountsProc says that programs get a /proc of their own namespace. They need one where they see the machine's files:
-// the machine's /proc does not have the numbers by which they know their threads.
+// mountsProc reports whether programs get a /proc of their namespace. Programs that see the machine's files
+// need it, because the machine's /proc lacks the ids of their threads.
 func (s *Sandbox) mountsProc() bool { return s.ownProc && s.has[Processes] && !s.has[Files] }
 
-// newProc mounts /proc for the child's own namespace, in which nobody changes settings.
+// newProc mounts /proc for the child's namespace, with read-only settings.
 func (s *script) newProc() {
 	s.layer = Processes
 	s.ownMounts()
@@ -33,12 +33,12 @@ func (s *script) newProc() {
 	}
 }
 
-// ownMounts lets nobody else see what the child mounts.
+// ownMounts makes the child's mounts private.
 func (s *script) ownMounts() {
 	s.mount("keep mounts to itself", "", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 }
 
-// mountProc shows the processes of the child's namespace.
+// mountProc mounts /proc for the child's namespace.
 func (s *script) mountProc(dir string) *call {
 	return s.mount("mount "+dir, "proc", dir, "proc", procFlags, "")
 }

@@ -17,33 +17,33 @@ import (
 
 // Command is a program to start.
 type Command struct {
-	// Launcher, when set, is a command that runs the program: an emulator, or something that sets its priority. It may
-	// have more calls than the program itself.
+	// Launcher, if set, is a command that runs the program, such as an emulator or a tool that sets its
+	// priority. It is allowed more system calls than the program.
 	Launcher []string
-	// Program and the files that it reads are seen inside by the names given, which must be absolute.
+	// Program and Files are absolute paths, at which the program sees them.
 	Program string
 	Args    []string
 	Files   []string
-	// Executable, when set, is run in the place of a file of the name Program, and not seen inside.
+	// Executable, if set, is run instead of the file at Program, and is not visible inside.
 	Executable *os.File
-	// Events lets the program wait for events (epoll), as those in Go do.
+	// Events allows waiting for events (epoll), as Go programs do.
 	Events bool
-	// Environment is empty by default, Dir the root.
+	// Environment is empty by default, and Dir is the root.
 	Environment []string
 	Dir         string
-	// Descriptors are 0, 1, 2 and so on inside. There are no others.
+	// Descriptors become 0, 1, 2 and so on. There are no others.
 	Descriptors []*os.File
 	Limits      Limits
 }
 
-// Process is a program that was started.
+// Process is a started program.
 type Process struct {
 	*os.Process
 	group *group
 }
 
-// Start begins a program. When it ends, all that it started does where there is a layer for that. It is killed
-// when this process ends.
+// Start starts a program. If the Processes layer is available, everything that it started ends with it. It is
+// killed when this process ends.
 func (s *Sandbox) Start(c Command) (*Process, error) {
 	if s == nil {
 		s = &Sandbox{}
@@ -77,10 +77,10 @@ func (s *Sandbox) Start(c Command) (*Process, error) {
 	return &Process{p, group}, nil
 }
 
-// execute is a script's last step. QEMU's emulation of processes knows no execveat before version 9. What begins there
-// is the same file, by its name or by that of its descriptor; a filter of calls lets execveat alone through.
+// execute adds the last step of a script. QEMU's user emulation lacks execveat before version 9, so the same
+// file is executed by its name or by that of its descriptor; the filter only allows execveat.
 func (s *script) execute(command []string, c Command) {
-	path, named, program := command[0], command[0], uintptr(0) // a descriptor is of no account to an absolute path
+	path, named, program := command[0], command[0], uintptr(0) // an absolute path ignores the descriptor
 	if c.Executable != nil {
 		program = s.keep(c.Executable.Fd())
 		path, named = "", fmt.Sprintf("/proc/self/fd/%d", program)
@@ -90,7 +90,7 @@ func (s *script) execute(command []string, c Command) {
 	s.add("run "+command[0], unix.SYS_EXECVE, s.text(named), args, environment)
 }
 
-// prepare writes all of a script but its last steps, the filter and the program.
+// prepare writes the script except for its last steps, the filter and the program.
 func (s *Sandbox) prepare(script *script, c Command, files []string) error {
 	if err := s.hide(script, files, len(c.Launcher) > 0); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Sandbox) prepare(script *script, c Command, files []string) error {
 	if len(c.Launcher) > 0 {
 		script.anyPriority()
 	}
-	script.descriptors(c.Descriptors) // some of which may be beyond the limits
+	script.descriptors(c.Descriptors) // some may exceed the limits
 	script.limits(c.Limits, s.has[User])
 	s.yield(script)
 	if s.has[Files] && !s.pivots {
@@ -115,7 +115,7 @@ func (s *Sandbox) prepare(script *script, c Command, files []string) error {
 	return nil
 }
 
-// resolve returns the whole command, and all files that it needs.
+// resolve returns the complete command and all files that it needs.
 func (c Command) resolve() (command, files []string, err error) {
 	files = slices.Clone(c.Files)
 	if c.Executable == nil {
@@ -143,26 +143,26 @@ func (c Command) resolve() (command, files []string, err error) {
 	return append(append(command, c.Program), c.Args...), files, nil
 }
 
-// descriptors puts files where the program expects them, and has all others closed when it begins: this process may
-// have been given some that are not marked for that.
+// descriptors places files at the numbers that the program expects, and closes all others on exec, including
+// inherited ones without close-on-exec.
 func (s *script) descriptors(files []*os.File) {
 	s.layer = ""
 	for k, f := range files {
 		s.add("place a descriptor", unix.SYS_DUP3, s.keep(f.Fd()), uintptr(k), 0)
 	}
-	s.add("keep other descriptors", unix.SYS_CLOSE_RANGE, uintptr(len(files)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC).optional = true // Linux 5.11
+	s.add("keep other descriptors", unix.SYS_CLOSE_RANGE, uintptr(len(files)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC).optional = true // requires Linux 5.11
 }
 
 const (
-	// busyWait is how long to wait between attempts, and busyPatience for how long there are some: a busy machine
-	// takes seconds to end what is killed.
+	// busyWait is the delay between attempts, and busyPatience the time after which they end: a busy machine
+	// takes seconds to end killed processes.
 	busyWait     = 10 * time.Millisecond
 	busyPatience = 30 * time.Second
 )
 
-// begin runs the script. A file that was just written is busy as long as some other process, forked at that moment and
-// about to execute something else, still has it open; and a user has as many processes as may be while a sandbox
-// beside this one is at its limit, or what was killed there is not gone yet. Both pass.
+// begin runs the script. Two errors are transient: a newly written file is busy while another process, forked
+// at that moment, still has it open; and a user may be at its process limit while another sandbox is, or
+// while killed processes are not gone yet.
 func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
 	for began := time.Now(); ; {
 		p, err := script.run(s.cloneFlags(), group.descriptor())
@@ -174,23 +174,23 @@ func (s *Sandbox) begin(script *script, group *group) (*os.Process, error) {
 	}
 }
 
-// KillGroup kills the process and what it started, as far as that did not leave its group.
+// KillGroup kills the process and its descendants in the same process group.
 func (p *Process) KillGroup() {
 	_ = syscall.Kill(-p.Pid, syscall.SIGKILL) // an error means that nothing is left
 }
 
-// Finish waits for the process to end by itself, ends what it left, and returns how it ended. exhausted says that the
-// control group's memory was used up.
+// Finish waits for the process to exit, kills its descendants, and returns its state. exhausted reports
+// whether the control group ran out of memory.
 func (p *Process) Finish() (state *os.ProcessState, exhausted bool, err error) {
 	for errors.Is(unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
-	p.KillGroup() // while nobody else can have its number
+	p.KillGroup() // before its pid can be reused
 	state, err = p.Wait()
 	exhausted = p.group.exhausted()
 	return state, exhausted, errors.Join(err, p.group.close())
 }
 
-// End kills the process with all that it started, waits for it, and returns how it ended, as Finish does.
+// End kills the process and its descendants, waits for it, and returns the same as Finish.
 func (p *Process) End() (state *os.ProcessState, exhausted bool, err error) {
 	p.KillGroup()
 	return p.Finish()

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// libraries are where loaders, C libraries and what else programs are linked with lie, the loader's list of them, and
-// Debian's choices among several that do the same, such as those of BLAS.
+// libraries lists the locations of loaders, C libraries and other shared libraries, the loader's cache, and
+// Debian's alternatives, such as those of BLAS.
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/alternatives",
 	"/nix/store", "/gnu/store"}
 
-// addedLibraries are the folders that this machine's owner has added to the loader's, such as that of CUDA, but for
-// those that hold others, are held by others, or are not there.
+// addedLibraries returns the folders that the machine's owner added to the loader's configuration, such as
+// CUDA's, without missing or nested ones.
 func addedLibraries(folders []string) (added []string) {
 	for _, path := range slices.Sorted(slices.Values(folders)) {
 		held := func(l string) bool { return path == l || within(path, l) }
@@ -33,23 +33,23 @@ func within(path, folder string) bool {
 	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// rootBytes and rootFiles bound the folders and places that files are mounted on; the files themselves are where they
-// were.
+// rootBytes and rootFiles limit the mount points; the files themselves are bind mounts.
 const (
 	rootBytes = 1 << 20
 	rootFiles = 16 << 10
 )
 
-// root describes a new tree of files in a folder.
+// root describes a new file tree in a folder.
 type root struct {
 	*script
 	dir  string
 	made map[string]bool
-	// added are libraries of this machine alone.
+	// added lists machine-specific library folders.
 	added []string
 }
 
-// newRoot mounts an empty tree on a folder. The child has mounts of its own; others do not see its tree.
+// newRoot mounts an empty tree on a folder. The child has its own mounts, so other processes do not see the
+// tree.
 func (s *script) newRoot(dir string, added []string) *root {
 	s.layer = Files
 	s.ownMounts()
@@ -57,7 +57,7 @@ func (s *script) newRoot(dir string, added []string) *root {
 	return &root{s, dir, map[string]bool{"/": true}, added}
 }
 
-// show makes a file or folder visible where it is outside; what a link leads to is seen in its place.
+// show makes a file or folder visible at its path. It shows the target of a link in place of the link.
 func (r *root) show(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *root) show(path string) error {
 	return nil
 }
 
-// showLibrary shows a place of libraries, or makes a link again that leads from one to another.
+// showLibrary shows a library location, or recreates a link between such locations.
 func (r *root) showLibrary(path string) error {
 	target, err := os.Readlink(path)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *root) showLibrary(path string) error {
 	return nil
 }
 
-// folder makes a folder and those above it. One within what is shown is there already.
+// folder creates a folder and its parents. One inside a shown folder already exists.
 func (r *root) folder(path string) {
 	if r.made[path] || r.shown(path) {
 		return
@@ -104,7 +104,7 @@ func (r *root) shown(path string) bool {
 	return slices.ContainsFunc(slices.Concat(libraries, r.added), func(l string) bool { return r.made[l] && within(path, l) })
 }
 
-// showAll shows the libraries, as far as there are any, and further files by their absolute names.
+// showAll shows the existing libraries and further files by their absolute names.
 func (r *root) showAll(files []string) error {
 	for _, path := range libraries {
 		if err := r.showLibrary(path); err != nil && !os.IsNotExist(err) {
@@ -122,14 +122,13 @@ func (r *root) showAll(files []string) error {
 	return nil
 }
 
-// processes shows the process itself, for emulators, which read what it has mapped. Where the kernel refuses, they do
-// without.
+// processes shows the process itself for emulators, which read their memory map. It is optional.
 func (r *root) processes() {
 	r.folder("/proc")
 	r.mountProc(r.dir + "/proc").optional = true
 }
 
-// enter makes all of the tree read-only, and the child's root.
+// enter makes the tree read-only and the child's root.
 func (r *root) enter() {
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	r.add("make the root read-only", unix.SYS_MOUNT_SETATTR, here, r.text(r.dir), unix.AT_RECURSIVE, at(r.script, attributes), unix.MOUNT_ATTR_SIZE_VER0)

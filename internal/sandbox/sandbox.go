@@ -13,19 +13,19 @@ import (
 	"github.com/tilth-dev/tilth/internal/loader"
 )
 
-// Mode is what to do about layers that cannot be had.
+// Mode selects how to proceed when a layer is unavailable.
 type Mode string
 
 const (
-	// Required refuses to go on when a layer is missing and nothing does its job.
+	// Required fails if a layer is missing without a substitute.
 	Required Mode = "required"
-	// BestEffort goes on with those that can be had.
+	// BestEffort uses the available layers.
 	BestEffort Mode = "best-effort"
-	// Off has limits only.
+	// Off applies limits only.
 	Off Mode = "off"
 )
 
-// ParseMode reads the name of a mode.
+// ParseMode parses the name of a mode.
 func ParseMode(name string) (Mode, error) {
 	if m := Mode(name); slices.Contains([]Mode{Required, BestEffort, Off}, m) {
 		return m, nil
@@ -33,32 +33,32 @@ func ParseMode(name string) (Mode, error) {
 	return "", fmt.Errorf("sandbox mode %q: want required, best-effort or off", name)
 }
 
-// Sandbox starts programs with the layers that this machine has. It may be used by several goroutines. A nil one has
-// limits only.
+// Sandbox starts programs with the layers that this machine provides. It is safe for concurrent use. A nil
+// Sandbox applies limits only.
 type Sandbox struct {
 	// rootDir is an empty folder to mount the new root on.
 	rootDir string
-	// added are folders of shared libraries of this machine, which every program sees.
+	// added lists machine-specific library folders, which every program sees.
 	added  []string
 	states []State
-	// has are the layers had.
+	// has holds the available layers.
 	has map[Layer]bool
-	// id is the other user and group; 0 = none. namespace says that there is a user namespace in its place.
+	// id is the different user and group, or 0. namespace is set if a user namespace replaces it.
 	id        int
 	namespace bool
-	// pivots says that Files is a root of its own; otherwise landlock is the version that does it.
+	// pivots is set if Files uses a separate root; otherwise landlock is the ABI version that implements it.
 	pivots   bool
 	landlock int
-	// ownProc says that /proc can be mounted for a namespace of processes.
+	// ownProc is set if /proc can be mounted in a process namespace.
 	ownProc bool
 	groups  *groups
 }
 
-// flags are the clone flags of layers that are namespaces.
+// flags holds the clone flags of layers that are namespaces.
 var flags = map[Layer]uintptr{Processes: unix.CLONE_NEWPID, Network: unix.CLONE_NEWNET, IPC: unix.CLONE_NEWIPC, Hostname: unix.CLONE_NEWUTS}
 
-// Open tries each layer in a process that does nothing. dir is a folder of the sandbox's own, in which it makes what
-// it needs. With Required, the error names each layer that is missing.
+// Open tests each layer with a process that does nothing. dir is a folder private to the sandbox. With
+// Required, the error names each missing layer.
 func Open(mode Mode, dir string) (*Sandbox, error) {
 	s := &Sandbox{rootDir: filepath.Join(dir, "root"), added: addedLibraries(loader.Folders()), has: map[Layer]bool{}}
 	if mode == Off {
@@ -76,7 +76,7 @@ func Open(mode Mode, dir string) (*Sandbox, error) {
 	return s, nil
 }
 
-// Close gives up what Open made.
+// Close releases the resources of Open.
 func (s *Sandbox) Close() error {
 	if s == nil {
 		return nil
@@ -88,8 +88,8 @@ func (s *Sandbox) Close() error {
 	return errors.Join(err, s.groups.close())
 }
 
-// Only is a sandbox with no other layers than those given, as far as this one has them. It lasts as long as this one.
-// Without Files it has no Processes where programs could not have a /proc of their own.
+// Only returns a sandbox restricted to the given layers, as far as s has them. It must not outlive s. Without
+// Files, it drops Processes if programs could not have their own /proc.
 func (s *Sandbox) Only(layers ...Layer) *Sandbox {
 	if s == nil {
 		return nil
@@ -100,7 +100,7 @@ func (s *Sandbox) Only(layers ...Layer) *Sandbox {
 		one.has[l] = s.has[l]
 	}
 	if !one.has[User] {
-		one.id = 0 // a user namespace stays: it is what allows the others
+		one.id = 0 // a user namespace stays because the other layers depend on it
 	}
 	if !one.has[Memory] {
 		one.groups = nil
@@ -112,7 +112,7 @@ func (s *Sandbox) Only(layers ...Layer) *Sandbox {
 	return &one
 }
 
-// leaveOut does without a layer around programs that its state excepts.
+// leaveOut drops a layer for programs that its state excepts.
 func (s *Sandbox) leaveOut(layer Layer) {
 	delete(s.has, layer)
 	for k, state := range s.states {
@@ -122,10 +122,10 @@ func (s *Sandbox) leaveOut(layer Layer) {
 	}
 }
 
-// States says of each layer whether it is in force, in a fixed order; empty when the sandbox is off.
+// States returns the state of each layer in a fixed order, or nothing if the sandbox is off.
 func (s *Sandbox) States() []State { return slices.Clone(s.states) }
 
-// Missing are the layers that are not had and whose job nothing else does, each with the reason.
+// Missing returns the unavailable layers without a substitute, each with the reason.
 func (s *Sandbox) Missing() []string {
 	var missing []string
 	for _, state := range s.states {
@@ -136,8 +136,8 @@ func (s *Sandbox) Missing() []string {
 	return missing
 }
 
-// hide is the first part of a child's script: what needs the rights that it gives up later. Files are those that it
-// sees.
+// hide adds the first part of a child's script, which needs the privileges dropped later. files lists the
+// visible files.
 func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 	if s.namespace {
 		c.mapIDs(unix.Geteuid(), unix.Getegid())
@@ -162,7 +162,7 @@ func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 	return nil
 }
 
-// yield is the second part: giving up rights.
+// yield adds the second part, which drops privileges.
 func (s *Sandbox) yield(c *script) {
 	if s.has[Privileges] {
 		c.bound()
@@ -177,7 +177,7 @@ func (s *Sandbox) yield(c *script) {
 	}
 }
 
-// cloneFlags are those of all namespaces had.
+// cloneFlags returns the flags of all available namespaces.
 func (s *Sandbox) cloneFlags() uintptr {
 	var all uintptr
 	for layer, flag := range flags {

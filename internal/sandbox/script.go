@@ -9,38 +9,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is one system call that a child makes before its program begins. What it points at is kept by its script.
+// call is one system call that a child makes before its program starts. Its script keeps the memory that it
+// points to.
 type call struct {
 	number uintptr
 	args   [6]uintptr
-	// chained: the first argument is the result of the call before.
+	// chained calls take the result of the previous call as first argument.
 	chained bool
-	// optional: a failure is passed over.
+	// optional calls may fail.
 	optional bool
-	// replaceable: where the kernel does not have the call, the next one does the same.
+	// replaceable calls are followed by an equivalent for kernels that lack them.
 	replaceable bool
 	layer       Layer
 	what        string
 }
 
-// script is what a child does between its birth and its program: a list of system calls, since a child of a process
-// with several threads can run hardly anything else. A script is written by the parent and carried out in the child by
-// fork.
+// script is the work of a child between its creation and its program: a list of system calls, because the
+// child of a multi-threaded process can do hardly anything else. The parent builds the script, and fork
+// executes it in the child.
 type script struct {
 	calls []call
-	// kept are what arguments point at. The child uses the parent's memory, and the heap does not move.
+	// kept holds the memory that arguments point to. The child uses the parent's memory, and the heap does
+	// not move.
 	kept []any
-	// layer is the one that the calls being added serve.
+	// layer is the layer of the calls being added.
 	layer Layer
-	// held are descriptors of this process's own for the child.
+	// held lists descriptors of this process reserved for the child.
 	held []int
 	err  error
 }
 
-// firstKept is the first descriptor that is kept for a child: programs expect theirs below.
+// firstKept is the lowest descriptor number reserved for a child; programs expect theirs below.
 const firstKept = 64
 
-// keep copies a descriptor to where no other is placed over it, and returns its number.
+// keep duplicates a descriptor to a number that no other one overwrites, and returns it.
 func (s *script) keep(descriptor uintptr) uintptr {
 	kept, err := unix.FcntlInt(descriptor, unix.F_DUPFD_CLOEXEC, firstKept)
 	if err != nil {
@@ -51,7 +53,7 @@ func (s *script) keep(descriptor uintptr) uintptr {
 	return uintptr(kept)
 }
 
-// release gives up what was kept, once the child has begun its program.
+// release closes the kept descriptors once the child's program has started.
 func (s *script) release() {
 	for _, d := range s.held {
 		_ = unix.Close(d) // nothing was written
@@ -65,7 +67,7 @@ func (s *script) add(what string, number uintptr, args ...uintptr) *call {
 	return &s.calls[len(s.calls)-1]
 }
 
-// text is the address of a NUL-terminated copy of a string.
+// text returns the address of a NUL-terminated copy of a string.
 func (s *script) text(value string) uintptr {
 	if strings.ContainsRune(value, 0) && s.err == nil {
 		s.err = fmt.Errorf("sandbox: %q has a NUL", value)
@@ -75,7 +77,7 @@ func (s *script) text(value string) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))
 }
 
-// texts is the address of a NULL-terminated array of strings.
+// texts returns the address of a NULL-terminated array of strings.
 func (s *script) texts(values []string) uintptr {
 	array := make([]uintptr, 0, len(values)+1)
 	for _, v := range values {
@@ -86,7 +88,7 @@ func (s *script) texts(values []string) uintptr {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(array)))
 }
 
-// at is the address of something on the heap.
+// at returns the address of a value on the heap.
 func at[T any](s *script, value *T) uintptr {
 	s.kept = append(s.kept, value)
 	return uintptr(unsafe.Pointer(value))
@@ -95,7 +97,7 @@ func at[T any](s *script, value *T) uintptr {
 // here is AT_FDCWD as an argument.
 const here = ^uintptr(-unix.AT_FDCWD - 1)
 
-// write opens a file, writes a text to it, and leaves it open until the program begins.
+// write opens a file, writes a text to it, and leaves it open until the program starts.
 func (s *script) write(path, value string) {
 	s.add("open "+path, unix.SYS_OPENAT, here, s.text(path), unix.O_WRONLY|unix.O_CLOEXEC)
 	s.add("write "+path, unix.SYS_WRITE, 0, s.text(value), uintptr(len(value))).chained = true

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Seal is for a program in Go that loads what nobody vouches for, and calls it before. From then on the process
-// executes no program, its memory is never dumped, signals go to itself only, and the calls are refused that Start's
-// filter refuses, in every mode. A kernel without filters is passed over: Open tells of that.
+// Seal restricts the current Go program before it loads untrusted code. From then on, the process cannot
+// execute programs, dump memory or signal other processes, and the filter of Start applies, in every mode. A
+// kernel without filters is accepted; Open reports that.
 func Seal() error {
-	runtime.LockOSThread() // privileges are a thread's own until the filter is on all of them
+	runtime.LockOSThread() // privileges are per thread until the filter covers all of them
 	defer runtime.UnlockOSThread()
 	if err := errors.Join(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)); err != nil {
 		return fmt.Errorf("sandbox: sealing the process: %w", err)

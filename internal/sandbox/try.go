@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// try finds out what can be had, layer by layer, each on top of those before: a user namespace is what brings the
-// others without rights of one's own.
+// try tests which layers are available, each on top of the previous ones. Without privileges, the user
+// namespace enables the others.
 func (s *Sandbox) try() error {
 	s.tryUser()
 	s.tryProcesses()
 	for _, layer := range []Layer{Network, IPC, Hostname} {
 		s.attempt(layer, "a namespace", func() {})
 	}
-	s.attempt(Privileges, "none, for good", func() {}) // without which nobody but root may use Landlock and filters
+	s.attempt(Privileges, "none, for good", func() {}) // without it only root may use Landlock and filters
 	s.tryFiles()
 	s.checkReach()
 	s.attempt(Calls, "a filter of system calls", func() {})
@@ -27,7 +27,7 @@ func (s *Sandbox) try() error {
 	return nil
 }
 
-// probe starts a process with what is had so far, which exits at once.
+// probe starts a process with the layers found so far, which exits immediately.
 func (s *Sandbox) probe() error {
 	c := &script{}
 	defer c.release()
@@ -56,7 +56,7 @@ func (s *Sandbox) probe() error {
 	return errors.Join(err, group.close())
 }
 
-// attempt adds a layer if a process starts with it, and notes the outcome.
+// attempt adds a layer if a process starts with it, and records the result.
 func (s *Sandbox) attempt(layer Layer, how string, undo func()) bool {
 	s.has[layer] = true
 	err := s.probe()
@@ -83,7 +83,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// tryUser takes another user's identifiers as root, else a user namespace.
+// tryUser uses a different user's ids as root, or else a user namespace.
 func (s *Sandbox) tryUser() {
 	if os.Geteuid() != 0 {
 		s.namespace = true
@@ -99,7 +99,7 @@ func (s *Sandbox) tryUser() {
 	s.attempt(User, fmt.Sprintf("user %d", id), func() { s.id = 0 })
 }
 
-// tryProcesses takes a namespace, with a /proc of its own if that can be had.
+// tryProcesses uses a process namespace, with its own /proc if possible.
 func (s *Sandbox) tryProcesses() {
 	const how = "a namespace"
 	s.ownProc = true
@@ -113,7 +113,7 @@ func (s *Sandbox) tryProcesses() {
 	}
 }
 
-// tryFiles takes a root of its own, else Landlock.
+// tryFiles uses a separate root, or else Landlock.
 func (s *Sandbox) tryFiles() {
 	s.pivots = true
 	if s.attempt(Files, "a root of its own", func() { s.pivots = false }) {
@@ -131,8 +131,8 @@ func (s *Sandbox) tryFiles() {
 	}
 }
 
-// checkReach goes back to the runner's own user where another one would not get to the files: without a root of its
-// own it finds them where they are.
+// checkReach returns to the runner's own user if a different one could not reach the files, which stay in
+// place without a separate root.
 func (s *Sandbox) checkReach() {
 	if s.id == 0 || s.pivots {
 		return
@@ -144,7 +144,8 @@ func (s *Sandbox) checkReach() {
 	}
 }
 
-// tryMemory takes a control group. Limits of each process do where it is missing, since no process may start another.
+// tryMemory uses a control group. Without it, per-process limits suffice, because processes cannot start
+// others.
 func (s *Sandbox) tryMemory() {
 	groups, err := openGroups()
 	if err == nil {

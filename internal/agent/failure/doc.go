@@ -1,2 +1,2 @@
-// Package failure says why an agent did not do its work, and whose fault that is, in the classes of the wire.
+// Package failure classifies why an agent's work failed, in the error classes of the wire.
 package failure

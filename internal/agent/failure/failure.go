@@ -9,16 +9,14 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Farm is a failure to get artifacts or to hand them over: neither the agent nor its work is to blame.
+// Farm is a failure to transfer artifacts. Neither the agent nor its work is the cause.
 type Farm struct{ Cause error }
 
-// Error is the cause's.
 func (e *Farm) Error() string { return e.Cause.Error() }
 
-// Unwrap is the cause.
 func (e *Farm) Unwrap() error { return e.Cause }
 
-// Class is FARM_INFRA for what a Farm caused, and else the class of failures of the agent's own side.
+// Class returns FARM_INFRA for errors caused by a Farm failure, and own for all others.
 func Class(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
 	var farm *Farm
 	if errors.As(err, &farm) {
@@ -27,9 +25,9 @@ func Class(err error, own tilthv1.ErrorClass) tilthv1.ErrorClass {
 	return own
 }
 
-// Message is what is reported of a text that a compiler or a candidate may have worded: the beginning of its first
-// line, with blanks in the place of what is not printable, such as the sequences that move a terminal's cursor. The
-// wire takes nothing but UTF-8.
+// Message sanitizes a text that may come from a compiler or a candidate: it returns the start of the first
+// line, with unprintable characters, such as terminal escape sequences, replaced by blanks. The wire only
+// accepts UTF-8.
 func Message(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.Map(func(r rune) rune {

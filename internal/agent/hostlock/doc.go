@@ -1,4 +1,5 @@
-// Package hostlock keeps computing and timing apart on a host. Runners hold the lock alone while they time; builders
-// and tuners share it while they compute. What is timed on a device of its own, such as a card, shares it too, and
-// holds that device's lock alone. It works between processes and within one. Begin with Lock.
+// Package hostlock keeps computing and timing apart on a host. Runners hold the lock exclusively while
+// timing; builders and tuners share it while computing. Timing on a separate device, such as a card, also
+// shares it, and holds the lock of that device exclusively. It works between and within processes. Start with
+// Lock.
 package hostlock

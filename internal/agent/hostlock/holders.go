@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// Holder is another process that has the lock.
+// Holder is another process that holds the lock.
 type Holder struct {
 	PID int
-	// Command is its program's name and the first of its arguments; "" when it cannot be told.
+	// Command is the program name and its first argument, or "" if unknown.
 	Command string
 }
 
-// String is for messages.
+// String formats the holder for messages.
 func (h Holder) String() string {
 	if h.Command == "" {
 		return fmt.Sprintf("process %d", h.PID)
@@ -26,8 +26,8 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s)", h.PID, h.Command)
 }
 
-// Holders are the other processes that compute or time something now, by number; of a lock from On, those that keep
-// something from being timed on that device. There are none where the kernel does not list locks as Linux does.
+// Holders returns the other processes that currently compute or time. For a lock returned by On, it returns
+// those that block timing on that device. It returns none if the kernel does not list locks like Linux.
 func (l *Lock) Holders() []Holder {
 	pids := lockers(l.main, l.device != "")
 	if l.device != "" {
@@ -44,7 +44,7 @@ func (l *Lock) Holders() []Holder {
 	return list
 }
 
-// lockers are the processes with an flock(2) on a file, or only those that have it alone, as /proc/locks has them:
+// lockers returns the processes that hold an flock(2) on a file, or only exclusive holders, from /proc/locks:
 //
 //	1: FLOCK  ADVISORY  WRITE 4242 fe:00:9978882 0 EOF
 func lockers(path string, alone bool) (pids []int) {
@@ -64,7 +64,7 @@ func lockers(path string, alone bool) (pids []int) {
 	inode := ":" + strconv.FormatUint(stat.Ino, 10)
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) { // one that waits has an arrow before FLOCK
+		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) { // waiting locks have an arrow before FLOCK
 			continue
 		}
 		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && (!alone || fields[3] == "WRITE") {

@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// How often a lock in other hands is tried again, at first and after a while. flock(2) itself can wait, but not for a
+// Initial and maximum interval at which a held lock is tried again. flock(2) can block, but not with a
 // context.
 const (
 	firstPoll = 200 * time.Microsecond
 	maxPoll   = 4 * time.Millisecond
 )
 
-// Lock is the host's lock. Two files make it: whoever wants it first passes the gate, and a timing runner keeps the
-// gate while it waits for the computing to end, so that newcomers cannot starve it.
+// Lock is the lock of the host. It consists of two files: every process passes the gate first, and a runner
+// that waits for computations to end holds the gate, so that newcomers cannot starve it.
 type Lock struct {
 	gate, main string
-	// device is the file for what is timed on one of the host's devices; empty = it is timed on the processors.
+	// device is the lock file of one of the host's devices; empty for timing on the processors.
 	device string
-	// notices is nil when nobody wants to hear of waits.
+	// notices reports long waits; nil disables reports.
 	notices *notices
 }
 
-// DefaultDir is where a user's processes on this host find each other's lock.
+// DefaultDir returns the folder that the processes of a user share on this host.
 func DefaultDir() string {
 	return filepath.Join(os.TempDir(), "tilth-"+strconv.Itoa(os.Getuid()))
 }
 
-// New returns the lock kept in a folder, which is created.
+// New returns the lock in a folder and creates the folder.
 func New(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("host lock: %w", err)
@@ -42,14 +42,14 @@ func New(dir string) (*Lock, error) {
 	return &Lock{gate: filepath.Join(dir, "host.gate.lock"), main: filepath.Join(dir, "host.lock")}, nil
 }
 
-// Compute waits until nothing is timed, and keeps it so until release is called. Any number of holders compute
-// together.
+// Compute waits until nothing is timed, and prevents timing until release is called. Any number of holders
+// may compute concurrently.
 func (l *Lock) Compute(ctx context.Context) (release func(), err error) {
 	return l.acquire(ctx, syscall.LOCK_SH)
 }
 
-// Time waits until nothing computes and nothing else is timed, and keeps it so until release is called. Of a lock from
-// On it waits until nothing is timed on the processors or on that device.
+// Time waits until nothing computes or is timed, and prevents both until release is called. For a lock
+// returned by On, it waits until nothing is timed on the processors or on that device.
 func (l *Lock) Time(ctx context.Context) (release func(), err error) {
 	if l.device == "" {
 		return l.acquire(ctx, syscall.LOCK_EX)
@@ -57,15 +57,15 @@ func (l *Lock) Time(ctx context.Context) (release func(), err error) {
 	return l.timeOnDevice(ctx)
 }
 
-// On is the same lock for whoever times on one of the host's devices, which has its own clock: programs may compute
-// meanwhile, and others may be timed on other devices. The device's name is one that no other of the host has.
+// On returns the lock for timing on one of the host's devices, which has its own clock: programs may compute
+// meanwhile, and other devices may be timed. The device's name must be unique on the host.
 func (l *Lock) On(device string) *Lock {
 	own := *l
 	own.device = filepath.Join(filepath.Dir(l.main), "device-"+url.PathEscape(device)+".lock")
 	return &own
 }
 
-// Timed runs work while no agent of this host and user computes; the agents' lock is the one in DefaultDir.
+// Timed runs work while no agent of this host and user computes. It uses the lock in DefaultDir.
 func Timed(ctx context.Context, work func() error) error {
 	lock, err := New(DefaultDir())
 	if err != nil {
@@ -85,7 +85,7 @@ func (l *Lock) acquire(ctx context.Context, how int) (release func(), err error)
 	return l.pass(ctx, how)
 }
 
-// timeOnDevice takes the device's file first: whoever waits for a device keeps nobody from the processors.
+// timeOnDevice locks the device first, so that waiting for a device does not block the processors.
 func (l *Lock) timeOnDevice(ctx context.Context) (release func(), err error) {
 	l.notices.enter()
 	defer func() { l.notices.leave(err) }()
@@ -111,7 +111,7 @@ func (l *Lock) pass(ctx context.Context, how int) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Closing the only descriptor of the open file releases it, as does the end of the process.
+	// Closing the only descriptor releases the lock, as does the end of the process.
 	return func() { main.Close() }, nil
 }
 

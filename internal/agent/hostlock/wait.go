@@ -9,27 +9,26 @@ import (
 	"time"
 )
 
-// firstNotice is how long the lock is waited for in silence: batches are built and measured in less. Further notices
-// come after twice as long each.
+// firstNotice is the wait after which the first notice is logged; most batches are faster. Each further
+// notice comes after twice the time.
 const firstNotice = 5 * time.Second
 
-// notices tells of long waits, once for all that wait for the same lock.
+// notices logs long waits, once for all waiters of a lock.
 type notices struct {
 	log   *slog.Logger
 	first time.Duration
 	mu    sync.Mutex
-	// waiting counts those that wait. The next notice is due when none of them has got the lock for so long since
-	// then.
+	// waiting counts the waiters. The next notice is due once none of them has acquired the lock for that
+	// long.
 	waiting int
 	since   time.Time
 	due     time.Duration
 }
 
-// Announce makes the lock tell a logger when it is waited for because another process has it, and which. It is called
-// before any other method.
+// Announce makes the lock log which process it waits for. It must be called before any other method.
 func (l *Lock) Announce(log *slog.Logger) { l.notices = &notices{log: log, first: firstNotice} }
 
-// Announced is the lock in DefaultDir, with Announce.
+// Announced returns the lock in DefaultDir after Announce.
 func Announced(log *slog.Logger) (*Lock, error) {
 	lock, err := New(DefaultDir())
 	if err == nil {
@@ -60,7 +59,7 @@ func (n *notices) leave(err error) {
 	}
 }
 
-// look writes a notice when one is due.
+// look logs a notice if one is due.
 func (n *notices) look(l *Lock) {
 	if n == nil || !n.isDue() {
 		return
@@ -88,7 +87,7 @@ func join(holders []Holder) string {
 	return strings.Join(names, ", ")
 }
 
-// gaveUp is the error of a wait that ctx ended.
+// gaveUp returns the error of a wait that ctx ended.
 func (l *Lock) gaveUp(ctx context.Context, began time.Time) error {
 	cause := context.Cause(ctx)
 	if holders := l.Holders(); len(holders) > 0 {

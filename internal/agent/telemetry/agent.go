@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Agent are the metrics that every kind of agent has.
+// Agent holds the metrics of every kind of agent.
 type Agent struct {
 	link
 	held         prometheus.Gauge
@@ -20,14 +20,14 @@ type Agent struct {
 	lockWait     prometheus.Histogram
 }
 
-// How a lease ended, as a label's value.
+// Label values for the end of a lease.
 const (
 	endDone    = "done"
 	endFailed  = "failed"
 	endDropped = "dropped"
 )
 
-// NewAgent registers the metrics of an agent. The error says that they are there already.
+// NewAgent registers the metrics of an agent. It returns an error if they are already registered.
 func NewAgent(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*Agent, error) {
 	a := &Agent{
 		link:         newLink(),
@@ -47,7 +47,7 @@ func NewAgent(spec *tilthv1.AgentSpec, reg prometheus.Registerer) (*Agent, error
 	return a, register(reg, info, a.connected, a.calls, a.heartbeat, a.held, a.leases, a.leaseSeconds, a.lockWait)
 }
 
-// Handler counts the leases that next does.
+// Handler wraps a handler and counts its leases.
 func (a *Agent) Handler(next agent.Handler) agent.Handler {
 	return agent.HandlerFunc(func(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 		a.held.Inc()
@@ -70,7 +70,7 @@ func end(ctx context.Context, err error) string {
 	return endFailed
 }
 
-// Lock measures the waits for a lock.
+// Lock wraps a lock and measures its waits.
 func (a *Agent) Lock(next func(context.Context) (release func(), err error)) func(context.Context) (func(), error) {
 	return func(ctx context.Context) (func(), error) {
 		began := time.Now()
@@ -84,7 +84,7 @@ func counter(name, help, label string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 }
 
-// histogram has n buckets, each twice as wide as the one before.
+// histogram returns a histogram of n buckets with doubling widths.
 func histogram(name, help string, shortest float64, n int) prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest, 2, n)})
 }

@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Builder are the metrics of builders.
+// Builder holds the metrics of builders.
 type Builder struct {
 	candidates *prometheus.CounterVec
 	seconds    prometheus.Histogram
@@ -30,7 +30,7 @@ func NewBuilder(reg prometheus.Registerer) (*Builder, error) {
 	return b, register(reg, b.candidates, b.seconds)
 }
 
-// Report counts what the tracker accepts by next. A batch that failed as a whole counts once.
+// Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
 func (b *Builder) Report(next func(context.Context, *tilthv1.ReportBuildRequest) error) func(context.Context, *tilthv1.ReportBuildRequest) error {
 	return func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
 		if err := next(ctx, report); err != nil {

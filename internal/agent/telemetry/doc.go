@@ -1,3 +1,3 @@
-// Package telemetry is the metrics of an agent. Decorators around its parts count what they do: its connection, its
-// handler, its waits for the host's lock, its reports.
+// Package telemetry provides the metrics of agents, as decorators of their parts: the connection, the
+// handler, the host lock and the reports.
 package telemetry

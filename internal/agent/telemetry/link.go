@@ -14,7 +14,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// link watches an agent's calls to its tracker.
+// link observes the calls of an agent to its tracker.
 type link struct {
 	calls     *prometheus.CounterVec
 	heartbeat prometheus.Histogram
@@ -22,7 +22,7 @@ type link struct {
 	state     *linkState
 }
 
-// linkState is how the last call went that keeps a session alive.
+// linkState is the result of the last call that renews the session.
 type linkState struct {
 	mu   sync.Mutex
 	last error
@@ -49,10 +49,10 @@ func newLink() link {
 	}
 }
 
-// Ready says why the agent cannot be given work; nil when the tracker answered its last sign of life.
+// Ready returns why the agent cannot get work, or nil if its last heartbeat succeeded.
 func (l link) Ready(context.Context) error { return l.state.get() }
 
-// DialOption has the connection's calls counted.
+// DialOption returns an option that counts the calls of a connection.
 func (l link) DialOption() grpc.DialOption { return grpc.WithChainUnaryInterceptor(l.count) }
 
 func (l link) count(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -79,7 +79,7 @@ func (s *linkState) get() error {
 	return s.last
 }
 
-// set notes the outcome of a call. Where the tracker is goes to the log, not to everybody.
+// set records the result of a call. The tracker's address only goes to the log, not to the health page.
 func (s *linkState) set(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Runner are the metrics of runners.
+// Runner holds the metrics of runners.
 type Runner struct {
 	candidates *prometheus.CounterVec
 	seconds    prometheus.Histogram
@@ -35,7 +35,7 @@ func NewRunner(reg prometheus.Registerer) (*Runner, error) {
 	return r, register(reg, r.candidates, r.seconds, r.disturbed)
 }
 
-// Report counts what the tracker accepts by next. A batch that failed as a whole counts once.
+// Report wraps next and counts accepted reports. A batch that failed as a whole counts once.
 func (r *Runner) Report(next func(context.Context, *tilthv1.ReportMeasurementsRequest) error) func(context.Context, *tilthv1.ReportMeasurementsRequest) error {
 	return func(ctx context.Context, report *tilthv1.ReportMeasurementsRequest) error {
 		if err := next(ctx, report); err != nil {

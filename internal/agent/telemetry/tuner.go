@@ -2,14 +2,14 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Tuner are the metrics of tuners. It hears of searches as a tuner.Ear.
+// Tuner holds the metrics of tuners and implements tuner.Ear.
 type Tuner struct {
 	proposed prometheus.Counter
 	seconds  prometheus.Histogram
 	pairs    *prometheus.CounterVec
 }
 
-// Whether two candidates were measured in the order that the model had predicted, as a label's value.
+// Label values that tell whether two candidates were measured in the predicted order.
 const (
 	orderRight = "right"
 	orderWrong = "wrong"

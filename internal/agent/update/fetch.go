@@ -18,15 +18,16 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostArchive and mostProgram bound what is downloaded and what is in it, in bytes; mostDownload bounds the time, as
-// nothing is timed on this host meanwhile.
+// mostArchive and mostProgram bound the download and the unpacked program, in bytes. mostDownload bounds the
+// download time, because nothing is timed on this host meanwhile.
 const (
 	mostArchive  = 256 << 20
 	mostProgram  = 512 << 20
 	mostDownload = 15 * time.Minute
 )
 
-// get downloads an archive and unpacks its program, and returns the program's digest. Both disturb what is timed here.
+// get downloads an archive, unpacks its program and returns the program's digest. Both steps disturb timings
+// on this host.
 func (u *Updater) get(ctx context.Context, client tilthv1.ReleaseServiceClient, name, digest string) (program string, err error) {
 	if u.cfg.Lock != nil {
 		release, err := u.cfg.Lock.Compute(ctx)
@@ -55,7 +56,7 @@ func (u *Updater) get(ctx context.Context, client tilthv1.ReleaseServiceClient, 
 	return program, nil
 }
 
-// create makes a new file, in the place of whatever had its name.
+// create creates a new file and replaces any existing one.
 func create(path string, mode os.FileMode) (*os.File, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -63,7 +64,7 @@ func create(path string, mode os.FileMode) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|syscall.O_NOFOLLOW, mode)
 }
 
-// fetch downloads an archive. What does not have the digest is an error, and is not unpacked.
+// fetch downloads an archive and returns an error if its digest differs.
 func fetch(ctx context.Context, client tilthv1.ReleaseServiceClient, name, digest string, to io.Writer) error {
 	stream, err := client.DownloadRelease(ctx, &tilthv1.DownloadReleaseRequest{Name: name})
 	if err != nil {
@@ -96,8 +97,7 @@ func receive(stream grpc.ServerStreamingClient[tilthv1.DownloadReleaseResponse],
 	}
 }
 
-// unpack writes the file member of an archive to a path, as a program, and returns its digest. All of it is on the
-// disk afterwards.
+// unpack writes a member of an archive to an executable file, syncs it, and returns its digest.
 func unpack(archive io.Reader, member, path string) (digest string, err error) {
 	packed, err := gzip.NewReader(archive)
 	if err != nil {
@@ -133,7 +133,7 @@ func writeProgram(from io.Reader, path string) (digest string, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), f.Sync()
 }
 
-// digestOf is the digest of a file.
+// digestOf returns the digest of a file.
 func digestOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -2,17 +2,17 @@ package update
 
 import "time"
 
-// mostPause bounds how long one thing that fails is left alone.
+// mostPause bounds how long a failed item is skipped.
 const mostPause = 24 * time.Hour
 
-// pause leaves alone what failed, longer each time.
+// pause skips a failed item, for longer after each failure.
 type pause struct {
 	of    string
 	times int
 	until time.Time
 }
 
-// failed counts a failure of something.
+// failed records a failure of an item.
 func (p *pause) failed(of string, first time.Duration) {
 	if p.of != of {
 		*p = pause{of: of}
@@ -21,5 +21,5 @@ func (p *pause) failed(of string, first time.Duration) {
 	p.times++
 }
 
-// holds reports whether something is to be left alone.
+// holds reports whether an item is being skipped.
 func (p *pause) holds(of string) bool { return p.of == of && time.Now().Before(p.until) }

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// mostRefused bounds how many versions that failed are kept, mostWhy what is kept of each reason, in bytes.
+// mostRefused bounds the number of failed versions kept, and mostWhy the bytes kept of each reason.
 const (
 	mostRefused = 16
 	mostWhy     = 512
@@ -19,12 +19,13 @@ const (
 // failure is a version that failed on trial, with the reason.
 type failure struct{ version, why string }
 
-// laterError is a failure that says nothing of the release, so that it is tried again.
+// laterError is a failure that does not concern the release itself, so the release is retried.
 type laterError struct{ error }
 
 func (e laterError) Unwrap() error { return e.error }
 
-// Refuse notes that a version failed. One that failed by itself is not tried again; any other is, later.
+// Refuse records that a version failed. A failure of the version itself is final; after any other, the
+// version is retried later.
 func (u *Updater) Refuse(version string, why error) {
 	defer u.unlock()
 	u.last = failure{version, plain(why.Error(), mostWhy)}
@@ -45,7 +46,7 @@ func (u *Updater) Refuse(version string, why error) {
 	}
 }
 
-// Refused is the version that failed last, and why; empty where none did.
+// Refused returns the version that failed last, with the reason, or empty strings.
 func (u *Updater) Refused() (version, why string) {
 	if u.last.version == "" {
 		if all := u.failures(); len(all) > 0 {
@@ -55,7 +56,7 @@ func (u *Updater) Refused() (version, why string) {
 	return u.last.version, u.last.why
 }
 
-// failures are the versions that are not tried again, the last one at the end.
+// failures returns the versions that are not retried, latest last.
 func (u *Updater) failures() []failure {
 	f, err := os.Open(u.refused())
 	if err != nil {
@@ -86,7 +87,7 @@ func writeFailures(path string, all []failure) error {
 	})
 }
 
-// plain is a text in one line of valid UTF-8 without control characters, of a number of bytes at most.
+// plain reduces a text to one line of valid UTF-8 without control characters, of at most a number of bytes.
 func plain(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -11,19 +11,19 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// release is what was signed: a version, and the digests of files by their names.
+// release is the signed content: a version, and the digests of files by name.
 type release struct {
 	version string
 	digests map[string]string
 }
 
-// sumsFile is the name of the digests, with which the trusted comment of their signature ends.
+// sumsFile is the name of the digest list, which ends the trusted comment of its signature.
 const sumsFile = "SHA256SUMS"
 
-// sumLine is a line of it. No name leads out of a folder.
+// sumLine matches a line of the list. Names cannot leave a folder.
 var sumLine = regexp.MustCompile(`^([0-9a-f]{64}) [ *]([0-9A-Za-z][0-9A-Za-z.+~_-]{0,255})$`)
 
-// verified reads a release that a key has signed. Nothing of it counts before.
+// verified decodes a release and verifies its signature. Unverified content is not used.
 func verified(offer *tilthv1.GetReleaseResponse, key signing.PublicKey) (release, error) {
 	signature, err := signing.ParseSignature(offer.GetSignature())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Replace puts the new program into the place of the old one, which is kept beside it. After an error the old one is
-// in its place, as it was.
+// Replace installs the new program and keeps the old one beside it. After an error the old program is in
+// place, unchanged.
 func (u *Updater) Replace() error {
 	if err := u.replace(); err != nil {
 		return laterError{err}
@@ -34,12 +34,11 @@ func (u *Updater) replace() error {
 	if err := os.Rename(u.next(), u.cfg.Program); err != nil {
 		return fmt.Errorf("replacing the program: %w", err)
 	}
-	_ = os.Remove(u.refused()) // it is of no account any more, or is not there
+	_ = os.Remove(u.refused()) // it is obsolete or missing
 	return nil
 }
 
-// keep gives the program in use a second name, or copies it where a file has only one name, or only its owner may give
-// it another.
+// keep links the running program under a second name, or copies it if links are not possible.
 func (u *Updater) keep() (err error) {
 	if err := os.Remove(u.old()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -63,7 +62,7 @@ func (u *Updater) keep() (err error) {
 	return to.Sync()
 }
 
-// Exec goes on as the program that Replace put into place. It returns only when that fails.
+// Exec executes the program that Replace installed. It returns only on failure.
 func (u *Updater) Exec(args []string) error {
 	err := syscall.Exec(u.cfg.Program, append([]string{u.cfg.Program}, args...), os.Environ())
 	return fmt.Errorf("executing %s: %w", u.cfg.Program, err)
@@ -77,7 +76,8 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// lock keeps other runners of the same program from replacing it meanwhile. False = one of them is at it.
+// lock prevents other runners of the same program from replacing it. It returns false if one of them holds
+// the lock.
 func (u *Updater) lock() (bool, error) {
 	f, err := os.OpenFile(u.cfg.Program+".lock", os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -95,7 +95,7 @@ func (u *Updater) lock() (bool, error) {
 	return false, fmt.Errorf("locking %s.lock: %w", u.cfg.Program, err)
 }
 
-// unlock gives up the lock; it may be given up already.
+// unlock releases the lock if it is held.
 func (u *Updater) unlock() {
 	if u.locked != nil {
 		u.locked.Close()

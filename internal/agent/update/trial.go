@@ -14,40 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trialVariable tells a program that it is on trial: it is to join the farm, leave it again, and exit with status 0.
+// trialVariable is set for a program on trial, which must join the farm, leave it, and exit with status 0.
 const trialVariable = "TILTH_ON_TRIAL"
 
 // OnTrial reports whether this process is a program on trial.
 func OnTrial() bool { return os.Getenv(trialVariable) != "" }
 
-// ExitLater is the exit status of a program on trial that could not join the farm for a reason that is not its own.
+// ExitLater is the exit status of a program on trial that could not join the farm for an external reason.
 const ExitLater = 75
 
 const (
-	// mostSaid bounds how much of what a program on trial says is kept.
+	// mostSaid bounds the output kept from a program on trial.
 	mostSaid = 4 << 10
-	// pipeDelay is how long what a program on trial left behind may keep its pipes.
+	// pipeDelay is how long leftover processes of a trial may hold its pipes.
 	pipeDelay = 5 * time.Second
 )
 
-// lastSaid keeps the last bytes that are written.
+// lastSaid keeps the last bytes written.
 type lastSaid struct{ kept []byte }
 
-// Write takes everything.
+// Write implements io.Writer. It never fails.
 func (l *lastSaid) Write(p []byte) (int, error) {
 	l.kept = append(l.kept, p[max(0, len(p)-mostSaid):]...)
 	l.kept = l.kept[max(0, len(l.kept)-mostSaid):]
 	return len(p), nil
 }
 
-// line is the last line.
+// line returns the last line.
 func (l *lastSaid) line() string {
 	text := strings.TrimSpace(string(l.kept))
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// Try runs the program that Watch brought with the arguments of this process. The agent must have left the farm. An
-// error says why it did not join; the program in use is as it was, whatever the new one did.
+// Try runs the program that Watch downloaded with the arguments of this process. The agent must have left the
+// farm. It returns why the program could not join. The running program is unchanged in any case.
 func (u *Updater) Try(ctx context.Context, version string, args []string) error {
 	u.lastTrial = time.Now()
 	if err := u.intact(); err != nil {
@@ -71,7 +71,7 @@ func (u *Updater) Try(ctx context.Context, version string, args []string) error 
 	return nil
 }
 
-// intact compares the new program with what was unpacked.
+// intact verifies the digest of the new program.
 func (u *Updater) intact() error {
 	if got, err := digestOf(u.next()); err != nil {
 		return laterError{err}
@@ -81,7 +81,7 @@ func (u *Updater) intact() error {
 	return nil
 }
 
-// claims compares the version that a program says with the one that was signed.
+// claims verifies that the program reports the signed version.
 func (u *Updater) claims(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.Trial)
 	defer cancel()
@@ -95,7 +95,7 @@ func (u *Updater) claims(ctx context.Context, version string) error {
 	return nil
 }
 
-// child runs the new program in a process group of its own, and ends all of the group after it.
+// child runs the new program in its own process group, and kills the group afterwards.
 func (u *Updater) child(ctx context.Context, stdout, stderr io.Writer, env, args []string) error {
 	c := exec.CommandContext(ctx, u.next(), args...)
 	c.Env, c.Stdout, c.Stderr = env, stdout, stderr
@@ -106,15 +106,15 @@ func (u *Updater) child(ctx context.Context, stdout, stderr io.Writer, env, args
 		return err
 	}
 	err := c.Wait()
-	_ = kill() // mostly there is nothing left
+	_ = kill() // usually nothing is left
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		return nil // it exited with status 0, before what it had started
+		return nil // it exited with status 0, but left processes behind
 	}
 	return err
 }
 
-// judged tells failures of a program's own from others: it exited by itself, and not to be tried later, or it is no
-// program for this machine.
+// judged separates failures of the program itself from others: it exited by itself with a final status, or
+// cannot run on this machine.
 func judged(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() && exit.ExitCode() != ExitLater {

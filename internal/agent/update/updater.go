@@ -21,23 +21,24 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Config is what an Updater needs. All but Downgrade and Lock are required.
+// Config configures an Updater. All fields except Downgrade and Lock are required.
 type Config struct {
-	// Key is whose releases are taken.
+	// Key verifies releases.
 	Key signing.PublicKey
-	// Program is the path of the program that runs, which is replaced; files beside it begin with its name.
+	// Program is the path of the running program, which is replaced. Related files beside it start with its
+	// name.
 	Program string
-	// Version is the program's, Static says whether it is one for systems without a dynamic linker.
+	// Version is the version of the program. Static is set for a statically linked one.
 	Version string
 	Static  bool
-	// Every is how long the tracker is not asked at least; it is asked after twice that at most. It is also the least
-	// time between two trials.
+	// Every is the minimum time between requests to the tracker, and half of the maximum. It is also the
+	// minimum time between two trials.
 	Every time.Duration
-	// Trial is how long a new program may take to join the farm.
+	// Trial is the time limit for a new program to join the farm.
 	Trial time.Duration
-	// Downgrade takes older versions, too.
+	// Downgrade also accepts older versions.
 	Downgrade bool
-	// Lock, when set, is this host's: a program is downloaded and unpacked only while nothing is timed.
+	// Lock, if set, is the host's lock: downloading and unpacking wait while something is timed.
 	Lock   *hostlock.Lock
 	Logger *slog.Logger
 }
@@ -45,24 +46,24 @@ type Config struct {
 // Updater looks for releases while an agent runs.
 type Updater struct {
 	cfg Config
-	// said is the last complaint, which is not repeated.
+	// said is the last logged problem, which is not repeated.
 	said string
-	// locked is the open lock while a program is brought, tried and put into place.
+	// locked is the open lock file during an update.
 	locked *os.File
-	// digest is that of the program that was brought.
+	// digest is the digest of the downloaded program.
 	digest string
-	// damaged leaves archives alone by their digests, tried versions.
+	// damaged skips archives by digest; tried skips versions.
 	damaged, tried pause
 	// reason is why the archive is damaged.
 	reason error
-	// lastTrial is when a program was on trial last.
+	// lastTrial is the time of the last trial.
 	lastTrial time.Time
-	// last is what failed last; unwritten are versions that failed and could not be noted in the file.
+	// last is the latest failure. unwritten lists failed versions that could not be recorded in the file.
 	last      failure
 	unwritten []failure
 }
 
-// New returns an updater. The error says why the program cannot be replaced.
+// New returns an updater, or an error if the program cannot be replaced.
 func New(cfg Config) (*Updater, error) {
 	if err := ownFolder(filepath.Dir(cfg.Program)); err != nil {
 		return nil, fmt.Errorf("update: this user cannot replace %s: %w: install the program in a folder of the user's", cfg.Program, err)
@@ -73,7 +74,7 @@ func New(cfg Config) (*Updater, error) {
 	return &Updater{cfg: cfg}, nil
 }
 
-// ownFolder checks that this user may write to a folder, and nobody else.
+// ownFolder checks that only this user can write to a folder.
 func ownFolder(path string) error {
 	if err := unix.Access(path, unix.W_OK); err != nil {
 		return err
@@ -91,17 +92,17 @@ func ownFolder(path string) error {
 	return nil
 }
 
-// next, archive, old and refused are files beside the program.
+// next, archive, old and refused return paths of files beside the program.
 func (u *Updater) next() string    { return u.cfg.Program + ".next" }
 func (u *Updater) archive() string { return u.cfg.Program + ".next.tar.gz" }
 func (u *Updater) old() string     { return u.cfg.Program + ".old" }
 func (u *Updater) refused() string { return u.cfg.Program + ".refused" }
 
-// Watch asks the tracker until it has brought a newer program, and returns its version; or until ctx ends, and returns
-// an empty one.
+// Watch polls the tracker until it has downloaded a newer program and returns its version, or until ctx ends
+// and returns "".
 func (u *Updater) Watch(ctx context.Context, conn grpc.ClientConnInterface) string {
 	client := tilthv1.NewReleaseServiceClient(conn)
-	wait := u.cfg.Every / 10 // agents that began at once do not ask at once
+	wait := u.cfg.Every / 10 // spread the first requests of agents that started together
 	for {
 		timer := time.NewTimer(wait + rand.N(wait+1))
 		select {
@@ -120,7 +121,7 @@ func (u *Updater) Watch(ctx context.Context, conn grpc.ClientConnInterface) stri
 	}
 }
 
-// complain logs what is wrong with a release, once.
+// complain logs a problem of a release, once.
 func (u *Updater) complain(err error) {
 	if err == nil {
 		u.said = ""
@@ -132,7 +133,7 @@ func (u *Updater) complain(err error) {
 	}
 }
 
-// bring brings a newer program, and returns its version; empty where there is none.
+// bring downloads a newer program and returns its version, or "" if there is none.
 func (u *Updater) bring(ctx context.Context, client tilthv1.ReleaseServiceClient) (string, error) {
 	offer, err := client.GetRelease(ctx, &tilthv1.GetReleaseRequest{})
 	switch status.Code(err) {
@@ -172,10 +173,10 @@ func (u *Updater) bring(ctx context.Context, client tilthv1.ReleaseServiceClient
 	return r.version, nil
 }
 
-// damage gives up a release whose archive could not be brought, and the archive for a while, unless the way to it was
-// the reason.
+// damage records a failed download, so that the archive is skipped for a while, unless the connection was the
+// cause.
 func (u *Updater) damage(ctx context.Context, digest string, why error) error {
-	_ = os.Remove(u.next()) // mostly it is not there
+	_ = os.Remove(u.next()) // usually it does not exist
 	u.unlock()
 	switch status.Code(why) {
 	case codes.Canceled, codes.Unavailable, codes.DeadlineExceeded:
@@ -188,7 +189,7 @@ func (u *Updater) damage(ctx context.Context, digest string, why error) error {
 	return why
 }
 
-// wanted reports whether a version is to replace this one. The error says why not, where somebody may be surprised.
+// wanted reports whether a version should replace the current one. The error explains surprising refusals.
 func (u *Updater) wanted(offered string) (bool, error) {
 	if offered == u.cfg.Version {
 		return false, nil

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// described is what 'git describe --tags' calls a commit: v1.2.0, v1.2.0-rc.1, or the third commit after one of them,
-// v1.2.0-3-g0123abc.
+// described matches the output of 'git describe --tags': v1.2.0, v1.2.0-rc.1, or v1.2.0-3-g0123abc for the
+// third commit after a tag.
 var described = regexp.MustCompile(`^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.]{1,64}?))?(?:-(\d{1,9})-g[0-9a-f]{4,40})?(?:-dirty)?$`)
 
 // version orders releases.
 type version struct {
 	numbers [3]int
-	// before is what names a version that comes before its release, such as rc.1; empty for the release.
+	// before names a pre-release, such as rc.1; empty for a release.
 	before string
 	// after counts the commits after the tag.
 	after int
@@ -37,7 +37,7 @@ func parseVersion(text string) (v version, err error) {
 	return v, nil
 }
 
-// compare is negative where v is older than other, 0 where they are equal.
+// compare returns a negative number if v is older than other, and 0 if they are equal.
 func (v version) compare(other version) int {
 	for k := range v.numbers {
 		if c := cmp.Compare(v.numbers[k], other.numbers[k]); c != 0 {
@@ -47,11 +47,11 @@ func (v version) compare(other version) int {
 	return cmp.Or(compareBefore(v.before, other.before), cmp.Compare(v.after, other.after))
 }
 
-// compareBefore orders names of versions before a release as semantic versions do: by their parts, numbers by value
-// and before words.
+// compareBefore orders pre-release names like semantic versioning: part by part, numbers by value and before
+// words.
 func compareBefore(a, b string) int {
 	if a == "" || b == "" {
-		return cmp.Compare(len(b), len(a)) // the release itself, which has none, is the last
+		return cmp.Compare(len(b), len(a)) // the release itself, without a name, is last
 	}
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for k := range min(len(as), len(bs)) {

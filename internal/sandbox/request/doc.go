@@ -1,4 +1,4 @@
-// Package request has this very program serve one request in a process apart, in a sandbox: an order goes in on
-// standard input, and an answer comes out on standard output. Whatever the request makes of the process, it costs the
-// request only. Begin with Server.
+// Package request runs this program again to serve one request in a separate, sandboxed process: the order
+// goes to standard input, and the answer comes from standard output. Whatever the request does to its process
+// affects that request only. Start with Server.
 package request

@@ -16,61 +16,60 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// Failure is the request's own fault: it would come again.
+// Failure is a failure caused by the request itself. A retry would fail again.
 type Failure struct{ message string }
 
-// Failed is a failure.
+// Failed returns a failure.
 func Failed(format string, args ...any) *Failure { return &Failure{fmt.Sprintf(format, args...)} }
 
-// Error is the message.
 func (f *Failure) Error() string { return f.message }
 
-// Server starts processes that serve a request each.
+// Server starts processes that serve one request each.
 type Server struct {
-	// Args start such a process, of this very program, whatever has become of its file: its name and arguments.
+	// Args starts such a process of this very program, even if its file was replaced: name and arguments.
 	Args []string
-	// Sandbox is what processes run in; nil = limits only.
+	// Sandbox isolates the processes; nil means limits only.
 	Sandbox *sandbox.Sandbox
 	// Scratch is the absolute path of a folder for temporary files.
 	Scratch string
 }
 
-// Limits bound a process and its answer.
+// Limits restricts a process and its answer.
 type Limits struct {
-	// Time is on the wall's clock, Processors how many processors the process may keep busy meanwhile.
+	// Time is the wall-clock limit. Processors is the number of processors that the process may use.
 	Time       time.Duration
 	Processors int
-	// Remedy is what to do about a request that takes longer.
+	// Remedy is the advice for a request that exceeds the time.
 	Remedy string
-	// MemoryBytes bounds the memory; 0 = no bound. FileBytes bounds each file that is written.
+	// MemoryBytes limits the memory; 0 means no limit. FileBytes limits each written file.
 	MemoryBytes, FileBytes int64
-	// AnswerBytes bounds the answer.
+	// AnswerBytes limits the answer.
 	AnswerBytes int64
 }
 
 const (
-	// mostComplaintBytes bounds what a process may say besides its answer.
+	// mostComplaintBytes limits the other output of a process.
 	mostComplaintBytes = 1 << 20
 	mostOpenFiles      = 256
-	// SpareThreads that a process may have beside one a processor are those of the runtime, and of agents beside this
-	// one, whose processes may belong to the same user.
+	// SpareThreads is the number of threads beyond one per processor: those of the runtime, and of other
+	// agents whose processes may belong to the same user.
 	SpareThreads = 512
-	// ReservedBytes of the address space are not counted: they are more than Go's runtime reserves, which is 1.6 GiB.
+	// ReservedBytes is address space that does not count, above the 1.6 GiB that Go's runtime reserves.
 	ReservedBytes = 2 << 30
-	// lingering is how long pipes may stay open after a process: something may have them that it started, where no
-	// sandbox forbids that.
+	// lingering is how long pipes may stay open after a process, because its descendants may hold them if no
+	// sandbox prevents that.
 	lingering = time.Second
 )
 
-// Process is one that serves a request. Close it.
+// Process serves one request. The caller must close it.
 type Process struct {
-	// opened are all files of this process for it, temporary those of them to be removed. failed is why one could not
-	// be opened.
+	// opened holds all files opened for the process, and temporary the paths to remove. failed is why one
+	// could not be opened.
 	opened    []*os.File
 	temporary []string
 	failed    error
 	scratch   string
-	// inside are its descriptors after the first three.
+	// inside holds the process's descriptors after the first three.
 	inside []*os.File
 
 	limits          Limits
@@ -82,7 +81,7 @@ type Process struct {
 // Open prepares a process.
 func (s *Server) Open() *Process { return &Process{scratch: s.Scratch} }
 
-// own takes over a file that was opened.
+// own takes ownership of an opened file.
 func (p *Process) own(f *os.File, err error) *os.File {
 	p.failed = cmp.Or(p.failed, err)
 	if f != nil {
@@ -104,14 +103,15 @@ func (p *Process) ownPipe() (read, write *os.File) {
 	return p.own(read, err), p.own(write, err)
 }
 
-// Give lets the process find a file open, as its next descriptor from 3 on: it opens none for writing itself.
+// Give passes an open file to the process as its next descriptor, from 3 on. The process itself cannot open
+// files for writing.
 func (p *Process) Give(f *os.File, err error) {
 	if f = p.own(f, err); f != nil {
 		p.inside = append(p.inside, f)
 	}
 }
 
-// GiveTemporary gives it an empty file to write to, which goes with the process, and returns its path.
+// GiveTemporary passes an empty file for writing, which is removed with the process, and returns its path.
 func (p *Process) GiveTemporary(pattern string) (path string) {
 	f := p.ownTemporary(pattern)
 	if f == nil {
@@ -121,18 +121,18 @@ func (p *Process) GiveTemporary(pattern string) (path string) {
 	return f.Name()
 }
 
-// Close gives up what was opened.
+// Close releases all files.
 func (p *Process) Close() {
 	for _, f := range p.opened {
-		_ = f.Close() // some are closed already; nothing was written by this process but the order
+		_ = f.Close() // some are already closed, and only the order was written here
 	}
 	for _, path := range p.temporary {
-		_ = os.Remove(path) // the folder is emptied when an agent starts
+		_ = os.Remove(path) // agents empty the folder when they start
 	}
 }
 
-// Run has the process serve an order, and returns its answer, which may be forged. files are those that it reads by
-// their names. The error is a Failure, the cause with which ctx ended, or the machine's fault.
+// Run runs the process with an order and returns its answer, which may be forged. files lists the files that
+// it reads by name. The error is a Failure, the cause of ctx, or a fault of the machine.
 func (s *Server) Run(ctx context.Context, p *Process, order []byte, files []string, l Limits) (answer []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Time, Failed("takes longer than %v: %s", l.Time, l.Remedy))
 	defer cancel()
@@ -153,7 +153,7 @@ func (s *Server) Run(ctx context.Context, p *Process, order []byte, files []stri
 	return p.said, nil
 }
 
-// serve starts the process and waits for its end, which comes with ctx's at the latest.
+// serve starts the process and waits for its end, at most until ctx ends.
 func (s *Server) serve(ctx context.Context, p *Process, order []byte, files []string) error {
 	executable, input := p.own(os.Open("/proc/self/exe")), p.ownTemporary("order-*.json")
 	answer, said := p.ownPipe()
@@ -166,7 +166,7 @@ func (s *Server) serve(ctx context.Context, p *Process, order []byte, files []st
 			return err
 		}
 	}
-	if _, err := input.WriteAt(order, 0); err != nil { // the process reads it from where the file is at
+	if _, err := input.WriteAt(order, 0); err != nil { // the process reads from the current offset
 		return err
 	}
 	inside := append([]*os.File{input, said, complained}, p.inside...)
@@ -184,7 +184,7 @@ func (s *Server) serve(ctx context.Context, p *Process, order []byte, files []st
 	stop := context.AfterFunc(ctx, began.KillGroup)
 	defer stop()
 	for _, f := range inside {
-		_ = f.Close() // it has its own
+		_ = f.Close() // the process has its own copy
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { p.said = gather(began, answer, p.limits.AnswerBytes) })
@@ -196,17 +196,17 @@ func (s *Server) serve(ctx context.Context, p *Process, order []byte, files []st
 	return err
 }
 
-// gather reads what a process says. One that says more than most is ended.
+// gather reads the output of a process, and kills a process that exceeds the limit.
 func gather(p *sandbox.Process, from *os.File, most int64) []byte {
-	text, _ := io.ReadAll(io.LimitReader(from, most+1)) // to its end or to the deadline
+	text, _ := io.ReadAll(io.LimitReader(from, most+1)) // until its end or the deadline
 	if int64(len(text)) > most {
 		p.KillGroup()
 	}
 	return text
 }
 
-// Crash is the failure of a process that has ended without an answer to its order: how it ended, and what it
-// complained of, whose first line may say anything.
+// Crash returns the failure of a process that ended without an answer: its exit state and the first line of
+// its other output, which is untrusted.
 func (p *Process) Crash() *Failure {
 	status, _ := p.state.Sys().(syscall.WaitStatus)
 	if status.Signaled() {
@@ -215,8 +215,7 @@ func (p *Process) Crash() *Failure {
 	return Failed("crashes: exits with status %d %s", status.ExitStatus(), withoutWarnings(p.complains))
 }
 
-// withoutWarnings is a complaint from the first line on that is no warning of a sanitizer, which programs built with
-// one may begin with in a sandbox.
+// withoutWarnings drops the leading sanitizer warnings that instrumented programs may print in a sandbox.
 func withoutWarnings(complaint []byte) []byte {
 	for bytes.HasPrefix(complaint, []byte("==")) {
 		_, complaint, _ = bytes.Cut(complaint, []byte("\n"))
