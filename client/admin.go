@@ -11,8 +11,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Backup writes the tracker's records file, as it is at one instant, to w, and returns its size. An error means that
-// what was written is not whole.
+// Backup writes a consistent copy of the tracker's records file to w and returns its size. After an error,
+// the written data are incomplete.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (sizeBytes uint64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -43,7 +43,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (sizeBytes uint64, err
 	}
 }
 
-// Prune removes records of the tracker that nobody will ask for.
+// Prune removes obsolete records of the tracker.
 func (c *Client) Prune(ctx context.Context, request *tilthv1.PruneRecordsRequest) (removed, kept uint64, err error) {
 	response, err := c.admin.PruneRecords(ctx, request)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// callTimeout bounds one call that is not a stream.
+// callTimeout bounds a unary call.
 const callTimeout = 30 * time.Second
 
-// Client speaks to one tracker. Its methods may be called from many goroutines.
+// Client is connected to one tracker. It is safe for concurrent use.
 type Client struct {
 	addr    string
 	conn    *grpc.ClientConn
@@ -30,8 +30,8 @@ type Client struct {
 	admin   tilthv1.AdminServiceClient
 }
 
-// Dial makes a client of the tracker at host:port or unix:path. It connects when first used. Options say how it proves
-// who it is (see caller.Proof); without any it does not.
+// Dial returns a client of the tracker at host:port or unix:path. It connects on first use. Options
+// authenticate the client (see caller.Proof).
 func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (*Client, error) {
 	conn, err := agent.Dial(addr, options...)
 	if err != nil {
@@ -47,15 +47,15 @@ func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (*Client, e
 	}, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Addr is the tracker's address as it was given to Dial.
+// Addr returns the address passed to Dial.
 func (c *Client) Addr() string { return c.addr }
 
-// Submit hands in a job. A tracker that cannot be reached at all is an error at once; an answer that is lost is asked
-// for again under the same request id, so the job is made once. When ctx ends while the tracker is asked, its answer
-// is still waited for, a while: whoever gave up can then cancel the job.
+// Submit submits a job. It returns an error immediately if the tracker is unreachable. If a response is lost,
+// it retries with the same request id, so that the job is created once. If ctx ends during the call, Submit
+// still waits for the response for a while, so that the caller can cancel the job.
 func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	if _, err := call(ctx, &healthv1.HealthCheckRequest{}, healthv1.NewHealthClient(c.conn).Check); err != nil {
 		return nil, c.explain("submit the job", err)
@@ -75,10 +75,10 @@ func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Jo
 	return job, nil
 }
 
-// answerTime is how long the answer to a submission is waited for once nobody else does.
+// answerTime is how long Submit waits for a response after ctx ended.
 const answerTime = 5 * time.Second
 
-// outlast is a context that ends a while after ctx, or when done is called.
+// outlast returns a context that ends some time after ctx, or when done is called.
 func outlast(ctx context.Context, by time.Duration) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -96,7 +96,7 @@ func outlast(ctx context.Context, by time.Duration) (longer context.Context, don
 	}
 }
 
-// Job returns one job with the progress of its tasks.
+// Job returns a job with the progress of its tasks.
 func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -107,14 +107,14 @@ func (c *Client) Job(ctx context.Context, id string) (*tilthv1.Job, error) {
 	return response.GetJob(), nil
 }
 
-// call makes one call within its time.
+// call makes one unary call with a timeout.
 func call[Q, R any](ctx context.Context, request Q, method func(context.Context, Q, ...grpc.CallOption) (R, error)) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return method(ctx, request)
 }
 
-// Cancel ends a job; what was measured stays. Cancelling an ended job changes nothing.
+// Cancel ends a job and keeps its measurements. Cancelling an ended job has no effect.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func (c *Client) Cancel(ctx context.Context, id, reason string) (*tilthv1.Job, e
 	return response.GetJob(), nil
 }
 
-// Delete removes a job that has ended, with its events; records stay. Deleting one again changes nothing.
+// Delete removes an ended job with its events, but not its records. Deleting it again has no effect.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	err := retry.Do(ctx, c.log, retry.Policy{}, "DeleteJob", func(ctx context.Context) error {
 		_, err := c.jobs.DeleteJob(ctx, &tilthv1.DeleteJobRequest{JobId: id})
@@ -137,7 +137,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// Pause has nothing more of a job granted until it is resumed; what is in flight ends.
+// Pause stops granting work of a job until it is resumed. Work in flight continues.
 func (c *Client) Pause(ctx context.Context, id, reason string) (*tilthv1.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (c *Client) Resume(ctx context.Context, id, reason string) (*tilthv1.Job, e
 	return response.GetJob(), nil
 }
 
-// Retry queues batches of a job anew that were given up, all of them when none is named, and returns which.
+// Retry queues abandoned batches of a job again, all of them if none is named, and returns their ids.
 func (c *Client) Retry(ctx context.Context, id string, batches ...string) (retried []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -170,7 +170,7 @@ func (c *Client) Retry(ctx context.Context, id string, batches ...string) (retri
 	return response.GetBatchIds(), nil
 }
 
-// Owners returns the owners of jobs that have not ended, by name.
+// Owners returns the owners of unfinished jobs, by name.
 func (c *Client) Owners(ctx context.Context) (owners []*tilthv1.Owner, err error) {
 	err = c.pages(ctx, "list owners", func(ctx context.Context, token string) (string, error) {
 		page, err := c.jobs.ListOwners(ctx, &tilthv1.ListOwnersRequest{PageSize: itemsPerPage, PageToken: token})
@@ -180,7 +180,7 @@ func (c *Client) Owners(ctx context.Context) (owners []*tilthv1.Owner, err error
 	return owners, err
 }
 
-// Outage tells of most agents being silent; nil while they are not.
+// Outage returns the current outage, in which most agents are silent, or nil.
 func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -191,7 +191,7 @@ func (c *Client) Outage(ctx context.Context) (*tilthv1.Outage, error) {
 	return response.GetOutage(), nil
 }
 
-// Agents returns the agents of a kind that joined (unspecified = of every kind), by name.
+// Agents returns the joined agents of a kind (unspecified means every kind), by name.
 func (c *Client) Agents(ctx context.Context, kind tilthv1.AgentKind) (agents []*tilthv1.Agent, err error) {
 	err = c.pages(ctx, "list agents", func(ctx context.Context, token string) (string, error) {
 		page, err := c.agents.ListAgents(ctx, &tilthv1.ListAgentsRequest{Kind: kind, PageSize: itemsPerPage, PageToken: token})

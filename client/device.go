@@ -13,17 +13,17 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Device is a kind of device that can be tuned for.
+// Device is a device class to tune for.
 type Device struct {
-	// Target is without its toolchain, unless FindTarget returned it.
+	// Target has no toolchain, unless FindTarget returned it.
 	*target.Target
-	// Machine is what it does at most (roofline.Rates as JSON); nil when its runner does not know.
+	// Machine holds the peak rates (roofline.Rates as JSON); nil if the runner does not know them.
 	Machine []byte
 }
 
-// FindTarget chooses what to tune for among the devices and builders of the farm. key names a device, a device class
-// or a label (rack=3); it may be empty when all devices are of one kind. Zero threads means as many as the device
-// offers. The objective is target.Energy, for which a device needs a meter, or empty for latency.
+// FindTarget chooses a target among the devices and builders of the farm. key is a device name, a device
+// class or a label (rack=3); it may be empty if all devices are of one kind. Zero threads means the maximum
+// of the device. The objective is target.Energy, which requires a meter, or empty for latency.
 func (c *Client) FindTarget(ctx context.Context, key string, threads int, objective string) (*Device, error) {
 	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
@@ -53,8 +53,8 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 	return slices.DeleteFunc(agents, func(a *tilthv1.Agent) bool { return a.GetState() == tilthv1.AgentState_AGENT_STATE_GONE })
 }
 
-// chooseDevice returns the one device class that the fitting devices have in common. A device that describes itself in
-// a way that nobody understands keeps nobody from the others.
+// chooseDevice returns the device class that all matching devices have in common. It ignores devices with an
+// unreadable description.
 func chooseDevice(runners []*tilthv1.Agent, w wish) (*Device, error) {
 	if len(runners) == 0 {
 		return nil, lacking("no device is there: start one with 'tilth runner'")
@@ -86,15 +86,15 @@ func chooseDevice(runners []*tilthv1.Agent, w wish) (*Device, error) {
 	return nil, lacking("no device is %q: see 'tilth devices list'", w.key)
 }
 
-// wish is what a device is wanted for; see FindTarget.
+// wish holds the arguments of FindTarget.
 type wish struct {
 	key       string
 	threads   int
 	objective string
 }
 
-// bestClass is the device's class with the number of threads asked for, or with the most; nil when it has none. fit
-// says whether the device fits the key at all, and an error which of its classes is no description of a device.
+// bestClass returns the device's class with the requested number of threads, or the most, or nil. fit reports
+// whether the device matches the key. The error reports a class with an unreadable description.
 func (w wish) bestClass(spec *tilthv1.AgentSpec) (best *Device, fit bool, err error) {
 	for _, class := range spec.GetDeviceClasses() {
 		if !fits(spec, class.GetName(), w.key) {
@@ -122,8 +122,8 @@ func fits(spec *tilthv1.AgentSpec, class, key string) bool {
 	return isLabel && has && own == value
 }
 
-// NewestToolchain chooses one of builders' toolchains for a target. It prefers clang, whose code is faster, then what
-// has an assembler for the target, and then the newest version.
+// NewestToolchain chooses a toolchain of the builders for a target. It prefers clang, whose code is faster,
+// then toolchains with an assembler for the target, then the newest version.
 func NewestToolchain(offered []string, t *target.Target) (string, error) {
 	all := slices.DeleteFunc(slices.Clone(offered), func(name string) bool { return !toolchain.Suits(name, t) })
 	if len(all) == 0 {
@@ -144,7 +144,7 @@ func rank(name string) (n int) {
 	return n
 }
 
-// compareVersions compares numbers as numbers: clang-19 is newer than clang-9.
+// compareVersions compares numbers by value: clang-19 is newer than clang-9.
 func compareVersions(a, b string) int {
 	return slices.CompareFunc(strings.FieldsFunc(a, isSeparator), strings.FieldsFunc(b, isSeparator), func(x, y string) int {
 		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))

@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// drainWait is how long one call waits for a device to be drained.
+// drainWait is how long one call waits for a device to drain.
 const drainWait = 20 * time.Second
 
 // Devices returns all devices that ever joined, by name.
@@ -35,7 +35,7 @@ func (c *Client) Device(ctx context.Context, name string) (*tilthv1.Device, erro
 	return response.GetDevice(), nil
 }
 
-// Cordon keeps a device from being given work for so long, or, with no duration, until it is uncordoned.
+// Cordon stops granting work to a device for a duration, or, if zero, until it is uncordoned.
 func (c *Client) Cordon(ctx context.Context, name, by, reason string, duration time.Duration) (*tilthv1.Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (c *Client) Cordon(ctx context.Context, name, by, reason string, duration t
 	return response.GetDevice(), nil
 }
 
-// Uncordon lets a device be given work again.
+// Uncordon lets a device receive work again.
 func (c *Client) Uncordon(ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (c *Client) Uncordon(ctx context.Context, name, by, reason string) (*tilthv
 	return response.GetDevice(), nil
 }
 
-// Recalibrate forgets what a device's calibrations were compared with, and ends its quarantine.
+// Recalibrate discards the calibration reference of a device and ends its quarantine.
 func (c *Client) Recalibrate(ctx context.Context, name, by, reason string) (*tilthv1.Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -72,9 +72,9 @@ func (c *Client) Recalibrate(ctx context.Context, name, by, reason string) (*til
 	return response.GetDevice(), nil
 }
 
-// Drain cordons a device and returns when its leases in flight have ended, whatever becomes of the tracker meanwhile,
-// or with the cause of ctx's end; the device stays cordoned all the same. waiting hears of the device while it is
-// being drained.
+// Drain cordons a device and returns when its leases in flight have ended, also across restarts of the
+// tracker. If ctx ends, it returns the cause, and the device stays cordoned. waiting is called with the
+// device during the drain.
 func (c *Client) Drain(ctx context.Context, name, by, reason string, waiting func(*tilthv1.Device)) (*tilthv1.Device, error) {
 	if _, err := c.Device(ctx, name); err != nil {
 		return nil, err

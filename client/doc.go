@@ -1,4 +1,4 @@
-// Package client is what somebody outside the farm asks of a tracker: submitting jobs, following them through restarts
-// and broken connections, reading devices and records, running packages. It knows the wire, and no services. Begin
-// with Client.
+// Package client is the API of a farm: it submits jobs, follows them across restarts and broken connections,
+// reads devices and records, and runs packages. It depends on the wire, but not on the services. Start with
+// Client.
 package client

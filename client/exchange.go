@@ -8,7 +8,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// RecordGroups asks for some groups of records; see ListRecordGroups of the wire.
+// RecordGroups returns groups of records; see ListRecordGroups in the wire.
 func (c *Client) RecordGroups(ctx context.Context, req *tilthv1.ListRecordGroupsRequest) (*tilthv1.ListRecordGroupsResponse, error) {
 	response, err := call(ctx, req, c.records.ListRecordGroups)
 	if err != nil {
@@ -17,7 +17,7 @@ func (c *Client) RecordGroups(ctx context.Context, req *tilthv1.ListRecordGroups
 	return response, nil
 }
 
-// RecordKeys asks for some keys of a group's records.
+// RecordKeys returns keys of a group's records.
 func (c *Client) RecordKeys(ctx context.Context, req *tilthv1.ListRecordKeysRequest) ([]byte, error) {
 	response, err := call(ctx, req, c.records.ListRecordKeys)
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Client) RecordKeys(ctx context.Context, req *tilthv1.ListRecordKeysRequ
 	return response.GetKeys(), nil
 }
 
-// LackingRecords asks which records of a group the tracker lacks.
+// LackingRecords returns the records of a group that the tracker lacks.
 func (c *Client) LackingRecords(ctx context.Context, req *tilthv1.FindLackingRecordsRequest) ([]byte, error) {
 	response, err := call(ctx, req, c.records.FindLackingRecords)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Client) LackingRecords(ctx context.Context, req *tilthv1.FindLackingRec
 	return response.GetKeys(), nil
 }
 
-// GetRecords calls visit with those of some records of a group that are there.
+// GetRecords calls visit with the existing ones among some records of a group.
 func (c *Client) GetRecords(ctx context.Context, req *tilthv1.GetRecordsRequest, visit func(*tilthv1.Record) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

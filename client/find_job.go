@@ -12,47 +12,48 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// jobIDForm is a job's id or its beginning: a whole number, and the life of the store in which it was submitted, or
-// the beginning of that.
+// jobIDForm matches a job id or its prefix: a complete number, and optionally the life of the store or a
+// prefix of it.
 var jobIDForm = regexp.MustCompile(`^job-([0-9]{1,18})(?:-([a-z0-9]*))?$`)
 
 const (
-	// jobDigits is how many digits an id's number has at least.
+	// jobDigits is the minimum number of digits in an id.
 	jobDigits = 8
-	// mostCandidates is how many jobs the error for an ambiguous beginning names.
+	// mostCandidates is the number of jobs named by the error for an ambiguous prefix.
 	mostCandidates = 5
-	// candidatesPerPage is how many jobs are asked for at once, and mostPages how often: jobs of one number are about
-	// as many as a database has shards.
+	// candidatesPerPage and mostPages bound the search. There are about as many jobs with the same number as
+	// the database has shards.
 	candidatesPerPage, mostPages = 32, 64
 )
 
-// jobText is what a user gives for a job's id: its number, and how the life behind it begins.
+// jobText is a parsed id or prefix: the number and the start of the life.
 type jobText struct {
 	number uint64
 	life   string
 }
 
-// parseJobText reads an id or its beginning; ok is false for other texts.
+// parseJobText parses an id or its prefix. ok is false for other texts.
 func parseJobText(text string) (t jobText, ok bool) {
 	parts := jobIDForm.FindStringSubmatch(text)
 	if parts == nil {
 		return t, false
 	}
-	t.number, _ = strconv.ParseUint(parts[1], 10, 64) // digits, and no more than fit
+	t.number, _ = strconv.ParseUint(parts[1], 10, 64) // at most 18 digits
 	t.life = parts[2]
 	return t, true
 }
 
-// means says whether an id has the text's number, and a life that begins as the text's.
+// means reports whether an id matches the text.
 func (t jobText) means(id string) bool {
 	of, ok := parseJobText(id)
 	return ok && of.number == t.number && strings.HasPrefix(of.life, t.life)
 }
 
-// after is the least id of the next number: a listing from there, highest number first, begins with the text's.
+// after returns the lowest id of the next number. A listing in descending order that starts there begins with
+// the text's number.
 func (t jobText) after() string { return fmt.Sprintf("job-%0*d", jobDigits, t.number+1) }
 
-// id is the whole id that the text would be, with as many digits as ids have.
+// id returns the text as a complete id, padded to the usual number of digits.
 func (t jobText) id() string {
 	id := fmt.Sprintf("job-%0*d", jobDigits, t.number)
 	if t.life != "" {
@@ -61,9 +62,9 @@ func (t jobText) id() string {
 	return id
 }
 
-// FindJob returns the id of the only job that a text means: job-NUMBER, with or without leading zeros, and behind it
-// as much of the rest as tells it from other jobs of that number. Where there is none it returns the text: the call
-// that takes it says that there is no such job, or that it was deleted.
+// FindJob returns the id of the only job that matches a text: job-NUMBER, with or without leading zeros,
+// followed by a distinguishing prefix of the rest. Without a match it returns the text, so that the call that
+// uses it reports that the job is missing or deleted.
 func (c *Client) FindJob(ctx context.Context, text string) (string, error) {
 	wanted, ok := parseJobText(text)
 	if !ok {
@@ -79,11 +80,11 @@ func (c *Client) FindJob(ctx context.Context, text string) (string, error) {
 	return only(text, found)
 }
 
-// errManyPages says that a job was not found among those of its number.
+// errManyPages means that the search exceeded mostPages.
 var errManyPages = errors.New("too many jobs have this number: give the whole id")
 
-// among are the ids that the text means, from pages with the highest number first. It ends behind the text's number,
-// or with one id more than an error names; where one of them is the text as a whole, it is the only one.
+// among returns the matching ids from pages in descending order. It stops after the text's number, or at one
+// id more than an error names. An exact match is returned alone.
 func (t jobText) among(page func(token string) (*tilthv1.ListJobsResponse, error)) (found []string, err error) {
 	token := t.after()
 	for range mostPages {
@@ -109,7 +110,7 @@ func (t jobText) among(page func(token string) (*tilthv1.ListJobsResponse, error
 	return nil, errManyPages
 }
 
-// only is the one of the jobs found for a text that is meant by it; the text itself when there is none.
+// only returns the single matching job, or the text itself if there is none.
 func only(text string, found []string) (string, error) {
 	switch {
 	case len(found) == 0:
@@ -122,11 +123,11 @@ func only(text string, found []string) (string, error) {
 	return "", fmt.Errorf("job %s: several ids begin so: give more of one of %s", text, strings.Join(found, ", "))
 }
 
-// errNoJobs says that there is no newest job.
+// errNoJobs means that there is no latest job.
 var errNoJobs = errors.New("there is no job yet: submit one with 'tilth jobs submit MODEL.onnx'")
 
-// LastJob returns the id of the job that was submitted last. Listings go by numbers, and each shard has its own: the
-// job may be on any page.
+// LastJob returns the id of the job submitted last. Listings are ordered by number, and each shard has its
+// own numbers, so the job may be on any page.
 func (c *Client) LastJob(ctx context.Context) (string, error) {
 	var last *tilthv1.Job
 	request := &tilthv1.ListJobsRequest{PageSize: itemsPerPage}
@@ -148,7 +149,7 @@ func (c *Client) LastJob(ctx context.Context) (string, error) {
 	return last.GetId(), nil
 }
 
-// newest is the job that was submitted last, of one that may be nil and others; of those of one moment, the first.
+// newest returns the job submitted last among last, which may be nil, and others. Ties go to the first.
 func newest(last *tilthv1.Job, others []*tilthv1.Job) *tilthv1.Job {
 	for _, j := range others {
 		if last == nil || j.GetCreatedAt().AsTime().After(last.GetCreatedAt().AsTime()) {

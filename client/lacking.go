@@ -12,11 +12,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Lacking is the error of what a farm cannot do now for want of a device, a builder or a tuner; it does not pass by
-// itself soon.
+// Lacking is returned if the farm lacks a device, a builder or a tuner. It is not transient.
 type Lacking struct {
 	addr string
-	// Message says what is missing, why, and the remedy; one line.
+	// Message names the missing part, the reason and the remedy, on one line.
 	Message string
 }
 
@@ -24,7 +23,7 @@ func lacking(format string, args ...any) error {
 	return &Lacking{Message: fmt.Sprintf(format, args...)}
 }
 
-// at says of which tracker an error tells.
+// at adds the tracker's address to an error.
 func (c *Client) at(err error) error {
 	var l *Lacking
 	if errors.As(err, &l) {
@@ -42,9 +41,8 @@ func (e *Lacking) Error() string {
 	return "tracker " + e.addr + ": " + e.Message
 }
 
-// CheckFarm says whether the farm could begin a job; the error is a *Lacking when somebody would have to do something
-// first. That others have their turn before, that an agent rests or that one is silent for a while is none. Trackers
-// of older versions are not asked.
+// CheckFarm checks whether the farm can start a job. It returns a *Lacking error if that requires an action.
+// Queued jobs of others, a resting agent or a short silence are no errors. Older trackers are not asked.
 func (c *Client) CheckFarm(ctx context.Context, spec *tilthv1.JobSpec) error {
 	target := spec.GetTarget()
 	response, err := call(ctx, &tilthv1.CheckFarmRequest{
@@ -63,7 +61,7 @@ func (c *Client) CheckFarm(ctx context.Context, spec *tilthv1.JobSpec) error {
 	return nil
 }
 
-// hopeless says whether a reason to wait passes only when somebody does something, or after a time that nobody knows.
+// hopeless reports whether a reason to wait only ends by an action or after an unknown time.
 func hopeless(r tilthv1.WaitReason) bool {
 	switch r {
 	case tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, tilthv1.WaitReason_WAIT_REASON_NO_TUNER,
@@ -73,20 +71,20 @@ func hopeless(r tilthv1.WaitReason) bool {
 	return false
 }
 
-// Patience is for a farm that lacks something.
+// Patience configures how long to wait for a farm that lacks something.
 type Patience struct {
-	// Waits for it to come; else the error comes at once.
+	// Waits enables waiting; otherwise the error is returned immediately.
 	Waits bool
-	// Most is how long; 0 = as long as it takes.
+	// Most is the maximum wait; 0 means no limit.
 	Most time.Duration
-	// Tell hears what is waited for, whenever that changes.
+	// Tell is called with the reason for waiting whenever it changes.
 	Tell func(message string)
 }
 
-// askEvery is the time between two looks at a farm that lacks something.
+// askEvery is the interval between checks of the farm.
 const askEvery = 2 * time.Second
 
-// Try makes an attempt, and others while they fail for want of something that may come.
+// Try repeats an attempt while it fails for lack of something that may arrive.
 func (p Patience) Try(ctx context.Context, attempt func(context.Context) error) error {
 	var over <-chan time.Time
 	if p.Most > 0 {

@@ -8,15 +8,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// JobFilter says which jobs are listed.
+// JobFilter selects jobs to list.
 type JobFilter struct {
-	// Limit is the most jobs; 0 = 100.
+	// Limit is the maximum number of jobs; 0 means 100.
 	Limit int
-	// States are those that a job may be in; empty = all.
+	// States lists the accepted states; empty means all.
 	States []tilthv1.JobState
-	// Name is what a job's name contains, in any case; empty = anything.
+	// Name is a case-insensitive substring of the job's name; empty matches all.
 	Name string
-	// Owner is whose the jobs are; empty = anybody's.
+	// Owner is the owner of the jobs; empty matches all.
 	Owner string
 }
 
@@ -24,14 +24,15 @@ func (f JobFilter) takes(j *tilthv1.Job) bool {
 	return (f.Owner == "" || f.Owner == j.GetSpec().GetOwner()) && strings.Contains(strings.ToLower(j.GetSpec().GetName()), strings.ToLower(f.Name))
 }
 
-// ListJobs returns the jobs that pass a filter, newest first, and how many jobs of any kind were dropped or deleted.
+// ListJobs returns the jobs that match a filter, newest first, and the number of dropped or deleted jobs of
+// any kind.
 func (c *Client) ListJobs(ctx context.Context, f JobFilter) (jobs []*tilthv1.Job, missing uint64, err error) {
 	request := &tilthv1.ListJobsRequest{States: f.States}
 	limit := cmp.Or(f.Limit, defaultJobsLimit)
 	for {
-		// A tracker from before there were pages goes by the limit.
+		// Trackers without pagination use the limit.
 		request.PageSize = uint32(limit - len(jobs))
-		if f.Name != "" || f.Owner != "" { // which the tracker does not look for
+		if f.Name != "" || f.Owner != "" { // the tracker does not filter by them
 			request.PageSize = itemsPerPage
 		}
 		request.Limit = request.PageSize
@@ -51,5 +52,5 @@ func (c *Client) ListJobs(ctx context.Context, f JobFilter) (jobs []*tilthv1.Job
 	}
 }
 
-// defaultJobsLimit is how many jobs are listed unless another number is asked for.
+// defaultJobsLimit is the default of JobFilter.Limit.
 const defaultJobsLimit = 100

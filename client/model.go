@@ -9,17 +9,17 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Roles of artifacts that a job with models needs.
+// Roles of the artifacts of a job with models.
 const (
 	RoleModel = "model"
 	RoleSeeds = "seeds"
 )
 
-// ModelFiles are files on this machine that a job with models needs.
+// ModelFiles lists the local files of a job with models.
 type ModelFiles struct {
-	// Models are ONNX files with their weights in them: of the job's model, then of the others.
+	// Models lists ONNX files with embedded weights: the job's model first, then the others.
 	Models []string
-	// Seeds are files with schedules of other compilers, logs of TVM for example.
+	// Seeds lists files with schedules of other compilers, such as TVM logs.
 	Seeds []SeedFile
 }
 
@@ -29,14 +29,15 @@ type SeedFile struct {
 	Format tilthv1.SeedFormat
 }
 
-// SubmitModel uploads an ONNX file and submits a job for its tasks, as SubmitModels does.
+// SubmitModel uploads an ONNX file and submits a job for its tasks; see SubmitModels.
 func (c *Client) SubmitModel(ctx context.Context, path string, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	return c.SubmitModels(ctx, ModelFiles{Models: []string{path}}, spec)
 }
 
-// SubmitModels uploads files and submits a job for the tasks of models, which a tuner of the farm makes: no compiler
-// is needed here. spec has no tasks, of its target the device class and perhaps the toolchain, and in Model what is
-// asked of the models: its files are set, and others are added for which there are files.
+// SubmitModels uploads files and submits a job for the tasks of the models. A tuner of the farm extracts the
+// tasks, so no compiler is needed here. spec has no tasks; its target has the device class and optionally the
+// toolchain; its Model has the options of the models. SubmitModels sets the files in it and adds a model for
+// each further file.
 func (c *Client) SubmitModels(ctx context.Context, files ModelFiles, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	if len(files.Models) == 0 {
 		return nil, fmt.Errorf("submit job %s: there is no model to tune", spec.GetName())

@@ -2,11 +2,11 @@ package client
 
 import "context"
 
-// itemsPerPage keeps a message far below what a connection takes: an item has some kilobytes.
+// itemsPerPage keeps messages far below the size limit; an item takes some kilobytes.
 const itemsPerPage = 1000
 
-// pages fetches one page after the other, each in a call of its own; doing says what for. fetch returns the token of
-// the next page, which is empty after the last one.
+// pages fetches all pages, one call each. doing describes the action for errors. fetch returns the token of
+// the next page, or "" after the last.
 func (c *Client) pages(ctx context.Context, doing string, fetch func(ctx context.Context, token string) (next string, err error)) error {
 	one := func(token string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)

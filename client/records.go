@@ -9,9 +9,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// BestRecords returns the fastest verified record of each workload on a target whose schedule a level of numerics
-// allows; no workloads means every one at every level, no target every target. Workloads without a record are left
-// out.
+// BestRecords returns the fastest verified record of each workload on a target with a schedule that the
+// numerics level allows. Without workloads it returns all workloads at all levels; an empty target means all
+// targets. Workloads without a record are omitted.
 func (c *Client) BestRecords(ctx context.Context, target, numerics string, workloads ...string) (best []*tilthv1.Record, err error) {
 	if len(workloads) == 0 {
 		return c.bestPages(ctx, &tilthv1.BestRecordsRequest{Target: target})
@@ -26,7 +26,7 @@ func (c *Client) BestRecords(ctx context.Context, target, numerics string, workl
 	return best, nil
 }
 
-// bestPages returns what a request asks for, a page after the other.
+// bestPages fetches all pages of a request.
 func (c *Client) bestPages(ctx context.Context, request *tilthv1.BestRecordsRequest) (best []*tilthv1.Record, err error) {
 	err = c.pages(ctx, "look up the best records", func(ctx context.Context, token string) (string, error) {
 		request.PageSize, request.PageToken = itemsPerPage, token
@@ -37,7 +37,7 @@ func (c *Client) bestPages(ctx context.Context, request *tilthv1.BestRecordsRequ
 	return best, err
 }
 
-// ListRecords calls visit with every record that matches; an empty target or workload matches all.
+// ListRecords calls visit with every matching record. An empty target or workload matches all.
 func (c *Client) ListRecords(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,7 +59,7 @@ func (c *Client) ListRecords(ctx context.Context, target, workload string, visit
 	}
 }
 
-// ImportRecords hands in the records that next returns until io.EOF, all or none.
+// ImportRecords imports the records that next returns until io.EOF, all or none.
 func (c *Client) ImportRecords(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (c *Client) ImportRecords(ctx context.Context, next func() (*tilthv1.Record
 			return 0, 0, err
 		}
 		if stream.Send(&tilthv1.ImportRecordsRequest{Record: record}) != nil {
-			break // the answer has the cause
+			break // the response contains the cause
 		}
 	}
 	response, err := stream.CloseAndRecv()

@@ -18,30 +18,33 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Run is what a device of the farm is asked to run.
+// Run describes a run of packages on a device of the farm.
 type Run struct {
-	// Packages are files, compiled for Target; several are timed in turns.
+	// Packages lists package files compiled for Target. Several are timed in turns.
 	Packages []string
 	Target   *target.Target
-	// Device names a device, a device class or a label (rack=3); empty = any on which the packages run.
+	// Device is a device name, a device class or a label (rack=3); empty means any suitable device.
 	Device string
-	// Inputs is an archive of arrays; empty = random data. Outputs asks for those of the first execution.
+	// Inputs is an archive of arrays; empty means random data. Outputs requests the outputs of the first
+	// execution.
 	Inputs  string
 	Outputs bool
-	// Repeat timed samples of Number executions each; Profile executions of which each kernel call is timed. 0 = none.
+	// Repeat is the number of timed samples of Number executions each. Profile is the number of executions in
+	// which kernel calls are timed. 0 disables them.
 	Repeat, Number, Profile int
-	// Limit bounds the time on the device; 0 = the tracker's default.
+	// Limit bounds the time on the device; 0 means the tracker's default.
 	Limit time.Duration
 	Owner string
-	// Patience is for a farm on which the packages cannot run now.
+	// Patience configures waiting for a suitable device.
 	Patience Patience
-	// Waits hears why the job waits, when that changes; nil when it goes on. May be nil.
+	// Waits, if set, is called with the reason for waiting whenever it changes, and with nil when the job
+	// proceeds.
 	Waits func(*tilthv1.Wait)
 }
 
-// RunPackages has packages run on a device of the farm, and returns the job with its result when it is done. started
-// hears of the job when it is queued. When ctx ends before that, the job is cancelled, and the error is the cause. A
-// job that failed is an error with its reason.
+// RunPackages runs packages on a device of the farm and returns the finished job with its result. started is
+// called when the job is queued. If ctx ends first, the job is cancelled and the error is the cause. A failed
+// job is returned as an error with its reason.
 func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.Job)) (*tilthv1.Job, error) {
 	var spec *tilthv1.JobSpec
 	err := r.Patience.Try(ctx, func(ctx context.Context) (err error) {
@@ -59,7 +62,7 @@ func (c *Client) RunPackages(ctx context.Context, r Run, started func(*tilthv1.J
 	return c.awaitRun(ctx, job, r.Waits)
 }
 
-// runSpec is the job for a run on a device that can begin it.
+// runSpec returns the job for a run on an available device.
 func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 	runners, err := c.Agents(ctx, tilthv1.AgentKind_AGENT_KIND_RUNNER)
 	if err != nil {
@@ -81,10 +84,10 @@ func (c *Client) runSpec(ctx context.Context, r Run) (*tilthv1.JobSpec, error) {
 	return spec, c.CheckFarm(ctx, spec)
 }
 
-// mostUploads is how often what was evicted before the job that needs it was made is uploaded.
+// mostUploads is the number of uploads of a package that is evicted before the job exists.
 const mostUploads = 3
 
-// submitRun uploads what is run and submits the job; what was evicted in between is uploaded again.
+// submitRun uploads the packages and submits the job. It repeats uploads that were evicted in between.
 func (c *Client) submitRun(ctx context.Context, r Run, spec *tilthv1.JobSpec) (*tilthv1.Job, error) {
 	for attempt := 1; ; attempt++ {
 		if err := c.upload(ctx, r, spec.GetRun()); err != nil {
@@ -115,10 +118,10 @@ func (c *Client) upload(ctx context.Context, r Run, run *tilthv1.RunSpec) (err e
 	return nil
 }
 
-// cancelTimeout bounds the farewell of somebody who does not wait any more.
+// cancelTimeout bounds the cancellation of an abandoned job.
 const cancelTimeout = 5 * time.Second
 
-// awaitRun follows a job to its end; waits hears why it waits.
+// awaitRun follows a job to its end; waits is Run.Waits.
 func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*tilthv1.Wait)) (*tilthv1.Job, error) {
 	watch := func() error {
 		return c.WatchStatus(ctx, job.GetId(), 0, func(*tilthv1.JobEvent) error { return nil }, func(s *tilthv1.JobStatus) error {
@@ -152,7 +155,7 @@ func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*til
 	return job, nil
 }
 
-// Fetch downloads an artifact into a folder and returns its path there.
+// Fetch downloads an artifact into a folder and returns its path.
 func (c *Client) Fetch(ctx context.Context, ref *tilthv1.ArtifactRef, dir string) (string, error) {
 	cache, err := artifact.Open(artifact.Options{Dir: dir, Logger: c.log})
 	if err != nil {
@@ -165,8 +168,8 @@ func (c *Client) Fetch(ctx context.Context, ref *tilthv1.ArtifactRef, dir string
 	return path, nil
 }
 
-// chooseRunner returns the one device class on which packages of a target run among the devices that fit the key, and
-// the device's name where the key is that.
+// chooseRunner returns the device class among the matching devices on which packages of a target run, and the
+// device's name if the key is a name.
 func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class, device string, err error) {
 	classes := map[string]bool{}
 	known, able := false, false
@@ -186,7 +189,7 @@ func chooseRunner(runners []*tilthv1.Agent, key string, t *target.Target) (class
 				return "", "", fmt.Errorf("device %s: class %s: %w", spec.GetName(), offered.GetName(), err)
 			}
 			if err != nil {
-				continue // it keeps nobody from the others
+				continue // unreadable descriptions are ignored
 			}
 			if machine.Threads() != t.Threads() || t.RunsOn(machine) != nil {
 				continue

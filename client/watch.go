@@ -7,12 +7,12 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Watch is agent.Watch for people: what the tracker refuses is explained. An error of visit comes back as it is.
+// Watch works like agent.Watch, with refusals explained for people. Errors of visit are returned unchanged.
 func (c *Client) Watch(ctx context.Context, jobID string, from uint64, visit func(*tilthv1.JobEvent) error) error {
 	return c.WatchStatus(ctx, jobID, from, visit, nil)
 }
 
-// WatchStatus is agent.WatchStatus for people in the same way.
+// WatchStatus works like agent.WatchStatus, with refusals explained for people.
 func (c *Client) WatchStatus(ctx context.Context, jobID string, from uint64, visit func(*tilthv1.JobEvent) error,
 	status func(*tilthv1.JobStatus) error,
 ) error {

@@ -7,8 +7,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// appeals measures candidates that failed beside other objects once more, without those: what one object does to the
-// process is not another's failure.
+// appeals measures failed candidates once more without other candidates' objects, because one object must not
+// cause the failure of another's candidates.
 func (m *measurement) appeals(ctx context.Context) error {
 	if len(m.plan.Candidates) == 1 {
 		return nil

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// Calibration remembers how long the harness's calibration kernel took on a device, so that each measurement can say
-// how calm the device was. Its methods may be called from several goroutines; those of a nil one remember nothing.
+// Calibration remembers the times of the harness's calibration kernel on a device, so that each measurement
+// can report how calm the device was. It is safe for concurrent use. A nil Calibration remembers nothing.
 type Calibration struct {
 	mu     sync.Mutex
 	recent []float64
-	// debt is what waiting for a calm device took and has not been earned back by measuring, in seconds.
+	// debt is the time in seconds spent waiting for a calm device and not yet compensated by measuring.
 	debt float64
 }
 
-// waitShare of the time that plans take may go to waiting for a calm device and to measuring again: where a neighbour
-// stays, or a device is slower than it was, waiting changes nothing.
+// waitShare is the share of the plans' time that may be spent waiting for a calm device and measuring again.
+// If a neighbour stays, or the device is permanently slower, waiting does not help.
 const waitShare = 0.125
 
-// patience is how much time the next plan may spend so, in seconds, of the most that one may.
+// patience returns how much time, in seconds, the next plan may spend waiting, at most most.
 func (c *Calibration) patience(most float64) float64 {
 	if c == nil {
 		return most
@@ -28,7 +28,7 @@ func (c *Calibration) patience(most float64) float64 {
 	return max(0, most-c.debt)
 }
 
-// account takes in that a plan took so many seconds, of which it spent some on waiting.
+// account records the duration of a plan and the part that it spent waiting.
 func (c *Calibration) account(took, spent float64) {
 	if c == nil {
 		return
@@ -38,11 +38,11 @@ func (c *Calibration) account(took, spent float64) {
 	c.debt = max(0, c.debt+spent-waitShare*took)
 }
 
-// rememberedCalibrations bounds how far back the best goes: on a device that got slower for good, by heat or by a
-// neighbour who stays, the measure must become what it can do now.
+// rememberedCalibrations bounds the history of the best time. On a device that becomes permanently slower, by
+// heat or a neighbour, the reference must adapt.
 const rememberedCalibrations = 512
 
-// BestSeconds is the least of the remembered times; 0 when there is none.
+// BestSeconds returns the lowest remembered time, or 0.
 func (c *Calibration) BestSeconds() float64 {
 	if c == nil {
 		return 0
@@ -67,8 +67,7 @@ func (c *Calibration) add(seconds float64) {
 	}
 }
 
-// ratio is how many times the best known a calibration took, the larger of the one before and the one after a
-// measurement.
+// ratio returns the larger of the calibrations before and after a measurement, relative to the best known.
 func (c *Calibration) ratio(before, after float64) float64 {
 	worse := max(before, after)
 	best := c.BestSeconds()

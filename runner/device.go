@@ -11,10 +11,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// driverBytes is the address space that drivers of devices reserve, which is more than machines have memory.
+// driverBytes is the address space that device drivers reserve, which exceeds the memory of any machine.
 const driverBytes = 1 << 46
 
-// deviceArguments are those of a harness for a device; none where it is the processor.
+// deviceArguments returns the harness's arguments for a device, or none for the processor.
 func (p Plan) deviceArguments() []string {
 	d := p.Device
 	if d == nil {
@@ -33,10 +33,10 @@ func (p Plan) deviceArguments() []string {
 	return args
 }
 
-// openForDevice leaves out the layers that drivers of devices do not bear: they open files of the system and of the
-// device, read and write, start threads, and ask of files what the processor's kernels have no use for. The layer of
-// processes goes with a /proc of its own, or is left out, too. The reference, which runs on the processor, has run by
-// then. A driver that compiles gets a folder, which is gone when the function that comes back is called.
+// openForDevice drops the sandbox layers that device drivers do not support: drivers access system and device
+// files, start threads, and query files in ways that CPU kernels never do. The Processes layer gets its own
+// /proc or is dropped, too. The reference runs on the processor and has already finished. A driver that
+// compiles gets a scratch folder, which the returned function removes.
 func (p *Plan) openForDevice() (closed func(), err error) {
 	if p.Device == nil || p.Device.Link { // the harness has no driver
 		return func() {}, nil
@@ -50,11 +50,11 @@ func (p *Plan) openForDevice() (closed func(), err error) {
 	}
 	scratch := p.scratch
 	p.Limits.Load += p.Limits.Compile
-	// What a driver's program still writes there is nothing that measurements depend on.
+	// Later writes of a driver do not affect measurements.
 	return func() { _ = os.RemoveAll(scratch) }, nil
 }
 
-// reserved is the address space that does not count as memory.
+// reserved returns the address space that does not count as memory.
 func (p Plan) reserved() int64 {
 	if p.Device == nil || p.Device.Link {
 		return 0
@@ -62,14 +62,15 @@ func (p Plan) reserved() int64 {
 	return driverBytes
 }
 
-// linked says whether candidates run at the end of a link. The harness, which runs none, is trusted then.
+// linked reports whether candidates run at the end of a link. The harness then runs no candidates and is
+// trusted.
 func (p Plan) linked() bool { return p.Device != nil && p.Device.Link }
 
-// mostLosses is how often a device may be lost while a plan's kernels are measured, or one of them is examined, before
-// that is left to others.
+// mostLosses is how often a device may be lost while a plan or an examination runs, before the failure is
+// reported.
 const mostLosses = 2
 
-// lost is the error of an event that says that the device is lost.
+// lost returns the error of an event that reports a lost device.
 func (e event) lost() error {
 	if e.Event != "lost" {
 		return nil
@@ -77,13 +78,13 @@ func (e event) lost() error {
 	return &lostError{e.Message}
 }
 
-// blamed says whether an error is a candidate's doing, as the harness of a linked device says.
+// blamed reports whether the harness of a linked device attributes an error to a candidate.
 func blamed(err error) bool {
 	return errors.As(err, new(*faultError)) || errors.As(err, new(*overdueError))
 }
 
-// lost is the error of a process that ended although no candidate is to blame: the harness bounds what each of them
-// takes.
+// lost returns the error of a process that ended without a candidate to blame, because the harness itself
+// limits candidates.
 func (p Plan) lost(err error, ending string) error {
 	if errors.As(err, new(*lostError)) {
 		return err

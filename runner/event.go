@@ -13,27 +13,28 @@ import (
 
 // event is one line of the harness's report; see harness/src/report.h.
 type event struct {
-	// Event is ready, workload, load, module, calibration, start, ran, sustain, sustained, outcome, fault, timeout,
-	// lost, too-large, error or done.
+	// Event is ready, workload, load, module, calibration, start, ran, sustain, sustained, outcome, fault,
+	// timeout, lost, too-large, error or done.
 	Event string `json:"event"`
-	// Args are the workload's. Harnesses of older builders tell one Tolerance for all of them.
+	// Args describes the workload's arguments. Harnesses of older builders report one Tolerance for all of
+	// them.
 	Args      []answer.Arg `json:"args"`
 	Tolerance float64      `json:"tolerance"`
-	// Kernels are the ids of the kernels loaded, Modules the numbers of the objects that they are in.
+	// Kernels lists the ids of the loaded kernels, and Modules the indexes of their objects.
 	Kernels []string `json:"kernels"`
 	Modules []int    `json:"modules"`
-	// Index is the kernel's; -1 stands for the reference. Of load it is the object's.
+	// Index is the index of the kernel, or -1 for the reference. For load it is the index of the object.
 	Index      int       `json:"index"`
 	Kernel     string    `json:"kernel"`
 	Status     string    `json:"status"`
 	Message    string    `json:"message"`
 	Samples    []float64 `json:"samples"`
 	RunSeconds float64   `json:"run_seconds"`
-	// Growth is how many times the tolerance the kernel's algorithm needs, as it says.
+	// Growth is the multiple of the tolerance that the kernel's algorithm declares.
 	Growth float64 `json:"growth"`
-	// Seconds is how long the calibration kernel took.
+	// Seconds is the duration of the calibration kernel.
 	Seconds float64 `json:"seconds"`
-	// PatienceSeconds is what a calibration leaves of the patience; below zero when more was spent.
+	// PatienceSeconds is the patience left after a calibration; negative if it was exceeded.
 	PatienceSeconds float64 `json:"patience_seconds"`
 }
 
@@ -42,14 +43,14 @@ const (
 	maxReportBytes = 16 << 20
 )
 
-// errGarbled means that something other than the harness wrote to its report: a candidate found the descriptor.
+// errGarbled means that a candidate found the descriptor of the report and wrote to it.
 var errGarbled = errors.New("writes to the harness's report")
 
 // eventReader reads the report of one harness process.
 type eventReader struct {
 	lines *bufio.Reader
 	limit *io.LimitedReader
-	// word begins each line that the harness wrote.
+	// word is the prefix of each line that the harness writes.
 	word []byte
 }
 
@@ -58,10 +59,11 @@ func newEventReader(r io.Reader, word string) *eventReader {
 	return &eventReader{bufio.NewReaderSize(limit, maxEventBytes), limit, []byte(word)}
 }
 
-// refill has the process report as much once more.
+// refill restores the size limit of the report.
 func (r *eventReader) refill() { r.limit.N = maxReportBytes }
 
-// next returns io.EOF at the end, errGarbled for what is no event, and the pipe's errors as they are.
+// next returns the next event, io.EOF at the end, errGarbled for anything else, and errors of the pipe
+// unchanged.
 func (r *eventReader) next() (event, error) {
 	line, err := r.lines.ReadSlice('\n')
 	switch {

@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// rehearsals are how many groups a process goes through without running the kernel until so many took about as
-	// long; in the end any.
+	// rehearsals is the number of groups without the kernel that must take about the same time, as far as
+	// possible.
 	rehearsals     = 4
 	longRehearsals = 250 * time.Millisecond
-	// examinations are how often a kernel is examined before its process's clock is not believed. The pauses between
-	// them double: what lengthens one on a busy machine is over by the next, or the one after that.
+	// examinations is how often a kernel is examined before its process's clock is distrusted. The pauses in
+	// between double, so that a disturbance on a busy machine ends within one or two attempts.
 	examinations = 6
 	firstPause   = 5 * time.Millisecond
-	// believable is how many times its process's time a kernel may take by the runner's clock. Some of it is honest:
-	// outside of its samples a kernel finds its inputs in other caches.
+	// believable is the maximum ratio of the runner's time to the process's time. Part of the ratio is
+	// legitimate: outside of its samples a kernel finds its inputs in different caches.
 	believable = 3
-	// leeway is the part of a rehearsal that is not counted either, since the caches that it leaves are not those of
-	// samples.
+	// leeway is the additional share of a rehearsal that is subtracted, because it leaves the caches in a
+	// different state than samples do.
 	leeway = 0.5
 )
 
-// examineBest examines the cheapest of the candidates that wait to be reported, while that would become the best.
+// examineBest examines the cheapest unreported candidate for as long as it would become the best.
 func (m *measurement) examineBest(ctx context.Context) error {
 	if m.plan.Alike {
-		return nil // nobody asks which is the best
+		return nil // the best candidate is not requested
 	}
 	best := cmp.Or(m.best, m.plan.BestSeconds)
 	switch {
 	case m.plan.Finalists:
 		best = 0 // the best so far races with the others
 	case m.plan.Meter != nil:
-		best = m.best // seconds are no joules
+		best = m.best // seconds are not joules
 	}
 	examined := map[int]bool{}
 	for {
@@ -58,12 +58,12 @@ func (m *measurement) examineBest(ctx context.Context) error {
 	}
 }
 
-// cost is what is to be low of a candidate: joules where a meter is read, else seconds.
+// cost returns the quantity to minimize: joules if there is a meter, otherwise seconds.
 func cost(o *Outcome) float64 { return cmp.Or(o.EnergyJoules, median(o)) }
 
 func median(o *Outcome) float64 { return stat.Of(o.Samples).Median }
 
-// cheapest is the candidate with the least cost of those that wait to be reported; -1 when there is none.
+// cheapest returns the index of the unreported candidate with the lowest cost, or -1.
 func (m *measurement) cheapest() int {
 	best := -1
 	for k, o := range m.outcomes {
@@ -77,8 +77,8 @@ func (m *measurement) cheapest() int {
 	return best
 }
 
-// examine runs a candidate in a process of its own, by the runner's clock, on data that no candidate has seen. One
-// that is wrong there has failed; one that takes much longer there takes as long as that.
+// examine runs a candidate in a separate process, timed by the runner's clock, on data that no candidate has
+// seen. A wrong result fails the candidate. A much longer time replaces the candidate's own.
 func (m *measurement) examine(ctx context.Context, k int) error {
 	o := m.outcomes[k]
 	claimed, seconds := median(o), 0.0
@@ -92,7 +92,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 			m.outcomes[k] = failed
 			return nil
 		}
-		if m.plan.linked() { // a board's counter is out of its candidates' reach
+		if m.plan.linked() { // candidates cannot manipulate a board's counter
 			return nil
 		}
 		if n == 0 || took < seconds {
@@ -111,7 +111,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 	return nil
 }
 
-// exam examines a candidate once: again where the device was lost meanwhile.
+// exam examines a candidate, again if the device was lost meanwhile.
 func (m *measurement) exam(ctx context.Context, k int) (seconds float64, failed *Outcome, err error) {
 	for range mostLosses + 1 {
 		x := &exam{plan: m.plan.only(m.kernels[k], m.modules[k]), results: m.results}
@@ -132,7 +132,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// only is a plan for one of the kernels.
+// only returns a plan for one of the kernels.
 func (p Plan) only(kernel string, module int) Plan {
 	p.Kernels, p.Candidates = []string{kernel}, p.Candidates[module:module+1]
 	return p
@@ -143,13 +143,14 @@ type exam struct {
 	plan    Plan
 	results *results
 	judge   *judge
-	// begun says that the candidate's object is, or was, loaded: what happens from then on is its doing.
+	// begun is set once loading of the candidate's object started, which makes the candidate responsible for
+	// failures.
 	begun bool
-	// outputs are copies of a group's: what the process writes later does not count.
+	// outputs holds a copy of a group's outputs, so that later writes of the process do not count.
 	outputs []byte
 }
 
-// run returns how long an execution takes at least, or how the candidate fails. The error means that the device is at
+// run returns the lower bound of the candidate's time, or its failure. An error means that the device is at
 // fault or ctx ended.
 func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err error) {
 	x.outputs = make([]byte, x.results.SlotBytes()*int64(x.results.Group))
@@ -178,7 +179,7 @@ func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err e
 	return seconds, nil, nil
 }
 
-// follow rehearses, loads and runs. wrong says what was wrong; empty = nothing.
+// follow rehearses, loads and runs. wrong describes a wrong result, or is empty.
 func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) {
 	limit := x.plan.Limits.Reference
 	if err := x.judge.begin(proc, limit); err != nil {
@@ -205,9 +206,9 @@ func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) 
 	return max(0, took.Seconds()-(1+leeway)*rehearsed.Seconds()) / float64(x.results.Group), "", nil
 }
 
-// time has the process run the kernel on all sets, group by group, and returns what a group takes at least, or what
-// is wrong. Each group is judged before the next: a process that could hand a group in late, in the time of another,
-// would have one that takes no time.
+// time runs the kernel on all sets, group by group, and returns the shortest time of a group, or a wrong
+// result. Each group is verified before the next starts; otherwise a process could deliver one group during
+// another and appear to take no time.
 func (x *exam) time(proc *process) (least time.Duration, wrong string, err error) {
 	limit := x.plan.candidateLimit() + x.plan.Limits.Reference
 	for k := 0; k < x.results.Exams; k += x.results.Group {
@@ -226,7 +227,7 @@ func (x *exam) time(proc *process) (least time.Duration, wrong string, err error
 	return least, "", nil
 }
 
-// group returns how long the process takes for a group until its outputs are out of its reach.
+// group returns the time from starting a group until its outputs are out of the process's reach.
 func (x *exam) group(proc *process, w word, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
 	if err := proc.run(w, limit); err != nil {
@@ -238,13 +239,13 @@ func (x *exam) group(proc *process, w word, limit time.Duration) (time.Duration,
 	return time.Since(began), nil
 }
 
-// output is the copy of what the last group put out on its k-th set.
+// output returns the copied output of the last group on its k-th set.
 func (x *exam) output(k int) []byte {
 	size := int(x.results.SlotBytes())
 	return x.outputs[k*size : (k+1)*size]
 }
 
-// wrong says what is wrong with the outputs of the group that begins with an examination's set; empty = nothing.
+// wrong verifies the outputs of the group that starts with a set, and describes an error.
 func (x *exam) wrong(first int) string {
 	for k := range x.results.Group {
 		want := x.results.set(practiceSets + first + k)
@@ -255,7 +256,7 @@ func (x *exam) wrong(first int) string {
 	return ""
 }
 
-// load has the process load the candidate and run it once, and judges that.
+// load makes the process load the candidate and run it once, and verifies the result.
 func (x *exam) load(proc *process) error {
 	if err := proc.say(word{op: loadOne, seed: x.judge.seed()}); err != nil {
 		return err
@@ -284,8 +285,8 @@ func (x *exam) load(proc *process) error {
 	}
 }
 
-// rehearse returns what a group takes at least but for the kernel. The data are others, lest they be there already
-// when it counts. On a busy machine it goes on until the least is no chance.
+// rehearse returns the shortest time of a group without the kernel. It uses different data, so that the
+// measured ones are not cached. On a busy machine it repeats until the minimum is reliable.
 func (x *exam) rehearse(proc *process) (time.Duration, error) {
 	var took []time.Duration
 	for start := time.Now(); !settled(took, time.Since(start)); slices.Sort(took) {
@@ -299,7 +300,7 @@ func (x *exam) rehearse(proc *process) (time.Duration, error) {
 	return took[0], nil
 }
 
-// settled says whether what was taken is enough to know the least.
+// settled reports whether the samples suffice to know the minimum.
 func settled(sorted []time.Duration, since time.Duration) bool {
 	n := len(sorted)
 	return n >= rehearsals && (sorted[rehearsals-1]-sorted[0] < sorted[0]/10 || since > longRehearsals)

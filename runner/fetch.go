@@ -16,13 +16,13 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// files are a batch's artifacts on this machine.
+// files holds a batch's downloaded artifacts.
 type files struct {
 	candidates         []string
 	reference, harness string
-	// maker tells apart what was made for this batch and is kept from what others made.
+	// maker separates cached results of this batch's builder from those of others.
 	maker maker
-	// results is where the reference's results are kept.
+	// results is the cache file of the reference's results.
 	results  string
 	releases []func()
 }
@@ -68,7 +68,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 	return f, nil
 }
 
-// install makes an executable copy of the harness: files of the artifact cache are not executable.
+// install makes an executable copy of the harness, because files in the artifact cache are not executable.
 func (h *Handler) install(path, digest string) (string, error) {
 	program := filepath.Join(h.Scratch, "harness-"+digest)
 	if _, err := os.Stat(program); err == nil {
@@ -80,8 +80,8 @@ func (h *Handler) install(path, digest string) (string, error) {
 	return program, nil
 }
 
-// copyExecutable copies a file so that it appears whole. The copy is written and closed before it gets its name: a
-// program that is still open for writing somewhere cannot be run.
+// copyExecutable copies a file atomically. The copy is closed before it gets its name, because a program that
+// is open for writing cannot be executed.
 func copyExecutable(from, to string) (err error) {
 	source, err := os.Open(from)
 	if err != nil {
@@ -92,14 +92,14 @@ func copyExecutable(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name()) // fails when it was renamed, as it should be
+	defer os.Remove(temporary.Name()) // fails after the rename
 	_, err = io.Copy(temporary, source)
 	err = cmp.Or(err, temporary.Chmod(0o755))
 	err = cmp.Or(err, temporary.Close())
 	return cmp.Or(err, os.Rename(temporary.Name(), to))
 }
 
-// keptResults is how many workloads' reference results are kept.
+// keptResults is the number of cached reference results.
 const keptResults = 64
 
 // tidy removes the oldest reference results.
@@ -116,7 +116,7 @@ func (h *Handler) tidy() error {
 	}
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
 	for _, info := range infos[min(keptResults, len(infos)):] {
-		// Batches fetched at the same time tidy up at the same time.
+		// Concurrent batches may tidy at the same time.
 		if err := os.Remove(filepath.Join(h.Scratch, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("runner: removing old results: %w", err)
 		}

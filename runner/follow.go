@@ -16,43 +16,45 @@ import (
 	"github.com/tilth-dev/tilth/runner/energy"
 )
 
-// measurement follows the harness processes that measure a plan's kernels, each those that the ones before left.
+// measurement measures a plan's kernels by a sequence of harness processes, each of which continues where the
+// previous one ended.
 type measurement struct {
 	plan    Plan
 	results *results
-	// kernels are the ids of the kernels to be measured, once the harness has loaded them.
+	// kernels lists the ids of the kernels to measure, once the harness has loaded them.
 	kernels []string
 	loaded  bool
-	// loading is the object that is being loaded; -1 when there is none.
+	// loading is the index of the object being loaded, or -1.
 	loading int
-	// modules are the numbers of the objects that they are in.
+	// modules lists the indexes of the kernels' objects.
 	modules []int
-	// judge tells right from wrong; of the process that runs.
+	// judge verifies the outputs of the current process.
 	judge *judge
-	// best is the least cost that was examined, in seconds, or joules where a meter is read; 0 = none.
+	// best is the lowest examined cost, in seconds or, with a meter, in joules; 0 if none.
 	best float64
-	// current is the kernel that was started last and has no outcome since then; -1 when there is none.
+	// current is the kernel started last without an outcome since, or -1.
 	current int
-	// outcomes are those known, by kernel; reported says which of them were handed on. Between two calibrations
-	// outcomes are held back, since the harness measures all of them again when the device was disturbed.
+	// outcomes holds the known outcomes by kernel, and reported marks those passed on. Outcomes are held back
+	// between two calibrations, because the harness repeats them if the device was disturbed.
 	outcomes []*Outcome
 	reported []bool
-	// clean is the first calibration's time of the process, in seconds; 0 while there was none.
+	// clean is the first calibration of the process in seconds, or 0.
 	clean float64
-	// failed says that a candidate was wrong in the process, or wrote where it should not.
+	// failed is set once a candidate gave a wrong result or wrote out of bounds in the process.
 	failed bool
-	// before is the last calibration's time in seconds; 0 when there was none.
+	// before is the last calibration in seconds, or 0.
 	before float64
-	// patience is what the process has left of it, in seconds.
+	// patience is the remaining patience of the process in seconds.
 	patience float64
 	report   func(Outcome)
-	// reading is under way while a kernel runs back to back; powers are the watts that were found, by kernel.
+	// reading is the active meter reading while a kernel runs back to back. powers holds the measured watts
+	// by kernel.
 	reading *energy.Reading
 	powers  map[int]float64
 }
 
-// run measures until every kernel has an outcome. A device that is lost is found again, or not, when the next process
-// opens its link; what it was lost in is measured again.
+// run measures until every kernel has an outcome. After the device was lost, the next process reopens its
+// link, and interrupted kernels are measured again.
 func (m *measurement) run(ctx context.Context) error {
 	for losses := 0; ; {
 		done, err := m.process(ctx)
@@ -67,7 +69,7 @@ func (m *measurement) run(ctx context.Context) error {
 	}
 }
 
-// process runs one harness process until it has settled the fate of at least one kernel, and reports whether all are
+// process runs one harness process until it has determined at least one outcome, and reports whether all are
 // done.
 func (m *measurement) process(ctx context.Context) (bool, error) {
 	begin, patience := time.Now(), m.plan.patience()
@@ -78,7 +80,7 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 	}
 	m.loading, m.judge, m.clean, m.failed = -1, judge, 0, false
 	err = m.follow(ctx, w.process)
-	if m.reading != nil { // the process ended in it
+	if m.reading != nil { // the process ended during the reading
 		_, _ = m.reading.End()
 		m.reading = nil
 	}
@@ -98,11 +100,11 @@ func (m *measurement) process(ctx context.Context) (bool, error) {
 	return true, m.release(ctx, m.before)
 }
 
-// blameLimit is how long a harness gets to tell whose turn it is.
+// blameLimit is the time for a stuck harness to name the running candidate.
 const blameLimit = time.Second
 
-// blame has a harness that is stuck in a race tell whose turn it is, by the fault that the signal makes: it reports no
-// turns while it races. One that cannot tell leaves the blame to the finalist that was started last.
+// blame makes a harness that is stuck in a race name the running candidate, by the fault that a signal
+// causes, because it reports no turns while racing. Otherwise the finalist started last is blamed.
 func (m *measurement) blame(proc *process) {
 	_ = proc.Signal(syscall.SIGABRT) // an error means that it has ended
 	if e, err := proc.next(blameLimit); err == nil && e.Event == "fault" && m.mayStart(e.Index) {
@@ -112,7 +114,7 @@ func (m *measurement) blame(proc *process) {
 
 var errDone = errors.New("done")
 
-// follow reads events until the process is done (errDone) or something goes wrong.
+// follow reads events until the process is done (errDone) or fails.
 func (m *measurement) follow(ctx context.Context, proc *process) error {
 	limit := m.plan.Limits.Reference
 	if err := m.judge.begin(proc, limit); err != nil {
@@ -141,32 +143,27 @@ func (m *measurement) follow(ctx context.Context, proc *process) error {
 // infraError is a failure of the harness itself.
 type infraError struct{ message string }
 
-// Error is the harness's message.
 func (e *infraError) Error() string { return "harness: " + e.message }
 
-// tooLargeError is a workload that the device has no room for.
+// tooLargeError means that the workload does not fit on the device.
 type tooLargeError struct{ message string }
 
-// Error is the harness's message.
 func (e *tooLargeError) Error() string { return e.message }
 
-// faultError is what a candidate did or asked for that the harness could not go on with: a stray access, as told by
-// its signal handler, or more memory than there is.
+// faultError is a fatal action of a candidate: an invalid access, caught by the harness's signal handler, or
+// a request for too much memory.
 type faultError struct{ message string }
 
-// Error is the harness's message.
 func (e *faultError) Error() string { return e.message }
 
-// lostError is a device at the end of a link that answers no longer. No candidate can reach what answers.
+// lostError means that a linked device stopped answering. Candidates cannot forge it.
 type lostError struct{ message string }
 
-// Error is the harness's message.
 func (e *lostError) Error() string { return "the device is lost: " + e.message }
 
-// overdueError is a candidate that its device ended, as it ran longer than it may.
+// overdueError means that the device stopped a candidate that exceeded its time.
 type overdueError struct{ message string }
 
-// Error is the harness's message.
 func (e *overdueError) Error() string { return e.message }
 
 func (m *measurement) take(ctx context.Context, proc *process, e event) error {
@@ -223,7 +220,7 @@ func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 
 func (m *measurement) running() bool { return m.current >= 0 }
 
-// loadingSays begins what is said of a candidate whose object did something when it was loaded.
+// loadingSays prefixes messages about candidates whose object misbehaves when it is loaded.
 const loadingSays = "its object, when it is loaded: "
 
 func (m *measurement) load(e event) error {
@@ -239,7 +236,7 @@ func (m *measurement) load(e event) error {
 	return nil
 }
 
-// start begins a kernel's turn. What was said of it before counts no longer, but of finalists, which have several
+// start starts a kernel's turn. Earlier verdicts no longer count, except for finalists, which have several
 // turns.
 func (m *measurement) start(k int) {
 	m.current = k
@@ -248,8 +245,8 @@ func (m *measurement) start(k int) {
 	}
 }
 
-// mayStart says whether a kernel's turn may begin: finalists take turns; otherwise one starts when the one before is
-// done, in order, or again after a disturbance.
+// mayStart reports whether a kernel's turn may start. Finalists take turns; other kernels start in order
+// after the previous one is done, or again after a disturbance.
 func (m *measurement) mayStart(k int) bool {
 	if k < 0 || k >= len(m.kernels) || m.reported[k] {
 		return false
@@ -286,7 +283,7 @@ func (m *measurement) outcome(e event) error {
 	return nil
 }
 
-// sustain begins to read the meter: the kernel runs back to back from now on.
+// sustain starts reading the meter while the kernel runs back to back.
 func (m *measurement) sustain() (err error) {
 	if m.reading, err = m.plan.Meter.Begin(); err != nil {
 		return &infraError{err.Error()}
@@ -314,7 +311,7 @@ func (m *measurement) finish(o Outcome) {
 	m.current = -1
 }
 
-// loadFailure is the end of a process while it was loading an object.
+// loadFailure handles the end of a process during the loading of an object.
 func (m *measurement) loadFailure(err error, ending string) error {
 	e := &loadError{m.loading, tilthv1.ErrorClass_ERROR_CLASS_CRASH, loadingSays + err.Error()}
 	switch {
@@ -326,7 +323,7 @@ func (m *measurement) loadFailure(err error, ending string) error {
 	return e
 }
 
-// settled hands on what is known although there will be no further calibration.
+// settled reports the known outcomes if no further calibration will follow.
 func (m *measurement) settled(ctx context.Context) error {
 	if !m.loaded || m.plan.Finalists {
 		return nil
@@ -334,10 +331,11 @@ func (m *measurement) settled(ctx context.Context) error {
 	return m.release(ctx, m.before)
 }
 
-// mostSpeedUp is how many times as fast a device may become after the first calibration of a process.
+// mostSpeedUp is the maximum plausible speed-up of a device after the first calibration of a process.
 const mostSpeedUp = 1.25
 
-// believed is a calibration as far as it can be true. The first of a process is made before any candidate is loaded.
+// believed limits a calibration to a plausible value. The first one of a process precedes all candidates and
+// is trusted.
 func (m *measurement) believed(seconds float64) float64 {
 	if m.clean == 0 {
 		m.clean = seconds
@@ -345,7 +343,8 @@ func (m *measurement) believed(seconds float64) float64 {
 	return max(seconds, m.clean/mostSpeedUp)
 }
 
-// calibrated takes a calibration: what came since the one before is settled. The process waits meanwhile.
+// calibrated handles a calibration, which settles the outcomes since the previous one. The process waits
+// meanwhile.
 func (m *measurement) calibrated(ctx context.Context, proc *process, seconds float64) error {
 	m.plan.Calibration.add(seconds)
 	if err := m.release(ctx, seconds); err != nil {
@@ -355,8 +354,8 @@ func (m *measurement) calibrated(ctx context.Context, proc *process, seconds flo
 	return proc.say(word{op: goOn, seed: m.judge.seed()})
 }
 
-// release hands on the outcomes that were held back, in the order of the kernels; those of finalists all together,
-// since the best so far, the first, stands until its rivals are compared with what it is now.
+// release reports the outcomes held back, in the order of the kernels. Finalists are reported together,
+// because the first, the best so far, counts until its rivals are compared with its new measurement.
 func (m *measurement) release(ctx context.Context, after float64) error {
 	if m.plan.Finalists && !m.complete() {
 		return nil
@@ -377,7 +376,7 @@ func (m *measurement) release(ctx context.Context, after float64) error {
 	return nil
 }
 
-// settle decides who is to blame for the end of a process: the candidate that was running, or else the device.
+// settle attributes the end of a process to the running candidate or to the device.
 func (m *measurement) settle(err error, ending string) error {
 	var infra *infraError
 	switch {
@@ -396,7 +395,7 @@ func (m *measurement) settle(err error, ending string) error {
 	return nil
 }
 
-// failure is the outcome of a candidate in whose turn a process ended.
+// failure returns the outcome of a candidate during whose turn a process ended.
 func (p Plan) failure(err error, ending string) Outcome {
 	failed := Outcome{Error: tilthv1.ErrorClass_ERROR_CLASS_CRASH, Message: err.Error()}
 	switch {

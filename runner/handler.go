@@ -16,65 +16,66 @@ import (
 	"github.com/tilth-dev/tilth/runner/energy"
 )
 
-// Artifacts fetches what builders made. The file stays at path until release is called.
+// Artifacts fetches builds. The file stays at path until release is called.
 type Artifacts interface {
 	Download(ctx context.Context, ref *tilthv1.ArtifactRef) (path string, release func(), err error)
 }
 
-// Config is what a Handler needs.
+// Config configures a Handler.
 type Config struct {
 	// Device names this device in measurements.
 	Device string
-	// Classes are the device classes measured here; see Classes.
+	// Classes lists the device classes measured here; see Classes.
 	Classes []*tilthv1.DeviceClass
-	// Reach is the device that candidates run on, where that is not the processor.
+	// Reach is the device that candidates run on; nil means the processor.
 	Reach *backend.Device
-	// Line opens the link to a device that has one; see Plan.Line.
+	// Line opens the link to a linked device; see Plan.Line.
 	Line func(ctx context.Context) (*os.File, error)
-	// Emulator, when set, is the command that runs programs of the target.
+	// Emulator, if set, is the command that runs programs of the target.
 	Emulator  []string
 	Artifacts Artifacts
-	// Report hands in measurements; it retries what is worth retrying.
+	// Report submits measurements and retries transient errors.
 	Report func(context.Context, *tilthv1.ReportMeasurementsRequest) error
-	// Meter tells the energy of candidates whose target's objective that is; nil = none is offered.
+	// Meter measures energy for targets with that objective; nil if unavailable.
 	Meter *energy.Meter
-	// Lock, when set, is held while timing, so that nothing else runs on this machine meanwhile.
+	// Lock, if set, is held while timing, so that nothing else runs on this machine meanwhile.
 	Lock func(context.Context) (release func(), err error)
-	// Scratch is a folder of this handler's own for temporary files and reference results.
+	// Scratch is a private folder for temporary files and reference results.
 	Scratch string
-	// Sandbox is what harnesses run in; nil = limits only.
+	// Sandbox isolates harnesses; nil means limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
-	// Watch, when set, calibrates the device before and after finalists.
+	// Watch, if set, calibrates the device before and after finalists.
 	Watch *Watch
-	// Packages, when set, lets packages be run here.
+	// Packages, if set, enables running packages here.
 	Packages *Packages
-	// Seed selects the data that kernels are verified on.
+	// Seed selects the verification data.
 	Seed   uint64
 	Logger *slog.Logger
 }
 
-// Handler does the runner agent's work: one leased batch a call.
+// Handler does the work of the runner agent: one leased batch per call.
 type Handler struct {
 	Config
 	mu sync.Mutex
-	// calibrations are those of each device class offered, by who made the harness that says them.
+	// calibrations holds the calibrations of each device class, separately by the origin of the harness that
+	// reports them.
 	calibrations map[string]*Calibration
 	pool         Pool
 }
 
-// Close ends the processes that wait for the next batch.
+// Close ends the idle processes.
 func (h *Handler) Close() { h.pool.Close() }
 
-// NewHandler returns a handler over the parts in config.
+// NewHandler returns a handler with the given configuration.
 func NewHandler(config Config) *Handler {
 	return &Handler{Config: config, calibrations: map[string]*Calibration{}}
 }
 
-// mostCalibrations bounds how many makers' calibrations are remembered; with one more, all are forgotten.
+// mostCalibrations bounds the remembered calibrations. One more resets them all.
 const mostCalibrations = 64
 
-// calibration is what is remembered of a device by the name that its maker gives it.
+// calibration returns the calibrations of a device, by its name within its origin.
 func (h *Handler) calibration(device string) *Calibration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,8 +88,8 @@ func (h *Handler) calibration(device string) *Calibration {
 	return h.calibrations[device]
 }
 
-// Handle measures the batch of a lease and reports the outcomes, some at a time; or it runs the packages of a lease.
-// The error says that reporting failed or ctx ended; the lease is then still open.
+// Handle measures the batch of a lease and reports the outcomes in groups, or runs the packages of a lease.
+// It returns an error if reporting failed or ctx ended. The lease is then still open.
 func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) error {
 	if run := work.GetRun(); run != nil {
 		return h.run(ctx, work.GetLease(), run.GetJob())
@@ -152,7 +153,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	return s.measure(ctx, plan)
 }
 
-// affinity is the processors that candidates run on: those of the target's class of cores.
+// affinity returns the processors that candidates run on: those of the target's core class.
 func (h *Handler) affinity(t *target.Target) []int {
 	if h.Reach != nil || len(h.Emulator) > 0 {
 		return nil
@@ -160,7 +161,7 @@ func (h *Handler) affinity(t *target.Target) []int {
 	return t.Affinity()
 }
 
-// target reads the description and refuses what this device is not.
+// target decodes the target and refuses targets of other devices.
 func (h *Handler) target(spec *tilthv1.TargetSpec) (*target.Target, error) {
 	t, err := target.Decode(spec.GetDescriptor_())
 	if err != nil {

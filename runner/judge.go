@@ -8,27 +8,27 @@ import (
 	"github.com/tilth-dev/tilth/runner/answer"
 )
 
-// judge says whether what one process hands in is right. The process has nothing to compare it with.
+// judge verifies the outputs of one process. The process itself has no reference data.
 type judge struct {
 	*results
 	memory *answer.Memory
-	// set is the data that the inputs hold.
+	// set is the index of the current input data.
 	set int
-	// verdicts are those of the kernels.
+	// verdicts holds the verdicts by kernel.
 	verdicts map[int]*verdict
 }
 
-// verdict is what was found of a kernel since its turn began.
+// verdict is the result of verifying a kernel since its turn started.
 type verdict struct {
-	// asked is how often it was judged; wrong says what was wrong, empty = nothing.
+	// asked counts the verifications. wrong describes an error, or is empty.
 	asked    int
 	wrong    string
 	relative float64
-	// growth is how many times the tolerance the kernel says that it needs.
+	// growth is the multiple of the tolerance that the kernel declares.
 	growth float64
 }
 
-// newJudge gives memory that a process shares room for so many executions' outputs.
+// newJudge sizes the memory shared with a process for a number of executions' outputs.
 func newJudge(r *results, memory *answer.Memory, slots int) (*judge, error) {
 	if err := memory.Grow(r.SlotBytes() * int64(slots)); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func newJudge(r *results, memory *answer.Memory, slots int) (*judge, error) {
 	return &judge{results: r, memory: memory, verdicts: map[int]*verdict{}}, nil
 }
 
-// begin lets a process that has told what it takes the workload for go on.
+// begin lets a process continue after it has described the workload.
 func (j *judge) begin(proc *process, limit time.Duration) error {
 	workload, err := proc.workload(limit)
 	if err != nil {
@@ -48,17 +48,17 @@ func (j *judge) begin(proc *process, limit time.Duration) error {
 	return proc.say(word{op: goOn, seed: j.change()})
 }
 
-// seed is that of the data that the inputs hold.
+// seed returns the seed of the current input data.
 func (j *judge) seed() uint64 { return j.results.seed(j.set) }
 
-// change chooses other data, and returns their seed: a candidate is not timed on what it was verified on, and does not
-// know on what.
+// change selects new input data and returns their seed. A candidate is timed on other data than it was
+// verified on, and cannot predict either.
 func (j *judge) change() uint64 {
 	j.set = (j.set + 1 + rand.IntN(practiceSets-1)) % practiceSets
 	return j.seed()
 }
 
-// hear judges outputs that were handed in, and says so.
+// hear verifies submitted outputs and sends the result.
 func (j *judge) hear(proc *process, e event) error {
 	v := j.verdicts[e.Index]
 	if v == nil {
@@ -77,13 +77,13 @@ func (j *judge) hear(proc *process, e event) error {
 	return proc.say(answer)
 }
 
-// forget begins a kernel's turn anew.
+// forget discards a kernel's verdict at the start of its turn.
 func (j *judge) forget(kernel int) { delete(j.verdicts, kernel) }
 
-// leastVerdicts is how often a kernel that is right was judged: before its samples and after them.
+// leastVerdicts is the minimum number of verifications of a correct kernel: before and after its samples.
 const leastVerdicts = 2
 
-// of is what was found of a kernel. ok is false where the harness claims something else.
+// of returns the verdict on a kernel. ok is false if the harness's status contradicts it.
 func (j *judge) of(kernel int, status string) (v verdict, ok bool) {
 	if found := j.verdicts[kernel]; found != nil {
 		v = *found

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// librariesRemedy ends the message of an object that calls libraries and that cannot be loaded: the candidates alone
-// are to blame for what a device lacks that they need.
+// librariesRemedy ends the message for an object that needs libraries and cannot be loaded. Candidates are
+// blamed for libraries that the device lacks.
 const librariesRemedy = " (the kernel calls a library of this device: install that version there, or tune without the kernel)"
 
-// ordinary are the libraries of C and of compilers, which every device has.
+// ordinary lists the C and compiler libraries, which every device has.
 var ordinary = []string{"libc.", "libm.", "libdl.", "libpthread.", "libgcc_s.", "ld-linux"}
 
-// callsLibraries reports whether an object needs libraries beside those of C.
+// callsLibraries reports whether an object needs libraries other than those of C.
 func callsLibraries(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -8,32 +8,34 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Limits bound and shape the measurement of one candidate. Zero values mean the defaults.
+// Limits configures the measurement of a candidate. Zero values mean the defaults.
 type Limits struct {
-	// Candidate is the least time a candidate gets, all included; by default 1 s, and 10 s while no latency is known:
-	// a large task's first candidates may take seconds. Slow tasks get more: ten times what the best one needs.
+	// Candidate is the minimum time limit of a candidate, all included; by default 1 s, or 10 s while no
+	// latency is known, because the first candidates of a large task may take seconds. Slow tasks get ten
+	// times the time of the best candidate.
 	Candidate time.Duration
-	// Reference bounds the reference kernel; 120 s by default.
+	// Reference is the time limit of the reference kernel; by default 120 s.
 	Reference time.Duration
-	// Load is how long an object may take to be loaded, which may run code of it; 10 s by default.
+	// Load is the time limit for loading an object, which may run its code; by default 10 s.
 	Load time.Duration
-	// Compile is what a candidate gets besides, to be loaded and to be run, where the driver compiles it in the
-	// harness; 20 s by default.
+	// Compile is the additional time for a candidate that the driver compiles in the harness; by default 20
+	// s.
 	Compile time.Duration
-	// Sample is how long a timed sample lasts at least; by default 0.5 ms, and 1 ms of a finalist.
+	// Sample is the minimum duration of a timed sample; by default 0.5 ms, or 1 ms for finalists.
 	Sample time.Duration
-	// Budget bounds the time for a candidate's samples; by default 15 ms, and 150 ms of a finalist.
+	// Budget limits the time for a candidate's samples; by default 15 ms, or 150 ms for finalists.
 	Budget time.Duration
-	// Samples is the most samples taken, at most 64; by default 10, and 40 of a finalist.
+	// Samples is the maximum number of samples, up to 64; by default 10, or 40 for finalists.
 	Samples int
-	// LeastSamples are taken of a candidate that seems to be no faster than the best, but not by much: 3 by default.
-	// Of finalists they are taken even when the race is decided, and are 15, more than a search takes.
+	// LeastSamples is the number of samples of a candidate that seems slightly slower than the best, by
+	// default 3. Finalists get at least 15, more than a search takes, even if the race is decided.
 	LeastSamples int
-	// Patience bounds how long a plan waits for a disturbed device to become calm; 250 ms by default. Afterwards it is
-	// measured as it is, and the outcomes say so: a machine that is always busy must get through, too.
+	// Patience limits how long a plan waits for a disturbed device to become calm; by default 250 ms.
+	// Afterwards the device is measured as it is, and the outcomes report that, so that permanently busy
+	// machines make progress.
 	Patience time.Duration
-	// MemoryBytes bounds the harness's address space, with what an emulator maps; three quarters of the machine's
-	// memory by default.
+	// MemoryBytes limits the harness's address space, including the mappings of an emulator; by default three
+	// quarters of the machine's memory.
 	MemoryBytes int64
 }
 
@@ -50,14 +52,14 @@ const (
 	finalistBudget   = 150 * time.Millisecond
 	finalistSamples  = 40
 	finalistLeast    = 15
-	// slowerAllowed times the incumbent's latency is what a candidate's single run may take. Verification runs it
-	// twice.
+	// slowerAllowed is the maximum time of a candidate's single run relative to the incumbent. Verification
+	// runs it twice.
 	slowerAllowed = 10
-	// spareThreads are those of an emulator, and of runners beside this one, whose harnesses may belong to the same
-	// user.
+	// spareThreads is the allowance for the threads of an emulator and of other runners whose harnesses
+	// belong to the same user.
 	spareThreads  = 256
 	mostOpenFiles = 256
-	// mostResultsBytes bounds the reference's results.
+	// mostResultsBytes limits the reference's results.
 	mostResultsBytes = 8 << 30
 	defaultLoad      = 10 * time.Second
 	defaultCompile   = 20 * time.Second
@@ -80,16 +82,17 @@ func (l Limits) withDefaults(bestSeconds float64, finalists bool) Limits {
 	return l
 }
 
-// Limits of what is measured over a link, which takes longer to load a candidate than the board to run it.
+// Limits for linked devices, where loading a candidate takes longer than running it.
 const (
-	// linkedCandidate is for sending and reading all that a board holds; the harness bounds what the candidate takes.
+	// linkedCandidate covers sending and reading everything that fits on a board; the harness limits the
+	// candidate's own time.
 	linkedCandidate = 10 * time.Minute
 	linkedBudget    = 2 * time.Second
 	linkedSamples   = 4
 	linkedLoad      = 60 * time.Second
 )
 
-// forLinks are limits for a device at the end of a link. It counts cycles, so that one execution is a sample.
+// forLinks returns the limits for a linked device. It counts cycles, so one execution is a sample.
 func (l Limits) forLinks() Limits {
 	l.Candidate, l.Load = cmp.Or(l.Candidate, linkedCandidate), cmp.Or(l.Load, linkedLoad)
 	l.Sample, l.Budget = cmp.Or(l.Sample, time.Nanosecond), cmp.Or(l.Budget, linkedBudget)
@@ -97,8 +100,8 @@ func (l Limits) forLinks() Limits {
 	return l
 }
 
-// candidateLimit is the time a candidate gets from its start to its outcome; finalists share theirs, since they race
-// together.
+// candidateLimit returns the time limit of a candidate from its start to its outcome. Finalists share theirs,
+// because they race together.
 func (p Plan) candidateLimit() time.Duration {
 	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
 	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget + p.compileLimit()
@@ -111,7 +114,7 @@ func (p Plan) candidateLimit() time.Duration {
 	return own + p.Limits.Patience
 }
 
-// compileLimit is what the driver gets for compiling a candidate.
+// compileLimit returns the driver's time limit for compiling a candidate.
 func (p Plan) compileLimit() time.Duration {
 	if p.Device == nil || !p.Device.Compiles {
 		return 0
@@ -119,11 +122,11 @@ func (p Plan) compileLimit() time.Duration {
 	return p.Limits.Compile
 }
 
-// processorTime bounds what a harness may use up if the runner, which watches the clock, can no longer end it.
+// processorTime limits the CPU time of a harness in case the runner can no longer stop it.
 func (p Plan) processorTime() time.Duration {
 	kernels := max(len(p.Kernels), unknownKernels)
 	return time.Duration(max(p.Threads, 1)) * (p.Limits.Reference + time.Duration(kernels)*p.candidateLimit())
 }
 
-// unknownKernels is for how many there is time when a plan does not say which it measures.
+// unknownKernels is the assumed number of kernels if a plan does not list them.
 const unknownKernels = 64

@@ -6,21 +6,21 @@ import (
 	"fmt"
 )
 
-// maker is what made something that a runner keeps for later batches. What a hostile harness makes must not be used
-// with an honest one, and what one builder's harness made not for another builder's batch.
+// maker identifies the origin of cached results. Results of a hostile harness must not be used with an honest
+// one, and results of one builder's harness must not be used for another builder's batch.
 type maker struct {
-	// builtBy is whose builder sent the artifacts; harness and reference are their digests.
+	// builtBy identifies the owner of the builder; harness and reference are digests.
 	builtBy, harness, reference string
 }
 
-// key names the reference's results by all that they depend on: who made them by which programs, on what data and
-// under which launcher.
+// key returns a cache key for the reference's results that covers all their inputs: the origin, the programs,
+// the data and the launcher.
 func (m maker) key(seed uint64, launcher []string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %q", m.builtBy, m.harness, m.reference, seed, launcher))
 	return hex.EncodeToString(sum[:])
 }
 
-// device names what is remembered of a device class: its calibrations are what a harness says.
+// device returns the key of a device class's calibrations, which a harness reports.
 func (m maker) device(class string) string {
 	return fmt.Sprintf("%q %q %q", class, m.builtBy, m.harness)
 }

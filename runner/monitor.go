@@ -10,17 +10,17 @@ import (
 	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
-// Monitored are the calibrations and surroundings of a device that is not the processor. Both come from one look at
-// it.
+// Monitored provides the calibrations and surroundings of a device other than the processor. Both come from
+// the same query.
 type Monitored struct {
 	monitor backend.Monitor
-	// host reads the surroundings of the machine that the device is in.
+	// host reads the surroundings of the device's machine.
 	host func(context.Context) *tilthv1.Surroundings
 	log  *slog.Logger
 
 	mu   sync.Mutex
 	last backend.Health
-	// told says that the log has why nothing is known of the device's health.
+	// told is set once the log explains why the device's health is unknown.
 	told bool
 }
 
@@ -48,7 +48,8 @@ func (m *Monitored) Run(ctx context.Context) (calibration.Times, error) {
 	return calibration.Times{Compute: look.Compute, Memory: look.Memory}, nil
 }
 
-// Surroundings are those of the device as it was at its last calibration, and those of its machine now.
+// Surroundings returns the surroundings of the device at its last calibration and the current ones of its
+// machine.
 func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
 	s := m.host(ctx)
 	if s == nil {
@@ -77,5 +78,5 @@ func (m *Monitored) Surroundings(ctx context.Context) *tilthv1.Surroundings {
 	return s
 }
 
-// device is what surroundings call the device that candidates run on.
+// device is the name of the device in surroundings.
 const device = "gpu"

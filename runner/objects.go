@@ -9,29 +9,28 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// objects measures what is in a plan's objects, without those that turn out to be broken.
+// objects measures the kernels in a plan's objects and skips objects that turn out to be broken.
 type objects struct {
 	plan    Plan
 	results *results
 	report  func(Outcome)
-	// reported are the kernels whose outcomes were handed on.
+	// reported lists the kernels whose outcomes were reported.
 	reported []string
-	// crashed is what the last object did that crashed or hung when it was loaded; nil for none.
+	// crashed is the failure of the last object that crashed or hung while being loaded, or nil.
 	crashed *loadError
-	// unfit is why the last object could not be loaded that did nothing; nil for none.
+	// unfit is why the last object could not be loaded without misbehaving, or nil.
 	unfit *loadError
 }
 
-// loadError is an object that cannot be loaded.
+// loadError means that an object cannot be loaded.
 type loadError struct {
-	// module is the object's number.
+	// module is the index of the object.
 	module int
 	class  tilthv1.ErrorClass
-	// message is what it did, or why it cannot be loaded.
+	// message describes its behaviour or why it cannot be loaded.
 	message string
 }
 
-// Error is the message.
 func (e *loadError) Error() string { return "the object cannot be loaded: " + e.message }
 
 func (o *objects) measure(ctx context.Context) error {
@@ -65,7 +64,7 @@ func (o *objects) hand(outcome Outcome) {
 	o.report(outcome)
 }
 
-// without goes on without a broken object, and without what is measured already.
+// without continues without a broken object and without the measured kernels.
 func (o *objects) without(ctx context.Context, m *measurement, broken *loadError) error {
 	if broken.class == tilthv1.ErrorClass_ERROR_CLASS_NONE && callsLibraries(o.plan.Candidates[broken.module]) {
 		broken.class, broken.message = tilthv1.ErrorClass_ERROR_CLASS_CRASH, broken.Error()+librariesRemedy
@@ -86,9 +85,9 @@ func (o *objects) without(ctx context.Context, m *measurement, broken *loadError
 	return nil
 }
 
-// rest tells of kernels that are in none of the objects that could be loaded.
+// rest reports outcomes of kernels in objects that could not be loaded.
 func (o *objects) rest() error {
-	if o.unfit != nil { // which of the broken objects a kernel was in is not known: the batch is not measured, and somebody looks into it
+	if o.unfit != nil { // it is unknown which broken object contains a kernel, so the batch fails as a whole
 		return &failure.Farm{Cause: o.unfit}
 	}
 	if o.crashed == nil {
@@ -98,7 +97,7 @@ func (o *objects) rest() error {
 	return nil
 }
 
-// failRest gives an outcome to all kernels that have none.
+// failRest sets the outcome of all kernels that have none.
 func (o *objects) failRest(failed Outcome) {
 	for _, id := range o.plan.Kernels {
 		if !slices.Contains(o.reported, id) {

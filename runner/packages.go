@@ -12,17 +12,17 @@ import (
 	"github.com/tilth-dev/tilth/runner/execute"
 )
 
-// Packages is what a runner needs that runs packages.
+// Packages configures a runner that runs packages.
 type Packages struct {
 	Executor *execute.Executor
-	// Upload sends the file at path to the tracker.
+	// Upload uploads the file at path to the tracker.
 	Upload func(ctx context.Context, role, path string) (*tilthv1.ArtifactRef, error)
-	// Report reports the result of a run; it retries where that may help.
+	// Report reports the result of a run and retries transient errors.
 	Report func(context.Context, *tilthv1.ReportRunRequest) error
 }
 
-// run runs the packages of a lease and reports what they came to. The error says that reporting failed or ctx ended;
-// the lease is then still open.
+// run runs the packages of a lease and reports the result. It returns an error if reporting failed or ctx
+// ended. The lease is then still open.
 func (h *Handler) run(ctx context.Context, lease *tilthv1.LeaseToken, job *tilthv1.Job) error {
 	if h.Packages == nil {
 		return errors.New("runner: the lease is for running packages, which this runner does not")
@@ -87,7 +87,7 @@ func (h *Handler) download(ctx context.Context, ref *tilthv1.ArtifactRef) (path 
 	return path, release, nil
 }
 
-// outputs is an empty file.
+// outputs creates an empty file.
 func (h *Handler) outputs() (string, error) {
 	f, err := os.CreateTemp(h.Scratch, "outputs-*.npz")
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *Handler) alone(ctx context.Context, request execute.Request, limits exe
 	return h.Packages.Executor.Run(ctx, request, limits)
 }
 
-// result uploads the outputs, if any, and puts together what is reported.
+// result uploads the outputs, if any, and returns the result to report.
 func (h *Handler) result(ctx context.Context, request execute.Request, ran *execute.Result) (*tilthv1.RunResult, error) {
 	result := &tilthv1.RunResult{Device: h.Device}
 	for _, p := range ran.Packages {

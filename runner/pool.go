@@ -19,50 +19,51 @@ import (
 	"github.com/tilth-dev/tilth/runner/answer"
 )
 
-// Pool has harness processes that have their device ready and wait to be told what to do: a driver takes a good part
-// of a second to open a device. A process serves one plan after the other, of whatever workload, until something goes
-// wrong in it. Processes are started where nothing is timed. They wait for the next plan for some time. The zero value
-// has none yet. A nil one never has any: then each plan starts its own.
+// Pool keeps harness processes with an open device, because drivers take a large part of a second to open
+// one. A process serves one plan after the other, of any workload, until it fails. Processes start while
+// nothing is timed and wait for the next plan for a limited time. The zero value is an empty pool. A nil pool
+// stays empty, so that each plan starts its own process.
 type Pool struct {
-	// Idle is how long processes wait for the next plan; 20 s by default. They take memory of the device.
+	// Idle is how long processes wait for the next plan; 20 s by default. They occupy device memory.
 	Idle time.Duration
 
 	mu sync.Mutex
-	// kind is what the processes are good for.
+	// kind identifies what the processes can be used for.
 	kind    string
 	waiting []*worker
-	// busy is how many others serve a plan.
+	// busy counts the processes serving a plan.
 	busy int
-	// life counts how often all that wait were ended: those that were busy then do not come back.
+	// life counts how often all idle processes were ended. Processes that were busy then do not return to the
+	// pool.
 	life int
 	idle *time.Timer
 }
 
-// worker is a process that measures or examines, and the memory that it shares with its judge.
+// worker is a measuring or examining process, with the memory shared with its judge.
 type worker struct {
 	*process
 	memory *answer.Memory
-	// pool is where the process came from, and in which life of it; nil = it serves one plan only.
+	// pool is the pool that the process came from; nil if it serves one plan only.
 	pool *Pool
 	life int
-	// served counts the plans that it was told.
+	// served counts its plans.
 	served int
-	// foreign says that a candidate's own code ran in it, which may have changed anything there.
+	// foreign is set if a candidate's host code ran in the process, which may have changed its state.
 	foreign bool
 }
 
 const (
-	// poolProcesses are one that measures, one that examines, and one that replaces either when a candidate ends it.
+	// poolProcesses is 3: one measures, one examines, and one replaces either when a candidate ends it.
 	poolProcesses = 3
-	// mostServed bounds the plans of a process, and with them what its driver may leak.
+	// mostServed limits the plans of a process, and thereby leaks of its driver.
 	mostServed  = 256
 	defaultIdle = 20 * time.Second
-	// becomeReady bounds how long a device takes until it is ready.
+	// becomeReady is the time limit for opening a device.
 	becomeReady = 30 * time.Second
 )
 
-// kind tells apart what processes are good for: the harness, which may have changed, the device, and who built the
-// references whose code they have run.
+// kind returns a key of what processes can be used for: the harness, which may change, the device, and the
+// builder of the references whose code they ran.
 func (p Plan) kind() string {
 	var file unix.Stat_t
 	_ = unix.Stat(p.Harness, &file) // without a harness no process starts
@@ -70,14 +71,14 @@ func (p Plan) kind() string {
 		p.deviceArguments(), p.Sandbox == nil)
 }
 
-// hasHostCode reports whether candidates for a device have code for its host, which runs in the process that measures.
-// Whoever builds them cannot hide that: only such files are loaded as code.
+// hasHostCode reports whether device candidates include host code, which runs in the measuring process.
+// Builders cannot hide it, because only such files are loaded as code.
 func (p Plan) hasHostCode() bool { return slices.ContainsFunc(p.Candidates, isHostCode) }
 
 func isHostCode(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // the harness says so
+		return false // the harness reports it
 	}
 	defer f.Close()
 	magic := make([]byte, len(elf.ELFMAG))
@@ -85,8 +86,8 @@ func isHostCode(path string) bool {
 	return err == nil && string(magic) == elf.ELFMAG
 }
 
-// worker is a process that is told to do as one that is started with the command, and what judges so many executions'
-// outputs at a time. Its caller releases it.
+// worker returns a process that acts as if started with the command, and its judge for a number of
+// executions' outputs. The caller must release it.
 func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox.Command) (*worker, *judge, error) {
 	for w := p.Pool.take(ctx, p); w != nil; w = p.Pool.take(ctx, p) {
 		judge, err := newJudge(r, w.memory, slots)
@@ -97,7 +98,7 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 		if w.foreign = p.hasHostCode(); w.told(ctx, command.Args) == nil {
 			return w, judge, nil
 		}
-		w.release(ctx, false) // it ended while it waited
+		w.release(ctx, false) // it ended while idle
 	}
 	memory, err := answer.NewMemory()
 	if err != nil {
@@ -122,8 +123,9 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 	return &worker{process: proc, memory: memory}, judge, nil
 }
 
-// take is a process that waits. Where none does, all that are missing are started together, and are waited for lest
-// they disturb what is timed. It is nil where none becomes ready: the plan's own process then tells why.
+// take returns an idle process. If there is none, it starts all missing ones and waits for them, so that
+// starting does not disturb timing. It returns nil if none becomes ready. The plan's own process then reports
+// the cause.
 func (s *Pool) take(ctx context.Context, p Plan) *worker {
 	if s == nil || p.Device == nil || p.Device.Compiles || p.Device.Link {
 		return nil
@@ -150,7 +152,7 @@ func (s *Pool) take(ctx context.Context, p Plan) *worker {
 	return started[0]
 }
 
-// choose is a process that waits, or how many are to be started, for which life. Those of another kind are ended.
+// choose returns an idle process, or the number to start and their life. It ends processes of another kind.
 func (s *Pool) choose(p Plan) (w *worker, missing, life int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,12 +169,12 @@ func (s *Pool) choose(p Plan) (w *worker, missing, life int) {
 	return w, 0, s.life
 }
 
-// serving starts processes that wait, and returns those that become ready.
+// serving starts processes and returns those that become ready.
 func (p Plan) serving(ctx context.Context, n int) (started []*worker) {
 	for range n {
 		w, err := newServing(p)
 		if err != nil {
-			break // the plan's own process meets the same error, and tells it
+			break // the plan's own process reports the same error
 		}
 		started = append(started, w)
 	}
@@ -201,14 +203,15 @@ func newServing(p Plan) (*worker, error) {
 	return &worker{process: proc, memory: memory}, nil
 }
 
-// becomesReady waits for that; false when the process fails, takes too long, or ctx ends.
+// becomesReady waits until the process is ready. It returns false if the process fails, takes too long, or
+// ctx ends.
 func (w *worker) becomesReady(ctx context.Context, limit time.Duration) bool {
 	w.watch(ctx)
 	e, err := w.next(limit)
 	return w.stop() && err == nil && e.Event == "ready"
 }
 
-// told has a process do what one does that is started with arguments, in a context.
+// told makes a process act as if started with arguments.
 func (w *worker) told(ctx context.Context, args []string) error {
 	w.served++
 	w.events.refill()
@@ -223,8 +226,8 @@ func (w *worker) told(ctx context.Context, args []string) error {
 	return nil
 }
 
-// release gives a process back, which waits for the next plan if this one ended well in it, and gives its memory back
-// before. Any other is ended; how it had ended before is told as by kill.
+// release returns a process to the pool if it served its plan well, or else ends it. It first releases the
+// process's memory. ending is as in kill.
 func (w *worker) release(ctx context.Context, well bool) (ending string) {
 	if w.pool == nil {
 		return w.end()
@@ -236,7 +239,7 @@ func (w *worker) release(ctx context.Context, well bool) (ending string) {
 	return w.end()
 }
 
-// receive has a process that served a plan wait for the next one; false where it is not to do so.
+// receive returns a process to the pool. It returns false if the pool does not accept it.
 func (s *Pool) receive(w *worker, well bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,13 +253,13 @@ func (s *Pool) receive(w *worker, well bool) bool {
 	return well
 }
 
-// end ends a process, and says how it had ended before; see kill.
+// end ends a process and returns how it had ended before; see kill.
 func (w *worker) end() string {
 	defer w.memory.Close()
 	return w.kill()
 }
 
-// rest bounds how long the processes wait for the next plan.
+// rest starts the timer that ends idle processes.
 func (s *Pool) rest() {
 	if s == nil {
 		return
@@ -270,14 +273,14 @@ func (s *Pool) rest() {
 	timer = time.AfterFunc(cmp.Or(s.Idle, defaultIdle), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.idle == timer { // no plan has begun since
+		if s.idle == timer { // no plan has started since
 			s.dismiss()
 		}
 	})
 	s.idle = timer
 }
 
-// Close ends all processes that wait. One that serves a plan ends with it.
+// Close ends all idle processes. A busy one ends after its plan.
 func (s *Pool) Close() {
 	if s == nil {
 		return

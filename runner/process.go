@@ -20,22 +20,22 @@ import (
 type process struct {
 	*sandbox.Process
 	report *os.File
-	// words is where the harness is told things.
+	// words is the pipe for commands to the harness.
 	words  *os.File
 	events *eventReader
 	ended  atomic.Bool
 	stop   func() bool
-	// launcher is the command that starts the harness, if any; began says that the harness was heard of.
+	// launcher is the command that starts the harness, if any. began is set once the harness has reported.
 	launcher []string
 	began    bool
 }
 
-// wordBytes is the length of the word that begins each line of a report. The harness reads it from its standard input,
-// and candidates are not told of it: what they write to the report is no event, unless they search the harness's
-// memory for it.
+// wordBytes is the length of the secret prefix of each line of a report. The harness reads it from standard
+// input, and candidates do not know it. Their own writes to the report are no valid events, unless they
+// search the harness's memory.
 const wordBytes = 64
 
-// secretWord is one that nobody guesses.
+// secretWord returns an unpredictable word.
 func secretWord() string {
 	text := ""
 	for len(text) < wordBytes {
@@ -44,7 +44,7 @@ func secretWord() string {
 	return text[:wordBytes]
 }
 
-// start runs the harness in a sandbox, without an environment. It dies with ctx.
+// start runs the harness in a sandbox with an empty environment. It is killed when ctx ends.
 func (p Plan) start(ctx context.Context, command sandbox.Command, answers *os.File) (proc *process, err error) {
 	err = affinity.Do(p.CPUs, func() error {
 		proc, err = start(p.Sandbox, command, answers)
@@ -57,16 +57,16 @@ func (p Plan) start(ctx context.Context, command sandbox.Command, answers *os.Fi
 	return proc, nil
 }
 
-// watch has what is under way with the process end with ctx.
+// watch aborts operations on the process when ctx ends.
 func (p *process) watch(ctx context.Context) {
 	p.stop = context.AfterFunc(ctx, func() {
 		p.ended.Store(true)
-		_ = p.report.SetReadDeadline(time.Unix(1, 0)) // fails only when the pipe is closed already
+		_ = p.report.SetReadDeadline(time.Unix(1, 0)) // fails only if the pipe is already closed
 		_ = p.words.SetWriteDeadline(time.Unix(1, 0))
 	})
 }
 
-// answersDescriptor is the memory in which the harness hands outputs in.
+// answersDescriptor is the descriptor of the shared memory for outputs.
 const answersDescriptor = 3
 
 func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *process, err error) {
@@ -78,7 +78,7 @@ func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *
 	defer input.Close()
 	defer func() {
 		if err != nil {
-			_ = words.Close() // nobody reads it
+			_ = words.Close() // unread
 		}
 	}()
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
@@ -99,7 +99,7 @@ func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *
 	return &process{Process: p, report: read, words: words, events: newEventReader(read, secret), launcher: command.Launcher}, nil
 }
 
-// filled is a pipe with a text in it that is shorter than what any pipe holds.
+// filled returns a pipe that contains a text, which must fit into a pipe's buffer.
 func filled(text string) (read, write *os.File, err error) {
 	if read, write, err = os.Pipe(); err != nil {
 		return nil, nil, err
@@ -110,12 +110,13 @@ func filled(text string) (read, write *os.File, err error) {
 	return read, write, nil
 }
 
-// next waits for an event. The error is os.ErrDeadlineExceeded when none comes within the limit or ctx has ended.
+// next waits for an event. It returns os.ErrDeadlineExceeded if none arrives within the limit or ctx has
+// ended.
 func (p *process) next(limit time.Duration) (event, error) {
 	if err := p.report.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return event{}, fmt.Errorf("reading the harness's report: %w", err)
 	}
-	if p.ended.Load() { // after the deadline was set: the other order would miss an end in between
+	if p.ended.Load() { // checked after setting the deadline, so that no end is missed
 		return event{}, os.ErrDeadlineExceeded
 	}
 	e, err := p.events.next()
@@ -126,15 +127,14 @@ func (p *process) next(limit time.Duration) (event, error) {
 	return e, err
 }
 
-// How a process ends that was still running when its report ended: by kill, or by itself, as it cannot report any
-// longer.
+// How a process ended that was still running when its report ended: killed, or by itself, unable to report.
 const (
 	endedKilled = "ended by killed"
 	endedMute   = "exits with status 2"
 )
 
-// kill ends the process with all its descendants and says how it had ended before, if it had: "" when it was still
-// running or ended well.
+// kill ends the process with all its descendants. It returns how the process had failed before, or "" if it
+// was running or had exited successfully.
 func (p *process) kill() string {
 	p.stop()
 	state, exhausted, err := p.End()

@@ -7,11 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
-// mostRaces bounds how often finalists race on a device that does not stay what it is. What the last race said stands,
-// and the tracker hears of the device.
+// mostRaces limits the races of finalists on a drifting device. The last race counts, and the tracker is
+// informed about the device.
 const mostRaces = 3
 
-// race measures finalists between two calibrations, and again when these differ by more than a part of them.
+// race measures finalists between two calibrations, and repeats the race if the calibrations differ by more
+// than limit.
 func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *sheet) error {
 	before, err := h.Watch.recent(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *sheet) 
 	}
 }
 
-// told reports a calibration beside finalists. That is worth a warning where it fails, and not the finalists.
+// told reports a calibration around finalists. A failure is only logged and does not fail the finalists.
 func (h *Handler) told(ctx context.Context, s *sheet, times calibration.Times) error {
 	if err := h.Watch.report(ctx, s.lease.GetSession(), times); err != nil {
 		h.Logger.Warn("calibration not reported", "error", err)

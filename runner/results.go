@@ -20,54 +20,54 @@ import (
 	"github.com/tilth-dev/tilth/runner/answer"
 )
 
-// results are what the reference puts out on sets of data. It runs in a process that loads no candidates, and no
-// process that does sees any of them.
+// results holds the outputs of the reference on sets of data. The reference runs in a process without
+// candidates, and no process with candidates sees the results.
 type results struct {
 	resultsHeader
-	// slots are the outputs, set after set.
+	// slots holds the outputs, set after set.
 	slots []byte
 	free  func() error
 }
 
-// resultsHeader is what is kept beside the outputs.
+// resultsHeader is stored beside the outputs.
 type resultsHeader struct {
 	answer.Workload
-	// Seed is the plan's; Reference is the digest of the reference's object.
+	// Seed is the plan's seed. Reference is the digest of the reference's object.
 	Seed      uint64 `json:"seed"`
 	Reference string `json:"reference"`
-	// Exams is how many of the sets are for examinations, Group how many of these are run together: so many that
-	// waking the process does not count for much.
+	// Exams is the number of sets for examinations, and Group the number of these that run together, large
+	// enough to hide the cost of waking the process.
 	Exams int `json:"exams"`
 	Group int `json:"group"`
 }
 
 const (
-	// practiceSets are those on which candidates are verified and timed.
+	// practiceSets is the number of sets on which candidates are verified and timed.
 	practiceSets = 3
-	// Sets for examinations are as many as are run in one, and some at least, since a busy machine lengthens what is
-	// timed; there are no more than take some time and memory.
+	// The number of examination sets covers one examination and a minimum for busy machines, within bounds of
+	// time and memory.
 	leastExams    = 4
 	mostExams     = 32
 	mostExamBytes = 8 << 20
 	mostExamTime  = 200 * time.Millisecond
-	// What the reference takes less time for is run in groups.
+	// Faster references run in groups.
 	quick      = time.Millisecond
 	quickGroup = 4
 )
 
-// nextSet is what the seeds of sets differ by that are run together; see harness/src/judge.c.
+// nextSet is the difference between the seeds of sets that run together; see harness/src/judge.c.
 const nextSet = 0x9E3779B97F4A7C15
 
-// constants stands for the data that is the same in all sets.
+// constants is the index of the data shared by all sets.
 const constants = -1
 
-// seedOf is the seed of a set of data. From none of them those of others are known.
+// seedOf returns the seed of a set of data. Seeds are unpredictable from each other.
 func seedOf(seed uint64, set int) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "tilth data %d %d", seed, set))
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// seed is that of a set. Those of sets that are run together follow the first of them.
+// seed returns the seed of a set. Seeds within a group follow from its first.
 func (h *resultsHeader) seed(set int) uint64 {
 	within := 0
 	if set > practiceSets {
@@ -76,16 +76,17 @@ func (h *resultsHeader) seed(set int) uint64 {
 	return seedOf(h.Seed, set-within) + nextSet*uint64(within)
 }
 
-// set are the outputs on a set of data; those of examinations come after the others.
+// set returns the outputs for a set of data. Those of examinations follow the others.
 func (r *results) set(k int) []byte {
 	size := int(r.SlotBytes())
 	return r.slots[k*size : (k+1)*size]
 }
 
-// Close gives the memory back.
+// Close releases the memory.
 func (r *results) Close() error { return r.free() }
 
-// openResults finds or computes the results of a plan's reference. What cannot be kept costs time later, nothing else.
+// openResults reads or computes the results of a plan's reference. A failure to store them only costs time
+// later.
 func openResults(ctx context.Context, p Plan) (*results, error) {
 	object, err := os.ReadFile(p.Reference)
 	if err != nil {
@@ -105,10 +106,10 @@ func openResults(ctx context.Context, p Plan) (*results, error) {
 
 var resultsMagic = []byte("tilth-results 4\n")
 
-// resultsAlign is how a file's parts are aligned: its beginning with the header's length, and the outputs.
+// resultsAlign is the alignment of a file's parts: the header, with its length, and the outputs.
 const resultsAlign = 64
 
-// keep writes the file so that it appears whole or not at all.
+// keep writes the file atomically.
 func (r *results) keep(path string) error {
 	header, err := json.Marshal(r.resultsHeader)
 	if err != nil {
@@ -121,7 +122,7 @@ func (r *results) keep(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // fails when it was renamed
+	defer os.Remove(file.Name()) // fails after the rename
 	_, err = file.Write(text)
 	if err == nil {
 		_, err = file.Write(r.slots)
@@ -129,7 +130,7 @@ func (r *results) keep(path string) error {
 	return cmp.Or(err, file.Close(), os.Rename(file.Name(), path))
 }
 
-// readResults are those that are kept in a file; nil when there are none, or others.
+// readResults reads stored results, or returns nil if they are missing or different.
 func readResults(path string, want resultsHeader) *results {
 	file, err := os.Open(path)
 	if err != nil {
@@ -146,13 +147,13 @@ func readResults(path string, want resultsHeader) *results {
 	}
 	r := &results{free: func() error { return unix.Munmap(all) }}
 	if !r.parse(all) || r.Seed != want.Seed || r.Reference != want.Reference {
-		_ = r.free() // all of it is mapped
+		_ = r.free() // the whole file is mapped
 		return nil
 	}
 	return r
 }
 
-// parse reads a file's content.
+// parse parses a file's content.
 func (r *results) parse(all []byte) bool {
 	text, ok := bytes.CutPrefix(all, resultsMagic)
 	if !ok || len(text) < 8 {
@@ -167,12 +168,12 @@ func (r *results) parse(all []byte) bool {
 	return int64(len(r.slots)) == r.SlotBytes()*int64(practiceSets+r.Exams)
 }
 
-// sound says whether there are examinations in whole groups.
+// sound reports whether the examination sets form whole groups.
 func (h *resultsHeader) sound() bool {
 	return h.Group >= 1 && h.Exams >= h.Group && h.Exams <= mostExams && h.Exams%h.Group == 0
 }
 
-// computeResults lets a harness run the reference on each set.
+// computeResults runs the reference in a harness on each set.
 func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, error) {
 	memory, err := answer.NewMemory()
 	if err != nil {
@@ -193,7 +194,7 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 		r.slots = memory.Bytes()[:r.SlotBytes()*int64(practiceSets+r.Exams)]
 		return r, nil
 	}
-	_ = memory.Close() // there is another error already
+	_ = memory.Close() // an earlier error is returned
 	var infra *infraError
 	switch {
 	case ctx.Err() != nil:
@@ -204,7 +205,7 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 	return nil, fmt.Errorf("harness: the reference fails: %w %s", err, ending)
 }
 
-// compute has the process run the reference.
+// compute runs the reference in the process.
 func (r *results) compute(proc *process, p Plan, memory *answer.Memory) error {
 	limit := p.Limits.Reference
 	workload, err := proc.workload(limit)
@@ -245,7 +246,7 @@ func (r *results) compute(proc *process, p Plan, memory *answer.Memory) error {
 	return nil
 }
 
-// one has the reference run on a set of data.
+// one runs the reference on one set of data.
 func (r *results) one(proc *process, set int, limit time.Duration) (took time.Duration, err error) {
 	began := time.Now()
 	err = proc.run(word{op: runSets, seed: r.seed(set), slot: uint64(set), n: 1}, limit)

@@ -14,48 +14,49 @@ import (
 	"github.com/tilth-dev/tilth/runner/energy"
 )
 
-// Plan is what to measure: candidates of one workload.
+// Plan describes a measurement: candidates of one workload.
 type Plan struct {
-	// Harness is the harness's executable for the target; Reference and Candidates are the shared objects.
+	// Harness is the harness executable for the target. Reference and Candidates are shared objects.
 	Harness, Reference string
 	Candidates         []string
-	// Kernels are the ids of the candidates to measure; empty = all that are in the objects.
+	// Kernels lists the ids of the candidates to measure; empty means all in the objects.
 	Kernels []string
-	// Finalists take turns, in the order of Kernels; there are at most 8.
+	// Finalists makes up to 8 candidates take turns, in the order of Kernels.
 	Finalists bool
-	// Alike has candidates get as many samples as limits allow, whether or not they are slower than others; it has no
-	// effect on finalists.
+	// Alike gives all candidates as many samples as the limits allow, even slow ones. It has no effect on
+	// finalists.
 	Alike bool
-	// Emulator, when set, is the command that runs programs of the target, e.g. qemu-aarch64 -L
+	// Emulator, if set, is the command that runs programs of the target, such as qemu-aarch64 -L
 	// /usr/aarch64-linux-gnu.
 	Emulator []string
 	Threads  int
-	// CPUs are the logical processors that the harness runs on; nil = any.
+	// CPUs lists the logical processors of the harness; nil means any.
 	CPUs []int
-	// Device is the device that candidates run on, where that is not the processor.
+	// Device is the device that candidates run on; nil means the processor.
 	Device *backend.Device
-	// Line opens the link to a device that has one, for a harness; it sees to it that the device answers.
+	// Line opens the link to a linked device for a harness, after making sure that the device answers.
 	Line func(ctx context.Context) (*os.File, error)
-	// scratch is a folder for the driver of a device; empty = it needs none.
+	// scratch is a folder for a device's driver; empty if it needs none.
 	scratch string
-	// Seed selects the data; candidates are not told of it.
+	// Seed selects the data; candidates do not know it.
 	Seed uint64
-	// ReferenceCache is a file that keeps the reference's results between calls; empty = none. Candidates do not see
-	// it.
+	// ReferenceCache is a file that stores the reference's results between calls; empty disables that.
+	// Candidates cannot see it.
 	ReferenceCache string
-	// Meter, when set, tells the energy of each candidate. None races the best then, which may be slower than another.
+	// Meter, if set, measures the energy of each candidate. Candidates then do not race against the best,
+	// which may be slower.
 	Meter *energy.Meter
-	// BestSeconds is the latency of the best candidate known; 0 = none. BestSamples are its samples where they are
-	// known.
+	// BestSeconds is the latency of the best known candidate, or 0. BestSamples holds its samples, if known.
 	BestSeconds float64
 	BestSamples []float64
-	// Calibration remembers the device's calibrations between plans; nil = each plan for itself.
+	// Calibration remembers the device's calibrations between plans; nil disables that.
 	Calibration *Calibration
-	// Pool has processes for a device that is no processor; nil = the plan has its own.
+	// Pool provides processes for a device other than the processor; nil means that the plan starts its own.
 	Pool *Pool
-	// BuiltBy is whose builder sent the files. What ran the code of one's serves no other's plans.
+	// BuiltBy identifies the builder of the files. A process that ran code of one builder serves no plans of
+	// others.
 	BuiltBy string
-	// Sandbox is what the harness runs in; nil = limits only.
+	// Sandbox isolates the harness; nil means limits only.
 	Sandbox *sandbox.Sandbox
 	Limits  Limits
 }
@@ -67,23 +68,24 @@ type Outcome struct {
 	// Error is NONE, WRONG_RESULT, CRASH or TIMEOUT.
 	Error   tilthv1.ErrorClass
 	Message string
-	// Samples are seconds of one execution each, in the order taken.
+	// Samples holds the seconds per execution, in the order taken.
 	Samples       []float64
 	RelativeError float64
 	RunSeconds    float64
-	// EnergyJoules is that of one execution; 0 without a meter.
+	// EnergyJoules is the energy of one execution; 0 without a meter.
 	EnergyJoules float64
-	// CalibrationRatio says how calm the device was: time of the calibration kernel over the best known; 0 = not
-	// known.
+	// CalibrationRatio is the calibration time relative to the best known, a measure of disturbance; 0 if
+	// unknown.
 	CalibrationRatio float64
-	// Remeasured says why the candidate was measured more than once in a plan; empty = it was not.
+	// Remeasured is why the candidate was measured more than once in a plan, or empty.
 	Remeasured string
 }
 
-// Measure runs the plan and calls report with the outcome of each kernel, in their order, as soon as it is known and
-// the device is known to have been calm, or never to become so. A candidate that crashes or hangs costs only itself,
-// an object that does so when it is loaded only the candidates in it, which are reported last. The error means that
-// the device or the artifacts are at fault or ctx ended: the candidates not reported are not measured.
+// Measure runs the plan and calls report with the outcome of each kernel, in order, as soon as the outcome is
+// known and the device is known to have been calm, or will not become calm. A candidate that crashes or hangs
+// fails alone. An object that does so while being loaded fails its candidates, which are reported last. An
+// error means that the device or the artifacts are at fault, or that ctx ended; unreported candidates are
+// then unmeasured.
 func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	if p.Finalists && len(p.Kernels) > wire.MostFinalists {
 		return fmt.Errorf("harness: %d finalists, at most %d can take turns", len(p.Kernels), wire.MostFinalists)
@@ -112,7 +114,7 @@ func Measure(ctx context.Context, p Plan, report func(Outcome)) error {
 	return (&objects{plan: p, results: results, report: report}).measure(ctx)
 }
 
-// show lets others read the plan's files, as the harness may run as another user.
+// show makes the plan's files readable for others, because the harness may run as a different user.
 func (p Plan) show() error {
 	for _, path := range append([]string{p.Harness, p.Reference}, p.Candidates...) {
 		if err := sandbox.Share(path, path == p.Harness); err != nil {
@@ -122,8 +124,8 @@ func (p Plan) show() error {
 	return nil
 }
 
-// patience is how much time a harness process may spend on waiting for a calm device, in seconds. Finalists, which are
-// few, always have all.
+// patience returns how many seconds a harness process may wait for a calm device. Finalists, being few,
+// always get the maximum.
 func (p Plan) patience() float64 {
 	most := p.Limits.Patience.Seconds()
 	if p.Finalists {
@@ -132,7 +134,7 @@ func (p Plan) patience() float64 {
 	return p.Calibration.patience(most)
 }
 
-// command is what the harness is started with for the kernels that have no outcome yet.
+// command returns the harness command for the kernels without an outcome.
 func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 	float := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 	high, spread := p.incumbent()
@@ -155,20 +157,20 @@ func (p Plan) command(outcomes []*Outcome, patience float64) sandbox.Command {
 	return p.sandboxed(append(append(args, p.Reference), p.Candidates...))
 }
 
-// common are the arguments of every harness.
+// common returns the arguments of every harness.
 func (p Plan) common() []string {
 	return append([]string{"--threads", strconv.Itoa(p.Threads), "--seed", strconv.FormatUint(seedOf(p.Seed, constants), 10),
 		"--answers-fd", strconv.Itoa(answersDescriptor)}, p.deviceArguments()...)
 }
 
-// sandboxed is a harness with its files and limits.
+// sandboxed returns a harness command with its files and limits.
 func (p Plan) sandboxed(args []string) sandbox.Command {
 	return sandbox.Command{Launcher: p.Emulator, Program: p.Harness, Args: args, Files: append([]string{p.Reference}, p.Candidates...),
 		Limits: sandbox.Limits{MemoryBytes: p.Limits.MemoryBytes, ReservedBytes: p.reserved(), ProcessorTime: p.processorTime(),
 			Processes: p.Threads + spareThreads, OpenFiles: mostOpenFiles}}
 }
 
-// left tells the harness which kernels are done.
+// left returns the arguments that mark kernels as done.
 func (p Plan) left(outcomes []*Outcome) []string {
 	var done []string
 	first := 0
@@ -185,11 +187,11 @@ func (p Plan) left(outcomes []*Outcome) []string {
 	return []string{"--first", strconv.Itoa(first)}
 }
 
-// quartilesNormal is the distance of a normal distribution's quartiles in standard deviations.
+// quartilesNormal is the interquartile range of a normal distribution in standard deviations.
 const quartilesNormal = 1.349
 
-// incumbent is what a candidate races against: the upper end of the best one's interval, and the standard deviation of
-// its samples.
+// incumbent returns the best candidate's upper confidence limit and standard deviation, against which
+// candidates race.
 func (p Plan) incumbent() (high, spread float64) {
 	if len(p.BestSamples) == 0 {
 		return p.BestSeconds, 0

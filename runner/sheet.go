@@ -18,7 +18,7 @@ const reportInterval = time.Second
 type sheet struct {
 	handler *Handler
 	lease   *tilthv1.LeaseToken
-	// open are the candidates without an outcome, by digest.
+	// open holds the candidates without an outcome, by digest.
 	open    map[string]*tilthv1.Candidate
 	pending *tilthv1.ReportMeasurementsRequest
 	flushed time.Time
@@ -33,13 +33,12 @@ func newSheet(h *Handler, lease *tilthv1.LeaseToken, batch *tilthv1.MeasureWork)
 	return s
 }
 
-// reportError is a failure to report, as against one to measure.
+// reportError is a failure to report, as opposed to a failure to measure.
 type reportError struct{ cause error }
 
-// Error is the cause's.
 func (e *reportError) Error() string { return e.cause.Error() }
 
-// measure runs a plan for the batch's candidates. What it reports beyond them is dropped.
+// measure runs a plan for the batch's candidates and ignores reports of other candidates.
 func (s *sheet) measure(ctx context.Context, plan Plan) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -70,7 +69,7 @@ func (s *sheet) add(o Outcome) {
 	s.pending.Measurements = append(s.pending.Measurements, m)
 }
 
-// interval is where the median of samples lies; nil when there are none.
+// interval returns the confidence interval of the samples' median, or nil.
 func interval(samples []float64) *tilthv1.Interval {
 	if len(samples) == 0 {
 		return nil
@@ -85,7 +84,7 @@ func (s *sheet) infra(err error) {
 	s.pending.InfraMessage = failure.Message(err.Error())
 }
 
-// flush reports what was collected, if anything.
+// flush reports the collected measurements, if any.
 func (s *sheet) flush(ctx context.Context) error {
 	if len(s.pending.GetMeasurements()) == 0 && s.pending.GetInfraError() == 0 {
 		return nil

@@ -10,27 +10,27 @@ import (
 	"github.com/tilth-dev/tilth/runner/calibration"
 )
 
-// Kernels are fixed work that is timed; see calibration.Kernels.
+// Kernels is timed fixed work; see calibration.Kernels.
 type Kernels interface {
 	// Name identifies the work.
 	Name() string
-	// Run times it; when ctx ends it returns the cause.
+	// Run times the work. If ctx ends, it returns the cause.
 	Run(ctx context.Context) (calibration.Times, error)
 }
 
-// WatchConfig is what a Watch needs.
+// WatchConfig configures a Watch.
 type WatchConfig struct {
 	Kernels Kernels
-	// Report hands in a calibration; it retries what is worth retrying.
+	// Report submits a calibration and retries transient errors.
 	Report func(context.Context, *tilthv1.ReportCalibrationRequest) error
-	// Lock, when set, is held while calibrating, so that nothing else runs on this machine meanwhile.
+	// Lock, if set, is held while calibrating, so that nothing else runs on this machine meanwhile.
 	Lock func(context.Context) (release func(), err error)
-	// Surroundings, when set, reads what the machine shows of what makes it faster or slower.
+	// Surroundings, if set, reads conditions that affect the machine's speed.
 	Surroundings func(context.Context) *tilthv1.Surroundings
 	Logger       *slog.Logger
 }
 
-// Watch calibrates the device when the tracker asks for it, which also judges what comes of it.
+// Watch calibrates the device when the tracker requests it. The tracker judges the results.
 type Watch struct {
 	WatchConfig
 	asked chan string
@@ -38,16 +38,16 @@ type Watch struct {
 	mu     sync.Mutex
 	last   calibration.Times
 	lastAt time.Time
-	// reported counts the calibrations handed in.
+	// reported counts the submitted calibrations.
 	reported uint64
 }
 
-// NewWatch returns a watch, which does nothing until it runs.
+// NewWatch returns a watch, which is idle until Run is called.
 func NewWatch(cfg WatchConfig) *Watch {
 	return &Watch{WatchConfig: cfg, asked: make(chan string)}
 }
 
-// Ask asks for a calibration in a session, unless one is under way. It does not block.
+// Ask requests a calibration in a session, unless one is in progress. It does not block.
 func (w *Watch) Ask(session string) {
 	select {
 	case w.asked <- session:
@@ -55,7 +55,7 @@ func (w *Watch) Ask(session string) {
 	}
 }
 
-// Run calibrates whenever asked, until ctx ends.
+// Run calibrates on request until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	for {
 		select {
@@ -89,7 +89,7 @@ func (w *Watch) alone(ctx context.Context) (calibration.Times, error) {
 	return w.run(ctx)
 }
 
-// run calibrates. Whoever calls it has seen to it that nothing else is timed.
+// run calibrates. The caller must make sure that nothing else is timed.
 func (w *Watch) run(ctx context.Context) (calibration.Times, error) {
 	times, err := w.Kernels.Run(ctx)
 	if err != nil {
@@ -101,10 +101,10 @@ func (w *Watch) run(ctx context.Context) (calibration.Times, error) {
 	return times, nil
 }
 
-// fresh is how old a calibration may be that stands for the present.
+// fresh is the maximum age of a calibration that represents the present.
 const fresh = 2 * time.Second
 
-// recent is a calibration of just now, taken anew where there is none.
+// recent returns a fresh calibration, taken anew if necessary.
 func (w *Watch) recent(ctx context.Context) (calibration.Times, error) {
 	w.mu.Lock()
 	times, age := w.last, time.Since(w.lastAt)

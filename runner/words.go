@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/runner/answer"
 )
 
-// word is what a harness is told; see harness/src/judge.h.
+// word is a command to a harness; see harness/src/judge.h.
 type word struct {
 	op            byte
 	seed, slot, n uint64
@@ -23,14 +23,15 @@ const (
 	runSets  = 'r'
 	loadOne  = 'l'
 	enough   = 'e'
-	// arguments are followed by n bytes: what a process of a pool is to do, as a command line.
+	// arguments is followed by n bytes: the command line for a pooled process.
 	arguments = 'a'
 )
 
-// hearing is how long a harness may leave words unheard, of which a pipe holds thousands: it asks for one at a time.
+// hearing is how long a harness may leave commands unread. A pipe holds thousands, and the harness requests
+// one at a time.
 const hearing = time.Second
 
-// say tells the harness something. One that has ended hears nothing; its report tells.
+// say writes a command to the harness. It is a no-op after the harness has exited; its report explains why.
 func (p *process) say(w word) error {
 	if err := p.words.SetWriteDeadline(time.Now().Add(hearing)); err != nil {
 		return fmt.Errorf("the harness: %w", err)
@@ -49,7 +50,7 @@ func (p *process) say(w word) error {
 	return nil
 }
 
-// workload reads what a harness says of the workload before it asks for anything.
+// workload reads the harness's description of the workload, which precedes all requests.
 func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
 	for {
 		e, err := p.next(limit)
@@ -72,7 +73,7 @@ func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
 	}
 }
 
-// run has a harness run on sets of data, and waits until it has.
+// run makes a harness run on sets of data and waits for it.
 func (p *process) run(w word, limit time.Duration) error {
 	if err := p.say(w); err != nil {
 		return err

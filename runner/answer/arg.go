@@ -18,17 +18,17 @@ const (
 // Arg describes an argument of a workload's kernels.
 type Arg struct {
 	Name string `json:"name"`
-	// Elements counts those of its memory, with the gaps of an argument that has strides; Bytes is their size.
+	// Elements counts the elements in memory, including the gaps of strided arguments. Bytes is their size.
 	Elements int64 `json:"elements"`
 	Bytes    int64 `json:"bytes"`
 	DType    int32 `json:"dtype"`
 	Role     int32 `json:"role"`
-	// Tolerance and Rounding are the parts of the tolerance of an output, see tolerance.Output.
+	// Tolerance and Rounding are the parts of the tolerance of an output; see tolerance.Output.
 	Tolerance float64 `json:"tolerance"`
 	Rounding  float64 `json:"rounding"`
 }
 
-// compare finds how far a kernel's output is from the reference's, and how far it may be.
+// compare returns the difference between a kernel's output and the reference, and the allowed difference.
 func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed float64) {
 	o := tolerance.Output{Sums: a.Tolerance, Rounding: a.Rounding}
 	if a.DType <= bfloat16Type {
@@ -42,7 +42,7 @@ func (a *Arg) compare(got, want []byte, growth float64) (d difference, allowed f
 	return d, o.OfIntegers(growth, d.largest)
 }
 
-// Workload is what kernels of a workload have in common.
+// Workload describes what the kernels of a workload have in common.
 type Workload struct {
 	Args []Arg `json:"args"`
 }
@@ -53,10 +53,10 @@ const (
 	slotAlign    = 64
 )
 
-// elementBytes are the sizes by data type.
+// elementBytes holds the element sizes by data type.
 var elementBytes = [...]int64{0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1}
 
-// Check says what is wrong with a workload as a harness describes it.
+// Check returns an error if a harness's description of a workload is invalid.
 func (w *Workload) Check() error {
 	if len(w.Args) < 1 || len(w.Args) > mostArgs {
 		return fmt.Errorf("the workload has %d arguments, not 1 to %d", len(w.Args), mostArgs)
@@ -79,7 +79,7 @@ func (w *Workload) Check() error {
 
 func padded(bytes int64) int64 { return (bytes + slotAlign - 1) / slotAlign * slotAlign }
 
-// SlotBytes is what the outputs of one execution take: one after the other, each padded to 64 bytes.
+// SlotBytes returns the size of the outputs of one execution, each padded to 64 bytes.
 func (w *Workload) SlotBytes() (bytes int64) {
 	for _, a := range w.Args {
 		if a.Role == Output {
@@ -89,8 +89,8 @@ func (w *Workload) SlotBytes() (bytes int64) {
 	return bytes
 }
 
-// Judge compares two slots. The relative error is the largest of all outputs; the message is empty when they agree,
-// but for what each output is allowed where the kernel's algorithm needs growth times the tolerance, as it says.
+// Judge compares two slots. relative is the largest relative error of all outputs. message is empty if they
+// agree within the tolerance of each output, multiplied by growth, which the kernel's algorithm declares.
 func (w *Workload) Judge(got, want []byte, growth float64) (relative float64, message string) {
 	for _, a := range w.Args {
 		if a.Role != Output {

@@ -23,24 +23,26 @@ const (
 	uint64Type   = 12
 )
 
-// difference is the largest between two tensors.
+// difference is the largest difference between two tensors.
 type difference struct {
-	// relative to the largest |want|; infinite where only one of two elements is NaN or infinite, or integers differ.
+	// relative to the largest |want|; infinite if only one of two elements is NaN or infinite, or if integers
+	// differ.
 	relative float64
-	// at is an element with that difference, and got and want are what it is; set only when it is over the tolerance.
+	// at is the index of an element with that difference, and got and want its values; set only if it exceeds
+	// the tolerance.
 	at        int64
 	got, want float64
-	// largest is the largest |want| that is finite, where elements were compared one by one.
+	// largest is the largest finite |want|, set if elements were compared one by one.
 	largest float64
 }
 
-// isRounded reports whether elements of a type of integers may have been rounded from floats: indices and conditions
-// are not.
+// isRounded reports whether integers of a type may result from rounding floats, unlike indices and
+// conditions.
 func isRounded(dtype int32) bool {
 	return dtype < int64Type || dtype == uint8Type || dtype == uint16Type
 }
 
-// poison is in the gaps between elements, on both sides.
+// poison fills the gaps between elements on both sides.
 const poison = 0xFFFFFFFF
 
 // compare compares floats.
@@ -66,15 +68,15 @@ func compareExactly(got, want []byte, dtype int32) difference {
 	return difference{} // they became equal meanwhile
 }
 
-// float32s are the bits of elements. Slots are aligned.
+// float32s returns the bits of elements. Slots are aligned.
 func float32s(b []byte) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 
 const infinity = 0x7F800000
 
-// scan is quick where all is finite: magnitudes order as their bits do. Otherwise, or when want is all zeros, ok is
-// false.
+// scan is the fast path for finite values, whose magnitudes sort like their bits. ok is false if a value is
+// not finite, or if want is all zeros.
 func scan(got, want []uint32) (relative float64, ok bool) {
 	var worst, largest uint32
 	got = got[:len(want)]
@@ -121,7 +123,7 @@ func compareSlowly(got, want []byte, dtype int32) difference {
 	return worst
 }
 
-// value is an element, as exactly as a float64 can be.
+// value returns an element as exactly as a float64 can represent it.
 func value(data []byte, i int64, dtype int32) float64 {
 	data = data[i*elementBytes[dtype]:]
 	order := binary.NativeEndian

@@ -1,3 +1,3 @@
-// Package answer judges the outputs of kernels. They lie in memory that a runner shares with the kernels' process, and
-// are compared with those of the reference, which runs in another process. Begin with Memory.
+// Package answer verifies the outputs of kernels. The outputs are in memory shared with the kernels' process
+// and are compared with those of the reference, which runs in a different process. Start with Memory.
 package answer

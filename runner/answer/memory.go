@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is shared with a process in which kernels run. It is not to be trusted for anything but what it holds when it
-// is compared.
+// Memory is shared with a process in which kernels run. Its content is only trusted at the moment of a
+// comparison.
 type Memory struct {
-	// File is what the process gets.
+	// File is passed to the process.
 	File  *os.File
 	bytes []byte
 }
 
-// NewMemory is memory without any size.
+// NewMemory returns empty memory.
 func NewMemory() (*Memory, error) {
 	fd, err := unix.MemfdCreate("answers", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -29,8 +29,8 @@ func NewMemory() (*Memory, error) {
 	return m, nil
 }
 
-// Grow gives the memory a size, unless it is as large already. It never becomes smaller: a process that made it so
-// would take what is read here away.
+// Grow increases the size of the memory to at least size. Memory never shrinks, because a process could then
+// invalidate pages being read here.
 func (m *Memory) Grow(size int64) error {
 	if size <= int64(len(m.bytes)) {
 		return nil
@@ -47,7 +47,7 @@ func (m *Memory) Grow(size int64) error {
 	return err
 }
 
-// Clear makes all of it zero, which takes no memory.
+// Clear zeroes the memory and releases its pages.
 func (m *Memory) Clear() error {
 	err := unix.Fallocate(int(m.File.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(m.bytes)))
 	if err != nil {
@@ -56,15 +56,15 @@ func (m *Memory) Clear() error {
 	return nil
 }
 
-// Slot is the memory of an execution's outputs.
+// Slot returns the memory of an execution's outputs.
 func (m *Memory) Slot(k int, slotBytes int64) []byte {
 	return m.bytes[int64(k)*slotBytes : int64(k+1)*slotBytes]
 }
 
-// Bytes are all that there are.
+// Bytes returns the whole memory.
 func (m *Memory) Bytes() []byte { return m.bytes }
 
-// Close gives the memory back.
+// Close releases the memory.
 func (m *Memory) Close() error { return errors.Join(m.unmap(), m.File.Close()) }
 
 func (m *Memory) unmap() error {

@@ -25,21 +25,21 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
-// Config is what Open needs.
+// Config configures Open.
 type Config struct {
 	Description
-	// Target is what the description's target is.
+	// Machine is the target of the description.
 	Machine *target.Target
-	// Toolchain builds monitors; nil = there must be none to be built.
+	// Toolchain builds monitors; nil if none needs to be built.
 	Toolchain *toolchain.Toolchain
-	// Scratch is a folder for them.
+	// Scratch is a folder for monitors.
 	Scratch string
-	// Patience is how long the board may be silent before it is reset; 20 s by default.
+	// Patience is how long the board may be silent before it is reset; 0 means 20 s.
 	Patience time.Duration
 	Logger   *slog.Logger
 }
 
-// Board is a board that is reached. Its methods may be called by several goroutines.
+// Board is a connection to a board. It is safe for concurrent use.
 type Board struct {
 	cfg     Config
 	command []string
@@ -48,13 +48,13 @@ type Board struct {
 	line    *os.File
 	process *exec.Cmd
 	hello   link.Hello
-	// resets counts how often the board was reset.
+	// resets counts the resets of the board.
 	resets int
-	// gone says that the board did not answer even after that.
+	// gone is set if the board did not answer after a reset.
 	gone bool
 }
 
-// Open reaches a board, and waits until it answers.
+// Open connects to a board and waits until it answers.
 func Open(ctx context.Context, cfg Config) (*Board, error) {
 	b := &Board{cfg: cfg, command: slices.Clone(cfg.Command)}
 	if err := b.buildMonitor(ctx); err != nil {
@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Board, error) {
 	return b, nil
 }
 
-// buildMonitor makes the monitor that the command names.
+// buildMonitor builds the monitor that the command names.
 func (b *Board) buildMonitor(ctx context.Context) error {
 	at := slices.Index(b.command, monitorWord)
 	if at < 0 {
@@ -112,7 +112,7 @@ func (b *Board) name() string {
 	return b.cfg.Target
 }
 
-// start starts the command with one end of a socket, and returns the other.
+// start starts the command with one end of a socket and returns the other.
 func (b *Board) start() (*os.File, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -141,25 +141,26 @@ func remedy(err error, program string) string {
 	return ""
 }
 
-// bounded is a line that nothing is awaited on any longer once the context has ended.
+// bounded is a line whose operations fail once the context has ended.
 type bounded struct {
 	*os.File
-	ctx context.Context //nolint:containedctx // it is that of one greeting
+	ctx context.Context //nolint:containedctx // the context of one greeting
 }
 
-// SetDeadline fails when the context has ended: otherwise its end would move the deadline only once.
+// SetDeadline fails if the context has ended. Otherwise a new deadline would undo the one set when the
+// context ended.
 func (l bounded) SetDeadline(t time.Time) error {
 	return errors.Join(l.File.SetDeadline(t), context.Cause(l.ctx))
 }
 
-// session is any number.
+// session returns a random number.
 func session() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.NativeEndian.Uint32(b[:])
 }
 
-// greet asks the board who it is.
+// greet asks the board to identify itself.
 func (b *Board) greet(ctx context.Context) error {
 	if err := b.control(func(fd int) error { return unix.SetNonblock(fd, true) }); err != nil { // a harness may have changed that
 		return fmt.Errorf("board %s: %w", b.name(), err)
@@ -179,24 +180,24 @@ func (b *Board) greet(ctx context.Context) error {
 	return nil
 }
 
-// Hello is what the board's monitor said last.
+// Hello returns the latest greeting of the board's monitor.
 func (b *Board) Hello() link.Hello {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.hello
 }
 
-// Emulated says whether the board is an emulator.
+// Emulated reports whether the board is emulated.
 func (b *Board) Emulated() bool { return b.cfg.Emulator }
 
-// Resets is how often the board was reset because it answered no longer.
+// Resets returns how often the board was reset because it stopped answering.
 func (b *Board) Resets() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.resets
 }
 
-// control does something with the link's descriptor.
+// control calls do with the link's descriptor.
 func (b *Board) control(do func(fd int) error) error {
 	raw, err := b.line.SyscallConn()
 	if err != nil {
@@ -209,7 +210,8 @@ func (b *Board) control(do func(fd int) error) error {
 	return failed
 }
 
-// Line opens the link to the board, which answers: one that does not is reset first. The caller closes the file.
+// Line opens the link to the board. It first resets a board that does not answer. The caller must close the
+// file.
 func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,7 +232,7 @@ func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 	return line, err
 }
 
-// tell logs that the board is gone, and that it is back, once each.
+// tell logs once that the board is gone, and once that it is back.
 func (b *Board) tell(err error) {
 	switch gone := err != nil; {
 	case gone && !b.gone:
@@ -241,7 +243,7 @@ func (b *Board) tell(err error) {
 	b.gone = err != nil
 }
 
-// answers sees to it that the board does.
+// answers makes sure that the board answers.
 func (b *Board) answers(ctx context.Context) error {
 	if b.line != nil {
 		err := b.greet(ctx)
@@ -254,7 +256,7 @@ func (b *Board) answers(ctx context.Context) error {
 	return b.reset(ctx)
 }
 
-// reset starts the board anew.
+// reset restarts the board.
 func (b *Board) reset(ctx context.Context) error {
 	if err := b.close(); err != nil {
 		b.cfg.Logger.Warn("the board's link does not close", "board", b.name(), "error", err)
@@ -268,7 +270,7 @@ func (b *Board) reset(ctx context.Context) error {
 	return b.begin(ctx)
 }
 
-// close closes the link and ends the command.
+// close closes the link and stops the command.
 func (b *Board) close() (err error) {
 	if b.line != nil {
 		err = b.line.Close()
@@ -276,13 +278,13 @@ func (b *Board) close() (err error) {
 	}
 	if b.process != nil {
 		_ = b.process.Process.Kill() // an error means that it has ended
-		_ = b.process.Wait()         // says that it was killed
+		_ = b.process.Wait()         // reports that it was killed
 		b.process = nil
 	}
 	return err
 }
 
-// Close leaves the board as it is, and ends an emulator.
+// Close disconnects from the board and stops an emulator.
 func (b *Board) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

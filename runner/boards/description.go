@@ -11,26 +11,26 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// Description is how a board is reached. Either a tty leads to it, or a command, which has the link as descriptor 3.
+// Description describes how to reach a board: by a TTY, or by a command that has the link as descriptor 3.
 type Description struct {
-	// Name is what the board's monitor calls itself; empty = whatever it says.
+	// Name is the name that the board's monitor must report; empty accepts any.
 	Name string `json:"name,omitempty"`
-	// Target is the name of the target that the board is.
+	// Target is the name of the board's target.
 	Target string `json:"target"`
-	// TTY is the path of a serial line, Baud its speed; 115200 by default.
+	// TTY is the path of a serial line. Baud is its speed, by default 115200.
 	TTY  string `json:"tty,omitempty"`
 	Baud uint32 `json:"baud,omitempty"`
-	// Command is what stands for the board, or reaches it: an emulator, or a program that forwards the link. The word
-	// {monitor} in it becomes the path of the board's monitor, which is built for it.
+	// Command runs or reaches the board: an emulator, or a program that forwards the link. The word {monitor}
+	// is replaced by the path of the board's monitor, which is built for it.
 	Command []string `json:"command,omitempty"`
-	// Reset is a command that resets the board; a command is started anew instead.
+	// Reset is a command that resets the board. Without it, the command is restarted.
 	Reset []string `json:"reset,omitempty"`
-	// Emulator says that the board is emulated: what is counted are instructions, not time.
+	// Emulator is set for an emulated board, which counts instructions instead of time.
 	Emulator bool `json:"emulator,omitempty"`
 }
 
-// emulated are the boards that QEMU has. A shift of N makes an instruction take 1<<N ns of the board's time: about as
-// long as a tick of its timer, which then counts instructions.
+// emulated describes QEMU's boards. A shift of N makes an instruction take 1<<N ns of the board's time, about
+// a tick of its timer, so that the timer counts instructions.
 func emulated() map[string]Description {
 	qemu := func(program, machine, shift string, more ...string) []string {
 		return append([]string{program, "-M", machine, "-icount", "shift=" + shift + ",sleep=off", "-display", "none", "-nodefaults",
@@ -46,7 +46,7 @@ func emulated() map[string]Description {
 // monitorWord stands for the monitor's path.
 const monitorWord = "{monitor}"
 
-// Names are the boards that need no file.
+// Names returns the boards that need no file.
 func Names() (names []string) {
 	for _, b := range monitor.Boards() {
 		names = append(names, b.Name)
@@ -54,10 +54,10 @@ func Names() (names []string) {
 	return names
 }
 
-// mostDescriptionBytes bounds a file.
+// mostDescriptionBytes bounds a description file.
 const mostDescriptionBytes = 64 << 10
 
-// Find is a board by its name, or by the path of a JSON file that describes it.
+// Find returns a board by its name or by the path of a JSON description.
 func Find(name string) (Description, error) {
 	if d, ok := emulated()[name]; ok {
 		d.Name, d.Emulator = name, true

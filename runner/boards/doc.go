@@ -1,3 +1,3 @@
-// Package boards reaches boards without an operating system, whose monitor loads and runs candidates: it opens their
-// serial lines, starts those that are emulated, and resets those that answer no longer. Begin with Find and Open.
+// Package boards connects to bare-metal boards, whose monitor loads and runs candidates. It opens serial
+// lines, starts emulators, and resets boards that stop answering. Start with Find and Open.
 package boards

@@ -11,13 +11,13 @@ import (
 
 const usualBaud = 115200
 
-// speeds are those that serial lines have names for.
+// speeds maps speeds to the constants of termios.
 var speeds = map[uint32]uint32{
 	9600: unix.B9600, 19200: unix.B19200, 38400: unix.B38400, 57600: unix.B57600, 115200: unix.B115200, 230400: unix.B230400, 460800: unix.B460800,
 	500000: unix.B500000, 921600: unix.B921600, 1000000: unix.B1000000, 1500000: unix.B1500000, 2000000: unix.B2000000, 3000000: unix.B3000000,
 }
 
-// openTTY opens a serial line: 8 bits, no parity, no flow control, and nothing that reads or changes what passes.
+// openTTY opens a serial line in raw mode: 8 bits, no parity, no flow control.
 func openTTY(path string, baud uint32) (*os.File, error) {
 	baud = cmp.Or(baud, usualBaud)
 	speed, ok := speeds[baud]

@@ -12,34 +12,34 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// version is of the kernels: another one's times are not to be compared.
+// version is the version of the kernels. Times of different versions are not comparable.
 const version = 1
 
 const (
-	// samples of each kernel; they take turns.
+	// samples is the number of samples per kernel, taken in turns.
 	samples = 15
-	// The buffers of all threads take so many times the last cache, within these bounds.
+	// The buffers of all threads together are timesCache times the last-level cache, within these bounds.
 	timesCache  = 2
 	leastBuffer = 16 << 20
 	mostBuffer  = 128 << 20
 )
 
-// Kernels are the calibration kernels as they suit a machine.
+// Kernels are the calibration kernels configured for a machine.
 type Kernels struct {
 	threads int
-	// bufferBytes is read by all threads together.
+	// bufferBytes is the total size of the threads' buffers.
 	bufferBytes int
-	// cpus are the processors that the threads run on; nil = any.
+	// cpus lists the processors of the threads; nil means any.
 	cpus []int
 }
 
-// Times are those of one calibration, in seconds a sample, in the order taken.
+// Times holds one calibration, in seconds per sample, in the order taken.
 type Times struct {
 	Compute, Memory []float64
 }
 
-// Change is by how much one calibration's times differ from another's, of the two kernels the larger, whichever way:
-// 0.03 is 3 %.
+// Change returns the relative difference between two calibrations, the larger of the two kernels and in
+// either direction: 0.03 is 3 %.
 func Change(from, to Times) float64 {
 	return max(change(from.Compute, to.Compute), change(from.Memory, to.Memory))
 }
@@ -50,14 +50,14 @@ func change(from, to []float64) float64 {
 	return math.Abs(after/before - 1)
 }
 
-// New returns the kernels for a machine: as many threads as it measures on, the size of its last cache (0 = not
-// known), and the logical processors that they run on (nil = any).
+// New returns the kernels for a machine: the number of threads that it measures with, the size of its
+// last-level cache (0 if unknown), and the logical processors to use (nil means any).
 func New(threads int, cacheBytes int64, cpus []int) *Kernels {
 	threads = max(1, min(threads, runtime.GOMAXPROCS(0)))
 	return &Kernels{threads: threads, bufferBytes: int(min(max(timesCache*cacheBytes, leastBuffer), mostBuffer)), cpus: cpus}
 }
 
-// Name identifies the kernels: only times of the same name can be compared. The compiler is part of it.
+// Name identifies the kernels, including the compiler. Only times with the same name are comparable.
 func (k *Kernels) Name() string {
 	name := fmt.Sprintf("calibration-%d %s/%s threads=%d bytes=%d", version, runtime.Version(), runtime.GOARCH, k.threads, k.bufferBytes)
 	if len(k.cpus) > 0 {
@@ -66,13 +66,13 @@ func (k *Kernels) Name() string {
 	return name
 }
 
-// Run times the kernels in turns; it takes some 100 ms. When ctx ends it returns the cause.
+// Run times the kernels in turns, which takes about 100 ms. If ctx ends, it returns the cause.
 func (k *Kernels) Run(ctx context.Context) (times Times, err error) {
 	buffer, err := unix.Mmap(-1, 0, k.bufferBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return times, fmt.Errorf("calibration: %d bytes of memory: %w", k.bufferBytes, err)
 	}
-	_ = unix.Madvise(buffer, unix.MADV_HUGEPAGE) // fewer page walks make steadier times, where the kernel has large pages
+	_ = unix.Madvise(buffer, unix.MADV_HUGEPAGE) // fewer page walks give steadier times, if large pages are available
 	defer func() {
 		if unmap := unix.Munmap(buffer); err == nil && unmap != nil {
 			err = fmt.Errorf("calibration: %w", unmap)
@@ -89,7 +89,7 @@ func (k *Kernels) Run(ctx context.Context) (times Times, err error) {
 			return times, context.Cause(ctx)
 		}
 		c, m := team.run(calculate), team.run(readOnce)
-		if n > 0 { // the first wakes the threads
+		if n > 0 { // the first sample wakes the threads
 			times.Compute, times.Memory = append(times.Compute, c.Seconds()), append(times.Memory, m.Seconds())
 		}
 	}

@@ -1,3 +1,4 @@
-// Package calibration times two pieces of fixed work, one bound by the processor and one by memory, by which drift of
-// a device can be told. It needs no compiler and no artifact: the work is the program's own. Begin with Run.
+// Package calibration times two fixed kernels, one bound by the processor and one by memory, to detect drift
+// of a device. It needs no compiler and no artifact, because the kernels are part of the program. Start with
+// Run.
 package calibration

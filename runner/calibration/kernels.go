@@ -2,11 +2,11 @@ package calibration
 
 import "math"
 
-// steps of a compute kernel's sample take two milliseconds or so.
+// steps of a compute sample take about two milliseconds.
 const steps = 1_000_000
 
-// compute runs multiply-adds in registers: four chains, each step of which depends on the one before. It feels the
-// processor's clock and the time that it is taken away, and nothing else.
+// compute runs multiply-adds in registers, in four dependent chains. It is sensitive to the processor's clock
+// and to lost CPU time only.
 func compute(seed float64) float64 {
 	a, b, c, d := seed, seed+1, seed+2, seed+3
 	for range steps {
@@ -18,12 +18,12 @@ func compute(seed float64) float64 {
 	return math.Max(math.Max(a, b), math.Max(c, d))
 }
 
-// read adds up a buffer that no cache holds: it feels the memory, and neighbours that use it.
+// read sums a buffer larger than all caches. It is sensitive to the memory and to neighbours that use it.
 func read(words []uint64) (sum uint64) {
 	var a, b, c, d uint64
 	for ; len(words) >= 32; words = words[32:] {
 		w := words[:32]
-		// One word of each line, so that the processor waits for the memory and not for additions.
+		// One word per cache line makes memory, not additions, the bottleneck.
 		a += w[0]
 		b += w[8]
 		c += w[16]

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/affinity"
 )
 
-// work is what a thread does with its part of the buffer; the result keeps the compiler from leaving it out.
+// work processes a thread's part of the buffer. Its result prevents the compiler from removing it.
 type work func(words []uint64) uint64
 
 func fill(words []uint64) uint64 {
@@ -24,14 +24,14 @@ func calculate(words []uint64) uint64 { return uint64(compute(float64(words[0]&1
 
 func readOnce(words []uint64) uint64 { return read(words) }
 
-// team is a number of threads that do the same at the same time.
+// team is a group of threads that run the same work simultaneously.
 type team struct {
 	members []chan work
 	done    sync.WaitGroup
 	ended   sync.WaitGroup
 }
 
-// newTeam starts threads on some processors (nil = any), each with its part of the buffer.
+// newTeam starts threads on some processors (nil means any), each with a part of the buffer.
 func newTeam(threads int, buffer []byte, cpus []int) (*team, error) {
 	t, begun := &team{}, make(chan error)
 	words := unsafe.Slice((*uint64)(unsafe.Pointer(&buffer[0])), len(buffer)/8)
@@ -45,7 +45,7 @@ func newTeam(threads int, buffer []byte, cpus []int) (*team, error) {
 				t.follow(orders, words[n*part:(n+1)*part])
 				return nil
 			})
-			if err != nil { // the thread may not run there
+			if err != nil { // the thread may not be allowed to run there
 				begun <- err
 			}
 		})
@@ -61,7 +61,7 @@ func newTeam(threads int, buffer []byte, cpus []int) (*team, error) {
 	return t, nil
 }
 
-// follow is one thread's life.
+// follow is the loop of one thread.
 func (t *team) follow(orders <-chan work, words []uint64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -71,7 +71,7 @@ func (t *team) follow(orders <-chan work, words []uint64) {
 	}
 }
 
-// run has all threads do something and returns how long it took until the last was done.
+// run runs work on all threads and returns the time until the last one is done.
 func (t *team) run(w work) time.Duration {
 	t.done.Add(len(t.members))
 	begin := time.Now()

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// Meter is one of a machine's.
+// Meter is an energy meter of a machine.
 type Meter struct {
 	sys  fs.FS
 	name string
-	// counters are files of microjoules, whose values are added; each starts again at 0 after its range, if it has
+	// counters lists files in microjoules, whose values are added. Each wraps to 0 after its range, if it has
 	// one.
 	counters []counter
-	// sensor is a file of microwatts; empty where there are counters.
+	// sensor is a file in microwatts; empty if there are counters.
 	sensor string
 }
 
 type counter struct {
 	file string
-	// microjoules is the counter's range; 0 = none is told.
+	// microjoules is the range of the counter; 0 if unknown.
 	microjoules float64
 }
 
-// Windows are for how long a kernel runs while a meter is read. Counters are brought up to date about every
-// millisecond, sensors of power after up to 140 ms.
+// Windows are the durations for which a kernel runs while a meter is read. Counters update about every
+// millisecond, power sensors up to every 140 ms.
 const (
 	counterWindow = 300 * time.Millisecond
 	sensorWindow  = 1500 * time.Millisecond
-	// between are the looks at a sensor.
+	// between is the interval between readings of a sensor.
 	between = 5 * time.Millisecond
 )
 
-// Window is for how long a kernel runs while the meter is read.
+// Window returns how long a kernel must run while the meter is read.
 func (m *Meter) Window() time.Duration {
 	if m.sensor != "" {
 		return sensorWindow
@@ -47,14 +47,14 @@ func (m *Meter) Window() time.Duration {
 	return counterWindow
 }
 
-// Name is what Open calls the meter by.
+// Name returns the meter's name for Open.
 func (m *Meter) Name() string { return m.name }
 
-// ErrNone says that a machine has no meter.
+// ErrNone means that a machine has no meter.
 var ErrNone = errors.New("this machine has no energy meter: neither /sys/class/powercap nor /sys/class/hwmon shows one")
 
-// Open opens the meter of a name, or, with none, the machine's own choice: the whole platform's, the processors', or
-// the only sensor of power. sys is the kernel's /sys. The error says which meters there are.
+// Open opens a meter by name. With an empty name it chooses the meter of the whole platform, of the
+// processors, or the only power sensor. sys is the kernel's /sys. The error lists the existing meters.
 func Open(sys fs.FS, name string) (*Meter, error) {
 	all := meters(sys)
 	if len(all) == 0 {
@@ -64,7 +64,7 @@ func Open(sys fs.FS, name string) (*Meter, error) {
 	if name != "" {
 		k = slices.IndexFunc(all, func(m *Meter) bool { return m.name == name })
 	} else if all[0].sensor != "" && len(all) > 1 {
-		k = -1 // which of a board's rails feeds the processor, nobody here knows
+		k = -1 // it is unknown which of a board's rails feeds the processor
 	}
 	if k < 0 {
 		names := make([]string, len(all))
@@ -85,14 +85,14 @@ func Open(sys fs.FS, name string) (*Meter, error) {
 // Machine opens a meter of this machine; see Open.
 func Machine(name string) (*Meter, error) { return Open(os.DirFS("/sys"), name) }
 
-// meters are all of a machine, those of the most first.
+// meters returns all meters of a machine, those with the widest scope first.
 func meters(sys fs.FS) (list []*Meter) {
 	platform, packages := powercap(sys)
 	list = append(list, platform...)
 	if len(packages) > 0 {
 		list = append(list, &Meter{sys: sys, name: "powercap", counters: packages})
 	}
-	files, _ := fs.Glob(sys, "class/hwmon/hwmon*/energy*_input") // the pattern is right
+	files, _ := fs.Glob(sys, "class/hwmon/hwmon*/energy*_input") // the pattern is valid
 	for _, chip := range byChip(sys, files) {
 		list = append(list, &Meter{sys: sys, name: chip.name, counters: chip.sockets()})
 	}
@@ -112,16 +112,16 @@ func meters(sys fs.FS) (list []*Meter) {
 	return list
 }
 
-// powercap are the zones of the kernel's power capping: that of the whole platform, and those of processor packages.
+// powercap returns the zones of the kernel's power capping: of the whole platform, and of processor packages.
 func powercap(sys fs.FS) (platform []*Meter, packages []counter) {
 	files, _ := fs.Glob(sys, "class/powercap/*/energy_uj")
 	for _, file := range files {
 		zone := path.Dir(file)
 		if strings.Count(path.Base(zone), ":") != 1 || strings.Contains(path.Base(zone), "mmio") {
-			continue // a part of another zone, or another door to one
+			continue // part of another zone, or an alias of one
 		}
 		c := counter{file: file}
-		c.microjoules, _ = number(sys, path.Join(zone, "max_energy_range_uj")) // 0 where it is not told
+		c.microjoules, _ = number(sys, path.Join(zone, "max_energy_range_uj")) // 0 if unknown
 		if text(sys, path.Join(zone, "name")) == "psys" {
 			platform = append(platform, &Meter{sys: sys, name: "powercap/psys", counters: []counter{c}})
 		} else {
@@ -131,7 +131,7 @@ func powercap(sys fs.FS) (platform []*Meter, packages []counter) {
 	return platform, packages
 }
 
-// chip is a device of hwmon with some of its files.
+// chip is an hwmon device with some of its files.
 type chip struct {
 	sys   fs.FS
 	name  string
@@ -151,13 +151,13 @@ func byChip(sys fs.FS, files []string) (chips []chip) {
 	return chips
 }
 
-// label is what a chip calls a sensor.
+// label returns the chip's label of a sensor.
 func (c chip) label(file string) string {
 	of, _, _ := strings.Cut(path.Base(file), "_")
 	return text(c.sys, path.Join(path.Dir(file), of+"_label"))
 }
 
-// sockets are the chip's counters of whole processors, or all where it names none.
+// sockets returns the chip's counters of whole processors, or all counters if none is labelled so.
 func (c chip) sockets() (list []counter) {
 	whole := slices.DeleteFunc(slices.Clone(c.files), func(file string) bool { return !strings.HasPrefix(c.label(file), "Esocket") })
 	if len(whole) == 0 {

@@ -9,19 +9,19 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// Reading is a look at a meter from Begin to End.
+// Reading is a measurement from Begin to End.
 type Reading struct {
 	meter  *Meter
 	begin  time.Time
 	before []float64
-	// watts are the looks at a sensor, up to failed.
+	// watts holds the readings of a sensor until failed.
 	watts  []float64
 	failed error
 	stop   chan struct{}
 	ended  sync.WaitGroup
 }
 
-// Begin begins to read the meter.
+// Begin starts a reading of the meter.
 func (m *Meter) Begin() (*Reading, error) {
 	r := &Reading{meter: m, begin: time.Now(), stop: make(chan struct{})}
 	var err error
@@ -36,7 +36,7 @@ func (m *Meter) Begin() (*Reading, error) {
 	return r, nil
 }
 
-// End returns the power in watts since Begin.
+// End returns the mean power in watts since Begin.
 func (r *Reading) End() (watts float64, err error) {
 	if r.meter.sensor != "" {
 		close(r.stop)
@@ -44,7 +44,7 @@ func (r *Reading) End() (watts float64, err error) {
 		if r.failed != nil {
 			return 0, r.failed
 		}
-		// The first looks are of what was before: a chip tells the mean of a while.
+		// The first third is discarded because chips report a moving average.
 		return positive(stat.Of(r.watts[len(r.watts)/3:]).Median, r.meter)
 	}
 	after, err := r.meter.read()
@@ -62,10 +62,10 @@ func (r *Reading) End() (watts float64, err error) {
 	return positive(joules/seconds, r.meter)
 }
 
-// glance is for how long counters are looked at to know the power of now.
+// glance is the window in which counters are read for the current power.
 const glance = 100 * time.Millisecond
 
-// Now returns the power of now in watts, which is a chip's mean of a while, or that of a tenth of a second.
+// Now returns the current power in watts: a chip's moving average, or the mean of a tenth of a second.
 func (m *Meter) Now(ctx context.Context) (watts float64, err error) {
 	if m.sensor != "" {
 		return m.look()
@@ -82,7 +82,7 @@ func (m *Meter) Now(ctx context.Context) (watts float64, err error) {
 	return r.End()
 }
 
-// positive refuses what no machine takes.
+// positive rejects implausible values.
 func positive(watts float64, m *Meter) (float64, error) {
 	if watts > 0 {
 		return watts, nil
@@ -90,7 +90,7 @@ func positive(watts float64, m *Meter) (float64, error) {
 	return 0, fmt.Errorf("energy meter %s says %v W for a machine at work: choose another by --meter", m.name, watts)
 }
 
-// watch looks at the sensor until the reading ends, at least once.
+// watch polls the sensor until the reading ends, at least once.
 func (r *Reading) watch() {
 	tick := time.NewTicker(between)
 	defer tick.Stop()
@@ -109,7 +109,7 @@ func (r *Reading) watch() {
 	}
 }
 
-// probe says why the meter cannot be read, if so.
+// probe returns why the meter cannot be read, or nil.
 func (m *Meter) probe() error {
 	_, err := m.read()
 	if m.sensor != "" {
@@ -118,7 +118,7 @@ func (m *Meter) probe() error {
 	return err
 }
 
-// read are the counters' values in microjoules.
+// read returns the counters' values in microjoules.
 func (m *Meter) read() (values []float64, err error) {
 	values = make([]float64, len(m.counters))
 	for k, c := range m.counters {
@@ -129,7 +129,7 @@ func (m *Meter) read() (values []float64, err error) {
 	return values, nil
 }
 
-// look is the sensor's value in watts.
+// look returns the sensor's value in watts.
 func (m *Meter) look() (float64, error) {
 	microwatts, err := number(m.sys, m.sensor)
 	if err != nil {

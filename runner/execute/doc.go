@@ -1,4 +1,3 @@
-// Package execute runs model packages, which nobody vouches for, in a process apart from the runner. That process is
-// this program again and serves one request on its standard input and output (Serve); Run starts it in a sandbox and
-// reads its answer.
+// Package execute runs untrusted model packages in a separate process. That process is this program again and
+// serves one request on standard input and output (Serve). Run starts it in a sandbox and reads its answer.
 package execute

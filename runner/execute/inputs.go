@@ -7,10 +7,11 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// MadeUpInputs are the same pseudo-random numbers every time: uniform in [-1, 1), rounded to the input's type, or zero
-// where that is no floating point type. A device may compute with zeros faster than with other numbers.
+// MadeUpInputs returns pseudo-random inputs, always the same: uniform in [-1, 1), rounded to the input's
+// type, or zero for types that are not floating-point. Devices may be faster with zeros than with other
+// numbers.
 //
-// Extents that are open are those given, by name, or else the most.
+// Open extents are taken from extents by name, or else have their maximum.
 func MadeUpInputs(manifest *aot.Manifest, extents map[string]int64) map[string]*array.Array {
 	rng := rand.New(rand.NewPCG(1, 0))
 	inputs := map[string]*array.Array{}

@@ -14,23 +14,23 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
-// Failure is the packages' own fault, or that of their inputs: it would come again.
+// Failure is a failure caused by the packages or their inputs. A retry would fail again.
 type Failure = request.Failure
 
-// Executor runs packages in processes of their own, which call Serve.
+// Executor runs packages in separate processes that call Serve.
 type Executor struct{ request.Server }
 
-// mostAnswerBytes bounds what a process answers: less than a tracker takes of a result.
+// mostAnswerBytes bounds a process's answer, below the tracker's limit of a result.
 const mostAnswerBytes = 6 << 20
 
-// Try starts a process that runs nothing. The error says why none can run packages.
+// Try starts a process that runs nothing. It returns why packages cannot run.
 func (e *Executor) Try(ctx context.Context) error {
 	_, err := e.Run(ctx, Request{}, Limits{})
 	return err
 }
 
-// Run runs packages in a process and returns what they came to. The error is a Failure, the cause with which ctx
-// ended, or the machine's fault. The request's paths are this process's and absolute; others are let read the files.
+// Run runs packages in a process and returns their result. The error is a Failure, the cause of ctx, or a
+// fault of the machine. The request's paths must be absolute; other users are allowed to read the files.
 func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, error) {
 	limits = limits.withDefaults()
 	classes, err := target.Classes()
@@ -68,7 +68,7 @@ func (e *Executor) Run(ctx context.Context, r Request, limits Limits) (*Result, 
 	return nil, request.Failed("%s", failure.Message(p.Crash().Error()))
 }
 
-// fits says whether a result, which packages may have forged, is one of a request.
+// fits reports whether a result, which packages may have forged, matches a request.
 func (r *Result) fits(request Request) bool {
 	if r == nil || len(r.Packages) != len(request.Packages) {
 		return false

@@ -12,37 +12,38 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox/request"
 )
 
-// Request says what to run and what is wanted of it.
+// Request describes what to run and which results to return.
 type Request struct {
-	// Packages are files; several are loaded side by side and timed in turns.
+	// Packages lists the package files. Several are loaded together and timed in turns.
 	Packages []Package `json:"packages"`
-	// Inputs is an archive of arrays by the names of the inputs; empty = random data.
+	// Inputs is an archive of arrays by input name; empty means random data.
 	Inputs string `json:"inputs,omitempty"`
-	// Outputs is where the outputs of the first package's first execution are written; empty = nowhere.
+	// Outputs is the file for the outputs of the first package's first execution; empty means none.
 	Outputs string `json:"outputs,omitempty"`
-	// Repeat timed samples of Number executions each are taken of every package; 0 = not timed.
+	// Repeat is the number of timed samples of Number executions each per package; 0 disables timing.
 	Repeat int `json:"repeat,omitempty"`
 	Number int `json:"number,omitempty"`
-	// Profile times each kernel call of the first package, the median of so many executions; 0 = not.
+	// Profile is the number of executions whose kernel calls are timed, for the first package; 0 disables
+	// profiling.
 	Profile int `json:"profile,omitempty"`
 }
 
-// order is a request with what the process cannot see for itself.
+// order is a request with information that the process cannot obtain itself.
 type order struct {
 	Request
-	// Classes are the machine's, of cores: packages must fit the first.
+	// Classes lists the core classes of the machine. Packages must match the first.
 	Classes []target.Class `json:"classes"`
-	// Objects are files to unpack packages' code to, which the process finds open for writing.
+	// Objects lists files for the packages' code, which the process inherits open for writing.
 	Objects []string `json:"objects"`
 }
 
-// Descriptors of the process beside those of any.
+// Additional descriptors of the process.
 const (
 	outputsDescriptor = 3
 	firstObject       = 4
 )
 
-// files are all that the process sees by its name.
+// files returns all files that the process sees by name.
 func (o order) files() []string {
 	files := slices.Clone(o.Objects)
 	for _, p := range o.Packages {
@@ -54,13 +55,13 @@ func (o order) files() []string {
 	return files
 }
 
-// Bounds of a request.
+// Limits of a request.
 const (
 	mostPackages = 64
 	mostTurns    = 1 << 20
 )
 
-// readOrder reads what to run.
+// readOrder decodes the order.
 func readOrder(r io.Reader) (*order, error) {
 	o := &order{}
 	dec := json.NewDecoder(r)
@@ -79,35 +80,36 @@ func readOrder(r io.Reader) (*order, error) {
 	return o, nil
 }
 
-// Package is a package's file, and its name in messages.
+// Package is a package file and its name in messages.
 type Package struct {
 	Path string `json:"path"`
 	Name string `json:"name"`
 }
 
-// Result has the results of all packages.
+// Result holds the results of all packages.
 type Result struct {
 	Packages []PackageResult `json:"packages"`
 }
 
-// PackageResult is that of one package.
+// PackageResult is the result of one package.
 type PackageResult struct {
-	// Samples are seconds of one execution each, in the order taken.
+	// Samples holds the seconds per execution, in the order taken.
 	Samples []float64 `json:"samples,omitempty"`
-	// Profile is a profile.Profile; nil unless asked for.
+	// Profile is a profile.Profile; nil unless requested.
 	Profile json.RawMessage `json:"profile,omitempty"`
 	// Manifest is an aot.Manifest without tasks, calls and members.
 	Manifest json.RawMessage `json:"manifest"`
 }
 
-// answer is what the process says, on one line.
+// answer is the process's response, on one line.
 type answer struct {
 	Result *Result `json:"result,omitempty"`
-	// Error says why the packages cannot be run: their own fault, or that of the inputs.
+	// Error is why the packages cannot be run, caused by them or by the inputs.
 	Error string `json:"error,omitempty"`
 }
 
-// readAnswer reads what a process says that may be forged. nil, without an error, is no answer to the request.
+// readAnswer decodes a response that may be forged. It returns nil without an error for a response to another
+// request.
 func readAnswer(said []byte, r Request) (*Result, error) {
 	var a answer
 	if err := json.Unmarshal(said, &a); err != nil {
@@ -122,13 +124,13 @@ func readAnswer(said []byte, r Request) (*Result, error) {
 	return a.Result, nil
 }
 
-// Limits bound the process. Zero values mean the defaults.
+// Limits restricts the process. Zero values mean the defaults.
 type Limits struct {
-	// Time is on the wall's clock, loading included; 10 min by default.
+	// Time is the wall-clock limit, including loading; by default 10 min.
 	Time time.Duration
-	// MemoryBytes bounds the memory; no bound by default.
+	// MemoryBytes limits the memory; by default unlimited.
 	MemoryBytes int64
-	// OutputBytes bounds each file that is written: the outputs and packages' code; 1 GiB by default.
+	// OutputBytes limits each written file: the outputs and the packages' code; by default 1 GiB.
 	OutputBytes int64
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// Serve is the process's life: it reads a request, and writes an answer. The error says that it could do neither.
+// Serve is the main function of the process: it reads a request and writes an answer. It returns an error if
+// it could do neither.
 func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	o, err := readOrder(bufio.NewReader(stdin))
 	if err != nil {
@@ -38,7 +39,7 @@ func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// named puts the packages' names in the place of paths that mean nothing to whoever asked.
+// named replaces paths by the packages' names, because the caller does not know the paths.
 func (r Request) named(message string) string {
 	for _, p := range r.Packages {
 		message = strings.ReplaceAll(message, p.Path, p.Name)
@@ -49,7 +50,7 @@ func (r Request) named(message string) string {
 	return message
 }
 
-// run runs packages in this very process.
+// run runs packages in this process.
 func (o order) run(ctx context.Context) (result *Result, err error) {
 	if len(o.Classes) == 0 {
 		return nil, errors.New("the order names no machine")
@@ -90,7 +91,7 @@ func (o order) run(ctx context.Context) (result *Result, err error) {
 	return result, nil
 }
 
-// execute runs a model once, on the inputs asked for, and writes the outputs where that is wanted.
+// execute runs a model once on the requested inputs and writes the outputs if requested.
 func (r Request) execute(m *aot.Model, keep bool) error {
 	inputs := MadeUpInputs(m.Manifest(), nil)
 	if r.Inputs != "" {
@@ -110,8 +111,8 @@ func (r Request) execute(m *aot.Model, keep bool) error {
 	return nil
 }
 
-// Turns times models in turns, so that a machine that gets slower or faster meanwhile does so for all of them: seconds
-// of one execution, by model.
+// Turns times models in turns, so that changes of the machine's speed affect all of them. It returns seconds
+// per execution, by model.
 func Turns(ctx context.Context, models []*aot.Model, repeat, number int) ([][]float64, error) {
 	samples := make([][]float64, len(models))
 	if len(models) == 1 && repeat > 0 {
@@ -138,7 +139,7 @@ func profileOf(ctx context.Context, m *aot.Model, repeat int) (json.RawMessage, 
 	return json.Marshal(p)
 }
 
-// describe is what a package says of itself, without what takes much room.
+// describe returns the manifest of a package without its large parts.
 func describe(m *aot.Manifest) (json.RawMessage, error) {
 	short := *m
 	short.Tasks, short.Calls, short.Members = nil, nil, nil

@@ -1,3 +1,3 @@
-// Package surroundings reads what may make a machine faster or slower: temperatures, clocks and their governors, and
-// throttling. What a machine does not show is left out; nothing here fails. Begin with Reader.
+// Package surroundings reads conditions that affect a machine's speed: temperatures, clocks and their
+// governors, and throttling. Unavailable values are omitted; nothing here fails. Start with Reader.
 package surroundings

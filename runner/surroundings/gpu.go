@@ -11,15 +11,15 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// The tool's fields, in this order: see nvidia-smi --help-query-gpu. The active reasons are bits; bit 0 says that the
-// GPU is idle.
+// Fields of the tool, in order; see nvidia-smi --help-query-gpu. The active throttle reasons are a bit set;
+// bit 0 means that the GPU is idle.
 const (
 	gpuFields  = "index,temperature.gpu,clocks.sm,clocks.max.sm,clocks_throttle_reasons.active"
 	idleReason = 1
 	askLimit   = 5 * time.Second
 )
 
-// askNVIDIA asks the driver's tool, where it is installed.
+// askNVIDIA queries the driver's tool, if installed.
 func askNVIDIA(ctx context.Context) (string, error) {
 	tool, err := exec.LookPath("nvidia-smi")
 	if err != nil {
@@ -34,7 +34,7 @@ func askNVIDIA(ctx context.Context) (string, error) {
 	return string(out), nil
 }
 
-// gpus adds what the tool shows; fields that a GPU does not have are words such as [N/A].
+// gpus adds the GPUs. Unavailable fields contain words such as [N/A].
 func (r *Reader) gpus(ctx context.Context, s *tilthv1.Surroundings) {
 	if r.GPUs == nil {
 		return
@@ -56,7 +56,7 @@ func (r *Reader) gpus(ctx context.Context, s *tilthv1.Surroundings) {
 			s.Temperatures = append(s.Temperatures, &tilthv1.Temperature{Sensor: name, Celsius: t})
 		}
 		if now, err := strconv.ParseFloat(fields[2], 64); err == nil {
-			most, _ := strconv.ParseFloat(fields[3], 64) // 0 when it is not known
+			most, _ := strconv.ParseFloat(fields[3], 64) // 0 if unknown
 			s.Clocks = append(s.Clocks, &tilthv1.Clock{Domain: name, Hertz: now * 1e6, MostHertz: most * 1e6})
 		}
 		if reasons, err := strconv.ParseUint(fields[4], 0, 64); err == nil {

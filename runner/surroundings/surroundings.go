@@ -13,24 +13,23 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// mostReadings bounds each kind: large servers have hundreds.
+// mostReadings limits the readings of each kind; large servers have hundreds.
 const mostReadings = 64
 
 // Reader reads a machine's surroundings.
 type Reader struct {
 	// Sys is the kernel's /sys.
 	Sys fs.FS
-	// GPUs asks NVIDIA's tool; nil = there are none.
+	// GPUs queries NVIDIA's tool; nil if there are no GPUs.
 	GPUs func(ctx context.Context) (csv string, err error)
-	// Power reads the meter by which the machine is tuned for energy, in watts, 0 = it cannot be read; nil = there is
-	// none.
+	// Power reads the meter used for energy tuning, in watts, or 0 on failure; nil without a meter.
 	Power func(ctx context.Context) (meter string, watts float64)
 }
 
-// Machine reads those of this machine.
+// Machine returns a reader for this machine.
 func Machine() *Reader { return &Reader{Sys: os.DirFS("/sys"), GPUs: askNVIDIA} }
 
-// Read returns what is shown; nil when that is nothing.
+// Read returns the available surroundings, or nil.
 func (r *Reader) Read(ctx context.Context) *tilthv1.Surroundings {
 	s := &tilthv1.Surroundings{Temperatures: r.temperatures(), Clocks: r.clocks(), Throttling: r.throttling()}
 	r.gpus(ctx, s)
@@ -47,7 +46,7 @@ func (r *Reader) Read(ctx context.Context) *tilthv1.Surroundings {
 	return s
 }
 
-// temperatures are those of thermal zones, and of sensors that are none.
+// temperatures reads thermal zones and further sensors.
 func (r *Reader) temperatures() (list []*tilthv1.Temperature) {
 	for _, zone := range r.glob("class/thermal/thermal_zone*") {
 		if t, ok := r.number(path.Join(zone, "temp")); ok {
@@ -68,7 +67,7 @@ func (r *Reader) temperatures() (list []*tilthv1.Temperature) {
 	return list
 }
 
-// clocks are those of processors that share one.
+// clocks reads the clocks of processors, grouped by shared clock.
 func (r *Reader) clocks() (list []*tilthv1.Clock) {
 	for _, policy := range r.glob("devices/system/cpu/cpufreq/policy*") {
 		now, ok := r.number(path.Join(policy, "scaling_cur_freq"))
@@ -84,7 +83,7 @@ func (r *Reader) clocks() (list []*tilthv1.Clock) {
 	return list
 }
 
-// throttling adds up what each processor counts.
+// throttling adds up the throttling counters of the processors.
 func (r *Reader) throttling() (list []*tilthv1.Throttling) {
 	for _, source := range []string{"core", "package"} {
 		var total float64
@@ -100,7 +99,7 @@ func (r *Reader) throttling() (list []*tilthv1.Throttling) {
 	return list
 }
 
-// glob lists files in the order of the numbers in their names.
+// glob returns matching files in the order of the numbers in their names.
 func (r *Reader) glob(pattern string) []string {
 	names, err := fs.Glob(r.Sys, pattern)
 	if err != nil {
@@ -115,7 +114,7 @@ func (r *Reader) glob(pattern string) []string {
 	return names
 }
 
-// text is a file's first line, as the wire takes it; empty when it cannot be read.
+// text returns a file's first line as valid UTF-8, or "".
 func (r *Reader) text(name string) string {
 	content, err := fs.ReadFile(r.Sys, name)
 	if err != nil {
@@ -130,7 +129,7 @@ func (r *Reader) number(name string) (float64, bool) {
 	return v, err == nil
 }
 
-// ranges shortens a list of processors: "0 1 2 3 8" is "0-3,8".
+// ranges shortens a list of processors: "0 1 2 3 8" becomes "0-3,8".
 func ranges(list string) string {
 	var cpus []int
 	for field := range strings.FieldsSeq(list) {
