@@ -84,6 +84,9 @@ func fakeMachine(t *testing.T) options {
 
 // TestOnAFakeCard is the smallest of all kinds of steps, one after the other on one machine.
 func TestOnAFakeCard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds the program and tunes with it on a fake card")
+	}
 	o := fakeMachine(t)
 	t.Run("steps are done once", o.stepsAreDoneOnce)
 	t.Run("a product is compared in turns", o.aProductIsCompared)

@@ -81,6 +81,9 @@ func buildProgram(t *testing.T) string {
 // TestPromisesHoldUnderFaults is the campaign. A round that fails prints its seed and keeps its folder: -rounds 1
 // -seed N draws the same faults again.
 func TestPromisesHoldUnderFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs farms of processes while faults befall them")
+	}
 	t.Parallel() // it mostly waits
 	binary := buildProgram(t)
 	c := newCampaign(t, "seed")
@@ -167,6 +170,9 @@ func (c *campaign) tell() {
 // lets writes fail there. A busy machine commits more at once, and its jobs may end before the last boundaries: those
 // that were not reached are for another round.
 func TestNothingIsLostAtAnyCommitBoundary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: kills a tracker at each boundary of a commit")
+	}
 	t.Parallel() // it mostly waits
 	binary := buildProgram(t)
 	lives := boundaryLives()

@@ -14,6 +14,9 @@ import (
 // TestTheCheckerSeesEachPromiseBroken changes the journals of a round without faults, so that they tell of what did
 // not happen, and has the checker find it.
 func TestTheCheckerSeesEachPromiseBroken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds the farm's program and runs it to its end")
+	}
 	dir := t.TempDir()
 	result, err := Round{Seed: 1, Dir: dir, Binary: buildProgram(t), calm: true}.Run(t.Context())
 	if err != nil || len(result.Violations) > 0 {

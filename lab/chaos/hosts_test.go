@@ -168,6 +168,9 @@ func within(space string, dial func() (net.Conn, error)) (net.Conn, error) {
 // TestHostsThatAreCutOffComeBack runs a farm of several hosts twice: in peace, and while a runner, the tracker, a
 // builder and then both tuners are cut off for longer than a lease lives. Both end with the same records.
 func TestHostsThatAreCutOffComeBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of hosts twice, and cuts each of them off for longer than a lease lives")
+	}
 	t.Parallel() // it mostly waits
 	n := newNetwork(t, "tracker", "client", "tuner-1", "tuner-2", "builder-1", "builder-2", "runner-1", "runner-2")
 	peace := n.run(nil)

@@ -13,6 +13,9 @@ import (
 // TestTheCheckerKnowsWhatALossExplainsAndWhatNot restores a farm's records from a backup amid its work. What was done
 // between is lost, and the checker takes it for that: no more, and no less.
 func TestTheCheckerKnowsWhatALossExplainsAndWhatNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds the farm's program and runs it to its end")
+	}
 	t.Parallel() // it mostly waits
 	dir := t.TempDir()
 	lost := &loss{backupAt: 500 * time.Millisecond, after: time.Second}

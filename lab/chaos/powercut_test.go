@@ -30,6 +30,9 @@ var (
 // client had been told. After some cuts the farm goes on to its end, and keeps its promises as if nothing had
 // happened.
 func TestAPowerCutLosesNothingThatWasAcknowledged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: records what a farm writes, and restarts it after power cuts")
+	}
 	t.Parallel() // it mostly waits
 	total := &Result{Counts: map[string]int{}}
 	for n := range uint64(*farms) {

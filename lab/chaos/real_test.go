@@ -26,6 +26,9 @@ const realTrials = 24
 // TestPromisesHoldOfRealAgents has faults befall a farm whose agents are the program's own: they search, compile and
 // measure, over TLS and with tokens.
 func TestPromisesHoldOfRealAgents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds the program and has a farm of it tune while faults befall it")
+	}
 	t.Parallel() // it mostly waits
 	if *real == 0 {
 		return

@@ -46,6 +46,9 @@ var shardBoundaries = []string{
 // TestPromisesHoldOfTrackersThatShareADatabase is the campaign of farms whose records are in a database with a hot
 // standby, and whose trackers, agents and servers are hosts of their own.
 func TestPromisesHoldOfTrackersThatShareADatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs farms of hosts with a replicated database")
+	}
 	t.Parallel() // it mostly waits
 	binary := buildProgram(t)
 	c := newCampaign(t, "shards")

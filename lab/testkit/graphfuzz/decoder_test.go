@@ -22,7 +22,7 @@ const mostSteps, mostPast = 5, 9
 // several at once, with what executions before have left in memory, what the model for that many positions does.
 func TestRandomDecoders(t *testing.T) {
 	c := newCompiler(t)
-	for k := range *graphs / graphsPerDecoder {
+	for k := range drawn() / graphsPerDecoder {
 		d := GenerateDecoder(*seed+uint64(k), mostSteps)
 		if err := checkDecoder(t, c, d); err != nil {
 			report(t, d.Case, err)

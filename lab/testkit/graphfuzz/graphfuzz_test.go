@@ -16,11 +16,22 @@ import (
 )
 
 var (
-	graphs = flag.Int("graphs", 48, "how many graphs to draw")
+	graphs = flag.Int("graphs", 0, "how many graphs to draw; 0 = 48, and 12 with -short")
 	seed   = flag.Uint64("seed", 1, "the seed of the first graph; the others follow")
 	ortDir = flag.String("ort", os.Getenv("TILTH_ORT"), "folder in which onnxruntime-node is installed, to compare with ONNX Runtime as well")
 	keep   = flag.String("keep", "", "folder for the models and inputs of graphs that fail")
 )
+
+// drawn is how many graphs a test draws.
+func drawn() int {
+	switch {
+	case *graphs > 0:
+		return *graphs
+	case testing.Short():
+		return 12
+	}
+	return 48
+}
 
 // batch is how many graphs share a package.
 const batch = 24
@@ -49,6 +60,9 @@ func TestRandomGraphs(t *testing.T) {
 // TestRandomGraphsOfFastNumerics does so with factors of products in 16 bits, in turns in the ways in which programs
 // store them, against what the same program is evaluated to.
 func TestRandomGraphsOfFastNumerics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: compiles the graphs once for each kind of storage")
+	}
 	c := newCompiler(t)
 	c.Numerics = schedule.Fast
 	for _, storage := range []array.Storage{{Type: array.BFloat16}, {Type: array.BFloat16, Constants: true}, {Type: array.Float16, Constants: true}} {
@@ -66,9 +80,9 @@ type kind struct {
 
 func checkGraphs(t *testing.T, c *Compiler, as kind) {
 	t.Helper()
-	for first := 0; first < *graphs; first += batch {
+	for first := 0; first < drawn(); first += batch {
 		var cases []*Case
-		for k := first; k < min(first+batch, *graphs); k++ {
+		for k := first; k < min(first+batch, drawn()); k++ {
 			cases = append(cases, Generate(*seed+uint64(k)))
 		}
 		checkBatch(t, c, as, cases)
@@ -142,7 +156,7 @@ func keepCase(t *testing.T, c *Case) {
 }
 
 func TestASeedGivesTheSameGraph(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(drawn()) {
 		if a, b := Generate(seed), Generate(seed); a.Text() != b.Text() || string(a.Model.Encode()) != string(b.Model.Encode()) {
 			t.Fatalf("seed %d differs:\n%s\n%s", seed, a.Text(), b.Text())
 		}

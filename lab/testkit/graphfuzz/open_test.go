@@ -19,7 +19,7 @@ type openCase struct {
 // openCases draws graphs and keeps those that may be open: models that have a number of elements in them, as in a
 // shape, are refused.
 func openCases() (cases []openCase) {
-	for k := range *graphs {
+	for k := range drawn() {
 		c := openCase{Case: Generate(*seed + uint64(k))}
 		most, ok := c.OpenUp()
 		if !ok {
@@ -64,7 +64,7 @@ func TestRandomGraphsWithOpenExtents(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d graphs were open", len(cases), *graphs)
+	t.Logf("%d of %d graphs were open", len(cases), drawn())
 }
 
 // TestPackagesWithOpenExtents: so does its package, whatever runs before have left in memory.
