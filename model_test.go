@@ -18,6 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 	"github.com/tilth-dev/tilth/tuning/selection"
 )
@@ -40,7 +41,11 @@ func compile(ctx context.Context, m *onnx.Model, o frontend.Options, file string
 	if err != nil {
 		return err
 	}
-	_, err = aot.Compile(ctx, p, aot.Options{Target: machine, Toolchain: tc, Choices: choices, Parallel: 2, Output: file})
+	objects, err := toolchaintest.Objects()
+	if err != nil {
+		return err
+	}
+	_, err = aot.Compile(ctx, p, aot.Options{Target: machine, Toolchain: tc, Choices: choices, Parallel: 2, Objects: objects, Output: file})
 	return err
 }
 

@@ -14,6 +14,9 @@ import (
 // TestAFarmTunesForAnEmulatedBoard: what the board measured is what its package is compiled with, and the package
 // computes there what one of this machine computes here. 'make farm-boards' has runners that are emulated themselves.
 func TestAFarmTunesForAnEmulatedBoard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes that measures under an emulator")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -148,6 +148,9 @@ func (f *composeFarm) jobs(ctx context.Context) (jobs []jobRow) {
 // The commands of the Compose files with TILTH_SHARDS=4 are a farm. It tunes a model while one tracker is killed, and
 // that one comes back.
 func TestComposeWithSeveralShardsOutlivesATracker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of five processes on a database, and kills both trackers")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -292,6 +292,9 @@ var dockerBuild = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build -tags sta
 
 // The image has nothing but the program, so that it must need nothing.
 func TestTheImagesProgramIsStatic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds the program with other tags")
+	}
 	m := dockerBuild.FindStringSubmatch(string(readFile(t, "deploy", "docker", "Dockerfile")))
 	if m == nil {
 		t.Fatal("the Dockerfile does not build the program as expected")

@@ -35,7 +35,10 @@ func TestFarmSurvivesKills(t *testing.T) {
 	model := filepath.Join(f.dir, "mlp.onnx")
 	f.tilth(ctx, "model", "mlp", "-o", model).mustRun()
 
-	const budget = 60
+	budget := 60
+	if testing.Short() {
+		budget = 36 // the kills need most of them
+	}
 	log := filepath.Join(f.dir, "trials.jsonl")
 	f.awaitAgents(ctx)
 	tune := f.tilth(ctx, "tune", model, "--tracker", f.tracker, "--threads", "1", "--tasks", "0-2",
@@ -76,6 +79,9 @@ func TestFarmSurvivesKills(t *testing.T) {
 
 // TestATunerUsesTheCostModelItIsGiven, and says so.
 func TestATunerUsesTheCostModelItIsGiven(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

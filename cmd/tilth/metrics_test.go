@@ -77,6 +77,9 @@ func labels(family *dto.MetricFamily) string {
 // TestMetrics runs a closed farm while a job is open, and reads its metrics as the document, promtool and Prometheus
 // do.
 func TestMetrics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm and Prometheus until every documented metric was exported")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -19,6 +19,9 @@ import (
 
 // TestAModelIsTunedWithoutACompilerOfTheClient: it has the tasks that `tilth jobs submit` gives it, and is tuned.
 func TestAModelIsTunedWithoutACompilerOfTheClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes, which tunes two jobs")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

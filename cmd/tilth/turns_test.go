@@ -14,6 +14,9 @@ import (
 // TestJobsTakeTurnsOnOneTuner has two clients tune at a time where there is one tuner, for one job at a time. Neither
 // waits for the other to end, and each gets every trial of its budget.
 func TestJobsTakeTurnsOnOneTuner(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes, which tunes two jobs in turns")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

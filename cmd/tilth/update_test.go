@@ -131,6 +131,9 @@ func (f *updateFarm) runs(ctx context.Context, version, label string) {
 // TestARunnerTakesNewerReleasesOfItsKeyAlone: whatever the tracker offers, and whatever a new program does, the old
 // one goes on until the new one has joined the farm.
 func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds the program, and has a runner replace itself by six releases")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

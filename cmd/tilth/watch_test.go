@@ -14,6 +14,9 @@ import (
 
 // TestAJobOutlivesItsClient kills the client of a farm's job: the job goes on, and whoever watches it sees all of it.
 func TestAJobOutlivesItsClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

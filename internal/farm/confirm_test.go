@@ -10,6 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr/exprtest"
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/runner"
@@ -30,7 +31,11 @@ func TestAScheduleFromElsewhereIsMeasuredOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := OpenConfirmer(ConfirmConfig{Target: on.WithToolchain(tc.For(on)), Toolchain: tc, CacheDir: t.TempDir(), Lock: lock})
+	cache := t.TempDir()
+	if err := toolchaintest.ShareCaches(cache); err != nil {
+		t.Fatal(err)
+	}
+	c, err := OpenConfirmer(ConfirmConfig{Target: on.WithToolchain(tc.For(on)), Toolchain: tc, CacheDir: cache, Lock: lock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func ExampleTune() {
 		farm.LocalConfig{Records: filepath.Join(dir, "tilth.db"), CacheDir: filepath.Join(dir, "cache")},
 		[]tuning.Source{{Name: "mlp", Model: m}},
 		tuning.Options{
-			Options:  job.Options{Trials: 8, Numerics: schedule.Default},
+			Options:  job.Options{Trials: 4, Numerics: schedule.Default},
 			Wish:     tuning.Wish{Threads: 1},
 			Progress: func(t *trials.Tally) { updates++ },
 		})
@@ -41,6 +41,6 @@ func ExampleTune() {
 	fmt.Println(result.State, "after", result.Trials, "trials;", "heard of progress:", updates > 0)
 	fmt.Println("has records:", len(result.Best) > 0)
 	// Output:
-	// done after 8 trials; heard of progress: true
+	// done after 4 trials; heard of progress: true
 	// has records: true
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 	"github.com/tilth-dev/tilth/records"
@@ -45,8 +46,12 @@ func config(t *testing.T) LocalConfig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cache := t.TempDir()
+	if err := toolchaintest.ShareCaches(cache); err != nil {
+		t.Fatal(err)
+	}
 	return LocalConfig{
-		Records: filepath.Join(t.TempDir(), "tilth.db"), CacheDir: t.TempDir(), Target: machine.WithToolchain(tc.Name),
+		Records: filepath.Join(t.TempDir(), "tilth.db"), CacheDir: cache, Target: machine.WithToolchain(tc.Name),
 		Toolchain: tc, Logger: slog.New(slog.DiscardHandler),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/onnx"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/lab/testkit/sketch"
 	"github.com/tilth-dev/tilth/tuning"
@@ -38,6 +39,9 @@ func startFarm(t *testing.T) *client.Client {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	if err := toolchaintest.ShareCaches(dir); err != nil {
+		t.Fatal(err)
+	}
 	f, err := farm.StartLocal(t.Context(), farm.LocalConfig{Records: filepath.Join(dir, "tilth.db"), CacheDir: dir,
 		Target: machine.WithToolchain(tc.For(machine)), Toolchain: tc, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
 // cacheParts are the folders of the program's cache that any test may share: builds and object files, each under the
@@ -31,6 +33,15 @@ func Cache(t testing.TB, part string) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// Objects returns the object files that the tests of all packages share, from one run to the next.
+func Objects() (*toolchain.Objects, error) {
+	dir, err := sharedCache("objects")
+	if err != nil {
+		return nil, err
+	}
+	return toolchain.OpenObjects(dir, 0)
 }
 
 // ShareCaches replaces those parts of a program's cache folder that are the same for every test by links to the folders

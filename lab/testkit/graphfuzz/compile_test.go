@@ -20,13 +20,15 @@ type Compiler struct {
 	Toolchain *toolchain.Toolchain
 	// Parallel is how many C compilers run at once.
 	Parallel int
+	// Objects, if not nil, keeps object files between builds.
+	Objects *toolchain.Objects
 	// Numerics bound the schedules that are drawn.
 	Numerics schedule.Numerics
 }
 
 // Run compiles programs, each task with a schedule drawn by the seed, and returns what each computes on its inputs.
 func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs []map[string]*array.Array, seed uint64) ([]map[string]*array.Array, error) {
-	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel}
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects}
 	return aot.RunOnce(ctx, programs, inputs, options, func(tasks []program.Task) ([]aot.Choice, error) {
 		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
 	})
@@ -34,7 +36,7 @@ func (c *Compiler) Run(ctx context.Context, programs []*program.Program, inputs 
 
 // RunAll is Run with several runs, one after another.
 func (c *Compiler) RunAll(ctx context.Context, programs []*program.Program, runs [][]map[string]*array.Array, seed uint64) ([][]map[string]*array.Array, error) {
-	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel}
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects}
 	return aot.RunSeveral(ctx, programs, runs, options, func(tasks []program.Task) ([]aot.Choice, error) {
 		return c.schedules(tasks, rand.New(rand.NewPCG(seed, 1)))
 	})

@@ -59,7 +59,7 @@ func (c *Compiler) open(t *testing.T, p *program.Program, seed uint64) (*aot.Mod
 		return nil, err
 	}
 	path := filepath.Join(t.TempDir(), "decoder.tar")
-	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Choices: choices, Output: path}
+	options := aot.Options{Target: c.Target, Toolchain: c.Toolchain, Parallel: c.Parallel, Objects: c.Objects, Choices: choices, Output: path}
 	if _, err := aot.Compile(t.Context(), p, options); err != nil {
 		return nil, err
 	}

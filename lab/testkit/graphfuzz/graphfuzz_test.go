@@ -47,7 +47,11 @@ const (
 func newCompiler(t *testing.T) *Compiler {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 2)
-	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2, Numerics: schedule.Default}
+	objects, err := toolchaintest.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Compiler{Target: machine, Toolchain: tc, Parallel: 2, Objects: objects, Numerics: schedule.Default}
 }
 
 // TestRandomGraphs compiles random graphs with random schedules. A failure names the seed: -seed N -graphs 1 repeats
