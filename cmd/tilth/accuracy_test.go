@@ -89,6 +89,9 @@ func TestTheErrorOfAPackageIsMeasured(t *testing.T) {
 		{"fast", []string{"--target", "x86-64-v3", "--storage", "float16"}, [2]float64{0x1p-16, 0x1p-8}},
 		{"strict", []string{"--target", "x86-64-v3", "--weights", "int8"}, [2]float64{0x1p-13, 0x1p-5}},
 	} {
+		if testing.Short() && x.flags != nil {
+			continue // slow: compiles for a processor, too
+		}
 		numerics, within := x.numerics, x.within
 		p, output := c.compile(append(x.flags, "--numerics", numerics, "--max-error", "0.05", "--json")...)
 		p.mustRun()

@@ -19,6 +19,9 @@ import (
 // TestAFarmIsStoppedGently stops each process of a farm in turn, as an administrator would, while a client tunes on
 // it. Each ends by itself, nobody is blamed, and the job goes on.
 func TestAFarmIsStoppedGently(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

@@ -156,6 +156,9 @@ func (f *meteredFarm) checkByPromtool(ctx context.Context, t *testing.T) {
 func TestAlerts(t *testing.T) {
 	needs(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		if args[0] == "test" && testing.Short() {
+			t.Skip("slow: evaluates the rules on hours of series")
+		}
 		c := exec.CommandContext(t.Context(), "promtool", args...)
 		c.Dir = filepath.Join("..", "..", "deploy", "prometheus")
 		if said, err := c.CombinedOutput(); err != nil {

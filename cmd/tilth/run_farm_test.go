@@ -126,24 +126,23 @@ func (f *farmUnderTest) awaitState(ctx context.Context, state tilthv1.JobState) 
 
 // seenRunning waits until the n-th job runs, or is over.
 func (f *farmUnderTest) seenRunning(ctx context.Context, n int) bool {
-	for ctx.Err() == nil {
+	running := false
+	f.until(ctx, "the job does not begin", func() bool {
 		jobs, _, err := f.client.ListJobs(ctx, client.JobFilter{Limit: n})
 		if err != nil || len(jobs) < n {
-			continue
-		}
-		switch jobs[0].GetState() {
-		case tilthv1.JobState_JOB_STATE_RUNNING:
-			return true
-		case tilthv1.JobState_JOB_STATE_DONE, tilthv1.JobState_JOB_STATE_FAILED:
 			return false
 		}
-	}
-	f.t.Fatal("the job does not begin")
-	return false
+		running = jobs[0].GetState() == tilthv1.JobState_JOB_STATE_RUNNING
+		return running || jobs[0].GetState() == tilthv1.JobState_JOB_STATE_DONE || jobs[0].GetState() == tilthv1.JobState_JOB_STATE_FAILED
+	})
+	return running
 }
 
 // TestARunSurvivesKills of the tracker and of the runner: the job is done, once.
 func TestARunSurvivesKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes, and times a package for long enough to kill them")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

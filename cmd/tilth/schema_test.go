@@ -260,7 +260,10 @@ type describer struct {
 	comments map[string]map[string]string
 }
 
-func newDescriber(t *testing.T) *describer { return &describer{t, map[string]map[string]string{}} }
+func newDescriber(t *testing.T) *describer { return &describer{t, parsedComments} }
+
+// parsedComments are those of packages that were parsed before. Tests that describe schemas do not run side by side.
+var parsedComments = map[string]map[string]string{}
 
 func (d *describer) describe(s *jsonschema.Schema, of reflect.Type) {
 	switch of.Kind() {

@@ -75,6 +75,9 @@ func module(t *testing.T) *campaign {
 }
 
 func TestVerdicts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: compiles a module for each mutation")
+	}
 	c := module(t)
 	for want, m := range map[verdict]mutation{
 		killed:   {from: "n + n", to: "n", test: "TestTwice"},

@@ -35,6 +35,9 @@ func module(t *testing.T) {
 }
 
 func TestEachFailureIsCountedWithItsSetting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: compiles the tests of a module, and runs them many times")
+	}
 	module(t)
 	args := []string{"-runs", "2", "-modes", "plain", "-procs", "1,2", "-load", "0", "-ledger", "ledger", "-keep", "kept"}
 	for range 2 {
