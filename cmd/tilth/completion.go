@@ -28,7 +28,6 @@ type completer = cobra.CompletionFunc
 var flagValues = map[string][]string{
 	"dump":      {"graph", "ir", "source"},
 	"log-level": {"debug", "info", "warn", "error"},
-	"loss":      {"mixed", "latency", "throughput", "order"},
 	"numerics":  {"strict", "default", "fast"},
 	"role":      {"read-only", "client", "agent", "admin"},
 	"sandbox":   {"required", "best-effort", "off"},
