@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tilth-dev/tilth/lab/bench/jsonlines"
+	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
 // result is what came of a step.
@@ -61,13 +61,13 @@ type ledger struct {
 func openLedger(dir string) (*ledger, error) {
 	l := &ledger{path: filepath.Join(dir, resultsName)}
 	var err error
-	l.rows, err = jsonlines.Read[result](l.path)
+	l.rows, err = results.Read[result](l.path)
 	return l, err
 }
 
 func (l *ledger) add(r result) error {
 	l.rows = append(l.rows, r)
-	return jsonlines.Append(l.path, []result{r})
+	return results.Append(l.path, []result{r})
 }
 
 // newest is the newest result of a step that a test admits; nil when there is none.

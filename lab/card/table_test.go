@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tilth-dev/tilth/lab/bench/jsonlines"
+	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
 // values are the figures of a comparison.
@@ -113,7 +113,7 @@ func TestRowsWithAPeerStay(t *testing.T) {
 func TestTableReadsResultFolder(t *testing.T) {
 	dir := t.TempDir()
 	row := result{Step: machineStep, Card: "a card", Version: "v1", Values: map[string]float64{fmaRate: 50}}
-	if err := jsonlines.Append(filepath.Join(dir, resultsName), []result{row}); err != nil {
+	if err := results.Append(filepath.Join(dir, resultsName), []result{row}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder

@@ -22,7 +22,6 @@ import (
 	"github.com/tilth-dev/tilth/internal/agent/hostlock"
 	"github.com/tilth-dev/tilth/internal/farm"
 	"github.com/tilth-dev/tilth/internal/show"
-	"github.com/tilth-dev/tilth/lab/bench/operators/peer"
 	"github.com/tilth-dev/tilth/lab/bench/results"
 	"github.com/tilth-dev/tilth/runner"
 )
@@ -65,7 +64,7 @@ type bench struct {
 	limits   runner.Limits
 	scratch  string
 	// peers are the libraries to compare with; nil where there are none.
-	peers []*peer.Peer
+	peers []*peer
 }
 
 const (

@@ -86,7 +86,7 @@ func (e element) products(batch int64, shape []int64) string {
 	return question("product", e.name, batch*shape[0], shape[1], shape[2])
 }
 
-// question is a line that package peer takes.
+// question is a line that a peer takes.
 func question(kind, element string, numbers ...int64) string {
 	return kind + " " + element + " " + strings.Trim(fmt.Sprint(numbers), "[]")
 }

@@ -33,7 +33,7 @@ type family struct {
 	name   string
 	build  func(batch int64, shape []int64) (*expr.Tensor, float64)
 	shapes [][]int64
-	// question is what libraries are asked for, as package peer says; nil where none is.
+	// question is what libraries are asked for, in the form that peer.go describes; nil where none is.
 	question func(batch int64, shape []int64) string
 	// unrated operators multiply in another type than float32, of which the machine's rate is not measured.
 	unrated bool

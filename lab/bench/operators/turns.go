@@ -9,7 +9,6 @@ import (
 
 	"github.com/tilth-dev/tilth/builder"
 	"github.com/tilth-dev/tilth/internal/stat"
-	"github.com/tilth-dev/tilth/lab/bench/operators/peer"
 	"github.com/tilth-dev/tilth/runner"
 
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -37,9 +36,9 @@ type against struct {
 }
 
 // libraries starts those whose programs are in a folder.
-func libraries(ctx context.Context, folder string, threads int) (list []*peer.Peer, err error) {
+func libraries(ctx context.Context, folder string, threads int) (list []*peer, err error) {
 	for _, program := range [][]string{{"onednn"}, {"ggml", filepath.Join(folder, "ggml-backends")}} {
-		p, err := peer.Start(ctx, threads, filepath.Join(folder, program[0]), program[1:]...)
+		p, err := startPeer(ctx, threads, filepath.Join(folder, program[0]), program[1:]...)
 		if err != nil {
 			return nil, errors.Join(err, closeAll(list))
 		}
@@ -48,9 +47,9 @@ func libraries(ctx context.Context, folder string, threads int) (list []*peer.Pe
 	return list, nil
 }
 
-func closeAll(list []*peer.Peer) (err error) {
+func closeAll(list []*peer) (err error) {
 	for _, p := range list {
-		err = errors.Join(err, p.Close())
+		err = errors.Join(err, p.close())
 	}
 	return err
 }
@@ -66,8 +65,8 @@ func (b *bench) compare(ctx context.Context, t *task) (list []against, err error
 		return nil, fmt.Errorf("%s: %w", t.title(), err)
 	}
 	for _, p := range b.peers {
-		by, err := p.Prepare(t.question)
-		if errors.As(err, new(peer.Unsupported)) {
+		by, err := p.prepare(t.question)
+		if errors.As(err, new(unsupported)) {
 			continue
 		}
 		if err != nil {
@@ -83,7 +82,7 @@ func (b *bench) compare(ctx context.Context, t *task) (list []against, err error
 }
 
 // turns times a kernel and a library that has prepared the same.
-func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *peer.Peer, a *against) error {
+func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *peer, a *against) error {
 	var ours, theirs, ratios []float64
 	for range rounds {
 		mine := 0.0
@@ -94,7 +93,7 @@ func (b *bench) turns(ctx context.Context, t *task, built *builder.Built, p *pee
 		}); err != nil {
 			return err
 		}
-		samples, err := p.Time(peerTime)
+		samples, err := p.time(peerTime)
 		if err != nil {
 			return err
 		}

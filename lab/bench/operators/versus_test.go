@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/tilth-dev/tilth/lab/bench/operators/peer"
 )
 
 // TestLibrariesAreAskedForTheSame: the numbers of a question are those of the workload.
@@ -45,7 +43,7 @@ func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	}
 	fast := player(t, "fast", `case $verb in prepare) echo "ready asm" ;; time) echo "samples 1e-9 1e-9 1e-9" ;; esac`)
 	other := player(t, "other", `echo "unsupported no such operator"`)
-	b.peers = []*peer.Peer{other, fast}
+	b.peers = []*peer{other, fast}
 	defer func() {
 		if err := closeAll(b.peers); err != nil {
 			t.Error(err)
@@ -74,14 +72,14 @@ func TestAWorkloadTakesTurnsWithTheLibrariesThatHaveIt(t *testing.T) {
 	}
 }
 
-func player(t *testing.T, name, answers string) *peer.Peer {
+func player(t *testing.T, name, answers string) *peer {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	script := "#!/bin/sh\necho peer " + name + "\nwhile read -r verb rest; do " + answers + "; done\n"
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := peer.Start(t.Context(), 1, path)
+	p, err := startPeer(t.Context(), 1, path)
 	if err != nil {
 		t.Fatal(err)
 	}

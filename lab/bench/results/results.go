@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/tilth-dev/tilth/lab/bench/jsonlines"
 )
 
 // Folder is where the tree keeps results.
@@ -26,7 +24,7 @@ type File[T Row[T]] struct {
 // name is that of the file, without its ending.
 func Open[T Row[T]](folder, machine, name string) (*File[T], error) {
 	f := &File[T]{path: filepath.Join(folder, machine, name+".jsonl")}
-	rows, err := jsonlines.Read[T](f.path)
+	rows, err := Read[T](f.path)
 	for _, row := range rows {
 		f.put(row)
 	}
@@ -55,7 +53,7 @@ func (f *File[T]) Add(rows []T) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
 		return err
 	}
-	return jsonlines.Write(f.path, f.Rows)
+	return Write(f.path, f.Rows)
 }
 
 func (f *File[T]) put(row T) {

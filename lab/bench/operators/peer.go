@@ -1,4 +1,4 @@
-package peer
+package operators
 
 import (
 	"bufio"
@@ -13,8 +13,15 @@ import (
 	"time"
 )
 
-// Peer is a library that runs in a process of its own.
-type Peer struct {
+// peer is a library that runs in a process of its own, and takes turns with ours. scripts/peers.sh builds the programs
+// from peer/src. They introduce themselves ("peer oneDNN 3.12.1"), then answer each line with one line:
+//
+//	prepare convolution ELEMENT BATCH ROWS COLUMNS IN OUT KERNEL STRIDE PADDING DILATION GROUPS
+//	prepare product ELEMENT ROWS COLUMNS DEPTH
+//	    ready IMPLEMENTATION, or unsupported WHY
+//	time SECONDS
+//	    samples S1 S2 ..., in seconds
+type peer struct {
 	// Name is the library's, with its version.
 	Name    string
 	process *exec.Cmd
@@ -22,18 +29,18 @@ type Peer struct {
 	out     *bufio.Scanner
 }
 
-// Unsupported is why a library does not compute a question.
-type Unsupported string
+// unsupported is why a library does not compute a question.
+type unsupported string
 
-func (u Unsupported) Error() string { return string(u) }
+func (u unsupported) Error() string { return string(u) }
 
-// longest bounds an answer; one with 200 samples takes a few thousand bytes.
-const longest = 1 << 16
+// longestAnswer bounds an answer; one with 200 samples takes a few thousand bytes.
+const longestAnswer = 1 << 16
 
-// Start starts the program of a library, which then uses as many threads. Who starts it closes it; a context that ends
+// startPeer starts the program of a library, which then uses as many threads. Who starts it closes it; a context that ends
 // ends it as well.
-func Start(ctx context.Context, threads int, program string, args ...string) (*Peer, error) {
-	p := &Peer{process: exec.CommandContext(ctx, program, args...)}
+func startPeer(ctx context.Context, threads int, program string, args ...string) (*peer, error) {
+	p := &peer{process: exec.CommandContext(ctx, program, args...)}
 	p.process.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(threads), "OMP_PROC_BIND=true")
 	p.process.Stderr = os.Stderr
 	var err error
@@ -45,23 +52,23 @@ func Start(ctx context.Context, threads int, program string, args ...string) (*P
 		return nil, err
 	}
 	p.out = bufio.NewScanner(out)
-	p.out.Buffer(nil, longest)
+	p.out.Buffer(nil, longestAnswer)
 	if err := p.process.Start(); err != nil {
 		return nil, fmt.Errorf("start a library to compare with: %w: 'scripts/peers.sh' builds its program", err)
 	}
 	if p.Name, err = p.answer("peer"); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), p.Close())
+		return nil, errors.Join(fmt.Errorf("start %s: %w", program, err), p.close())
 	}
 	return p, nil
 }
 
-// Prepare asks for an operator, which Time times from then on. The error is Unsupported where the library has none.
-func (p *Peer) Prepare(question string) (implementation string, err error) {
+// prepare asks for an operator, which time times from then on. The error is unsupported where the library has none.
+func (p *peer) prepare(question string) (implementation string, err error) {
 	return p.ask("prepare "+question, "ready")
 }
 
-// Time is the seconds that the prepared operator takes, in samples taken for about as long.
-func (p *Peer) Time(d time.Duration) (samples []float64, err error) {
+// time is the seconds that the prepared operator takes, in samples taken for about as long.
+func (p *peer) time(d time.Duration) (samples []float64, err error) {
 	text, err := p.ask(fmt.Sprintf("time %g", d.Seconds()), "samples")
 	if err != nil {
 		return nil, err
@@ -79,7 +86,7 @@ func (p *Peer) Time(d time.Duration) (samples []float64, err error) {
 	return samples, nil
 }
 
-func (p *Peer) ask(line, want string) (string, error) {
+func (p *peer) ask(line, want string) (string, error) {
 	if _, err := fmt.Fprintln(p.in, line); err != nil {
 		return "", fmt.Errorf("ask %s: %w", p.Name, err)
 	}
@@ -91,7 +98,7 @@ func (p *Peer) ask(line, want string) (string, error) {
 }
 
 // answer is what follows the word that is wanted.
-func (p *Peer) answer(want string) (string, error) {
+func (p *peer) answer(want string) (string, error) {
 	if !p.out.Scan() {
 		return "", errors.Join(errors.New("it ended without an answer"), p.out.Err())
 	}
@@ -100,13 +107,13 @@ func (p *Peer) answer(want string) (string, error) {
 	case want:
 		return text, nil
 	case "unsupported":
-		return "", Unsupported(text)
+		return "", unsupported(text)
 	}
 	return "", fmt.Errorf("it answers %q", p.out.Text())
 }
 
-// Close ends the process, whatever it does.
-func (p *Peer) Close() error {
+// close ends the process, whatever it does.
+func (p *peer) close() error {
 	err := errors.Join(p.in.Close(), p.process.Process.Kill())
 	var killed *exec.ExitError
 	if ended := p.process.Wait(); !errors.As(ended, &killed) {

@@ -1,4 +1,4 @@
-package peer
+package operators
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// library is a program that plays a library: it answers as those of src do.
-func library(t *testing.T, script string) string {
+// fakeLibrary is a program that plays a library: it answers as those of src do.
+func fakeLibrary(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "library")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
@@ -21,7 +21,7 @@ func library(t *testing.T, script string) string {
 }
 
 func TestALibraryIsAskedAndTimed(t *testing.T) {
-	p, err := Start(t.Context(), 3, library(t, `
+	p, err := startPeer(t.Context(), 3, fakeLibrary(t, `
 echo "peer fake 1.2 on $OMP_NUM_THREADS"
 while read -r verb rest; do
 	case "$verb $rest" in
@@ -38,21 +38,21 @@ done`))
 	if p.Name != "fake 1.2 on 3" {
 		t.Errorf("it is %s", p.Name)
 	}
-	if by, err := p.Prepare("product f32 1 2 3"); err != nil || by != "jit:fast" {
+	if by, err := p.prepare("product f32 1 2 3"); err != nil || by != "jit:fast" {
 		t.Errorf("%s, %v", by, err)
 	}
-	if samples, err := p.Time(250 * time.Millisecond); err != nil || !slices.Equal(samples, []float64{0.5, 2e-6}) {
+	if samples, err := p.time(250 * time.Millisecond); err != nil || !slices.Equal(samples, []float64{0.5, 2e-6}) {
 		t.Errorf("%v, %v", samples, err)
 	}
-	if _, err := p.Prepare("product q9 1 2 3"); !errors.As(err, new(Unsupported)) || !strings.Contains(err.Error(), "no such type") {
+	if _, err := p.prepare("product q9 1 2 3"); !errors.As(err, new(unsupported)) || !strings.Contains(err.Error(), "no such type") {
 		t.Errorf("a type that it does not know: %v", err)
 	}
 	for d, want := range map[time.Duration]string{time.Second: `"-1" for seconds`, 2 * time.Second: "no samples"} {
-		if _, err := p.Time(d); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.time(d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", d, err)
 		}
 	}
-	if err := p.Close(); err != nil {
+	if err := p.close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -60,13 +60,13 @@ done`))
 func TestALibraryThatIsNotThereOrSaysNothingIsNamed(t *testing.T) {
 	for name, c := range map[string]struct{ program, want string }{
 		"not there": {filepath.Join(t.TempDir(), "none"), "'scripts/peers.sh' builds its program"},
-		"silent":    {library(t, "exit 0"), "library: it ended without an answer"},
-		"another":   {library(t, "echo hello"), `it answers "hello"`},
-		"endless":   {library(t, "echo peer x; tr '\\0' x </dev/zero"), "token too long"},
+		"silent":    {fakeLibrary(t, "exit 0"), "library: it ended without an answer"},
+		"another":   {fakeLibrary(t, "echo hello"), `it answers "hello"`},
+		"endless":   {fakeLibrary(t, "echo peer x; tr '\\0' x </dev/zero"), "token too long"},
 	} {
-		p, err := Start(t.Context(), 1, c.program)
+		p, err := startPeer(t.Context(), 1, c.program)
 		if err == nil {
-			_, err = p.Prepare("product f32 1 1 1")
+			_, err = p.prepare("product f32 1 1 1")
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
