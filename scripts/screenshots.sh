@@ -33,7 +33,6 @@ done
 "$tilth" tune "$dir/resnet18.onnx" --tracker "$rpc" --wait --time "${budget}s" >/dev/null 2>"$dir/tune.log"
 job=$(curl -sf "$web/api/v1/jobs?pageSize=1" | sed -n 's/.*"id":"\(job-[^"]*\)".*/\1/p')
 shoot "$web/jobs/$job" page-job 1150
-shoot "$web/jobs/$job/tasks/10" page-task 1000
 kill "${running[@]}"
 wait
 running=()
@@ -44,4 +43,3 @@ go build -o "$dir/lab" ./lab
 await curl -sf "$web/readyz"
 sleep 40 # devices join, and work spreads
 shoot "$web/" page-overview 700
-shoot "$web/devices?view=board" page-board 1000

@@ -79,7 +79,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.web, "http", defaultHTTP, "`address` to serve metrics, health and status on; empty = nowhere")
 	c.Flags().StringVar(&f.data, "data", "", "`folder` of records and artifacts (default $XDG_DATA_HOME/tilth/tracker)")
 	c.Flags().StringVar(&f.store, "store", registry.All()[0].Name, "`kind` or address of the store for jobs and records: "+registry.Help())
-	c.Flags().IntVar(&f.shards, "shards", 1, "how many `shards` the database of --store has, for trackers that serve side by side; see docs/shards.md")
+	c.Flags().IntVar(&f.shards, "shards", 1, "how many `shards` the database of --store has, for trackers that serve side by side; see docs/scale.md")
 	c.Flags().StringVar(&f.advertise, "advertise", "", "`address` at which trackers of other shards reach this one (default: --listen, with the host by which it reaches the database)")
 	c.Flags().StringVar(&f.releases, "releases", "", "`folder` of a release, as 'make dist' makes it, that agents with --update-key may take")
 	f.drift.add(c)

@@ -54,8 +54,8 @@ func schemasPage(folder string) (string, error) {
 		return "", cmp.Or(err, fmt.Errorf("%s has no schemas", folder))
 	}
 	var out strings.Builder
-	out.WriteString("# JSON of commands\n\nThe fields that each command prints with `--json`. [JSON for scripts](../json.md) has the rules that hold\n" +
-		"for all of them. `[]` follows what is a list, and `{}` what is a mapping from names.\n")
+	out.WriteString("# JSON of commands\n\nThe fields that each command prints with `--json`. [JSON for scripts](../api.md#output-of-commands) has the rules for\n" +
+		"all of them. `[]` marks lists, `{}` mappings from names.\n")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
