@@ -159,9 +159,9 @@ func row(what, how string, p policy, bursts []*burst) (string, []float64) {
 		what, how, waits[0], waits[len(waits)/2], waits[len(waits)-1]), waits
 }
 
-// TestAHugeJobDoesNotStarveASmallOne plays the farm of docs/sharing.md, and checks the table there.
+// TestAHugeJobDoesNotStarveASmallOne plays a busy farm and compares the waits with testdata/waits.md.
 func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/sharing.md")
+	doc, err := os.ReadFile("testdata/waits.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestAHugeJobDoesNotStarveASmallOne(t *testing.T) {
 			t.Errorf("the last batch waits too long:\n%s", line)
 		}
 		if !strings.Contains(string(doc), line+"\n") {
-			t.Errorf("docs/sharing.md does not have the line\n%s", line)
+			t.Errorf("testdata/waits.md does not have the line\n%s", line)
 		}
 	}
 }
