@@ -116,6 +116,9 @@ func (b *onBoard) measure(t *testing.T) map[string]Outcome {
 // TestCandidatesOnABoardCostOnlyThemselves: on an emulated board some candidates are right, one faults, one hangs, and
 // one needs more memory than the board has.
 func TestCandidatesOnABoardCostOnlyThemselves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: measures on an emulated board")
+	}
 	const body, workspace = `_run\(.*\{$`, `_run, `
 	cases := []spoilt{
 		asIs("right"),
@@ -143,6 +146,9 @@ func TestCandidatesOnABoardCostOnlyThemselves(t *testing.T) {
 // TestABoardThatIsLostCostsNoCandidate: what the harness asks goes to a board that answers no longer, or to one that
 // is gone in the middle; each time the candidate is measured again, or by somebody else.
 func TestABoardThatIsLostCostsNoCandidate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: measures on an emulated board")
+	}
 	b := newOnBoard(t, []spoilt{asIs("right")})
 	opened := 0
 	whole := b.plan.Line

@@ -177,7 +177,11 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 	for name, w := range map[string]*expr.Workload{"product": exprtest.Product(t, 64, 48, 80), "long product": exprtest.Product(t, 33, 129, 65),
 		"boxes": exprtest.ProductOf(t, array.BFloat16, 100, 256, 80)} {
 		t.Run(name, func(t *testing.T) {
-			b := newDeviceBench(t, w, 4)
+			points := 4
+			if testing.Short() {
+				points = 2
+			}
+			b := newDeviceBench(t, w, points)
 			box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())
 			if err != nil {
 				t.Fatal(err)

@@ -92,6 +92,14 @@ func TestHostileCandidatesCostOnlyThemselves(t *testing.T) {
 // lyingModes are what candidates are measured in.
 var lyingModes = map[string]func(*Plan){"search": func(*Plan) {}, "finalists": func(p *Plan) { p.Finalists = true }}
 
+// lyingModesWith returns the modes of the tier: only the named one in the quick tier.
+func lyingModesWith(quick string) map[string]func(*Plan) {
+	if testing.Short() {
+		return map[string]func(*Plan){quick: lyingModes[quick]}
+	}
+	return lyingModes
+}
+
 // lie measures a lying kernel, and after it, in the same process, a good one of another object.
 func (b *bench) lie(t *testing.T, kernel string, mode func(*Plan)) Outcome {
 	t.Helper()
@@ -135,7 +143,7 @@ func isHonest(o Outcome) bool {
 // as it is, since inputs never changed.
 func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 	b := newBench(t, native(t))
-	for name, mode := range lyingModes {
+	for name, mode := range lyingModesWith("search") {
 		t.Run(name, func(t *testing.T) {
 			if o := b.lie(t, "copies", mode); o.Error != wrong || !strings.Contains(o.Message, "y[") {
 				t.Errorf("copies: %v", o)
@@ -150,7 +158,7 @@ func TestAKernelIsTimedOnDataThatItHasNotSeen(t *testing.T) {
 // TestDataThatACandidateHasNotSeenTellsWhatItGuesses: it is right, and fast, on all that its own process has.
 func TestDataThatACandidateHasNotSeenTellsWhatItGuesses(t *testing.T) {
 	b := newBench(t, native(t))
-	for name, mode := range lyingModes {
+	for name, mode := range lyingModesWith("finalists") {
 		t.Run(name, func(t *testing.T) {
 			if o := b.lie(t, "guesses", mode); o.Error != wrong || !strings.HasPrefix(o.Message, "on other data: y[") {
 				t.Errorf("guesses: %v", o)
@@ -170,7 +178,7 @@ func TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo(t *testing.T) {
 // TestTheClockOfACandidatesProcessIsNotBelieved: the runner has its own.
 func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 	b := newBench(t, native(t))
-	for name, mode := range lyingModes {
+	for name, mode := range lyingModesWith("search") {
 		t.Run(name, func(t *testing.T) {
 			if o := b.lie(t, "slows_the_clock", mode); !isHonest(o) {
 				t.Errorf("it takes %v s; %s", median(&o), o.Remeasured)
@@ -183,7 +191,7 @@ func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
 // hardly any time by the runner's clock either, since the least of an examination counts.
 func TestWhatIsPutOffInAnExaminationIsWrong(t *testing.T) {
 	b := newBench(t, native(t))
-	for name, mode := range lyingModes {
+	for name, mode := range lyingModesWith("finalists") {
 		t.Run(name, func(t *testing.T) {
 			if o := b.lie(t, "defers", mode); o.Error != wrong || !strings.HasPrefix(o.Message, "on other data: y[") {
 				t.Errorf("defers takes %v s: %v", median(&o), o)
@@ -205,7 +213,7 @@ func TestACandidateWritesNoVerdict(t *testing.T) {
 // it.
 func TestWhatAnObjectDoesToItsProcessCostsNoRival(t *testing.T) {
 	b := newBench(t, native(t))
-	for name, mode := range lyingModes {
+	for name, mode := range lyingModesWith("search") {
 		t.Run(name, func(t *testing.T) { b.lie(t, "spoils_rivals", mode) })
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/backend/cpu/runtime"
 	"github.com/tilth-dev/tilth/compiler/target"
 	"github.com/tilth-dev/tilth/compiler/toolchain"
+	"github.com/tilth-dev/tilth/compiler/toolchain/toolchaintest"
 	"github.com/tilth-dev/tilth/internal/sandbox"
 	"github.com/tilth-dev/tilth/internal/stat"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -54,7 +55,7 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 		}
 	})
 	build := harness.Build(machine)
-	build.Parallel, build.Objects = 2, keptObjects(t)
+	build.Parallel, build.Objects = 2, sharedObjects(t)
 	if err := tc.Build(t.Context(), build, b.path("harness")); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,17 @@ func newBench(t testing.TB, machine *target.Target) *bench {
 	return b
 }
 
-// keptObjects are those of the tests before, most of which compile the same.
+// sharedObjects are those of the tests of all packages, most of which compile the same harness.
+func sharedObjects(t testing.TB) *toolchain.Objects {
+	t.Helper()
+	o, err := toolchain.OpenObjects(toolchaintest.Cache(t, "objects"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// keptObjects are those of this package's tests for cards, whose keys lack the code of the fake driver.
 func keptObjects(t testing.TB) *toolchain.Objects {
 	t.Helper()
 	o, err := toolchain.OpenObjects(filepath.Join(scratch, "objects"), 0)
@@ -77,7 +88,7 @@ func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 func (b *bench) kernels(t testing.TB, source, output string, flags ...string) {
 	t.Helper()
 	err := b.tc.Build(t.Context(), toolchain.Build{Target: b.target, Form: toolchain.Kernels, Flags: flags, Headers: append(runtime.PoolHeaders(), testFile(t, "workload.h")),
-		Sources: []toolchain.File{testFile(t, source)}, Objects: keptObjects(t)}, b.path(output))
+		Sources: []toolchain.File{testFile(t, source)}, Objects: sharedObjects(t)}, b.path(output))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,6 +441,9 @@ func TestForeignTargetUnderEmulator(t *testing.T) {
 		"riscv64": {"qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128", "-L", "/usr/riscv64-linux-gnu"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "arm64" {
+				t.Skip("slow: compiles a harness and kernels for each architecture")
+			}
 			qemu, err := exec.LookPath(emulator[0])
 			if err != nil {
 				t.Fatalf("%s is not installed: run scripts/packages.sh test", emulator[0])

@@ -104,13 +104,13 @@ func packed(t testing.TB, p *program.Program) []Choice {
 	return []Choice{{Trace: s.Trace(), Origin: "tuned", LatencySeconds: 1e-6}, {Trace: schedule.New(p.Tasks[1].Workload).Trace(), Origin: "default"}}
 }
 
-// options are for this machine, with the objects of the tests before, most of which compile the same.
+// options are for this machine, with the objects that the tests of all packages share: most compile the same.
 func options(t testing.TB, p *program.Program) Options {
 	t.Helper()
 	tc, machine := toolchaintest.Native(t, 0)
 	return Options{
 		Target: machine, Toolchain: tc, Choices: packed(t, p), Parallel: 2, Output: filepath.Join(t.TempDir(), "model.tar"),
-		Objects: openObjects(t, filepath.Join(scratch, "objects")),
+		Objects: openObjects(t, toolchaintest.Cache(t, "objects")),
 	}
 }
 

@@ -34,6 +34,9 @@ func compilers(o Options, board, files, script string) map[string][]string {
 // TestBoardsComputeWhatAPackageDoes: a compiler alone makes a firmware of an archive. Its outputs under an emulator of
 // the board are those of a package for this machine.
 func TestBoardsComputeWhatAPackageDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: compiles each model for each board with two compilers, and runs them under emulators")
+	}
 	files, err := filepath.Abs(filepath.Join("testdata", "board"))
 	if err != nil {
 		t.Fatal(err)

@@ -179,7 +179,7 @@ func here(t testing.TB, p *program.Program) *array.Array {
 	tc, machine := toolchaintest.Native(t, 1)
 	in, out := p.Values[p.Inputs[0]], p.Values[p.Outputs[0]].Name
 	outputs, err := RunOnce(t.Context(), []*program.Program{p}, []map[string]*array.Array{{in.Name: filled(in.Shape)}},
-		Options{Target: machine, Toolchain: tc, Objects: openObjects(t, filepath.Join(scratch, "objects"))}, Defaults(machine, schedule.Default))
+		Options{Target: machine, Toolchain: tc, Objects: openObjects(t, toolchaintest.Cache(t, "objects"))}, Defaults(machine, schedule.Default))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,6 +233,9 @@ func TestSourceComputesWhatAPackageDoes(t *testing.T) {
 	_, machine := toolchaintest.Native(t, 1)
 	for name, model := range small {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && (name == "perceptron" || name == "else") {
+				t.Skip("slow: compiles another model with calls of the same kinds")
+			}
 			t.Parallel()
 			p := imported(t, model())
 			o := sourceOptions(t, p, machine)
@@ -252,6 +255,9 @@ func TestSourceComputesWhatAPackageDoes(t *testing.T) {
 func TestSourceForBoardsIsComplete(t *testing.T) {
 	for _, name := range target.Boards() {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "cortex-m55" {
+				t.Skip("slow: compiles twice for each board")
+			}
 			t.Parallel()
 			p := imported(t, convolutions())
 			o := sourceOptions(t, p, board(t, name))

@@ -2,10 +2,12 @@ package aot
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -18,6 +20,13 @@ import (
 	"github.com/tilth-dev/tilth/compiler/toolchain"
 )
 
+// made has the driver, which is compiled by the first test that needs one; each test has a copy.
+var made struct {
+	once   sync.Once
+	driver *fakedriver.Driver
+	err    error
+}
+
 // deviceOptions are options for a chip, with default schedules, and a driver that plays the package's code.
 func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Driver) {
 	t.Helper()
@@ -26,7 +35,17 @@ func deviceOptions(t testing.TB, p *program.Program) (Options, *fakedriver.Drive
 	if o.Target, err = (cuda.Backend{}).Target("sm_90a", 1); err != nil {
 		t.Fatal(err)
 	}
-	driver, err := fakedriver.Make(t.Context(), o.Toolchain, o.Target, t.TempDir())
+	o.Objects = openObjects(t, filepath.Join(scratch, "objects")) // keys lack the code of the fake assembler
+	made.once.Do(func() {
+		dir := filepath.Join(scratch, "driver")
+		if made.err = os.Mkdir(dir, 0o700); made.err == nil {
+			made.driver, made.err = fakedriver.Make(context.Background(), o.Toolchain, o.Target, dir)
+		}
+	})
+	if made.err != nil {
+		t.Fatal(made.err)
+	}
+	driver, err := made.driver.Copy(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,9 @@ func TestPackagesOfOtherArchitecturesRunUnderAnEmulator(t *testing.T) {
 		"neoverse-v1": "qemu-aarch64 -cpu max,sve256=on,sve512=off -L /usr/aarch64-linux-gnu",
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && name != "riscv64" {
+				t.Skip("slow: compiles a package for each architecture")
+			}
 			board, err := target.Parse(name, 2)
 			if err != nil {
 				t.Fatal(err)

@@ -49,7 +49,7 @@ func boxed(t *rapid.T) kerneltest.Case {
 func TestOperandsComeAsBoxes(t *testing.T) {
 	on := played(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		cases := rapid.SliceOfN(rapid.Custom(boxed), 1, batchSize).Draw(rt, "cases")
+		cases := kerneltest.Batch(rt, rapid.Custom(boxed), batchSize)
 		for _, c := range cases {
 			f, err := codegen.Lower(c.Schedule, on.GPU, nil)
 			if err != nil {
@@ -115,8 +115,8 @@ func TestSchedulesWithBoxesAreRight(t *testing.T) {
 // TestEveryWaitForBoxesIsMissed, and all that they need before and behind.
 func TestEveryWaitForBoxesIsMissed(t *testing.T) {
 	for _, c := range boxTraces {
-		if c.needless {
-			continue
+		if c.needless || testing.Short() && c.name != "a box and copies" && c.name != "one step" {
+			continue // each program has ten mutants or so, all of which are compiled and run
 		}
 		t.Run(c.name, func(t *testing.T) {
 			if n := missed(t, t, played(t), boxCase(t, c.workload, c.trace)); n < 5 {

@@ -3,8 +3,10 @@ package gpusim
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -134,7 +136,11 @@ func TestPositionsOfTwoResultsAreNotJoined(t *testing.T) {
 	}
 	on := played(t)
 	s := Backend{}.Space(w, on, schedule.Fast)
-	for seed := range uint64(300) {
+	seeds := 300
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range uint64(seeds) {
 		p, ok := s.Random(rand.New(rand.NewPCG(seed, 0)))
 		if !ok {
 			t.Fatal("there is no point")
@@ -159,6 +165,16 @@ func TestEveryPointIsRight(t *testing.T) {
 	families := kerneltest.Families(narrow(t))
 	if each := len(families) * batchSize; *pairs > 0 {
 		setFlag(t, "rapid.checks", fmt.Sprint((*pairs+each-1)/each))
+	}
+	if testing.Short() && *pairs == 0 { // one of each family, in one program
+		rapid.Check(t, func(rt *rapid.T) {
+			var cases []kerneltest.Case
+			for _, name := range slices.Sorted(maps.Keys(families)) {
+				cases = append(cases, drawn(rt, families[name](rt).Merge(), on))
+			}
+			check(t, rt, on, cases)
+		})
+		return
 	}
 	right := 0
 	for name, draw := range families {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tilth-dev/tilth/compiler/array"
@@ -107,6 +108,10 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
 }
 
+// quickFamilies are the workloads of the quick tier: maps, products of tiles, rows that a group shares, and sums that
+// many groups share.
+var quickFamilies = []string{"any", "matrices", "rows", "totals"}
+
 // TestEveryPointIsRight: whatever the workload and the point, the kernel compiles, stays within its arrays, and
 // computes what the evaluator does.
 func TestEveryPointIsRight(t *testing.T) {
@@ -115,6 +120,9 @@ func TestEveryPointIsRight(t *testing.T) {
 	delete(families, "warpgroups") // products of these sizes are among matrices
 	for name, draw := range families {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !slices.Contains(quickFamilies, name) {
+				t.Skip("slow: the driver optimises each kernel for half a second")
+			}
 			one := rapid.Custom(func(rt *rapid.T) kerneltest.Case { return drawn(rt, draw(rt).Merge(), p.on) })
 			rapid.Check(t, func(rt *rapid.T) { p.check(t, rapid.SliceOfN(one, batchSize, batchSize).Draw(rt, "cases")) })
 		})

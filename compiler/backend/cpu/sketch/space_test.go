@@ -45,8 +45,11 @@ func TestEveryTaskOfTheModelsHasASchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, on := range []string{"x86-64-v4", "x86-64-v3", "arm64"} {
-			for _, task := range p.Tasks {
+		for i, on := range []string{"x86-64-v4", "x86-64-v3", "arm64"} {
+			for k, task := range p.Tasks {
+				if testing.Short() && k%6 != 2*i {
+					continue // each target has other tasks
+				}
 				s := New(task.Workload, sketchtest.Target(t, on), schedule.Default)
 				scheduled, err := s.Apply(s.Default())
 				if err == nil {

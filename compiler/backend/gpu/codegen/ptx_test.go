@@ -78,6 +78,10 @@ func TestEveryPointIsPTX(t *testing.T) {
 	b := gpusim.Backend{}
 	on := card(t, b)
 	tasks := append(sketch.NarrowTasks(t, array.BFloat16), sketch.NarrowTasks(t, array.Float16)...)
+	size := batchSize
+	if testing.Short() {
+		size = 2
+	}
 	for name, draw := range kerneltest.Families(tasks) {
 		t.Run(name, func(t *testing.T) {
 			var spilled []usage
@@ -85,7 +89,7 @@ func TestEveryPointIsPTX(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				var helpers ctext.Declarations
 				text, want := "", 0
-				for n := range batchSize {
+				for n := range size {
 					w := draw(rt).Merge()
 					s := b.Space(w, on, schedule.Fast)
 					s = s.Of(rapid.SampledFrom(s.Algorithms()).Draw(rt, "algorithm"))

@@ -155,35 +155,49 @@ var faults = []struct {
 	}, "thread 33 uses 16 bytes at element 1 of s, which are not aligned to their size (line 5)"},
 }
 
-// mistaken is a kernel of faults, with its host.
-func mistaken(body []string, blocks int) (kernel, host string) {
-	kernel = "TILTH_KERNEL(k, 64)(GLOBAL const float *restrict x, GLOBAL float *restrict y) { GLOBAL_ARRAY(x, 256); GLOBAL_ARRAY(y, 256); " +
-		"SHARED_ARRAY(float, s, 64); SHARED_ARRAY(float, t, 64);\n" + strings.Join(body, "\n") + "\n}"
-	return kernel, fmt.Sprintf(`THUNK(k, a[0], a[1])
-int main(int argc, char **argv) {
-  float *x = numbers(256), *y = room(256 * sizeof *y);
-  LAUNCH(k, 64, %d, argc, (OUT(y, 256)), x, y);
-  return 0;
-}
-`, blocks)
+// mistaken returns a kernel of faults.
+func mistaken(name string, body []string) string {
+	return "TILTH_KERNEL(" + name + ", 64)(GLOBAL const float *restrict x, GLOBAL float *restrict y) { GLOBAL_ARRAY(x, 256); GLOBAL_ARRAY(y, 256); " +
+		"SHARED_ARRAY(float, s, 64); SHARED_ARRAY(float, t, 64);\n" + strings.Join(body, "\n") + "\n}\n"
 }
 
+// TestMistakesAreReported compiles all kernels into one program, which runs each in a process of its own and writes a
+// line with the process's status behind its report.
 func TestMistakesAreReported(t *testing.T) {
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			kernel, host := mistaken(f.body, f.blocks)
-			out, err := clang.run(t, kernel, host, 1)
-			if want := fmt.Sprintf("gpu-sim: kernel k, block %d: %s", f.blocks-1, f.want); err == nil || out != want {
-				t.Errorf("%v, and it wrote\n%s\nwant\n%s", err, out, want)
-			}
-		})
+	var kernels, thunks, launches strings.Builder
+	for k, f := range faults {
+		kernels.WriteString("#line 1\n" + mistaken(fmt.Sprintf("k%d", k), f.body))
+		fmt.Fprintf(&thunks, "THUNK(k%d, a[0], a[1])\n", k)
+		fmt.Fprintf(&launches, "  if (!fork()) {\n    LAUNCH(k%d, 64, %d, 1, (OUT(y, 256)), x, y);\n    _exit(0);\n  }\n"+
+			"  wait(&status);\n  fprintf(stderr, \"status %%d\\n\", status);\n", k, f.blocks)
+	}
+	host := "#include <stdio.h>\n#include <sys/wait.h>\n" + thunks.String() + "int main(void) {\n  int status;\n" +
+		"  float *x = numbers(256), *y = room(256 * sizeof *y);\n" + launches.String() + "  return 0;\n}\n"
+	out, err := clang.run(t, kernels.String(), host, 1)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	lines := strings.Split(out, "\n")
+	if len(lines) != 2*len(faults) {
+		t.Fatalf("%d lines of %d mistakes:\n%s", len(lines), len(faults), out)
+	}
+	for k, f := range faults {
+		report, status := lines[2*k], lines[2*k+1]
+		if want := fmt.Sprintf("gpu-sim: kernel k%d, block %d: %s", k, f.blocks-1, f.want); report != want || status == "status 0" {
+			t.Errorf("%s: %s, and it wrote\n%s\nwant\n%s", f.name, status, report, want)
+		}
 	}
 }
 
 func TestMistakesOfBlocksOnTwoWorkersAreReportedOnce(t *testing.T) {
-	kernel, host := mistaken([]string{"STORE(y, (BID + TID) % 64, 1);"}, 16)
-	out, err := clang.run(t, kernel, host, 2)
+	const host = `THUNK(k, a[0], a[1])
+int main(int argc, char **argv) {
+  float *x = numbers(256), *y = room(256 * sizeof *y);
+  LAUNCH(k, 64, 16, argc, (OUT(y, 256)), x, y);
+  return 0;
+}
+`
+	out, err := clang.run(t, mistaken("k", []string{"STORE(y, (BID + TID) % 64, 1);"}), host, 2)
 	if err == nil || !strings.HasPrefix(out, "gpu-sim: kernel k, block ") || !strings.HasSuffix(out, "wrote it (line 2) in the same launch") || strings.Contains(out, "\n") {
 		t.Errorf("%v, and it wrote\n%s", err, out)
 	}

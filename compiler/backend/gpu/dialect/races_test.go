@@ -84,7 +84,10 @@ var reportedRace = regexp.MustCompile(`gpu-sim: kernel k(\d+), block \d+: race o
 
 // TestRacesAreReportedIfAndOnlyIfThereAreAny draws kernels, and looks at each pair of their accesses.
 func TestRacesAreReportedIfAndOnlyIfThereAreAny(t *testing.T) {
-	const kernels = 1500
+	kernels := 1500
+	if testing.Short() {
+		kernels = 200
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	var text, thunks, launches strings.Builder
 	drawn := make([][]step, kernels)
