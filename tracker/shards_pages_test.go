@@ -144,7 +144,7 @@ func (c *closedRivals) shards(r *rival) (shards []int) {
 
 func (c *closedRivals) has(r *rival, want int) {
 	c.Helper()
-	for end := time.Now().Add(10 * time.Minute); len(c.shards(r)) != want; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); len(c.shards(r)) != want; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
 			c.Fatalf("the tracker has the shards %v, not %d", c.shards(r), want)
 		}

@@ -61,7 +61,7 @@ func (r *rival) has(want int) {
 	defer conn.Close()
 	jobs := tilthv1.NewJobServiceClient(conn)
 	var said error
-	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		count := 0
 		for shard := range someShards {
 			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(), wire.ShardHeader, strconv.Itoa(shard)), time.Second)

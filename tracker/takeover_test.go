@@ -162,7 +162,7 @@ func (r *rival) standsBy() {
 
 func (r *rival) until(what string, is func(error) bool) {
 	r.Helper()
-	for end := time.Now().Add(10 * time.Minute); !is(r.ask()); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); !is(r.ask()); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatalf("it did not come to be that the tracker %s: %v", what, r.ask())
 		}

@@ -36,6 +36,9 @@ func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 // one that comes after another was killed.
 func TestAnImportIsAllOrNoneOverAPowerCut(t *testing.T) {
 	for name, kill := range map[string]int{"undisturbed": 0, "after its first transaction": 1, "after its fourth": 4} {
+		if kill == 1 && testing.Short() {
+			continue // slow: hundreds of steps more
+		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, "data", "r.db")
 		if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {

@@ -162,6 +162,9 @@ func TestATrackerWhoseSessionEndsKeepsItsDatabase(t *testing.T) {
 
 // While no standby confirms commits, a tracker keeps the database, though it stores nothing.
 func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it waits while a pair of servers commits nothing")
+	}
 	t.Parallel() // most of it waits
 	p := newPair(t)
 	first := openedSoon(t, p.address())

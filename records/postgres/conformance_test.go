@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv(folderEnv, server.Folder())
-	_ = flag.Set("rapid.checks", "20") // unless the command line says otherwise; to make a database takes a while
+	storetest.Checks(4, 20) // a database takes a tenth of a second of a processor
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
 		if err := server.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -63,7 +62,7 @@ var kind = storetest.Kind{
 }
 
 func TestTheDatabaseKeepsWhatStoresPromise(t *testing.T) {
-	t.Parallel() // it waits for the disk, mostly
+	t.Parallel() // it waits for the server, mostly
 	storetest.Test(t, kind)
 }
 

@@ -104,10 +104,12 @@ func openedSoon(t *testing.T, address string) *postgres.DB {
 // eventually waits until something is so, but not for ever.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(hang); !is(); time.Sleep(10 * time.Millisecond) {
+	pause := 2 * time.Millisecond
+	for end := time.Now().Add(hang); !is(); time.Sleep(pause) {
 		if time.Now().After(end) {
 			t.Fatalf("it did not come to be that %s", what)
 		}
+		pause = min(2*pause, 100*time.Millisecond) // most conditions make a connection
 	}
 }
 
@@ -147,6 +149,9 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 		{"unheard", func(_ *pgserver.Server, l *line) { l.lose(toClient) }, func(_ *pgserver.Server, l *line) error { l.cut(); l.mend(); return nil }},
 		{"unhearing", func(_ *pgserver.Server, l *line) { l.lose(toServer) }, func(_ *pgserver.Server, l *line) error { l.cut(); l.mend(); return nil }},
 	} {
+		if i > 1 && testing.Short() {
+			return // slow: a standby for each fault
+		}
 		if i > 0 {
 			p.addStandby(t)
 		}
@@ -188,6 +193,9 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 // A look-up that begins just before the store notices that its server is away connects to that one afterwards. Later
 // look-ups used to be told by it, though another one was promoted, what was so before.
 func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it waits for takeovers of a pair of servers")
+	}
 	p := newPair(t)
 	db := openedSoon(t, p.address())
 	settled(t, db, write(db, 1, 5))

@@ -77,7 +77,7 @@ func TestAServerThatCrashesLosesNothingThatWasAcknowledged(t *testing.T) {
 	db := opened(t, address)
 	away := make(chan error, 100)
 	db.OnAway(func(why error) { away <- why })
-	const rounds, each = 3, 400
+	rounds, each := storetest.QuickOr(2, 3), storetest.QuickOr(100, 400)
 	written := 0
 	for range rounds {
 		var all []*records.Pending

@@ -60,7 +60,10 @@ func awaits(t *testing.T, address string, opts postgres.Options) *waiter {
 }
 
 func TestADatabaseOfALaterVersionKeepsWhatStoresPromise(t *testing.T) {
-	t.Parallel() // it waits for the disk, mostly
+	if testing.Short() {
+		t.Skip("slow: the whole contract of stores, on a database of a later version")
+	}
+	t.Parallel() // it waits for the server, mostly
 	storetest.Test(t, storetest.Kind{Open: openLater, Keeps: true})
 }
 

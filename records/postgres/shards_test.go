@@ -46,7 +46,10 @@ func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 }
 
 func TestAShardKeepsWhatStoresPromise(t *testing.T) {
-	t.Parallel() // it waits for the disk, mostly
+	if testing.Short() {
+		t.Skip("slow: the whole contract of stores, on a database of three shards")
+	}
+	t.Parallel() // it waits for the server, mostly
 	storetest.Test(t, storetest.Kind{Open: openSecondShard, Keeps: true})
 }
 
@@ -173,7 +176,8 @@ func TestAGroupThatAnotherProcessBeganIsSharedAtOnce(t *testing.T) {
 // Trackers of different shards add to the same groups at once, also to such that are new to all of them, while records
 // are imported and pruned: each record is there once, and the best is the best.
 func TestShardsShareTheRecords(t *testing.T) {
-	const shards, rounds, workloads = 3, 120, 5
+	const shards, workloads = 3, 5
+	rounds := storetest.QuickOr(60, 120)
 	dbs, _ := newShards(t, shards)
 	var all sync.WaitGroup
 	for shard, db := range dbs {

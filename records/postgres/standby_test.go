@@ -13,6 +13,9 @@ func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	for name, meanwhile := range map[string]string{"the store gives up": "SELECT", "the server gives up": cancel} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && meanwhile != cancel {
+				t.Skip("slow: another pair of servers")
+			}
 			p := newPair(t)
 			primary, standby := p.servers[0], p.servers[1]
 			db := openedSoon(t, p.address())
@@ -90,6 +93,9 @@ func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 // Where the old primary still takes writes, a tracker that starts has the server that was promoted, though it
 // remembers nothing. If it reaches the old one only, it does not start, since no standby confirms that.
 func TestOfTwoPrimariesTheOneThatWasPromotedIsOpened(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it waits for stores to give up on one of a pair of servers")
+	}
 	p := newPair(t)
 	db := openedSoon(t, p.address())
 	settled(t, db, write(db, 1, 5))

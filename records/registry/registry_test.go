@@ -1,7 +1,6 @@
 package registry_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	_ = flag.Set("rapid.checks", "10") // unless the command line says otherwise; to make a database takes a while
+	storetest.Checks(4, 10) // a database takes a tenth of a second of a processor
 	code := m.Run()
 	if err := server.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

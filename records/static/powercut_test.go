@@ -69,7 +69,7 @@ func TestAnExportIsWholeAfterAPowerCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = trace.Everywhere(1, 50, "data", func(left string, at int) error {
+		err = trace.Everywhere(1, storetest.QuickOr(4, 50), "data", func(left string, at int) error {
 			got, err := stored(t, filepath.Join(left, "export"))
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && before == nil && at < trace.Len():

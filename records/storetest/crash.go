@@ -57,7 +57,7 @@ func numbered(w *records.Write, n int) {
 // are stored completely or not at all, without gaps.
 func TestCrash(t *testing.T, k Kind) {
 	folder := t.TempDir()
-	for round := range 4 {
+	for round := range QuickOr(2, 4) {
 		told := killed(t, folder, 100+150*round)
 		s := k.opened(t, folder)
 		stored, err := s.LastJobID()

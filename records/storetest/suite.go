@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"flag"
+	"strconv"
 	"testing"
 
 	"github.com/tilth-dev/tilth/records"
@@ -53,6 +55,25 @@ func Test(t *testing.T, k Kind) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, k) })
 	}
+}
+
+// Checks sets how many random cases each property is checked with: quick of them in the quick tier, else full, unless
+// the command line sets a number. TestMain calls it.
+func Checks(quick, full int) {
+	const name = "rapid.checks"
+	_ = flag.Set(name, strconv.Itoa(full))
+	flag.Parse()
+	if testing.Short() && flag.Lookup(name).Value.String() == strconv.Itoa(full) {
+		_ = flag.Set(name, strconv.Itoa(quick))
+	}
+}
+
+// QuickOr returns quick in the quick tier, else full.
+func QuickOr(quick, full int) int {
+	if testing.Short() {
+		return quick
+	}
+	return full
 }
 
 // fresh returns an empty store.
