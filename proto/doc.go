@@ -1,2 +1,2 @@
-// Package proto is where the wire's Go code is generated; the code itself is in tilth/v1.
+// Package proto generates the Go code of the wire protocol into tilth/v1.
 package proto

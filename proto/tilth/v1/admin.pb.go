@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/admin.proto
 
-// What those who look after a tracker ask of it.
+// Administration of a tracker.
 
 package tilthv1
 
@@ -65,7 +65,7 @@ type BackupStoreResponse struct {
 	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
 	// Last message only: size of the whole file.
 	SizeBytes uint64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	// Last message only: lower-case hex sha256 of the whole file.
+	// Last message only: lower-case hexadecimal SHA-256 of the whole file.
 	Digest        string `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -124,13 +124,13 @@ func (x *BackupStoreResponse) GetDigest() string {
 
 type PruneRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of each workload and target so many of the fastest verified records stay.
+	// Number of the fastest verified records to keep of each workload and target.
 	KeepBest uint32 `protobuf:"varint,1,opt,name=keep_best,json=keepBest,proto3" json:"keep_best,omitempty"`
-	// And so many of the newest, failures included.
+	// Number of the newest records to keep of each, including failures.
 	KeepRecent uint32 `protobuf:"varint,2,opt,name=keep_recent,json=keepRecent,proto3" json:"keep_recent,omitempty"`
-	// Only records of this target fingerprint; empty = of every target.
+	// Only records of this target fingerprint; empty = all targets.
 	Target string `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
-	// Only records of this workload; empty = of every workload.
+	// Only records of this workload; empty = all workloads.
 	WorkloadDigest string `protobuf:"bytes,4,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

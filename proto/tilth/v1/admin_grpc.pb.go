@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: tilth/v1/admin.proto
 
-// What those who look after a tracker ask of it.
+// Administration of a tracker.
 
 package tilthv1
 
@@ -29,14 +29,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService looks after the tracker's store.
+// AdminService manages the tracker's store.
 type AdminServiceClient interface {
-	// BackupStore sends the records file as it is at one instant, with everything that was acknowledged before the call, while
-	// the tracker goes on. The last message tells size and digest of the whole. RESOURCE_EXHAUSTED while another backup is under
-	// way; ABORTED when the receiver is too slow.
+	// BackupStore sends a snapshot of the records file, with everything that was acknowledged before the call, while the
+	// tracker continues to serve. The last message contains the size and digest of the whole. RESOURCE_EXHAUSTED while
+	// another backup is in progress; ABORTED if the receiver is too slow.
 	BackupStore(ctx context.Context, in *BackupStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupStoreResponse], error)
-	// PruneRecords removes records that nobody will ask for; see the request for what stays. The best of each workload and target
-	// at each level of numerics, and all records of jobs that have not ended, always stay.
+	// PruneRecords removes records that are no longer needed; the request selects which to keep. The best record of each
+	// workload and target at each level of numerics, and all records of jobs that have not ended, are always kept.
 	PruneRecords(ctx context.Context, in *PruneRecordsRequest, opts ...grpc.CallOption) (*PruneRecordsResponse, error)
 }
 
@@ -81,14 +81,14 @@ func (c *adminServiceClient) PruneRecords(ctx context.Context, in *PruneRecordsR
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService looks after the tracker's store.
+// AdminService manages the tracker's store.
 type AdminServiceServer interface {
-	// BackupStore sends the records file as it is at one instant, with everything that was acknowledged before the call, while
-	// the tracker goes on. The last message tells size and digest of the whole. RESOURCE_EXHAUSTED while another backup is under
-	// way; ABORTED when the receiver is too slow.
+	// BackupStore sends a snapshot of the records file, with everything that was acknowledged before the call, while the
+	// tracker continues to serve. The last message contains the size and digest of the whole. RESOURCE_EXHAUSTED while
+	// another backup is in progress; ABORTED if the receiver is too slow.
 	BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error
-	// PruneRecords removes records that nobody will ask for; see the request for what stays. The best of each workload and target
-	// at each level of numerics, and all records of jobs that have not ended, always stay.
+	// PruneRecords removes records that are no longer needed; the request selects which to keep. The best record of each
+	// workload and target at each level of numerics, and all records of jobs that have not ended, are always kept.
 	PruneRecords(context.Context, *PruneRecordsRequest) (*PruneRecordsResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/agent.proto
 
-// What agents (tuners, builders, runners) say to the tracker. Agents dial out; work is pulled.
+// Calls of agents (tuners, builders, runners) to the tracker. Agents open the connections and pull work.
 
 package tilthv1
 
@@ -25,17 +25,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// AgentKind is what an agent does.
+// AgentKind is the kind of an agent.
 type AgentKind int32
 
 const (
-	// Refused.
+	// Invalid.
 	AgentKind_AGENT_KIND_UNSPECIFIED AgentKind = 0
 	// Searches: leases jobs.
 	AgentKind_AGENT_KIND_TUNER AgentKind = 1
-	// Compiles: leases batches that are to be built.
+	// Compiles: leases batches to build.
 	AgentKind_AGENT_KIND_BUILDER AgentKind = 2
-	// Measures: leases batches that are built.
+	// Measures: leases batches that were built.
 	AgentKind_AGENT_KIND_RUNNER AgentKind = 3
 )
 
@@ -82,17 +82,17 @@ func (AgentKind) EnumDescriptor() ([]byte, []int) {
 	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{0}
 }
 
-// AgentState is what the tracker thinks of an agent.
+// AgentState is the state of an agent at the tracker.
 type AgentState int32
 
 const (
-	// Refused.
+	// Invalid.
 	AgentState_AGENT_STATE_UNSPECIFIED AgentState = 0
 	// Joined, holds no lease. Set by the tracker.
 	AgentState_AGENT_STATE_IDLE AgentState = 1
 	// Holds a lease. Set by the tracker.
 	AgentState_AGENT_STATE_BUSY AgentState = 2
-	// No heartbeat within its deadline, or it left. Set by the tracker.
+	// No heartbeat before its deadline, or the agent left. Set by the tracker.
 	AgentState_AGENT_STATE_GONE AgentState = 3
 )
 
@@ -139,27 +139,27 @@ func (AgentState) EnumDescriptor() ([]byte, []int) {
 	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{1}
 }
 
-// AgentSpec is what an agent says of itself when it joins.
+// AgentSpec is the description of an agent that joins.
 type AgentSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique and stable across restarts of the agent, e.g. "board-7/runner".
 	Name string    `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Kind AgentKind `protobuf:"varint,2,opt,name=kind,proto3,enum=tilth.v1.AgentKind" json:"kind,omitempty"`
 	Host string    `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
-	// The agent's own version.
+	// Version of the agent's program.
 	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// Builders: toolchains offered, e.g. "clang-19.1.4".
 	Toolchains []string `protobuf:"bytes,5,rep,name=toolchains,proto3" json:"toolchains,omitempty"`
-	// Runners: what can be measured here.
+	// Runners: device classes that can be measured.
 	DeviceClasses []*DeviceClass `protobuf:"bytes,6,rep,name=device_classes,json=deviceClasses,proto3" json:"device_classes,omitempty"`
-	// Runners: free labels, e.g. "rack" = "3".
+	// Runners: arbitrary labels, such as "rack" = "3".
 	Labels map[string]string `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Tuners: search algorithms offered.
 	Tuners []string `protobuf:"bytes,8,rep,name=tuners,proto3" json:"tuners,omitempty"`
-	// The walls around what the agent runs, those that are missing among them; empty = none, or an agent that does not tell.
+	// Layers of the sandbox around candidates and compilers, including missing ones; empty = none or not reported.
 	Sandbox []*SandboxLayer `protobuf:"bytes,30,rep,name=sandbox,proto3" json:"sandbox,omitempty"`
-	// What the agent knows beyond what its kind always did: "calibrate" (ReportCalibration), "run"
-	// (RunWork), "model" (ModelWork). It is asked for nothing else.
+	// Capabilities beyond those of every agent of its kind: "calibrate" (ReportCalibration), "run" (RunWork), "model"
+	// (ModelWork). The tracker requests no others.
 	Capabilities  []string `protobuf:"bytes,31,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -265,14 +265,14 @@ func (x *AgentSpec) GetCapabilities() []string {
 	return nil
 }
 
-// DeviceClass is a kind of device, equal for all devices on which a measurement would say the same.
+// DeviceClass is a class of devices on which measurements are interchangeable.
 type DeviceClass struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Compared for equality with TargetSpec.device_class.
+	// Must equal TargetSpec.device_class.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The compiler's description of the hardware (target.Target as JSON), for clients that want to tune for it.
+	// The compiler's description of the hardware (target.Target as JSON), for clients that tune for it.
 	Descriptor_ []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
-	// What it does at most (roofline.Rates as JSON); empty = not known.
+	// Peak rates of the machine (roofline.Rates as JSON); empty = unknown.
 	Machine       []byte `protobuf:"bytes,3,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -329,11 +329,11 @@ func (x *DeviceClass) GetMachine() []byte {
 	return nil
 }
 
-// Agent is an agent as the tracker sees it.
+// Agent is an agent as seen by the tracker.
 type Agent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Spec  *AgentSpec             `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	// A secret between the agent and the tracker: empty in answers.
+	// A secret between the agent and the tracker: empty in responses.
 	Session  string                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
 	State    AgentState             `protobuf:"varint,3,opt,name=state,proto3,enum=tilth.v1.AgentState" json:"state,omitempty"`
 	JoinedAt *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=joined_at,json=joinedAt,proto3" json:"joined_at,omitempty"`
@@ -342,13 +342,13 @@ type Agent struct {
 	Completed uint64 `protobuf:"varint,6,opt,name=completed,proto3" json:"completed,omitempty"`
 	// Leases lost or failed through the agent's fault in this session.
 	Failed uint64 `protobuf:"varint,7,opt,name=failed,proto3" json:"failed,omitempty"`
-	// Until when the agent is given no work, or none of one job, since its last leases all failed, and why; absent once it has
-	// completed one.
+	// While the last leases of the agent failed: until when it is given no work, or none of one job, and why. Absent
+	// once it has completed a lease.
 	RestingUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=resting_until,json=restingUntil,proto3" json:"resting_until,omitempty"`
 	RestReason   string                 `protobuf:"bytes,21,opt,name=rest_reason,json=restReason,proto3" json:"rest_reason,omitempty"`
-	// The authenticated name of who joined; empty on a tracker that asks nobody who they are.
+	// The authenticated identity that joined; empty on an open tracker.
 	Identity string `protobuf:"bytes,30,opt,name=identity,proto3" json:"identity,omitempty"`
-	// The spec is shortened: the agent joined before there were bounds, with one that is too large to be kept.
+	// The spec is shortened: the agent joined under an older version with a spec beyond the present bounds.
 	Truncated     bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -507,11 +507,11 @@ func (x *JoinRequest) GetSpec() *AgentSpec {
 
 type JoinResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Opaque; goes into every later call.
+	// Opaque; required in every later call.
 	Session string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// How often to send a heartbeat.
+	// Interval between heartbeats.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,2,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	// The device is to be calibrated now.
+	// The device should be calibrated now.
 	Calibrate     bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -568,16 +568,16 @@ func (x *JoinResponse) GetCalibrate() bool {
 	return false
 }
 
-// LeaseToken fences a lease: a report with any part out of date is refused.
+// LeaseToken identifies a lease: a report with any outdated part is refused.
 type LeaseToken struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	// Job id (of a tuner, and of a runner that runs packages) or batch id (builder, runner).
+	// Job ID (tuner, or runner that runs packages) or batch ID (builder, runner).
 	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
 	Attempt uint32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// Life of the tracker's store in which it was granted; empty from a tracker of before there were lives. After a backup was restored,
-	// attempts are counted again from where they were; leases of the life that was lost are still told apart by this. Whoever holds the lease
-	// repeats it as it came.
+	// Life (generation) of the tracker's store in which the lease was granted; empty from older trackers. Attempt
+	// numbers restart after a backup is restored; the life distinguishes leases of the lost generation. The holder
+	// returns it unchanged.
 	Life          string `protobuf:"bytes,110,opt,name=life,proto3" json:"life,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -645,7 +645,7 @@ type HeartbeatRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	Leases  []*LeaseToken          `protobuf:"bytes,2,rep,name=leases,proto3" json:"leases,omitempty"`
-	// Work for the agent waits in another shard of the farm: what it has held for a turn may be taken from it, in favour of that.
+	// Work for the agent waits in another shard: a lease that it has held for a full time slice may be revoked.
 	WantedElsewhere bool `protobuf:"varint,130,opt,name=wanted_elsewhere,json=wantedElsewhere,proto3" json:"wanted_elsewhere,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -706,11 +706,11 @@ type HeartbeatResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Leases of the request that are no longer held (cancelled, lost): drop the work.
 	Dropped []*LeaseToken `protobuf:"bytes,1,rep,name=dropped,proto3" json:"dropped,omitempty"`
-	// The device is to be calibrated now, unless that is under way.
+	// The device should be calibrated now, unless a calibration is in progress.
 	Calibrate bool `protobuf:"varint,30,opt,name=calibrate,proto3" json:"calibrate,omitempty"`
-	// How often to send a heartbeat from now on; absent = as before.
+	// Interval between heartbeats from now on; absent = unchanged.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,60,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	// Work for the agent waits. Only trackers of several shards tell.
+	// Work for the agent waits. Only set by trackers with several shards.
 	WorkWaits     bool `protobuf:"varint,130,opt,name=work_waits,json=workWaits,proto3" json:"work_waits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -779,7 +779,7 @@ type LeaseWorkRequest struct {
 	Session string                 `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
 	// At most 60 s.
 	Wait *durationpb.Duration `protobuf:"bytes,2,opt,name=wait,proto3" json:"wait,omitempty"`
-	// Tells this request from the session's others, for EndWait; empty = nobody ends it.
+	// Identifies this request within the session for EndWait; empty = EndWait is not used.
 	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -891,7 +891,7 @@ func (x *EndWaitRequest) GetName() string {
 
 type EndWaitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// False when no such request waits: it has been answered, or has not come yet.
+	// False if no such request waits: it has returned, or has not arrived yet.
 	Ended         bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -936,7 +936,7 @@ func (x *EndWaitResponse) GetEnded() bool {
 
 type LeaseWorkResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent when there was no work.
+	// Absent if there was no work.
 	Lease *LeaseToken `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Types that are valid to be assigned to Work:
 	//
@@ -946,8 +946,8 @@ type LeaseWorkResponse struct {
 	//	*LeaseWorkResponse_Run
 	//	*LeaseWorkResponse_Model
 	Work isLeaseWorkResponse_Work `protobuf_oneof:"work"`
-	// The weights of the owners whose work waits in the tracker's shard for such agents, this work's owner among them: an agent asks
-	// shards in proportion to it. Only trackers of several shards tell.
+	// Sum of the weights of the owners with work for such agents in this shard, including this work's owner: agents poll
+	// shards in proportion to it. Only set by trackers with several shards.
 	Weight        float64 `protobuf:"fixed64,130,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1083,12 +1083,12 @@ func (*LeaseWorkResponse_Run) isLeaseWorkResponse_Work() {}
 
 func (*LeaseWorkResponse_Model) isLeaseWorkResponse_Work() {}
 
-// SearchWork is a job to tune. What happened to it before is in its events (JobService.WatchJob).
+// SearchWork is a job to tune. Its history is in its events (JobService.WatchJob).
 type SearchWork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	// What is left of the budget's time. The tracker counts it and ends the job; JobService.WatchJob tells how it goes on (JobStatus). Absent
-	// when the budget has no time, and from trackers that leave the time to the tuner.
+	// Remaining time of the budget. The tracker measures it and ends the job; JobService.WatchJob reports it
+	// (JobStatus). Absent if the budget has no time limit, and from trackers that leave the time limit to the tuner.
 	TimeLeft      *durationpb.Duration `protobuf:"bytes,70,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1215,7 +1215,7 @@ func (x *BuildWork) GetCandidates() []*Candidate {
 	return nil
 }
 
-// MeasureWork is a batch to measure: the candidates that were built and the artifacts they are in.
+// MeasureWork is a batch to measure: the built candidates and their artifacts.
 type MeasureWork struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
@@ -1225,15 +1225,15 @@ type MeasureWork struct {
 	// Without their traces and origins.
 	Candidates []*Candidate   `protobuf:"bytes,5,rep,name=candidates,proto3" json:"candidates,omitempty"`
 	Artifacts  []*ArtifactRef `protobuf:"bytes,6,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
-	// Best latency of the task so far, in seconds; 0 = none. Measuring may stop early on what is clearly slower.
+	// Best latency of the task so far, in seconds; 0 = none. Clearly slower candidates need not be measured to the end.
 	BestSeconds float64   `protobuf:"fixed64,7,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	Mode        BatchMode `protobuf:"varint,8,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
-	// The measurement that best_seconds is the median of, without the candidate's trace; absent = none.
+	// The measurement whose median is best_seconds, without the candidate's trace; absent = none.
 	Best *Measurement `protobuf:"bytes,9,opt,name=best,proto3" json:"best,omitempty"`
-	// Finalists race again when calibrations before and after differ by more than this part; 0 = they do not.
+	// Finalists are measured again if calibrations before and after differ by more than this fraction; 0 = never.
 	DriftLimit float64 `protobuf:"fixed64,30,opt,name=drift_limit,json=driftLimit,proto3" json:"drift_limit,omitempty"`
-	// Whose the artifacts are: the identity of the builder that made them, or its name where nobody is asked who they are. What a runner
-	// keeps of one builder's batches, it uses for no other's. Empty = a tracker that does not tell.
+	// Identity of the builder that made the artifacts, or its name on an open tracker. A runner must not use the cache
+	// of one builder's batches for another's. Empty = not reported.
 	BuiltBy       string `protobuf:"bytes,120,opt,name=built_by,json=builtBy,proto3" json:"built_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1346,7 +1346,7 @@ func (x *MeasureWork) GetBuiltBy() string {
 	return ""
 }
 
-// RunWork is a job whose packages are to be run: its spec has a run. Only agents with the capability "run" get such.
+// RunWork is a job whose packages are to be run: its spec has a run. Only for agents with the capability "run".
 type RunWork struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1391,13 +1391,14 @@ func (x *RunWork) GetJob() *Job {
 	return nil
 }
 
-// ModelWork is a job whose model is to be read: its spec has a model and no tasks. Only agents with the capability "model" get such.
+// ModelWork is a job whose model is to be read: its spec has a model and no tasks. Only for agents with the capability
+// "model".
 type ModelWork struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	// The class of the job's target, as a device offers it.
+	// The class of the job's target, as offered by a device.
 	DeviceClass *DeviceClass `protobuf:"bytes,2,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
-	// Toolchains of which the job's target has one: its own, or those that builders offer, by name.
+	// Toolchains from which the job's target is chosen: its own, or those that builders offer, by name.
 	Toolchains    []string `protobuf:"bytes,3,rep,name=toolchains,proto3" json:"toolchains,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1618,9 +1619,9 @@ type ListAgentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// UNSPECIFIED = every kind.
 	Kind AgentKind `protobuf:"varint,1,opt,name=kind,proto3,enum=tilth.v1.AgentKind" json:"kind,omitempty"`
-	// At most so many agents in a response, and fewer where they are large; 0 = as many as one takes.
+	// Maximum number of agents in a response; fewer if they are large; 0 = as many as fit.
 	PageSize uint32 `protobuf:"varint,40,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the response before; empty = the first page.
+	// The next_page_token of the previous response; empty = the first page.
 	PageToken     string `protobuf:"bytes,41,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1683,7 +1684,7 @@ type ListAgentsResponse struct {
 	Agents []*Agent `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
 	// Set while the tracker waits for most of its agents.
 	Outage *Outage `protobuf:"bytes,20,opt,name=outage,proto3" json:"outage,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Start of the next page; empty after the last one.
 	NextPageToken string `protobuf:"bytes,40,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1834,16 +1835,16 @@ type ProposeBatchRequest struct {
 	// 0, 1, 2, ... within the job, over all tuners that held it: the number of batches proposed before.
 	Proposal  uint64 `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
 	TaskIndex uint32 `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
-	// A batch of finalists has at most 8, the best so far first.
+	// A batch of finalists has at most 8, the best first.
 	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	// Time the search took to find the candidates, learning included.
+	// Time the search took to find the candidates, including the training of its model.
 	SearchSeconds float64   `protobuf:"fixed64,6,opt,name=search_seconds,json=searchSeconds,proto3" json:"search_seconds,omitempty"`
 	Mode          BatchMode `protobuf:"varint,5,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
-	// Why candidates that were measured before are measured again, in words; empty unless MeasurementSuspected asked for it.
+	// Why candidates are measured again; empty unless requested by MeasurementSuspected.
 	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
-	// For each candidate, in order, the latency in seconds that the search predicts: its cost model, corrected by the trials of the
-	// task that it knows. 0 = no prediction, as for candidates that were not picked by the model, and while no trial tells the
-	// model's scale. Empty = none at all, as of searches without a model, of finalists, and of tuners from before there were any.
+	// For each candidate, in order, the latency in seconds predicted by the cost model, corrected by the known trials of
+	// the task. 0 = no prediction, as for candidates not chosen by the model, and before any trial calibrates it. Empty
+	// = no predictions, as from searches without a model, for finalists, and from older tuners.
 	PredictedSeconds []float32 `protobuf:"fixed32,31,rep,packed,name=predicted_seconds,json=predictedSeconds,proto3" json:"predicted_seconds,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1938,7 +1939,7 @@ func (x *ProposeBatchRequest) GetPredictedSeconds() []float32 {
 type ProposeBatchResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Trial number of the first candidate; the others follow.
+	// Trial number of the first candidate; the others follow consecutively.
 	FirstTrial    uint32 `protobuf:"varint,2,opt,name=first_trial,json=firstTrial,proto3" json:"first_trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2085,7 +2086,7 @@ func (*FinishJobResponse) Descriptor() ([]byte, []int) {
 	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
-// ReportModelRequest has tasks, or a failure, or a message of a failure that is not the model's.
+// ReportModelRequest contains tasks, or a failure of the model, or the message of another failure.
 type ReportModelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lease *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -2095,7 +2096,7 @@ type ReportModelRequest struct {
 	Tasks []*TaskSpec `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// Why the model cannot be tuned, in one line: the job fails.
 	Failure string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
-	// Set when the attempt failed through no fault of the model: the job goes to another tuner.
+	// Set if the attempt failed for another reason: the job is given to another tuner.
 	InfraMessage  string `protobuf:"bytes,5,opt,name=infra_message,json=infraMessage,proto3" json:"infra_message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2202,7 +2203,7 @@ func (*ReportModelResponse) Descriptor() ([]byte, []int) {
 	return file_tilth_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
-// BuildOutcome is what became of one candidate at the builder.
+// BuildOutcome is the result of building one candidate.
 type BuildOutcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Digest of the candidate.
@@ -2277,9 +2278,9 @@ type ReportBuildRequest struct {
 	Lease *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
 	// One per candidate of the batch, unless infra_error is set.
 	Outcomes []*BuildOutcome `protobuf:"bytes,2,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// Already uploaded. Empty when no candidate was built.
+	// Uploaded before the call. Empty if no candidate was built.
 	Artifacts []*ArtifactRef `protobuf:"bytes,3,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
-	// Set (BUILD_INFRA, FARM_INFRA) when the whole attempt failed through no fault of the candidates.
+	// Set (BUILD_INFRA, FARM_INFRA) if the whole attempt failed through no fault of the candidates.
 	InfraError    ErrorClass `protobuf:"varint,4,opt,name=infra_error,json=infraError,proto3,enum=tilth.v1.ErrorClass" json:"infra_error,omitempty"`
 	InfraMessage  string     `protobuf:"bytes,5,opt,name=infra_message,json=infraMessage,proto3" json:"infra_message,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2390,9 +2391,9 @@ func (*ReportBuildResponse) Descriptor() ([]byte, []int) {
 type ReportMeasurementsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lease *LeaseToken            `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
-	// Any subset of the batch's candidates; Candidate.digest and Candidate.trial suffice to name one.
+	// Any subset of the batch's candidates; Candidate.digest and Candidate.trial suffice to identify one.
 	Measurements []*Measurement `protobuf:"bytes,2,rep,name=measurements,proto3" json:"measurements,omitempty"`
-	// Set (DEVICE_INFRA, FARM_INFRA) when the attempt failed; the candidates without a measurement are retried.
+	// Set (DEVICE_INFRA, FARM_INFRA) if the attempt failed; candidates without a measurement are retried.
 	InfraError    ErrorClass `protobuf:"varint,3,opt,name=infra_error,json=infraError,proto3,enum=tilth.v1.ErrorClass" json:"infra_error,omitempty"`
 	InfraMessage  string     `protobuf:"bytes,4,opt,name=infra_message,json=infraMessage,proto3" json:"infra_message,omitempty"`
 	unknownFields protoimpl.UnknownFields

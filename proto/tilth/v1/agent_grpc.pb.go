@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: tilth/v1/agent.proto
 
-// What agents (tuners, builders, runners) say to the tracker. Agents dial out; work is pulled.
+// Calls of agents (tuners, builders, runners) to the tracker. Agents open the connections and pull work.
 
 package tilthv1
 
@@ -35,25 +35,27 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AgentService is the life of an agent and of its leases.
+// AgentService manages agents and their leases.
 type AgentServiceClient interface {
-	// Join opens a session. A new session of the same agent name voids the older one and its leases.
+	// Join opens a session. A new session of the same agent name invalidates the older one and its leases.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*JoinResponse, error)
-	// Heartbeat keeps the session and the leases it lists alive, and hears which to drop.
-	// NOT_FOUND when the session is void: join again.
+	// Heartbeat extends the session and the leases it lists, and returns which of them to drop. NOT_FOUND if the session
+	// is invalid: join again.
 	Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error)
-	// LeaseWork waits (up to the request's wait) for work of the agent's kind. An empty response means: ask again.
+	// LeaseWork waits (at most for the request's wait) for work of the agent's kind. An empty response means: call
+	// again.
 	LeaseWork(ctx context.Context, in *LeaseWorkRequest, opts ...grpc.CallOption) (*LeaseWorkResponse, error)
-	// EndWait ends a LeaseWork that waits. That is answered then, without work unless it had been given some before. Whoever cancels the call
-	// instead does not know whether it had, and the work waits until the tracker finds that no heartbeat lists it.
+	// EndWait ends a waiting LeaseWork, which then returns, without work unless work had already been assigned to it. A
+	// client that cancels LeaseWork instead cannot know whether work was assigned; such work is idle until the tracker
+	// finds that no heartbeat lists it.
 	EndWait(ctx context.Context, in *EndWaitRequest, opts ...grpc.CallOption) (*EndWaitResponse, error)
-	// ReturnLease hands unfinished work back at once, without it counting as an attempt. Used to drain.
+	// ReturnLease returns unfinished work immediately, without counting an attempt. Used to drain an agent.
 	ReturnLease(ctx context.Context, in *ReturnLeaseRequest, opts ...grpc.CallOption) (*ReturnLeaseResponse, error)
-	// Leave closes the session; leases it still holds are requeued at once.
+	// Leave closes the session; leases it still holds are requeued immediately.
 	Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResponse, error)
-	// GetAgent returns one agent. NOT_FOUND when there is none.
+	// GetAgent returns one agent. NOT_FOUND if it does not exist.
 	GetAgent(ctx context.Context, in *GetAgentRequest, opts ...grpc.CallOption) (*GetAgentResponse, error)
-	// ListAgents returns agents that joined; devices are the agents of kind RUNNER.
+	// ListAgents returns the agents that have joined; devices are the agents of kind RUNNER.
 	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
 }
 
@@ -149,25 +151,27 @@ func (c *agentServiceClient) ListAgents(ctx context.Context, in *ListAgentsReque
 // All implementations must embed UnimplementedAgentServiceServer
 // for forward compatibility.
 //
-// AgentService is the life of an agent and of its leases.
+// AgentService manages agents and their leases.
 type AgentServiceServer interface {
-	// Join opens a session. A new session of the same agent name voids the older one and its leases.
+	// Join opens a session. A new session of the same agent name invalidates the older one and its leases.
 	Join(context.Context, *JoinRequest) (*JoinResponse, error)
-	// Heartbeat keeps the session and the leases it lists alive, and hears which to drop.
-	// NOT_FOUND when the session is void: join again.
+	// Heartbeat extends the session and the leases it lists, and returns which of them to drop. NOT_FOUND if the session
+	// is invalid: join again.
 	Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error)
-	// LeaseWork waits (up to the request's wait) for work of the agent's kind. An empty response means: ask again.
+	// LeaseWork waits (at most for the request's wait) for work of the agent's kind. An empty response means: call
+	// again.
 	LeaseWork(context.Context, *LeaseWorkRequest) (*LeaseWorkResponse, error)
-	// EndWait ends a LeaseWork that waits. That is answered then, without work unless it had been given some before. Whoever cancels the call
-	// instead does not know whether it had, and the work waits until the tracker finds that no heartbeat lists it.
+	// EndWait ends a waiting LeaseWork, which then returns, without work unless work had already been assigned to it. A
+	// client that cancels LeaseWork instead cannot know whether work was assigned; such work is idle until the tracker
+	// finds that no heartbeat lists it.
 	EndWait(context.Context, *EndWaitRequest) (*EndWaitResponse, error)
-	// ReturnLease hands unfinished work back at once, without it counting as an attempt. Used to drain.
+	// ReturnLease returns unfinished work immediately, without counting an attempt. Used to drain an agent.
 	ReturnLease(context.Context, *ReturnLeaseRequest) (*ReturnLeaseResponse, error)
-	// Leave closes the session; leases it still holds are requeued at once.
+	// Leave closes the session; leases it still holds are requeued immediately.
 	Leave(context.Context, *LeaveRequest) (*LeaveResponse, error)
-	// GetAgent returns one agent. NOT_FOUND when there is none.
+	// GetAgent returns one agent. NOT_FOUND if it does not exist.
 	GetAgent(context.Context, *GetAgentRequest) (*GetAgentResponse, error)
-	// ListAgents returns agents that joined; devices are the agents of kind RUNNER.
+	// ListAgents returns the agents that have joined; devices are the agents of kind RUNNER.
 	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
 	mustEmbedUnimplementedAgentServiceServer()
 }
@@ -422,15 +426,16 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SearchService is what a tuner that holds a job's lease calls.
+// SearchService is called by the tuner that holds a job's lease.
 type SearchServiceClient interface {
-	// ProposeBatch hands in candidates of one task. Repeating a proposal number returns what the first call made.
-	// FAILED_PRECONDITION with reason STALE_LEASE when the lease is no longer held.
+	// ProposeBatch submits candidates of one task. Repeating a proposal number returns the result of the first call.
+	// FAILED_PRECONDITION with reason STALE_LEASE if the lease is no longer held.
 	ProposeBatch(ctx context.Context, in *ProposeBatchRequest, opts ...grpc.CallOption) (*ProposeBatchResponse, error)
-	// FinishJob ends the job. Batches still in flight are dropped.
+	// FinishJob ends the job. Batches in progress are dropped.
 	FinishJob(ctx context.Context, in *FinishJobRequest, opts ...grpc.CallOption) (*FinishJobResponse, error)
-	// ReportModel closes the lease of a job whose model was read: the job gets the model's tasks and is queued, or it fails.
-	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	// ReportModel ends the lease of a job whose model was read: the job gets the model's tasks and is queued, or it
+	// fails. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
+	// STALE_LEASE.
 	ReportModel(ctx context.Context, in *ReportModelRequest, opts ...grpc.CallOption) (*ReportModelResponse, error)
 }
 
@@ -476,15 +481,16 @@ func (c *searchServiceClient) ReportModel(ctx context.Context, in *ReportModelRe
 // All implementations must embed UnimplementedSearchServiceServer
 // for forward compatibility.
 //
-// SearchService is what a tuner that holds a job's lease calls.
+// SearchService is called by the tuner that holds a job's lease.
 type SearchServiceServer interface {
-	// ProposeBatch hands in candidates of one task. Repeating a proposal number returns what the first call made.
-	// FAILED_PRECONDITION with reason STALE_LEASE when the lease is no longer held.
+	// ProposeBatch submits candidates of one task. Repeating a proposal number returns the result of the first call.
+	// FAILED_PRECONDITION with reason STALE_LEASE if the lease is no longer held.
 	ProposeBatch(context.Context, *ProposeBatchRequest) (*ProposeBatchResponse, error)
-	// FinishJob ends the job. Batches still in flight are dropped.
+	// FinishJob ends the job. Batches in progress are dropped.
 	FinishJob(context.Context, *FinishJobRequest) (*FinishJobResponse, error)
-	// ReportModel closes the lease of a job whose model was read: the job gets the model's tasks and is queued, or it fails.
-	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	// ReportModel ends the lease of a job whose model was read: the job gets the model's tasks and is queued, or it
+	// fails. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
+	// STALE_LEASE.
 	ReportModel(context.Context, *ReportModelRequest) (*ReportModelResponse, error)
 	mustEmbedUnimplementedSearchServiceServer()
 }
@@ -612,10 +618,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// BuildService is what a builder that holds a batch's lease calls.
+// BuildService is called by the builder that holds a batch's lease.
 type BuildServiceClient interface {
-	// ReportBuild closes the lease; failed candidates are recorded in the same transaction, the others go to a runner.
-	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	// ReportBuild ends the lease; failed candidates are recorded in the same transaction, the others proceed to a
+	// runner. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
+	// STALE_LEASE.
 	ReportBuild(ctx context.Context, in *ReportBuildRequest, opts ...grpc.CallOption) (*ReportBuildResponse, error)
 }
 
@@ -641,10 +648,11 @@ func (c *buildServiceClient) ReportBuild(ctx context.Context, in *ReportBuildReq
 // All implementations must embed UnimplementedBuildServiceServer
 // for forward compatibility.
 //
-// BuildService is what a builder that holds a batch's lease calls.
+// BuildService is called by the builder that holds a batch's lease.
 type BuildServiceServer interface {
-	// ReportBuild closes the lease; failed candidates are recorded in the same transaction, the others go to a runner.
-	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	// ReportBuild ends the lease; failed candidates are recorded in the same transaction, the others proceed to a
+	// runner. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
+	// STALE_LEASE.
 	ReportBuild(context.Context, *ReportBuildRequest) (*ReportBuildResponse, error)
 	mustEmbedUnimplementedBuildServiceServer()
 }
@@ -722,10 +730,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// MeasureService is what a runner that holds a batch's lease calls.
+// MeasureService is called by the runner that holds a batch's lease.
 type MeasureServiceClient interface {
-	// ReportMeasurements records some or all of a batch's trials; the lease closes with the last of them.
-	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	// ReportMeasurements records some or all of a batch's trials; the lease ends with the last of them. Repeating an
+	// accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
 	ReportMeasurements(ctx context.Context, in *ReportMeasurementsRequest, opts ...grpc.CallOption) (*ReportMeasurementsResponse, error)
 }
 
@@ -751,10 +759,10 @@ func (c *measureServiceClient) ReportMeasurements(ctx context.Context, in *Repor
 // All implementations must embed UnimplementedMeasureServiceServer
 // for forward compatibility.
 //
-// MeasureService is what a runner that holds a batch's lease calls.
+// MeasureService is called by the runner that holds a batch's lease.
 type MeasureServiceServer interface {
-	// ReportMeasurements records some or all of a batch's trials; the lease closes with the last of them.
-	// Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
+	// ReportMeasurements records some or all of a batch's trials; the lease ends with the last of them. Repeating an
+	// accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
 	ReportMeasurements(context.Context, *ReportMeasurementsRequest) (*ReportMeasurementsResponse, error)
 	mustEmbedUnimplementedMeasureServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/artifact.proto
 
-// Content-addressed files that travel from builders to runners.
+// Content-addressed files that builders pass to runners.
 
 package tilthv1
 
@@ -23,12 +23,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ArtifactRef names a file and what it is for; role is opaque to the tracker.
+// ArtifactRef identifies a file and its purpose; role is opaque to the tracker.
 type ArtifactRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// E.g. "candidates", "reference", "harness".
+	// Such as "candidates", "reference", "harness".
 	Role string `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
-	// Lower-case hex sha256.
+	// Lower-case hexadecimal SHA-256.
 	Digest        string `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	SizeBytes     uint64 `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -133,7 +133,7 @@ func (x *StatArtifactRequest) GetDigest() string {
 type StatArtifactResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Complete bool                   `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
-	// All of them when complete.
+	// The whole size if complete.
 	ReceivedBytes uint64 `protobuf:"varint,2,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,7 +189,7 @@ type UploadArtifactRequest struct {
 	Digest string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	// First message only.
 	SizeBytes uint64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	// First message only: where this upload begins; must equal StatArtifactResponse.received_bytes.
+	// First message only: start of this upload; must equal StatArtifactResponse.received_bytes.
 	Offset        uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
 	Data          []byte `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: tilth/v1/artifact.proto
 
-// Content-addressed files that travel from builders to runners.
+// Content-addressed files that builders pass to runners.
 
 package tilthv1
 
@@ -30,19 +30,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ArtifactService stores files by sha256.
+// ArtifactService stores files by SHA-256.
 type ArtifactServiceClient interface {
-	// StatArtifact says whether an artifact is there, and if not how many bytes are of an upload of the caller's identity that broke
-	// off. One that was not checked for an hour is read first; one that is damaged is not there.
+	// StatArtifact reports whether an artifact is present; if not, how many bytes arrived of an interrupted upload of
+	// the caller's identity. An artifact that was not verified within the hour is read first; a damaged one counts as
+	// missing.
 	StatArtifact(ctx context.Context, in *StatArtifactRequest, opts ...grpc.CallOption) (*StatArtifactResponse, error)
-	// UploadArtifact sends one file; the first message names digest, size and the offset it resumes from.
-	// Several callers may send the same file: the first to end stores it, and the others are answered as if they had.
-	// DATA_LOSS when the bytes do not have the digest, or the disk lost them: begin anew. FAILED_PRECONDITION when there are not offset bytes of an upload of the
-	// caller's identity that broke off: ask StatArtifact. RESOURCE_EXHAUSTED when the file is larger than may be stored, or what is
-	// stored is in use. UNAVAILABLE, with the reason OVERLOADED, when the identity has too many uploads at once: repeat the call.
+	// UploadArtifact sends one file; the first message contains the digest, the size and the offset to resume from.
+	// Several callers may send the same file: the first to finish stores it, and all succeed. DATA_LOSS if the bytes do
+	// not match the digest, or the disk lost them: start over. FAILED_PRECONDITION unless an interrupted upload of the
+	// caller's identity has offset bytes: call StatArtifact. RESOURCE_EXHAUSTED if the file is too large, or everything
+	// stored is in use. UNAVAILABLE with the reason OVERLOADED if the identity has too many concurrent uploads: retry.
 	UploadArtifact(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadArtifactRequest, UploadArtifactResponse], error)
-	// DownloadArtifact sends a file in order from an offset. NOT_FOUND when it is not (or no longer) there. DATA_LOSS, before the
-	// last message, when it turns out to be damaged; then it is not there any more.
+	// DownloadArtifact sends a file in order from an offset. NOT_FOUND if it is not, or no longer, present. DATA_LOSS
+	// before the last message if it is damaged; it is then removed.
 	DownloadArtifact(ctx context.Context, in *DownloadArtifactRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DownloadArtifactResponse], error)
 }
 
@@ -100,19 +101,20 @@ type ArtifactService_DownloadArtifactClient = grpc.ServerStreamingClient[Downloa
 // All implementations must embed UnimplementedArtifactServiceServer
 // for forward compatibility.
 //
-// ArtifactService stores files by sha256.
+// ArtifactService stores files by SHA-256.
 type ArtifactServiceServer interface {
-	// StatArtifact says whether an artifact is there, and if not how many bytes are of an upload of the caller's identity that broke
-	// off. One that was not checked for an hour is read first; one that is damaged is not there.
+	// StatArtifact reports whether an artifact is present; if not, how many bytes arrived of an interrupted upload of
+	// the caller's identity. An artifact that was not verified within the hour is read first; a damaged one counts as
+	// missing.
 	StatArtifact(context.Context, *StatArtifactRequest) (*StatArtifactResponse, error)
-	// UploadArtifact sends one file; the first message names digest, size and the offset it resumes from.
-	// Several callers may send the same file: the first to end stores it, and the others are answered as if they had.
-	// DATA_LOSS when the bytes do not have the digest, or the disk lost them: begin anew. FAILED_PRECONDITION when there are not offset bytes of an upload of the
-	// caller's identity that broke off: ask StatArtifact. RESOURCE_EXHAUSTED when the file is larger than may be stored, or what is
-	// stored is in use. UNAVAILABLE, with the reason OVERLOADED, when the identity has too many uploads at once: repeat the call.
+	// UploadArtifact sends one file; the first message contains the digest, the size and the offset to resume from.
+	// Several callers may send the same file: the first to finish stores it, and all succeed. DATA_LOSS if the bytes do
+	// not match the digest, or the disk lost them: start over. FAILED_PRECONDITION unless an interrupted upload of the
+	// caller's identity has offset bytes: call StatArtifact. RESOURCE_EXHAUSTED if the file is too large, or everything
+	// stored is in use. UNAVAILABLE with the reason OVERLOADED if the identity has too many concurrent uploads: retry.
 	UploadArtifact(grpc.ClientStreamingServer[UploadArtifactRequest, UploadArtifactResponse]) error
-	// DownloadArtifact sends a file in order from an offset. NOT_FOUND when it is not (or no longer) there. DATA_LOSS, before the
-	// last message, when it turns out to be damaged; then it is not there any more.
+	// DownloadArtifact sends a file in order from an offset. NOT_FOUND if it is not, or no longer, present. DATA_LOSS
+	// before the last message if it is damaged; it is then removed.
 	DownloadArtifact(*DownloadArtifactRequest, grpc.ServerStreamingServer[DownloadArtifactResponse]) error
 	mustEmbedUnimplementedArtifactServiceServer()
 }

@@ -25,20 +25,21 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// DeviceState says whether a device is given work. Whether its runner is there at all is the agent's state.
+// DeviceState determines whether a device is given work. Whether its runner is connected is the agent's state.
 type DeviceState int32
 
 const (
-	// Refused.
+	// Invalid.
 	DeviceState_DEVICE_STATE_UNSPECIFIED DeviceState = 0
 	// Is given work. Every other state may follow.
 	DeviceState_DEVICE_STATE_READY DeviceState = 1
-	// Is given no work, since somebody said so (CordonDevice), or after DRAINING. READY follows when it is uncordoned or its time is over,
-	// and QUARANTINED where that was kept from it meanwhile.
+	// Is given no work, by CordonDevice or after DRAINING. READY follows when it is uncordoned or the time is over, or
+	// QUARANTINED if the device was quarantined meanwhile.
 	DeviceState_DEVICE_STATE_CORDONED DeviceState = 2
-	// Is given no work, and has leases in flight that are waited for (DrainDevice). CORDONED follows with the last of them.
+	// Is given no work, and has leases in progress (DrainDevice). CORDONED follows when the last of them ends.
 	DeviceState_DEVICE_STATE_DRAINING DeviceState = 3
-	// Is given no work, since it does not measure as it should; set by the tracker, which tries it again. READY follows.
+	// Is given no work, since its measurements are unreliable; set by the tracker, which tries it again later. READY
+	// follows.
 	DeviceState_DEVICE_STATE_QUARANTINED DeviceState = 4
 )
 
@@ -87,24 +88,24 @@ func (DeviceState) EnumDescriptor() ([]byte, []int) {
 	return file_tilth_v1_device_proto_rawDescGZIP(), []int{0}
 }
 
-// Device is a device as the tracker sees it.
+// Device is a device as seen by the tracker.
 type Device struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Agent *Agent                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	State DeviceState            `protobuf:"varint,2,opt,name=state,proto3,enum=tilth.v1.DeviceState" json:"state,omitempty"`
 	// Absent unless CORDONED or DRAINING.
 	Cordon *Cordon `protobuf:"bytes,3,opt,name=cordon,proto3" json:"cordon,omitempty"`
-	// Absent unless it is kept from work for how it measures, even while it is CORDONED as well.
+	// Absent unless the device is quarantined, even if it is also CORDONED.
 	Quarantine *Quarantine `protobuf:"bytes,4,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
-	// Number of leases in flight.
+	// Number of leases in progress.
 	Leases uint32 `protobuf:"varint,5,opt,name=leases,proto3" json:"leases,omitempty"`
 	// The last 20 changes of state, oldest first.
 	History []*DeviceChange `protobuf:"bytes,6,rep,name=history,proto3" json:"history,omitempty"`
-	// Absent when it was never calibrated.
+	// Absent if it was never calibrated.
 	Calibration *DeviceCalibration `protobuf:"bytes,7,opt,name=calibration,proto3" json:"calibration,omitempty"`
-	// Absent unless it is given work although it does not measure as it should.
+	// Absent unless the device is given work although its measurements are unreliable.
 	Warning *DeviceWarning `protobuf:"bytes,70,opt,name=warning,proto3" json:"warning,omitempty"`
-	// What its leases are for, in the order of the jobs.
+	// Work of its leases, in the order of the jobs.
 	Work          []*DeviceWork `protobuf:"bytes,140,rep,name=work,proto3" json:"work,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -203,12 +204,12 @@ func (x *Device) GetWork() []*DeviceWork {
 	return nil
 }
 
-// DeviceWork is what a device does under a lease.
+// DeviceWork is the work of one lease of a device.
 type DeviceWork struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	JobId   string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	JobName string                 `protobuf:"bytes,2,opt,name=job_name,json=jobName,proto3" json:"job_name,omitempty"`
-	// Name of the task whose candidates are measured; empty where packages are run.
+	// Task whose candidates are measured; empty if packages are run.
 	Task          string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -265,16 +266,16 @@ func (x *DeviceWork) GetTask() string {
 	return ""
 }
 
-// Cordon is the wish to keep a device from being given work.
+// Cordon is a request to give no work to a device.
 type Cordon struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who asked for it.
+	// Who requested it.
 	By     string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"`
 	Reason string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	Since  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	// When it ends by itself; absent = when the device is uncordoned.
+	// When it ends; absent = when the device is uncordoned.
 	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
-	// Somebody waits for the leases in flight.
+	// DrainDevice is waiting for leases in progress.
 	Draining      bool `protobuf:"varint,5,opt,name=draining,proto3" json:"draining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -345,12 +346,12 @@ func (x *Cordon) GetDraining() bool {
 	return false
 }
 
-// Quarantine keeps a device from work that does not measure as it should.
+// Quarantine is the exclusion of a device whose measurements are unreliable.
 type Quarantine struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Since  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
-	// When it is tried again.
+	// When the device is tried again.
 	Until         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -407,10 +408,10 @@ func (x *Quarantine) GetUntil() *timestamppb.Timestamp {
 	return nil
 }
 
-// DeviceWarning says that a device would be in quarantine if another one could do its work.
+// DeviceWarning marks a device that would be in quarantine if another one could do its work.
 type DeviceWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What is wrong with how it measures.
+	// Why its measurements are unreliable.
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -461,17 +462,18 @@ func (x *DeviceWarning) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
-// CalibrationReport is what a runner measured of its device: fixed work, bound by the processor and by the memory.
+// CalibrationReport contains the times of fixed workloads on a device, one bound by the processor and one by the
+// memory.
 type CalibrationReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifies the work: only times of the same work are compared.
+	// Identifies the workloads: only times of the same workloads are compared.
 	Kernels string `protobuf:"bytes,1,opt,name=kernels,proto3" json:"kernels,omitempty"`
-	// Seconds of each sample, in the order taken; the two take turns.
+	// Seconds of each sample, in the order taken; the two workloads alternate.
 	ComputeSeconds []float64 `protobuf:"fixed64,2,rep,packed,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"`
 	MemorySeconds  []float64 `protobuf:"fixed64,3,rep,packed,name=memory_seconds,json=memorySeconds,proto3" json:"memory_seconds,omitempty"`
-	// Counts the session's calibrations from 1 on: one that was reported before changes nothing; 0 = not counted.
+	// Number of the calibration within the session, from 1; a repeated report changes nothing; 0 = not numbered.
 	Number uint64 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
-	// As far as the machine shows them; absent where it shows nothing.
+	// As far as the machine reports them; absent if it reports nothing.
 	Surroundings  *Surroundings `protobuf:"bytes,5,opt,name=surroundings,proto3" json:"surroundings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -542,17 +544,17 @@ func (x *CalibrationReport) GetSurroundings() *Surroundings {
 	return nil
 }
 
-// Surroundings are what a machine shows of what makes it faster or slower.
+// Surroundings are the conditions that affect a machine's speed, as reported by the machine.
 type Surroundings struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	Temperatures []*Temperature         `protobuf:"bytes,1,rep,name=temperatures,proto3" json:"temperatures,omitempty"`
 	Clocks       []*Clock               `protobuf:"bytes,2,rep,name=clocks,proto3" json:"clocks,omitempty"`
 	Throttling   []*Throttling          `protobuf:"bytes,3,rep,name=throttling,proto3" json:"throttling,omitempty"`
-	// Why what is measured now says little of the device, in the device's own judgement: "is slowed down to cool" or "has uncorrected errors
-	// in its memory". Empty where it knows of nothing.
+	// Why measurements are unreliable at present, according to the device: "is slowed down to cool" or "has uncorrected
+	// errors in its memory". Empty = nothing known.
 	Impairments  []string        `protobuf:"bytes,4,rep,name=impairments,proto3" json:"impairments,omitempty"`
 	MemoryErrors []*MemoryErrors `protobuf:"bytes,5,rep,name=memory_errors,json=memoryErrors,proto3" json:"memory_errors,omitempty"`
-	// Of the meter by which the device is tuned for energy; none where it has no meter.
+	// From the power meter used for tuning for energy; empty without a meter.
 	Power         []*Power `protobuf:"bytes,6,rep,name=power,proto3" json:"power,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -630,12 +632,12 @@ func (x *Surroundings) GetPower() []*Power {
 	return nil
 }
 
-// Power is what a meter reads.
+// Power is a reading of a power meter.
 type Power struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// E.g. "powercap" or "ina3221/VDD_CPU".
+	// Such as "powercap" or "ina3221/VDD_CPU".
 	Meter string `protobuf:"bytes,1,opt,name=meter,proto3" json:"meter,omitempty"`
-	// 0 = it could not be read.
+	// 0 = not readable.
 	Watts         float64 `protobuf:"fixed64,2,opt,name=watts,proto3" json:"watts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -685,10 +687,10 @@ func (x *Power) GetWatts() float64 {
 	return 0
 }
 
-// Temperature is what a sensor reads.
+// Temperature is a reading of a sensor.
 type Temperature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Kind and name, e.g. "x86_pkg_temp" or "k10temp Tctl".
+	// Type and name, such as "x86_pkg_temp" or "k10temp Tctl".
 	Sensor        string  `protobuf:"bytes,1,opt,name=sensor,proto3" json:"sensor,omitempty"`
 	Celsius       float64 `protobuf:"fixed64,2,opt,name=celsius,proto3" json:"celsius,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -739,15 +741,15 @@ func (x *Temperature) GetCelsius() float64 {
 	return 0
 }
 
-// Clock is of processors that share one, or of an accelerator.
+// Clock is the frequency of a clock domain of processors, or of an accelerator.
 type Clock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// E.g. "cpu 0-3" or "gpu 0".
+	// Such as "cpu 0-3" or "gpu 0".
 	Domain string  `protobuf:"bytes,1,opt,name=domain,proto3" json:"domain,omitempty"`
 	Hertz  float64 `protobuf:"fixed64,2,opt,name=hertz,proto3" json:"hertz,omitempty"`
-	// What it can be at most; 0 = not known.
+	// Maximum frequency; 0 = unknown.
 	MostHertz float64 `protobuf:"fixed64,3,opt,name=most_hertz,json=mostHertz,proto3" json:"most_hertz,omitempty"`
-	// Who sets it, e.g. "schedutil"; empty = not known.
+	// The frequency governor, such as "schedutil"; empty = unknown.
 	Governor      string `protobuf:"bytes,4,opt,name=governor,proto3" json:"governor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -811,10 +813,11 @@ func (x *Clock) GetGovernor() string {
 	return ""
 }
 
-// Throttling counts, since the machine started, how often something was slowed down to keep it cool or within its power.
+// Throttling counts thermal and power throttling events since the machine started.
 type Throttling struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// E.g. "cpu core" (all cores together), "cpu package"; of an accelerator "gpu 0 now", which is 1 while it is slowed down.
+	// Such as "cpu core" (all cores together) or "cpu package"; for an accelerator "gpu 0 now", which is 1 during
+	// throttling.
 	Source        string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
 	Events        uint64 `protobuf:"varint,2,opt,name=events,proto3" json:"events,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -865,13 +868,13 @@ func (x *Throttling) GetEvents() uint64 {
 	return 0
 }
 
-// MemoryErrors counts, since the machine or the device's driver started, bits of a memory that were found wrong.
+// MemoryErrors counts wrong bits of a memory since the start of the machine or of the device's driver.
 type MemoryErrors struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// E.g. "gpu".
+	// Such as "gpu".
 	Memory    string `protobuf:"bytes,1,opt,name=memory,proto3" json:"memory,omitempty"`
 	Corrected uint64 `protobuf:"varint,2,opt,name=corrected,proto3" json:"corrected,omitempty"`
-	// Nobody knows what was read.
+	// Errors that could not be corrected; the data read is wrong.
 	Uncorrected   uint64 `protobuf:"varint,3,opt,name=uncorrected,proto3" json:"uncorrected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -928,16 +931,17 @@ func (x *MemoryErrors) GetUncorrected() uint64 {
 	return 0
 }
 
-// CalibrationFigures sum up one calibration, or stand for several.
+// CalibrationFigures summarise one calibration, or several.
 type CalibrationFigures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Lower quartiles of the samples: what disturbs only ever lengthens them.
+	// Lower quartiles of the samples: disturbances only ever lengthen them.
 	ComputeSeconds float64 `protobuf:"fixed64,1,opt,name=compute_seconds,json=computeSeconds,proto3" json:"compute_seconds,omitempty"`
 	MemorySeconds  float64 `protobuf:"fixed64,2,opt,name=memory_seconds,json=memorySeconds,proto3" json:"memory_seconds,omitempty"`
-	// Estimate of the standard deviation of the less steady of the two, from the lower half of its samples, relative to their median.
+	// Estimated standard deviation of the noisier workload, from the lower half of its samples, relative to their
+	// median.
 	Noise float64                `protobuf:"fixed64,3,opt,name=noise,proto3" json:"noise,omitempty"`
 	At    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
-	// What impaired the device meanwhile; empty = nothing that is known.
+	// What impaired the device meanwhile; empty = nothing known.
 	Impairment    string `protobuf:"bytes,5,opt,name=impairment,proto3" json:"impairment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1008,35 +1012,36 @@ func (x *CalibrationFigures) GetImpairment() string {
 	return ""
 }
 
-// DeviceCalibration is what is known of how a device measures.
+// DeviceCalibration is the calibration state of a device.
 type DeviceCalibration struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Kernels string                 `protobuf:"bytes,1,opt,name=kernels,proto3" json:"kernels,omitempty"`
-	// What it is compared with: the median of its first calm calibrations; absent until there are enough.
+	// The reference: the median of the first undisturbed calibrations; absent until there are enough.
 	Reference *CalibrationFigures `protobuf:"bytes,2,opt,name=reference,proto3" json:"reference,omitempty"`
-	// The calm calibrations so far, while there is no reference.
+	// The undisturbed calibrations so far, while there is no reference.
 	Learning []*CalibrationFigures `protobuf:"bytes,3,rep,name=learning,proto3" json:"learning,omitempty"`
-	// What it is now: follows calm calibrations slowly, and a change at once.
+	// The present level: follows undisturbed calibrations slowly, and a change at once.
 	Level *CalibrationFigures `protobuf:"bytes,4,opt,name=level,proto3" json:"level,omitempty"`
 	// The last three, oldest first.
 	Recent []*CalibrationFigures `protobuf:"bytes,5,rep,name=recent,proto3" json:"recent,omitempty"`
-	// How many calibrations, the last ones, were not calm.
+	// Number of consecutive disturbed calibrations up to now.
 	Disturbed uint32 `protobuf:"varint,6,opt,name=disturbed,proto3" json:"disturbed,omitempty"`
-	// When the last calm one was: what was measured since then is uncertain until the next one.
+	// Time of the last undisturbed calibration: later measurements are uncertain until the next one.
 	CalmAt *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=calm_at,json=calmAt,proto3" json:"calm_at,omitempty"`
-	// Quarantines since the device was last well for long, and when the last of them ended.
+	// Number of quarantines since the device was last reliable for long, and the end of the last one.
 	Strikes    uint32                 `protobuf:"varint,8,opt,name=strikes,proto3" json:"strikes,omitempty"`
 	ReleasedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=released_at,json=releasedAt,proto3" json:"released_at,omitempty"`
-	// By how much the device is slower than its reference, of the two figures the larger: 0.04 is 4 %. Set in answers only.
+	// How much slower the device is than its reference, the larger of the two ratios: 0.04 is 4 %. Only set in
+	// responses.
 	Drift float64 `protobuf:"fixed64,10,opt,name=drift,proto3" json:"drift,omitempty"`
-	// The last report that was taken in. The session is empty in answers.
+	// The last report received. The session is empty in responses.
 	Session string `protobuf:"bytes,11,opt,name=session,proto3" json:"session,omitempty"`
 	Number  uint64 `protobuf:"varint,12,opt,name=number,proto3" json:"number,omitempty"`
-	// Of the last one.
+	// Of the last report.
 	Surroundings *Surroundings `protobuf:"bytes,13,opt,name=surroundings,proto3" json:"surroundings,omitempty"`
-	// When the first of the calibrations was that were not calm and had no calm one after them; absent while there are none.
+	// Time of the first calibration in the present run of disturbed ones; absent otherwise.
 	DisturbedSince *timestamppb.Timestamp `protobuf:"bytes,70,opt,name=disturbed_since,json=disturbedSince,proto3" json:"disturbed_since,omitempty"`
-	// The last calibrations since there is a reference; only in answers about one device.
+	// The last calibrations since there is a reference; only in responses about one device.
 	Course        *CalibrationCourse `protobuf:"bytes,140,opt,name=course,proto3" json:"course,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1177,14 +1182,14 @@ func (x *DeviceCalibration) GetCourse() *CalibrationCourse {
 	return nil
 }
 
-// CalibrationCourse is how calibrations came out, oldest first, 48 at most. Its lists are equally long.
+// CalibrationCourse is the history of calibrations, oldest first, at most 48. Its lists have equal lengths.
 type CalibrationCourse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unix time.
 	AtSeconds []int64 `protobuf:"varint,1,rep,packed,name=at_seconds,json=atSeconds,proto3" json:"at_seconds,omitempty"`
-	// As DeviceCalibration.drift.
+	// As in DeviceCalibration.drift.
 	Drift []float32 `protobuf:"fixed32,2,rep,packed,name=drift,proto3" json:"drift,omitempty"`
-	// Of the hottest sensor; 0 = none is known.
+	// Of the hottest sensor; 0 = unknown.
 	Celsius       []float32 `protobuf:"fixed32,3,rep,packed,name=celsius,proto3" json:"celsius,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1248,7 +1253,7 @@ type DeviceChange struct {
 	// The new state.
 	State  DeviceState `protobuf:"varint,2,opt,name=state,proto3,enum=tilth.v1.DeviceState" json:"state,omitempty"`
 	Reason string      `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asked for it; empty = the tracker.
+	// Who requested it; empty = the tracker.
 	By            string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1314,9 +1319,9 @@ func (x *DeviceChange) GetBy() string {
 
 type ListDevicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most so many devices in a response, and fewer where they are large; 0 = as many as one takes.
+	// Maximum number of devices in a response; fewer if they are large; 0 = as many as fit.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the response before; empty = the first page.
+	// The next_page_token of the previous response; empty = the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1370,7 +1375,7 @@ type ListDevicesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By name.
 	Devices []*Device `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Start of the next page; empty after the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1513,7 +1518,7 @@ type CordonDeviceRequest struct {
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	By     string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	Reason string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// How long; absent = until it is uncordoned.
+	// Duration; absent = until it is uncordoned.
 	Duration      *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -34,25 +34,26 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DeviceService is for those who look after a farm's devices. A device is known by the name of its runner from the runner's first Join
-// on. What is decided of it outlives the runner's session and the tracker's process.
+// DeviceService manages a farm's devices. A device is known by the name of its runner from the runner's first Join on.
+// Its state outlives the runner's session and restarts of the tracker.
 type DeviceServiceClient interface {
-	// GetDevice returns one device. NOT_FOUND when there is none.
+	// GetDevice returns one device. NOT_FOUND if it does not exist.
 	GetDevice(ctx context.Context, in *GetDeviceRequest, opts ...grpc.CallOption) (*GetDeviceResponse, error)
 	// ListDevices returns all devices that ever joined, by name.
 	ListDevices(ctx context.Context, in *ListDevicesRequest, opts ...grpc.CallOption) (*ListDevicesResponse, error)
-	// CordonDevice keeps a device from being given work, for some time or until it is uncordoned; leases in flight go on. Cordoning a
-	// cordoned device replaces the reason and the time.
+	// CordonDevice stops assigning work to a device, for some time or until it is uncordoned; leases in progress
+	// continue. Cordoning a cordoned device replaces the reason and the time.
 	CordonDevice(ctx context.Context, in *CordonDeviceRequest, opts ...grpc.CallOption) (*CordonDeviceResponse, error)
-	// UncordonDevice lets a device be given work again. Of a device that is not cordoned it changes nothing.
+	// UncordonDevice resumes assigning work to a device. It has no effect on a device that is not cordoned.
 	UncordonDevice(ctx context.Context, in *UncordonDeviceRequest, opts ...grpc.CallOption) (*UncordonDeviceResponse, error)
-	// DrainDevice cordons a device until it is uncordoned, and waits (up to the request's wait) for its leases in flight to end. A device
-	// that is still DRAINING in the response means: ask again.
+	// DrainDevice cordons a device until it is uncordoned, and waits (at most for the request's wait) until its leases
+	// in progress end. If the device in the response is still DRAINING, call again.
 	DrainDevice(ctx context.Context, in *DrainDeviceRequest, opts ...grpc.CallOption) (*DrainDeviceResponse, error)
-	// RecalibrateDevice forgets what a device's calibrations were compared with, and ends its quarantine: what it can do now is right.
+	// RecalibrateDevice discards the calibration reference of a device and ends its quarantine: its present performance
+	// becomes the reference.
 	RecalibrateDevice(ctx context.Context, in *RecalibrateDeviceRequest, opts ...grpc.CallOption) (*RecalibrateDeviceResponse, error)
-	// ReportCalibration is called by a runner after a calibration, which the tracker asks for in its answers to Join and Heartbeat.
-	// NOT_FOUND when the session is void.
+	// ReportCalibration is called by a runner after a calibration, which the tracker requests in its responses to Join
+	// and Heartbeat. NOT_FOUND if the session is invalid.
 	ReportCalibration(ctx context.Context, in *ReportCalibrationRequest, opts ...grpc.CallOption) (*ReportCalibrationResponse, error)
 }
 
@@ -138,25 +139,26 @@ func (c *deviceServiceClient) ReportCalibration(ctx context.Context, in *ReportC
 // All implementations must embed UnimplementedDeviceServiceServer
 // for forward compatibility.
 //
-// DeviceService is for those who look after a farm's devices. A device is known by the name of its runner from the runner's first Join
-// on. What is decided of it outlives the runner's session and the tracker's process.
+// DeviceService manages a farm's devices. A device is known by the name of its runner from the runner's first Join on.
+// Its state outlives the runner's session and restarts of the tracker.
 type DeviceServiceServer interface {
-	// GetDevice returns one device. NOT_FOUND when there is none.
+	// GetDevice returns one device. NOT_FOUND if it does not exist.
 	GetDevice(context.Context, *GetDeviceRequest) (*GetDeviceResponse, error)
 	// ListDevices returns all devices that ever joined, by name.
 	ListDevices(context.Context, *ListDevicesRequest) (*ListDevicesResponse, error)
-	// CordonDevice keeps a device from being given work, for some time or until it is uncordoned; leases in flight go on. Cordoning a
-	// cordoned device replaces the reason and the time.
+	// CordonDevice stops assigning work to a device, for some time or until it is uncordoned; leases in progress
+	// continue. Cordoning a cordoned device replaces the reason and the time.
 	CordonDevice(context.Context, *CordonDeviceRequest) (*CordonDeviceResponse, error)
-	// UncordonDevice lets a device be given work again. Of a device that is not cordoned it changes nothing.
+	// UncordonDevice resumes assigning work to a device. It has no effect on a device that is not cordoned.
 	UncordonDevice(context.Context, *UncordonDeviceRequest) (*UncordonDeviceResponse, error)
-	// DrainDevice cordons a device until it is uncordoned, and waits (up to the request's wait) for its leases in flight to end. A device
-	// that is still DRAINING in the response means: ask again.
+	// DrainDevice cordons a device until it is uncordoned, and waits (at most for the request's wait) until its leases
+	// in progress end. If the device in the response is still DRAINING, call again.
 	DrainDevice(context.Context, *DrainDeviceRequest) (*DrainDeviceResponse, error)
-	// RecalibrateDevice forgets what a device's calibrations were compared with, and ends its quarantine: what it can do now is right.
+	// RecalibrateDevice discards the calibration reference of a device and ends its quarantine: its present performance
+	// becomes the reference.
 	RecalibrateDevice(context.Context, *RecalibrateDeviceRequest) (*RecalibrateDeviceResponse, error)
-	// ReportCalibration is called by a runner after a calibration, which the tracker asks for in its answers to Join and Heartbeat.
-	// NOT_FOUND when the session is void.
+	// ReportCalibration is called by a runner after a calibration, which the tracker requests in its responses to Join
+	// and Heartbeat. NOT_FOUND if the session is invalid.
 	ReportCalibration(context.Context, *ReportCalibrationRequest) (*ReportCalibrationResponse, error)
 	mustEmbedUnimplementedDeviceServiceServer()
 }

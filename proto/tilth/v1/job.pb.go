@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/job.proto
 
-// The job vocabulary: what a client asks to be tuned, and what it hears back.
+// Jobs: requests to tune, and their events.
 
 package tilthv1
 
@@ -25,26 +25,26 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// JobState is the life of a job: QUEUED -> RUNNING -> one of DONE, FAILED, CANCELLED; before it has ended it may be
-// PAUSED, and is QUEUED after that. A job that was submitted as a model is READING before it is QUEUED.
+// JobState is the state of a job: QUEUED -> RUNNING -> one of DONE, FAILED, CANCELLED. Before it has ended it may be
+// PAUSED, and then QUEUED again. A job that was submitted as a model is READING before it is QUEUED.
 type JobState int32
 
 const (
-	// Refused wherever a state is required.
+	// Invalid.
 	JobState_JOB_STATE_UNSPECIFIED JobState = 0
-	// Set by SubmitJob; also set again when the job's tuner is lost. RUNNING or CANCELLED may follow.
+	// Set by SubmitJob, and again if the job's tuner is lost. RUNNING or CANCELLED may follow.
 	JobState_JOB_STATE_QUEUED JobState = 1
 	// Set when a tuner leases the job. QUEUED, DONE, FAILED or CANCELLED may follow.
 	JobState_JOB_STATE_RUNNING JobState = 2
-	// Set by the tuner: budgets are spent or every task has converged. Final.
+	// Set by the tuner: the budget is spent, or every task has converged. Final.
 	JobState_JOB_STATE_DONE JobState = 3
 	// Set by the tuner or the tracker, with a reason. Final.
 	JobState_JOB_STATE_FAILED JobState = 4
 	// Set by CancelJob. Final.
 	JobState_JOB_STATE_CANCELLED JobState = 5
-	// Set by PauseJob. QUEUED, DONE, FAILED or CANCELLED may follow; READING where that was the state before.
+	// Set by PauseJob. QUEUED, DONE, FAILED or CANCELLED may follow; READING if that was the state before.
 	JobState_JOB_STATE_PAUSED JobState = 6
-	// Set by SubmitJob for a job with a model, whose tasks are not known: a tuner reads the model, or is to do so. QUEUED, PAUSED,
+	// Set by SubmitJob for a job with a model, whose tasks are unknown until a tuner has read the model. QUEUED, PAUSED,
 	// FAILED or CANCELLED may follow.
 	JobState_JOB_STATE_READING JobState = 7
 )
@@ -103,24 +103,24 @@ func (JobState) EnumDescriptor() ([]byte, []int) {
 // TaskSpec is one workload of a job.
 type TaskSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Human name, e.g. "conv2d+relu 1x56x56x64 k3x3 -> 64".
+	// Display name, such as "conv2d+relu 1x56x56x64 k3x3 -> 64".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Lower-case hex sha256 of the workload's canonical form.
+	// Lower-case hexadecimal SHA-256 of the workload's canonical form.
 	WorkloadDigest string `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
 	// The workload's canonical form; opaque to the tracker.
 	Workload []byte `protobuf:"bytes,3,opt,name=workload,proto3" json:"workload,omitempty"`
-	// How often the workload occurs in the model; the tuner weighs latency by it.
+	// Number of occurrences of the workload in the model; latencies are weighted by it.
 	Weight float64 `protobuf:"fixed64,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	// Floating point operations of one execution.
+	// Floating-point operations of one execution.
 	Flop float64 `protobuf:"fixed64,5,opt,name=flop,proto3" json:"flop,omitempty"`
-	// Digest of the default schedule's trace, by which clients tell what tuning gained; empty = not known.
+	// Digest of the default schedule's trace, the baseline of the speed-up; empty = unknown.
 	DefaultDigest string `protobuf:"bytes,6,opt,name=default_digest,json=defaultDigest,proto3" json:"default_digest,omitempty"`
-	// The least time of the workload's arithmetic on the target, each sum computed directly, and of reading and writing its arguments once,
-	// in seconds, as far as the client knows what the machine does; 0 = not known.
+	// Lower bounds on the target, in seconds: for the workload's arithmetic with each sum computed directly, and for
+	// reading and writing its arguments once. They rely on the machine's peak rates as known to the client; 0 = unknown.
 	PeakSeconds float64 `protobuf:"fixed64,140,opt,name=peak_seconds,json=peakSeconds,proto3" json:"peak_seconds,omitempty"`
 	ByteSeconds float64 `protobuf:"fixed64,141,opt,name=byte_seconds,json=byteSeconds,proto3" json:"byte_seconds,omitempty"`
-	// Points of the task's space that the search tries first, as text; opaque to the tracker. They come from schedules of other
-	// compilers. A tuner leaves out those that it cannot read.
+	// Points of the task's space that the search tries first, as text; opaque to the tracker. They come from schedules
+	// of other compilers. A tuner skips those that it cannot parse.
 	Seeds         [][]byte `protobuf:"bytes,142,rep,name=seeds,proto3" json:"seeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -219,19 +219,19 @@ func (x *TaskSpec) GetSeeds() [][]byte {
 	return nil
 }
 
-// TargetSpec says for what the job is tuned; every field is opaque to the tracker and compared for equality only.
+// TargetSpec is the target of a job; every field is opaque to the tracker and compared for equality only.
 type TargetSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Everything that changes the answer: hardware, threads, toolchain. Records are kept by it.
+	// Everything that affects the results: hardware, threads, toolchain. Records are grouped by it.
 	Fingerprint string `protobuf:"bytes,1,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
 	// The compiler's description of the target (target.Target as JSON).
 	Descriptor_ []byte `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
-	// A builder must offer this toolchain, e.g. "clang-19.1.4".
+	// A builder must offer this toolchain, such as "clang-19.1.4".
 	Toolchain string `protobuf:"bytes,3,opt,name=toolchain,proto3" json:"toolchain,omitempty"`
 	// A runner must offer this device class.
 	DeviceClass string `protobuf:"bytes,4,opt,name=device_class,json=deviceClass,proto3" json:"device_class,omitempty"`
-	// What the machine does at most (roofline.Rates as JSON), to see latencies against; no part of the target's identity.
-	// Empty = not known.
+	// Peak rates of the machine (roofline.Rates as JSON), for comparison with latencies; not part of the target's
+	// identity. Empty = unknown.
 	Machine       []byte `protobuf:"bytes,5,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -302,15 +302,15 @@ func (x *TargetSpec) GetMachine() []byte {
 	return nil
 }
 
-// Budget bounds a job; whichever limit is met first ends it. At least one of trials and time is set.
+// Budget limits a job; the first limit reached ends it. At least one of trials and time is set.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Trials over all tasks together; 0 = no limit.
 	Trials uint32 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// Time in which the farm could work on the job (Job.time_spent); absent = no limit.
 	Time *durationpb.Duration `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// Trials in a row, over all tasks together, that did not lower the job's weighted latency, after which the job ends;
-	// 0 = no limit.
+	// Consecutive trials, over all tasks together, without improvement of the job's weighted latency, after which the
+	// job ends; 0 = no limit.
 	EarlyStop     uint32 `protobuf:"varint,3,opt,name=early_stop,json=earlyStop,proto3" json:"early_stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -367,35 +367,37 @@ func (x *Budget) GetEarlyStop() uint32 {
 	return 0
 }
 
-// JobSpec is what a client submits.
+// JobSpec is the specification of a job that a client submits.
 type JobSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Human name, usually the model's.
+	// Display name, usually the model's.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Who asked.
+	// The owner of the job.
 	Owner  string      `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Target *TargetSpec `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
 	Tasks  []*TaskSpec `protobuf:"bytes,4,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	Budget *Budget     `protobuf:"bytes,5,opt,name=budget,proto3" json:"budget,omitempty"`
-	// Search algorithm: one that a tuner offers, e.g. random, ga or grid.
+	// Search algorithm: one that a tuner offers, such as random, ga or grid.
 	Tuner string `protobuf:"bytes,6,opt,name=tuner,proto3" json:"tuner,omitempty"`
-	// Seed of the search; the same seed and measurements give the same candidates.
+	// Seed of the search; the same seed and measurements yield the same candidates.
 	Seed uint64 `protobuf:"varint,7,opt,name=seed,proto3" json:"seed,omitempty"`
 	// strict, default or fast: which algorithms are allowed.
 	Numerics string `protobuf:"bytes,8,opt,name=numerics,proto3" json:"numerics,omitempty"`
-	// Learn nothing from records that other jobs made, and measure what they measured again.
+	// Do not learn from records of other jobs, and measure candidates again that they measured.
 	NoTransfer bool `protobuf:"varint,9,opt,name=no_transfer,json=noTransfer,proto3" json:"no_transfer,omitempty"`
-	// Run packages instead of tuning: the job then has no tasks, tuner or budget, and of its target only the device class counts.
+	// Run packages instead of tuning: the job then has no tasks, tuner or budget, and only the device class of its
+	// target matters.
 	Run *RunSpec `protobuf:"bytes,30,opt,name=run,proto3" json:"run,omitempty"`
-	// The tasks are those of a model: the job has none until a tuner has read it, and of its target only the device class counts,
-	// and the toolchain, which may be empty: the tuner then chooses the newest of the builders'.
+	// The tasks are those of a model: they are known once a tuner has read it. Of its target only the device class
+	// and the toolchain matter; if the toolchain is empty, the tuner chooses the newest that builders offer.
 	Model *ModelSpec `protobuf:"bytes,150,opt,name=model,proto3" json:"model,omitempty"`
-	// The job's share of what its owner gets, beside the owner's other jobs: 1 to 100; 0 = 10.
+	// The job's weight among its owner's jobs: 1 to 100; 0 = 10.
 	Priority uint32 `protobuf:"varint,10,opt,name=priority,proto3" json:"priority,omitempty"`
-	// Seen by its owner and by admins alone; to all others there is no such job, and its records serve its owner only. A tracker that
-	// authenticates nobody refuses it.
+	// Visible only to its owner and to admins; to others the job does not exist, and its records are used for its owner
+	// only. An open tracker refuses private jobs.
 	Private bool `protobuf:"varint,11,opt,name=private,proto3" json:"private,omitempty"`
-	// Kernels that the owner wrote, each with its source: the search draws candidates from them, too, for the tasks that they compute.
+	// Kernels written by the owner, with their sources: the search also draws candidates from them, for the tasks that
+	// they compute.
 	Kernels       [][]byte `protobuf:"bytes,12,rep,name=kernels,proto3" json:"kernels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -529,7 +531,7 @@ func (x *JobSpec) GetKernels() [][]byte {
 	return nil
 }
 
-// Job is a job as the tracker holds it.
+// Job is a job as stored by the tracker.
 type Job struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Unique, sortable by creation.
@@ -544,20 +546,22 @@ type Job struct {
 	EndedAt   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended_at,json=endedAt,proto3" json:"ended_at,omitempty"`
 	// One per task of the spec, in its order.
 	Progress []*TaskProgress `protobuf:"bytes,8,rep,name=progress,proto3" json:"progress,omitempty"`
-	// Batches that exhausted their attempts because of the build side, a device or the farm.
+	// Batches that exhausted their attempts because of builders, devices or the farm.
 	DeadLetters []*DeadLetter `protobuf:"bytes,9,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
 	// Of a job that ran packages, once it is DONE.
 	Result *RunResult `protobuf:"bytes,30,opt,name=result,proto3" json:"result,omitempty"`
-	// Since when the job is paused; absent while it is not.
+	// When the job was paused; absent unless it is paused.
 	PausedAt *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=paused_at,json=pausedAt,proto3" json:"paused_at,omitempty"`
-	// How long it was paused before, after it was first leased. The budget's time does not run meanwhile.
+	// Total duration of earlier pauses since the job was first leased. Pauses do not count towards the budget's time.
 	Paused *durationpb.Duration `protobuf:"bytes,21,opt,name=paused,proto3" json:"paused,omitempty"`
-	// Only in listings: the job is too large for one, and lacks descriptions, traces, messages or tasks; GetJob has them.
+	// Only in listings: the job is too large for a listing, and lacks descriptions, traces, messages or tasks; GetJob
+	// returns them.
 	Truncated bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	// Why nothing of it is being done; absent while something is, when it is paused or has ended. Set in answers only.
+	// Why the job makes no progress; absent while it does, and if it is paused or has ended. Only set in responses.
 	Wait *Wait `protobuf:"bytes,70,opt,name=wait,proto3" json:"wait,omitempty"`
-	// How long a tuner held the job while the tracker was there and a builder and a device could work for it. The tracker counts it, and ends
-	// the job when the budget's time is spent; a crash loses ten seconds of it at most. Absent until a tuner leases the job.
+	// How long a tuner held the job while the tracker was running, and a builder and a device could work for it. The
+	// tracker measures it, and ends the job when the budget's time is spent; a crash loses at most ten seconds of it.
+	// Absent until a tuner leases the job.
 	TimeSpent     *durationpb.Duration `protobuf:"bytes,71,opt,name=time_spent,json=timeSpent,proto3" json:"time_spent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -698,36 +702,37 @@ func (x *Job) GetTimeSpent() *durationpb.Duration {
 	return nil
 }
 
-// TaskProgress sums up one task of a job.
+// TaskProgress summarises one task of a job.
 type TaskProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Trials recorded, failures included.
+	// Trials recorded, including failures.
 	Trials uint32 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// Trials proposed, recorded or not.
 	Proposed uint32 `protobuf:"varint,2,opt,name=proposed,proto3" json:"proposed,omitempty"`
 	// Failures by ErrorClass name.
 	Errors map[string]uint32 `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Median latency of the best of this job's verified trials in seconds; 0 = none yet. It rises when the best is measured again
-	// and turns out slower. See records.Supersedes for what is best.
+	// Median latency of the best of this job's verified trials in seconds; 0 = none yet. It increases if the best is
+	// measured again and is slower. records.Supersedes defines which is best.
 	BestSeconds float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
 	// Trace of that trial.
 	BestTrace []byte `protobuf:"bytes,5,opt,name=best_trace,json=bestTrace,proto3" json:"best_trace,omitempty"`
-	// The first message of each class of errors.
+	// The first message of each error class.
 	Messages map[string]string `protobuf:"bytes,6,rep,name=messages,proto3" json:"messages,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Trials of this workload on this target that were recorded before the job was made, as far as they were counted: a submission looks
-	// at half a million records at most. 0 when the job's spec has no_transfer.
+	// Trials of this workload on this target that were recorded before the job was created, as far as they were counted:
+	// a submission reads at most half a million records. 0 if the job's spec has no_transfer.
 	KnownTrials uint32 `protobuf:"varint,7,opt,name=known_trials,json=knownTrials,proto3" json:"known_trials,omitempty"`
-	// The lowest latency among those of them that the job's numerics allow, in seconds; 0 = none.
+	// The lowest latency among those that the job's numerics allow, in seconds; 0 = none.
 	KnownBestSeconds float64 `protobuf:"fixed64,8,opt,name=known_best_seconds,json=knownBestSeconds,proto3" json:"known_best_seconds,omitempty"`
 	// The latency of the default schedule among them, in seconds; 0 = none.
 	KnownDefaultSeconds float64 `protobuf:"fixed64,9,opt,name=known_default_seconds,json=knownDefaultSeconds,proto3" json:"known_default_seconds,omitempty"`
-	// Measurement of the trial with best_seconds, without trace and origin.
+	// Measurement with best_seconds, without trace and origin.
 	Best *Measurement `protobuf:"bytes,10,opt,name=best,proto3" json:"best,omitempty"`
-	// Digest of the candidate with known_best_seconds. When the job measures it again, its own measurement takes that one's place.
+	// Digest of the candidate with known_best_seconds. If the job measures it again, the new measurement replaces the
+	// known one.
 	KnownBestDigest string `protobuf:"bytes,11,opt,name=known_best_digest,json=knownBestDigest,proto3" json:"known_best_digest,omitempty"`
 	// Measurement with known_best_seconds, without trace and origin.
 	KnownBest *Measurement `protobuf:"bytes,131,opt,name=known_best,json=knownBest,proto3" json:"known_best,omitempty"`
-	// Median latency of the default schedule in this job in seconds; 0 = not measured, or the job's spec does not tell its digest.
+	// Median latency of the default schedule in this job in seconds; 0 = not measured, or its digest is unknown.
 	DefaultSeconds float64 `protobuf:"fixed64,140,opt,name=default_seconds,json=defaultSeconds,proto3" json:"default_seconds,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -854,7 +859,7 @@ func (x *TaskProgress) GetDefaultSeconds() float64 {
 	return 0
 }
 
-// DeadLetter is a batch the farm gave up on, through no fault of its candidates.
+// DeadLetter is a batch that was given up, through no fault of its candidates.
 type DeadLetter struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	BatchId   string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
@@ -863,7 +868,7 @@ type DeadLetter struct {
 	Message   string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	// Attempts that failed through no fault of the candidates.
 	Attempts uint32 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	// The agents on which they did, by name.
+	// The agents of these attempts, by name.
 	Agents        []string `protobuf:"bytes,6,rep,name=agents,proto3" json:"agents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -943,7 +948,8 @@ func (x *DeadLetter) GetAgents() []string {
 
 type SubmitJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Client-chosen; makes the call safe to repeat. Required. It is the owner's: another's job of the same request_id is another job.
+	// Chosen by the client; makes the call idempotent. Required. Scoped to the owner: the same request_id of another
+	// owner is another job.
 	RequestId     string   `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Spec          *JobSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1137,13 +1143,14 @@ func (x *GetJobResponse) GetOutage() *Outage {
 
 type ListJobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most this many; 0 = 100.
+	// Maximum number of jobs; 0 = 100.
 	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Only jobs in one of these states; empty = all.
 	States []JobState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=tilth.v1.JobState" json:"states,omitempty"`
-	// When set: at most so many jobs in a response, and fewer where they are large; limit has no effect. 0 = one response, as large as a message may be.
+	// If set: maximum number of jobs in a response, fewer if they are large; limit then has no effect. 0 = a single
+	// response, limited by the size of a message.
 	PageSize uint32 `protobuf:"varint,40,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the response before; empty = the first page.
+	// The next_page_token of the previous response; empty = the first page.
 	PageToken     string `protobuf:"bytes,41,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1210,9 +1217,9 @@ func (x *ListJobsRequest) GetPageToken() string {
 type ListJobsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Jobs  []*Job                 `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Start of the next page; empty after the last one.
 	NextPageToken string `protobuf:"bytes,40,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// Jobs of this tracker that are no longer there, since somebody deleted them or too many or too old ones had ended.
+	// Number of jobs that were deleted, by a user or by the retention limits.
 	Missing       uint64 `protobuf:"varint,90,opt,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1359,7 +1366,7 @@ func (x *CheckFarmRequest) GetModel() bool {
 
 type CheckFarmResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent when the job could begin, if only in its turn.
+	// Absent if the job could start, if only in its turn.
 	Wait          *Wait `protobuf:"bytes,1,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1405,14 +1412,15 @@ func (x *CheckFarmResponse) GetWait() *Wait {
 type WatchJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	JobId string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
-	// First sequence number wanted; sequences begin at 1, and 0 means 1.
+	// First sequence number to send; sequences begin at 1, and 0 means 1.
 	FromSequence uint64 `protobuf:"varint,2,opt,name=from_sequence,json=fromSequence,proto3" json:"from_sequence,omitempty"`
-	// The caller takes several events in one message: see WatchJobResponse.more.
+	// The client accepts several events in one message: see WatchJobResponse.more.
 	Several bool `protobuf:"varint,60,opt,name=several,proto3" json:"several,omitempty"`
-	// The caller wants to hear of the job's status, too: see WatchJobResponse.status.
+	// Also send the job's status: see WatchJobResponse.status.
 	Status bool `protobuf:"varint,70,opt,name=status,proto3" json:"status,omitempty"`
-	// When the event before from_sequence happened, as the caller was told; absent = the caller knows of none. A job whose event before is
-	// another, or is not there, has another history than the caller knows, as after a backup was restored: FAILED_PRECONDITION, HISTORY.
+	// Time of the event before from_sequence, as the client received it; absent = unknown. If that event differs or is
+	// missing, as after a backup was restored, the job's history is not the one the client knows: FAILED_PRECONDITION,
+	// HISTORY.
 	After         *timestamppb.Timestamp `protobuf:"bytes,80,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1487,9 +1495,10 @@ type WatchJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absent in a message with a status.
 	Event *JobEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// Events that follow it, in their order; only for who takes several.
+	// Events that follow it, in order; only if the request has several.
 	More []*JobEvent `protobuf:"bytes,60,rep,name=more,proto3" json:"more,omitempty"`
-	// How the job stands, in a message without an event; only for who wants it, once the stored events are sent and then as it changes.
+	// Status of the job, in a message without an event; only if requested. Sent after the stored events, and then at
+	// each change.
 	Status        *JobStatus `protobuf:"bytes,70,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1970,7 +1979,7 @@ func (x *RetryDeadLettersRequest) GetBatchIds() []string {
 type RetryDeadLettersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   *Job                   `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	// The batches that were queued anew by this call, in the order in which they were given up.
+	// The batches that this call queued again, in the order in which they were given up.
 	BatchIds      []string `protobuf:"bytes,2,rep,name=batch_ids,json=batchIds,proto3" json:"batch_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2020,7 +2029,7 @@ func (x *RetryDeadLettersResponse) GetBatchIds() []string {
 	return nil
 }
 
-// JobEvent is one durable entry of a job's log.
+// JobEvent is an entry of a job's durable log.
 type JobEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1, 2, 3, ... without gaps within a job.
@@ -2035,7 +2044,7 @@ type JobEvent struct {
 	//	*JobEvent_Retried
 	//	*JobEvent_Suspected
 	Event isJobEvent_Event `protobuf_oneof:"event"`
-	// The event is too large for a message, from before there were bounds: its candidates lack their traces and origins.
+	// The event of an older version exceeds the maximum message size: its candidates lack their traces and origins.
 	Truncated     bool `protobuf:"varint,90,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2246,11 +2255,11 @@ func (x *JobStateChanged) GetReason() string {
 	return ""
 }
 
-// BatchProposed reports candidates handed in by the tuner.
+// BatchProposed reports candidates submitted by the tuner.
 type BatchProposed struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	BatchId string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// The tuner's own number of the batch; see ProposeBatchRequest.
+	// The tuner's number of the batch; see ProposeBatchRequest.
 	Proposal   uint64       `protobuf:"varint,2,opt,name=proposal,proto3" json:"proposal,omitempty"`
 	TaskIndex  uint32       `protobuf:"varint,3,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
@@ -2351,14 +2360,15 @@ func (x *BatchProposed) GetPredictedSeconds() []float32 {
 	return nil
 }
 
-// MeasurementSuspected reports that the device changed while the best of a task was measured: it is to be measured again.
+// MeasurementSuspected reports that the device changed while the best of a task was measured: it will be measured
+// again.
 type MeasurementSuspected struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	TaskIndex uint32                 `protobuf:"varint,1,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	// The best so far.
 	Candidate *Candidate `protobuf:"bytes,2,opt,name=candidate,proto3" json:"candidate,omitempty"`
 	Device    string     `protobuf:"bytes,3,opt,name=device,proto3" json:"device,omitempty"`
-	// What happened to the device, in words.
+	// What changed on the device, as text.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2422,12 +2432,12 @@ func (x *MeasurementSuspected) GetReason() string {
 	return ""
 }
 
-// BatchRetried reports that a dead letter is tried again: its trials that are not recorded may still come.
+// BatchRetried reports that a dead letter is retried: its unrecorded trials may still follow.
 type BatchRetried struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	BatchId   string                 `protobuf:"bytes,1,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	TaskIndex uint32                 `protobuf:"varint,2,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
-	// How many trials these are.
+	// Number of these trials.
 	Trials        uint32 `protobuf:"varint,3,opt,name=trials,proto3" json:"trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2484,16 +2494,16 @@ func (x *BatchRetried) GetTrials() uint32 {
 	return 0
 }
 
-// TrialRecorded reports one finished trial, failed or not.
+// TrialRecorded reports one finished trial, successful or failed.
 type TrialRecorded struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	TaskIndex uint32                 `protobuf:"varint,1,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	BatchId   string                 `protobuf:"bytes,2,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Absent in the log of a job that has ended when its record was pruned since.
+	// Absent in the log of an ended job if its record was pruned.
 	Measurement *Measurement `protobuf:"bytes,3,opt,name=measurement,proto3" json:"measurement,omitempty"`
 	// Best of the task after this trial, in seconds; 0 = none yet.
 	BestSeconds float64 `protobuf:"fixed64,4,opt,name=best_seconds,json=bestSeconds,proto3" json:"best_seconds,omitempty"`
-	// Latency that the search predicted when it proposed the candidate, in seconds; 0 = there was no prediction.
+	// Latency that the search predicted for the candidate, in seconds; 0 = no prediction.
 	PredictedSeconds float32 `protobuf:"fixed32,5,opt,name=predicted_seconds,json=predictedSeconds,proto3" json:"predicted_seconds,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: tilth/v1/job.proto
 
-// The job vocabulary: what a client asks to be tuned, and what it hears back.
+// Jobs: requests to tune, and their events.
 
 package tilthv1
 
@@ -38,35 +38,36 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// JobService is what clients (the command line, a compiler, a dashboard) call.
+// JobService is called by clients (the command line, a compiler, a dashboard).
 type JobServiceClient interface {
-	// SubmitJob stores a job and queues it. Repeating a call of the same owner with the same request_id returns the job made by the
-	// first.
+	// SubmitJob stores a job and queues it. Repeating a call of the same owner with the same request_id returns the job
+	// of the first call.
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
-	// GetJob returns one job with the progress of each of its tasks. NOT_FOUND when there is none.
+	// GetJob returns one job with the progress of each of its tasks. NOT_FOUND if it does not exist.
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
 	// ListJobs returns jobs, newest first, without their workloads.
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
-	// WatchJob sends the events of a job from a sequence number on, stored ones first, then live ones, and ends after
-	// the job's last event. A client that reconnects with from_sequence = last seen + 1 misses none and repeats none.
+	// WatchJob sends the events of a job from a sequence number on, first stored ones, then live ones, and ends after
+	// the job's last event. A client that reconnects with from_sequence = last seen + 1 receives every event exactly
+	// once.
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
-	// CancelJob ends a job; what was measured stays. Cancelling an ended job changes nothing.
+	// CancelJob ends a job; its measurements are kept. Cancelling an ended job has no effect.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
-	// DeleteJob removes a job that has ended, with its events; records stay. FAILED_PRECONDITION when it has not ended, NOT_FOUND when there
-	// never was such a job; deleting one again changes nothing.
+	// DeleteJob removes an ended job with its events; records are kept. FAILED_PRECONDITION if it has not ended,
+	// NOT_FOUND if it never existed; deleting it again has no effect.
 	DeleteJob(ctx context.Context, in *DeleteJobRequest, opts ...grpc.CallOption) (*DeleteJobResponse, error)
-	// PauseJob has nothing more of a job granted until it is resumed; leases in flight go on. Its tuner's lease ends.
-	// Pausing a paused job changes nothing; FAILED_PRECONDITION when it has ended.
+	// PauseJob stops granting leases of a job until it is resumed; leases in progress continue, except its tuner's,
+	// which ends. Pausing a paused job has no effect; FAILED_PRECONDITION if it has ended.
 	PauseJob(ctx context.Context, in *PauseJobRequest, opts ...grpc.CallOption) (*PauseJobResponse, error)
-	// ResumeJob queues a paused job again. Resuming one that is not paused changes nothing; FAILED_PRECONDITION when it
+	// ResumeJob queues a paused job again. Resuming a job that is not paused has no effect; FAILED_PRECONDITION if it
 	// has ended.
 	ResumeJob(ctx context.Context, in *ResumeJobRequest, opts ...grpc.CallOption) (*ResumeJobResponse, error)
-	// RetryDeadLetters queues batches anew that were given up. A batch that is no dead letter (any more) is passed over;
-	// FAILED_PRECONDITION when the job has ended.
+	// RetryDeadLetters queues batches again that were given up. Batches that are not, or no longer, dead letters are
+	// skipped; FAILED_PRECONDITION if the job has ended.
 	RetryDeadLetters(ctx context.Context, in *RetryDeadLettersRequest, opts ...grpc.CallOption) (*RetryDeadLettersResponse, error)
-	// CheckFarm says what a job would wait for if it were submitted now, as far as agents and devices are concerned.
+	// CheckFarm returns what a job would wait for if it were submitted now, as far as agents and devices are concerned.
 	CheckFarm(ctx context.Context, in *CheckFarmRequest, opts ...grpc.CallOption) (*CheckFarmResponse, error)
-	// ListOwners returns the owners of jobs that have not ended, by name: what they have of the farm, and may have.
+	// ListOwners returns the usage and the limits of the owners of jobs that have not ended, by name.
 	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
 }
 
@@ -201,35 +202,36 @@ func (c *jobServiceClient) ListOwners(ctx context.Context, in *ListOwnersRequest
 // All implementations must embed UnimplementedJobServiceServer
 // for forward compatibility.
 //
-// JobService is what clients (the command line, a compiler, a dashboard) call.
+// JobService is called by clients (the command line, a compiler, a dashboard).
 type JobServiceServer interface {
-	// SubmitJob stores a job and queues it. Repeating a call of the same owner with the same request_id returns the job made by the
-	// first.
+	// SubmitJob stores a job and queues it. Repeating a call of the same owner with the same request_id returns the job
+	// of the first call.
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
-	// GetJob returns one job with the progress of each of its tasks. NOT_FOUND when there is none.
+	// GetJob returns one job with the progress of each of its tasks. NOT_FOUND if it does not exist.
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
 	// ListJobs returns jobs, newest first, without their workloads.
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
-	// WatchJob sends the events of a job from a sequence number on, stored ones first, then live ones, and ends after
-	// the job's last event. A client that reconnects with from_sequence = last seen + 1 misses none and repeats none.
+	// WatchJob sends the events of a job from a sequence number on, first stored ones, then live ones, and ends after
+	// the job's last event. A client that reconnects with from_sequence = last seen + 1 receives every event exactly
+	// once.
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
-	// CancelJob ends a job; what was measured stays. Cancelling an ended job changes nothing.
+	// CancelJob ends a job; its measurements are kept. Cancelling an ended job has no effect.
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
-	// DeleteJob removes a job that has ended, with its events; records stay. FAILED_PRECONDITION when it has not ended, NOT_FOUND when there
-	// never was such a job; deleting one again changes nothing.
+	// DeleteJob removes an ended job with its events; records are kept. FAILED_PRECONDITION if it has not ended,
+	// NOT_FOUND if it never existed; deleting it again has no effect.
 	DeleteJob(context.Context, *DeleteJobRequest) (*DeleteJobResponse, error)
-	// PauseJob has nothing more of a job granted until it is resumed; leases in flight go on. Its tuner's lease ends.
-	// Pausing a paused job changes nothing; FAILED_PRECONDITION when it has ended.
+	// PauseJob stops granting leases of a job until it is resumed; leases in progress continue, except its tuner's,
+	// which ends. Pausing a paused job has no effect; FAILED_PRECONDITION if it has ended.
 	PauseJob(context.Context, *PauseJobRequest) (*PauseJobResponse, error)
-	// ResumeJob queues a paused job again. Resuming one that is not paused changes nothing; FAILED_PRECONDITION when it
+	// ResumeJob queues a paused job again. Resuming a job that is not paused has no effect; FAILED_PRECONDITION if it
 	// has ended.
 	ResumeJob(context.Context, *ResumeJobRequest) (*ResumeJobResponse, error)
-	// RetryDeadLetters queues batches anew that were given up. A batch that is no dead letter (any more) is passed over;
-	// FAILED_PRECONDITION when the job has ended.
+	// RetryDeadLetters queues batches again that were given up. Batches that are not, or no longer, dead letters are
+	// skipped; FAILED_PRECONDITION if the job has ended.
 	RetryDeadLetters(context.Context, *RetryDeadLettersRequest) (*RetryDeadLettersResponse, error)
-	// CheckFarm says what a job would wait for if it were submitted now, as far as agents and devices are concerned.
+	// CheckFarm returns what a job would wait for if it were submitted now, as far as agents and devices are concerned.
 	CheckFarm(context.Context, *CheckFarmRequest) (*CheckFarmResponse, error)
-	// ListOwners returns the owners of jobs that have not ended, by name: what they have of the farm, and may have.
+	// ListOwners returns the usage and the limits of the owners of jobs that have not ended, by name.
 	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
 	mustEmbedUnimplementedJobServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/measurement.proto
 
-// Candidates and what became of them.
+// Candidates and their measurements.
 
 package tilthv1
 
@@ -24,25 +24,25 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ErrorClass says whose fault a failed trial is. Only candidate errors teach the cost model; only the others are retried.
+// ErrorClass is the cause of a failed trial. Only candidate errors train the cost model; only the others are retried.
 type ErrorClass int32
 
 const (
-	// Refused wherever a class is required.
+	// Invalid.
 	ErrorClass_ERROR_CLASS_UNSPECIFIED ErrorClass = 0
 	// No error.
 	ErrorClass_ERROR_CLASS_NONE ErrorClass = 1
-	// The candidate's trace does not replay or breaks a constraint. Candidate's fault; set by the builder.
+	// The candidate's trace cannot be replayed or violates a constraint. Candidate's fault; set by the builder.
 	ErrorClass_ERROR_CLASS_BAD_SCHEDULE ErrorClass = 2
-	// The compiler refused it. Candidate's fault; set by the builder.
+	// The compiler rejected it. Candidate's fault; set by the builder.
 	ErrorClass_ERROR_CLASS_COMPILE_ERROR ErrorClass = 3
-	// The compiler ran past its time or memory. Candidate's fault; set by the builder.
+	// The compiler exceeded its time or memory limit. Candidate's fault; set by the builder.
 	ErrorClass_ERROR_CLASS_COMPILE_LIMIT ErrorClass = 4
-	// Its answer differs from the reference. Candidate's fault; set by the runner.
+	// Its output differs from the reference. Candidate's fault; set by the runner.
 	ErrorClass_ERROR_CLASS_WRONG_RESULT ErrorClass = 5
-	// It crashed, or touched memory that is not its own. Candidate's fault; set by the runner.
+	// It crashed, or accessed memory outside its buffers. Candidate's fault; set by the runner.
 	ErrorClass_ERROR_CLASS_CRASH ErrorClass = 6
-	// It ran past its time limit. Candidate's fault; set by the runner.
+	// It exceeded its time limit. Candidate's fault; set by the runner.
 	ErrorClass_ERROR_CLASS_TIMEOUT ErrorClass = 7
 	// Toolchain missing or broken, disk full. Build side's fault; the batch is retried.
 	ErrorClass_ERROR_CLASS_BUILD_INFRA ErrorClass = 16
@@ -113,12 +113,12 @@ func (ErrorClass) EnumDescriptor() ([]byte, []int) {
 type BatchMode int32
 
 const (
-	// Means SEARCH, the only mode there was before.
+	// Means SEARCH, the only mode of older versions.
 	BatchMode_BATCH_MODE_UNSPECIFIED BatchMode = 0
-	// One after the other; what is clearly slower than the best so far gets few samples.
+	// One after the other; candidates clearly slower than the best so far get few samples.
 	BatchMode_BATCH_MODE_SEARCH BatchMode = 1
-	// Candidates that were measured before, the best of them first: they take turns (A B C A B C ...) for many samples, so that
-	// whatever disturbs the device disturbs all of them.
+	// Candidates that were measured before, the best first: they alternate (A B C A B C ...) for many samples, so that
+	// disturbances of the device affect all of them.
 	BatchMode_BATCH_MODE_FINALISTS BatchMode = 2
 )
 
@@ -166,19 +166,20 @@ func (BatchMode) EnumDescriptor() ([]byte, []int) {
 // Candidate is one schedule of a task.
 type Candidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Lower-case hex sha256 of the trace.
+	// Lower-case hexadecimal SHA-256 of the trace.
 	Digest string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	// The schedule's trace; opaque to the tracker.
 	Trace []byte `protobuf:"bytes,2,opt,name=trace,proto3" json:"trace,omitempty"`
-	// How the tuner came to it: knob=value, separated by blanks. Only the tuner reads it; pages show it.
+	// How the tuner found it: knob=value, separated by blanks. Only the tuner reads it; the dashboard displays it.
 	Origin []byte `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
-	// Number of the trial within its task and job, from 0; set by the tracker when the batch is accepted.
+	// Number of the trial within its task and job, from 0; set by the tracker when it accepts the batch.
 	Trial uint32 `protobuf:"varint,4,opt,name=trial,proto3" json:"trial,omitempty"`
-	// The least level of numerics that allows the schedule: strict, default or fast; empty means strict, the only level there was
-	// before. Set by the tuner.
+	// Strictest level of numerics that allows the schedule: strict, default or fast; empty means strict, the only level
+	// of older versions. Set by the tuner.
 	Numerics string `protobuf:"bytes,5,opt,name=numerics,proto3" json:"numerics,omitempty"`
-	// The multiplications of the schedule's algorithms as a share of those of direct sums: 1 for direct sums, 0.25 for Winograd's
-	// F(4x4,3x3). 0 = not known; then it is 1 at numerics strict. Set by the tuner; limits of arithmetic are seen against it.
+	// Multiplications of the schedule's algorithms relative to direct sums: 1 for direct sums, 0.25 for Winograd's
+	// F(4x4,3x3). 0 = unknown; at numerics strict it is then 1. Set by the tuner; bounds on the arithmetic are scaled by
+	// it.
 	Multiplications float64 `protobuf:"fixed64,130,opt,name=multiplications,proto3" json:"multiplications,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -256,12 +257,13 @@ func (x *Candidate) GetMultiplications() float64 {
 	return 0
 }
 
-// Interval is where the median of a candidate's latency lies, as far as its samples tell.
+// Interval is a confidence interval of the median latency.
 type Interval struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	LowSeconds  float64                `protobuf:"fixed64,1,opt,name=low_seconds,json=lowSeconds,proto3" json:"low_seconds,omitempty"`
 	HighSeconds float64                `protobuf:"fixed64,2,opt,name=high_seconds,json=highSeconds,proto3" json:"high_seconds,omitempty"`
-	// Probability that the interval holds the median, by order statistics of independent samples; 0 for a single sample.
+	// Probability that the interval contains the median, by order statistics of independent samples; 0 for a single
+	// sample.
 	Level         float64 `protobuf:"fixed64,3,opt,name=level,proto3" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -323,33 +325,36 @@ type Measurement struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Candidate *Candidate             `protobuf:"bytes,1,opt,name=candidate,proto3" json:"candidate,omitempty"`
 	Error     ErrorClass             `protobuf:"varint,2,opt,name=error,proto3,enum=tilth.v1.ErrorClass" json:"error,omitempty"`
-	// One line; empty when error is NONE.
+	// One line; empty if error is NONE.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
-	// Seconds of one execution, one entry a timed sample, in the order taken; empty on failure.
+	// Seconds of one execution, one entry per timed sample, in the order taken; empty on failure.
 	SamplesSeconds []float64 `protobuf:"fixed64,4,rep,packed,name=samples_seconds,json=samplesSeconds,proto3" json:"samples_seconds,omitempty"`
 	// Median of the samples; 0 on failure.
 	LatencySeconds float64 `protobuf:"fixed64,5,opt,name=latency_seconds,json=latencySeconds,proto3" json:"latency_seconds,omitempty"`
-	// Largest |answer - reference| / largest |reference| over all outputs.
+	// Largest |output - reference| / largest |reference| over all outputs.
 	RelativeError float64 `protobuf:"fixed64,6,opt,name=relative_error,json=relativeError,proto3" json:"relative_error,omitempty"`
-	// This candidate's share of the batch's build time, as the builder reported it; ignored in a runner's report.
+	// This candidate's share of the batch's build time, as reported by the builder; ignored in a runner's report.
 	BuildSeconds float64 `protobuf:"fixed64,7,opt,name=build_seconds,json=buildSeconds,proto3" json:"build_seconds,omitempty"`
-	// Time this candidate held the device.
+	// Time for which this candidate occupied the device.
 	RunSeconds float64 `protobuf:"fixed64,8,opt,name=run_seconds,json=runSeconds,proto3" json:"run_seconds,omitempty"`
-	// Device that measured it; empty when it never reached one. The tracker sets it to the agent whose lease the report is for.
+	// Device that measured it; empty if it never reached one. The tracker sets it to the agent whose lease the report is
+	// for.
 	Device string `protobuf:"bytes,9,opt,name=device,proto3" json:"device,omitempty"`
-	// When the tracker heard of it. What a runner sends is ignored.
+	// When the tracker received it. Ignored in reports.
 	At *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=at,proto3" json:"at,omitempty"`
-	// Of the median of samples_seconds; absent on failure and in records made before there were intervals.
+	// Of the median of samples_seconds; absent on failure and in older records.
 	Interval *Interval `protobuf:"bytes,11,opt,name=interval,proto3" json:"interval,omitempty"`
-	// Time of the calibration kernel beside this measurement over the device's best known: 1 on a quiet device. 0 = not known.
+	// Time of the calibration kernel during this measurement relative to the device's best: 1 on an undisturbed device.
+	// 0 = unknown.
 	CalibrationRatio float64 `protobuf:"fixed64,12,opt,name=calibration_ratio,json=calibrationRatio,proto3" json:"calibration_ratio,omitempty"`
-	// Why the candidate was measured again though nothing was wrong with it, such as that the device had changed; empty for others.
+	// Why the candidate was measured again although its measurement was valid, for example because the device had
+	// changed; empty for others.
 	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
-	// Why the measurement is in doubt, such as that the device changed meanwhile: it stands until the candidate is measured again. Set by
-	// the tracker; empty for others.
+	// Why the measurement is doubtful, for example because the device changed meanwhile: it is valid until the candidate
+	// is measured again. Set by the tracker; empty for others.
 	Suspected string `protobuf:"bytes,31,opt,name=suspected,proto3" json:"suspected,omitempty"`
-	// Joules of one execution: the mean power that the device's meter says while the kernel runs back to back, times latency_seconds. Of
-	// targets whose objective is energy, where it decides which measurement is best; 0 for others, and on failure.
+	// Joules of one execution: the mean power of the device while the kernel runs back to back, times latency_seconds.
+	// If the target's objective is energy, it determines the best measurement; 0 for other targets, and on failure.
 	EnergyJoules  float64 `protobuf:"fixed64,160,opt,name=energy_joules,json=energyJoules,proto3" json:"energy_joules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -490,16 +495,16 @@ func (x *Measurement) GetEnergyJoules() float64 {
 	return 0
 }
 
-// Record is a measurement together with what it belongs to: the unit of the records store, of export and of import.
+// Record is a measurement with its workload, target and job: the unit of the records store, of exports and of imports.
 type Record struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	WorkloadDigest string                 `protobuf:"bytes,1,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
-	// Canonical form of the workload, so that a record stands by itself; may be left out of a list.
+	// Canonical form of the workload, so that a record is self-contained; may be omitted in a list.
 	Workload []byte `protobuf:"bytes,2,opt,name=workload,proto3" json:"workload,omitempty"`
 	// Target fingerprint.
 	Target      string       `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"`
 	Measurement *Measurement `protobuf:"bytes,4,opt,name=measurement,proto3" json:"measurement,omitempty"`
-	// Job that made it; empty when imported from elsewhere.
+	// Job of the measurement; empty if imported from elsewhere.
 	JobId         string `protobuf:"bytes,5,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

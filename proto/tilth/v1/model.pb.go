@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/model.proto
 
-// Jobs that are submitted as a model, so that a client needs no compiler.
+// Jobs submitted as models, so that a client needs no compiler.
 
 package tilthv1
 
@@ -23,17 +23,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SeedFormat is a kind of file that schedules of other compilers are in.
+// SeedFormat is the format of a file with schedules of other compilers.
 type SeedFormat int32
 
 const (
-	// Refused wherever a format is required.
+	// Invalid.
 	SeedFormat_SEED_FORMAT_UNSPECIFIED SeedFormat = 0
 	// A log of TVM's AutoTVM.
 	SeedFormat_SEED_FORMAT_AUTOTVM SeedFormat = 1
 	// A log of TVM's auto-scheduler.
 	SeedFormat_SEED_FORMAT_ANSOR SeedFormat = 2
-	// What 'tilth records import' made of such logs: the file beside the records, tilth.db.seeds.
+	// The file that 'tilth records import' makes of such logs beside the records: tilth.db.seeds.
 	SeedFormat_SEED_FORMAT_TILTH SeedFormat = 3
 )
 
@@ -83,33 +83,33 @@ func (SeedFormat) EnumDescriptor() ([]byte, []int) {
 // ModelSpec is a model whose tasks are tuned, alone or with others. A tuner with the capability "model" reads it.
 type ModelSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// An ONNX file with its weights in it, uploaded before the job is submitted.
+	// An ONNX file that contains its weights, uploaded before the job is submitted.
 	File *ArtifactRef `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
-	// Extents of dimensions that the model leaves open, by the name of an input (all its extents) or of a symbol (one).
+	// Extents of dynamic dimensions, by the name of an input (all its extents) or of a symbol (one).
 	Shapes map[string]*Extents `protobuf:"bytes,2,rep,name=shapes,proto3" json:"shapes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Symbols whose extents each execution chooses.
+	// Symbols whose extents remain dynamic at run time.
 	Open map[string]*ExtentBounds `protobuf:"bytes,3,rep,name=open,proto3" json:"open,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Bits of the integers that weights are kept in: 4 or 8; 0 = weights as they are. For all models.
+	// Bits of quantised weights: 4 or 8; 0 = no quantisation. For all models.
 	WeightBits uint32 `protobuf:"varint,4,opt,name=weight_bits,json=weightBits,proto3" json:"weight_bits,omitempty"`
-	// With the job's numerics fast: the type that factors of products are stored in, bfloat16, float16 or float32; empty = what the
-	// target prefers. For all models.
+	// With numerics fast: the storage type of the factors of products, bfloat16, float16 or float32; empty = the
+	// target's preference. For all models.
 	Storage string `protobuf:"bytes,5,opt,name=storage,proto3" json:"storage,omitempty"`
-	// Only the part of the model that lies behind some values, which become inputs, and only what computes some values, by their
-	// names in the model; empty = all of it.
+	// Selects a part of the model: only what depends on the values in from, which become inputs, and only what the
+	// values in to depend on, by their names in the model; empty = all of it.
 	From []string `protobuf:"bytes,6,rep,name=from,proto3" json:"from,omitempty"`
 	To   []string `protobuf:"bytes,7,rep,name=to,proto3" json:"to,omitempty"`
-	// The tasks to tune: a comma-separated list of numbers, ranges and parts of names, such as 0,3-5,dense; empty = all. Of several
-	// models, tasks are numbered through, and those with equal workloads are one.
+	// The tasks to tune: a comma-separated list of numbers, ranges and parts of names, such as 0,3-5,dense; empty = all.
+	// Tasks of several models are numbered consecutively, and tasks with equal workloads are merged.
 	Tasks string `protobuf:"bytes,8,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	// What one execution of the model counts beside those of the others; 0 = 1.
+	// Weight of one execution of the model relative to the others; 0 = 1.
 	Weight float64 `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`
-	// Models that are tuned together with this one. A task that several have counts for all of them.
+	// Models that are tuned together with this one. The weights of tasks that they share are added.
 	Others []*OtherModel `protobuf:"bytes,10,rep,name=others,proto3" json:"others,omitempty"`
-	// The tasks to tune, each with a weight in place of its own; empty = all, as tasks and the models' weights say, of which none may
-	// then be set. No task may be picked twice.
+	// The tasks to tune, with weights that replace their own; empty = as given by tasks and the models' weights, which
+	// must otherwise be unset. No task may be selected twice.
 	TaskWeights []*TaskWeight `protobuf:"bytes,11,rep,name=task_weights,json=taskWeights,proto3" json:"task_weights,omitempty"`
-	// Schedules of other compilers, which searches try first. Of an operator that several files have, those of the last come first.
-	// With no_transfer they are not used.
+	// Schedules of other compilers, which searches try first. If several files have schedules of an operator, those of
+	// the last file come first. Ignored with no_transfer.
 	Seeds         []*SeedFile `protobuf:"bytes,12,rep,name=seeds,proto3" json:"seeds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -232,7 +232,7 @@ func (x *ModelSpec) GetSeeds() []*SeedFile {
 // OtherModel is a model that is tuned together with others. Its fields are those of ModelSpec.
 type OtherModel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What messages call it; empty = by its place.
+	// Name for messages; empty = by its position.
 	Name          string                   `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	File          *ArtifactRef             `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
 	Shapes        map[string]*Extents      `protobuf:"bytes,3,rep,name=shapes,proto3" json:"shapes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -323,10 +323,10 @@ func (x *OtherModel) GetWeight() float64 {
 	return 0
 }
 
-// TaskWeight says what one execution of some tasks counts.
+// TaskWeight is the weight of one execution of some tasks.
 type TaskWeight struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Above 0.
+	// Positive.
 	Weight float64 `protobuf:"fixed64,1,opt,name=weight,proto3" json:"weight,omitempty"`
 	// As in ModelSpec; never empty.
 	Tasks         string `protobuf:"bytes,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
@@ -378,7 +378,7 @@ func (x *TaskWeight) GetTasks() string {
 	return ""
 }
 
-// SeedFile is a file of schedules, uploaded before the job is submitted. It may be compressed by gzip if it is a log.
+// SeedFile is a file of schedules, uploaded before the job is submitted. A log may be compressed by gzip.
 type SeedFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *ArtifactRef           `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -431,7 +431,7 @@ func (x *SeedFile) GetFormat() SeedFormat {
 	return SeedFormat_SEED_FORMAT_UNSPECIFIED
 }
 
-// Extents are numbers of elements, one an axis.
+// Extents are the extents of an array, one per axis.
 type Extents struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Extents       []int64                `protobuf:"varint,1,rep,packed,name=extents,proto3" json:"extents,omitempty"`
@@ -476,14 +476,14 @@ func (x *Extents) GetExtents() []int64 {
 	return nil
 }
 
-// ExtentBounds bound the extents that an execution may choose.
+// ExtentBounds are the bounds of a dynamic extent.
 type ExtentBounds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Least int64                  `protobuf:"varint,1,opt,name=least,proto3" json:"least,omitempty"`
 	Most  int64                  `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
-	// Extents up to which there shall be kernels of their own; empty leaves the choice to the compiler.
+	// Upper bounds of extents for which separate kernels are generated; empty = chosen by the compiler.
 	Caps []int64 `protobuf:"varint,3,rep,packed,name=caps,proto3" json:"caps,omitempty"`
-	// How often executions have which extent, in any unit, from which the compiler chooses these extents: caps is then empty.
+	// Frequencies of extents, in any unit, from which the compiler chooses the bounds: caps is then empty.
 	Frequencies   map[int64]float64 `protobuf:"bytes,4,rep,name=frequencies,proto3" json:"frequencies,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/outage.proto
 
-// What is told of a farm whose agents have vanished.
+// Outages of a farm.
 
 package tilthv1
 
@@ -24,14 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Outage says that most agents fell silent at once: it is rather the network, or the tracker's own machine, that failed.
-// Until it is over nothing that they hold is taken from them.
+// Outage reports that most agents fell silent at once: probably the network or the tracker's own machine failed. Until
+// it is over no leases are revoked.
 type Outage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Since *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
 	// The tracker waits until then at most.
 	Until *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
-	// Agents that are silent, of those that are joined.
+	// Silent agents, and all agents that have joined.
 	Silent        uint32 `protobuf:"varint,3,opt,name=silent,proto3" json:"silent,omitempty"`
 	Agents        uint32 `protobuf:"varint,4,opt,name=agents,proto3" json:"agents,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/owner.proto
 
-// How the farm is shared.
+// Sharing of the farm.
 
 package tilthv1
 
@@ -23,27 +23,28 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Owner is what an owner of jobs has of the farm now, and what it may have; limits of 0 are none.
+// Owner is the present usage of an owner of jobs, and its limits; 0 = no limit.
 type Owner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The part of agents' time beside other owners'.
+	// Share of agents' time relative to other owners.
 	Weight float64 `protobuf:"fixed64,2,opt,name=weight,proto3" json:"weight,omitempty"`
 	// Jobs that have not ended.
 	Jobs    uint32 `protobuf:"varint,3,opt,name=jobs,proto3" json:"jobs,omitempty"`
 	MaxJobs uint32 `protobuf:"varint,4,opt,name=max_jobs,json=maxJobs,proto3" json:"max_jobs,omitempty"`
-	// Trials that these may come to: those of their budgets, or those proposed where the budget is time alone.
+	// Maximum number of trials of these jobs: of their budgets, or the number proposed if the budget limits only time.
 	Trials    uint64 `protobuf:"varint,5,opt,name=trials,proto3" json:"trials,omitempty"`
 	MaxTrials uint64 `protobuf:"varint,6,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
-	// Bytes of artifacts of batches that wait for a runner or are with one.
+	// Bytes of artifacts of batches that wait for a runner or are leased by one.
 	ArtifactBytes    uint64 `protobuf:"varint,7,opt,name=artifact_bytes,json=artifactBytes,proto3" json:"artifact_bytes,omitempty"`
 	MaxArtifactBytes uint64 `protobuf:"varint,8,opt,name=max_artifact_bytes,json=maxArtifactBytes,proto3" json:"max_artifact_bytes,omitempty"`
-	// Work that waits for an agent, jobs that wait for a tuner included.
+	// Work that waits for an agent, including jobs that wait for a tuner.
 	Waiting uint32 `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"`
-	// Jobs that have ended and are kept, and how many are; the oldest are dropped.
+	// Ended jobs, and how many of them are kept; the oldest are dropped.
 	EndedJobs uint32 `protobuf:"varint,90,opt,name=ended_jobs,json=endedJobs,proto3" json:"ended_jobs,omitempty"`
 	KeepJobs  uint32 `protobuf:"varint,91,opt,name=keep_jobs,json=keepJobs,proto3" json:"keep_jobs,omitempty"`
-	// Specifications and events of all jobs of the owner. At the limit jobs that have ended are dropped; open ones beyond it are refused.
+	// Specifications and events of all jobs of the owner. At the limit, ended jobs are dropped; further open ones are
+	// refused.
 	StoredBytes    uint64 `protobuf:"varint,92,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
 	MaxStoredBytes uint64 `protobuf:"varint,93,opt,name=max_stored_bytes,json=maxStoredBytes,proto3" json:"max_stored_bytes,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -173,9 +174,9 @@ func (x *Owner) GetMaxStoredBytes() uint64 {
 
 type ListOwnersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most so many owners in a response, and fewer where they are large; 0 = as many as one takes.
+	// Maximum number of owners in a response; fewer if they are large; 0 = as many as fit.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the response before; empty = the first page.
+	// The next_page_token of the previous response; empty = the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -229,7 +230,7 @@ type ListOwnersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By name.
 	Owners []*Owner `protobuf:"bytes,1,rep,name=owners,proto3" json:"owners,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Start of the next page; empty after the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -25,17 +25,17 @@ const (
 
 type BestRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Target fingerprint; empty = every target.
+	// Target fingerprint; empty = all targets.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Empty = every workload.
+	// Empty = all workloads.
 	WorkloadDigests []string `protobuf:"bytes,2,rep,name=workload_digests,json=workloadDigests,proto3" json:"workload_digests,omitempty"`
-	// The level of numerics that the records' schedules must be allowed by: strict, default or fast; empty = every level. Without
+	// The level of numerics that must allow the records' schedules: strict, default or fast; empty = any. Without
 	// workload digests it has no effect.
 	Numerics string `protobuf:"bytes,3,opt,name=numerics,proto3" json:"numerics,omitempty"`
-	// At most so many records in a response, and fewer where they are large; 0 = as many as one takes. With workload digests 0 asks for
-	// all in one, and is RESOURCE_EXHAUSTED where a message is too small.
+	// Maximum number of records in a response; fewer if they are large; 0 = as many as fit. With workload digests 0
+	// requests all in one response, and is RESOURCE_EXHAUSTED if they do not fit.
 	PageSize uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the response before; empty = the first page.
+	// The next_page_token of the previous response; empty = the first page.
 	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -109,7 +109,7 @@ func (x *BestRecordsRequest) GetPageToken() string {
 type BestRecordsResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Records []*Record              `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
-	// Where the next page begins; empty after the last one.
+	// Start of the next page; empty after the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -161,11 +161,12 @@ func (x *BestRecordsResponse) GetNextPageToken() string {
 
 type ListRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty = every target.
+	// Empty = all targets.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Empty = every workload.
+	// Empty = all workloads.
 	WorkloadDigest string `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
-	// An agent that works for a job names it, and gets what the owner of a private job sees, too; empty = shared records.
+	// Set by an agent to the job that it works for, to include the records visible to the owner of a private job; empty
+	// = shared records.
 	JobId         string `protobuf:"bytes,3,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -362,14 +363,14 @@ func (x *ImportRecordsResponse) GetSkipped() uint64 {
 	return 0
 }
 
-// RecordGroup sums up the records of a workload on a target.
+// RecordGroup summarises the records of a workload on a target.
 type RecordGroup struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Target         string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	WorkloadDigest string                 `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
-	// How many records there are; never 0.
+	// Number of records; never 0.
 	Records uint64 `protobuf:"varint,3,opt,name=records,proto3" json:"records,omitempty"`
-	// Sha256 of their keys, in order: 32 bytes. Sides with equal keys have equal records.
+	// SHA-256 of their keys, in order: 32 bytes. Equal keys imply equal records.
 	KeysDigest    []byte `protobuf:"bytes,4,opt,name=keys_digest,json=keysDigest,proto3" json:"keys_digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -435,13 +436,13 @@ func (x *RecordGroup) GetKeysDigest() []byte {
 
 type ListRecordGroupsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty = every target.
+	// Empty = all targets.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Empty = every workload.
+	// Empty = all workloads.
 	WorkloadDigests []string `protobuf:"bytes,2,rep,name=workload_digests,json=workloadDigests,proto3" json:"workload_digests,omitempty"`
-	// At most so many groups in a response, and fewer where they have many records; 0 = as many as one takes.
+	// Maximum number of groups in a response; fewer if they have many records; 0 = as many as fit.
 	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The next_page_token of the response before; empty = the first page.
+	// The next_page_token of the previous response; empty = the first page.
 	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -508,7 +509,7 @@ func (x *ListRecordGroupsRequest) GetPageToken() string {
 type ListRecordGroupsResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Groups []*RecordGroup         `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
-	// Where the next page begins; empty after the last one. A page may be empty, and others follow.
+	// Start of the next page; empty after the last one. A page may be empty although others follow.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -562,9 +563,9 @@ type ListRecordKeysRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Target         string                 `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	WorkloadDigest string                 `protobuf:"bytes,2,opt,name=workload_digest,json=workloadDigest,proto3" json:"workload_digest,omitempty"`
-	// The first key that is wanted, 16 bytes; empty = the first of all.
+	// The first key to return, 16 bytes; empty = from the start.
 	From []byte `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
-	// At most so many keys; 0 = as many as a response takes.
+	// Maximum number of keys; 0 = as many as fit.
 	PageSize      uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -630,8 +631,7 @@ func (x *ListRecordKeysRequest) GetPageSize() uint32 {
 
 type ListRecordKeysResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Keys of 16 bytes, one behind the other: the time of the measurement, and what tells it from others of that time. There are none
-	// only where none follow.
+	// Concatenated keys of 16 bytes: the time of the measurement, followed by a discriminator. Empty only at the end.
 	Keys          []byte `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -737,7 +737,7 @@ func (x *FindLackingRecordsRequest) GetKeys() []byte {
 
 type FindLackingRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Those of the request's that no record has, in order.
+	// The keys of the request that no record has, in order.
 	Keys          []byte `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

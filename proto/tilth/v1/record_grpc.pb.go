@@ -34,26 +34,26 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RecordService is the look-up a compiler makes, and the way records come in and out.
+// RecordService provides look-ups for compilers, and imports and exports records.
 type RecordServiceClient interface {
-	// BestRecords returns the fastest verified record of each workload asked for; workloads without one are left out.
+	// BestRecords returns the fastest verified record of each requested workload; workloads without one are omitted.
 	BestRecords(ctx context.Context, in *BestRecordsRequest, opts ...grpc.CallOption) (*BestRecordsResponse, error)
-	// ListRecords streams every record that matches, grouped by target and workload, oldest first; the first of each
-	// group carries the workload's canonical form.
+	// ListRecords streams every matching record, grouped by target and workload, oldest first; the first of each group
+	// contains the workload's canonical form.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListRecordsResponse], error)
-	// ImportRecords adds records once all have come and are valid: a call that is refused, or does not end, adds none. One that is
-	// already there (same target, workload, candidate, time and device) is skipped, so a call whose answer did not come is safe to
-	// repeat.
+	// ImportRecords adds records once all have arrived and are valid: a call that fails or is interrupted adds none.
+	// Records that exist already (same target, workload, candidate, time and device) are skipped, so a call without a
+	// response can safely be repeated.
 	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
-	// ListRecordGroups sums up the records of each target and workload that matches, so that two sides tell by little where they differ.
-	// Groups come in the order of targets, and of workloads within them.
+	// ListRecordGroups summarises the records of each matching target and workload, so that two stores can find their
+	// differences cheaply. Groups are ordered by target, then by workload.
 	ListRecordGroups(ctx context.Context, in *ListRecordGroupsRequest, opts ...grpc.CallOption) (*ListRecordGroupsResponse, error)
 	// ListRecordKeys returns the keys of the records of a group, in order.
 	ListRecordKeys(ctx context.Context, in *ListRecordKeysRequest, opts ...grpc.CallOption) (*ListRecordKeysResponse, error)
-	// FindLackingRecords returns which of some keys no record of a group has.
+	// FindLackingRecords returns which of the given keys no record of a group has.
 	FindLackingRecords(ctx context.Context, in *FindLackingRecordsRequest, opts ...grpc.CallOption) (*FindLackingRecordsResponse, error)
-	// GetRecords streams those of some records of a group that are there, in the order of their keys; the first carries the workload's
-	// canonical form.
+	// GetRecords streams the existing ones of the requested records of a group, ordered by key; the first contains the
+	// workload's canonical form.
 	GetRecords(ctx context.Context, in *GetRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetRecordsResponse], error)
 }
 
@@ -160,26 +160,26 @@ type RecordService_GetRecordsClient = grpc.ServerStreamingClient[GetRecordsRespo
 // All implementations must embed UnimplementedRecordServiceServer
 // for forward compatibility.
 //
-// RecordService is the look-up a compiler makes, and the way records come in and out.
+// RecordService provides look-ups for compilers, and imports and exports records.
 type RecordServiceServer interface {
-	// BestRecords returns the fastest verified record of each workload asked for; workloads without one are left out.
+	// BestRecords returns the fastest verified record of each requested workload; workloads without one are omitted.
 	BestRecords(context.Context, *BestRecordsRequest) (*BestRecordsResponse, error)
-	// ListRecords streams every record that matches, grouped by target and workload, oldest first; the first of each
-	// group carries the workload's canonical form.
+	// ListRecords streams every matching record, grouped by target and workload, oldest first; the first of each group
+	// contains the workload's canonical form.
 	ListRecords(*ListRecordsRequest, grpc.ServerStreamingServer[ListRecordsResponse]) error
-	// ImportRecords adds records once all have come and are valid: a call that is refused, or does not end, adds none. One that is
-	// already there (same target, workload, candidate, time and device) is skipped, so a call whose answer did not come is safe to
-	// repeat.
+	// ImportRecords adds records once all have arrived and are valid: a call that fails or is interrupted adds none.
+	// Records that exist already (same target, workload, candidate, time and device) are skipped, so a call without a
+	// response can safely be repeated.
 	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
-	// ListRecordGroups sums up the records of each target and workload that matches, so that two sides tell by little where they differ.
-	// Groups come in the order of targets, and of workloads within them.
+	// ListRecordGroups summarises the records of each matching target and workload, so that two stores can find their
+	// differences cheaply. Groups are ordered by target, then by workload.
 	ListRecordGroups(context.Context, *ListRecordGroupsRequest) (*ListRecordGroupsResponse, error)
 	// ListRecordKeys returns the keys of the records of a group, in order.
 	ListRecordKeys(context.Context, *ListRecordKeysRequest) (*ListRecordKeysResponse, error)
-	// FindLackingRecords returns which of some keys no record of a group has.
+	// FindLackingRecords returns which of the given keys no record of a group has.
 	FindLackingRecords(context.Context, *FindLackingRecordsRequest) (*FindLackingRecordsResponse, error)
-	// GetRecords streams those of some records of a group that are there, in the order of their keys; the first carries the workload's
-	// canonical form.
+	// GetRecords streams the existing ones of the requested records of a group, ordered by key; the first contains the
+	// workload's canonical form.
 	GetRecords(*GetRecordsRequest, grpc.ServerStreamingServer[GetRecordsResponse]) error
 	mustEmbedUnimplementedRecordServiceServer()
 }

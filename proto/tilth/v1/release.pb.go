@@ -63,7 +63,7 @@ type GetReleaseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// SHA256SUMS: the digests and names of the release's files.
 	Sums []byte `protobuf:"bytes,1,opt,name=sums,proto3" json:"sums,omitempty"`
-	// SHA256SUMS.minisig: who signed them, with a trusted comment that has the version.
+	// SHA256SUMS.minisig: the signature of the sums, with a trusted comment that contains the version.
 	Signature     []byte `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -115,7 +115,7 @@ func (x *GetReleaseResponse) GetSignature() []byte {
 
 type DownloadReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in the sums, e.g. "tilth-1.2.0-linux-riscv64-static.tar.gz".
+	// As in the sums, such as "tilth-1.2.0-linux-riscv64-static.tar.gz".
 	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

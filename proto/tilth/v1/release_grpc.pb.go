@@ -29,11 +29,12 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ReleaseService hands on a folder that 'make dist' made. The tracker vouches for nothing: agents verify the signature.
+// ReleaseService distributes a folder made by 'make dist'. The tracker does not vouch for it: agents verify the
+// signature.
 type ReleaseServiceClient interface {
-	// GetRelease returns what the tracker offers. NOT_FOUND when it offers none.
+	// GetRelease returns the offered release. NOT_FOUND without a release.
 	GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error)
-	// DownloadRelease sends a file that the release's sums name, in order. NOT_FOUND when they do not.
+	// DownloadRelease sends a file named in the release's sums, in order. NOT_FOUND for other files.
 	DownloadRelease(ctx context.Context, in *DownloadReleaseRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[DownloadReleaseResponse], error)
 }
 
@@ -78,11 +79,12 @@ type ReleaseService_DownloadReleaseClient = grpc.ServerStreamingClient[DownloadR
 // All implementations must embed UnimplementedReleaseServiceServer
 // for forward compatibility.
 //
-// ReleaseService hands on a folder that 'make dist' made. The tracker vouches for nothing: agents verify the signature.
+// ReleaseService distributes a folder made by 'make dist'. The tracker does not vouch for it: agents verify the
+// signature.
 type ReleaseServiceServer interface {
-	// GetRelease returns what the tracker offers. NOT_FOUND when it offers none.
+	// GetRelease returns the offered release. NOT_FOUND without a release.
 	GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error)
-	// DownloadRelease sends a file that the release's sums name, in order. NOT_FOUND when they do not.
+	// DownloadRelease sends a file named in the release's sums, in order. NOT_FOUND for other files.
 	DownloadRelease(*DownloadReleaseRequest, grpc.ServerStreamingServer[DownloadReleaseResponse]) error
 	mustEmbedUnimplementedReleaseServiceServer()
 }

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/run.proto
 
-// Running model packages on the devices of a farm: a kind of job without tasks, of one lease.
+// Running model packages on the devices of a farm: a kind of job without tasks, with one lease.
 
 package tilthv1
 
@@ -24,23 +24,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RunSpec says what is run and what is wanted of it. Packages and inputs are artifacts, uploaded before the job is submitted.
+// RunSpec describes a run. Packages and inputs are artifacts, uploaded before the job is submitted.
 type RunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At least one. Several are loaded side by side and timed in turns (A B C A B C ...).
+	// At least one. Several are loaded together and timed alternately (A B C A B C ...).
 	Packages []*RunPackage `protobuf:"bytes,1,rep,name=packages,proto3" json:"packages,omitempty"`
-	// Archive of numpy arrays by the names of the model's inputs; absent = made-up data, the same for every package. One package only.
+	// Archive of numpy arrays by the names of the model's inputs; absent = generated data, the same for every package.
+	// One package only.
 	Inputs *ArtifactRef `protobuf:"bytes,2,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	// Keep the outputs of the first execution. One package only.
 	Outputs bool `protobuf:"varint,3,opt,name=outputs,proto3" json:"outputs,omitempty"`
-	// Timed samples of each package, and executions in a sample; 0 samples = not timed.
+	// Number of timed samples per package, and of executions per sample; 0 samples = not timed.
 	Repeat uint32 `protobuf:"varint,4,opt,name=repeat,proto3" json:"repeat,omitempty"`
 	Number uint32 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"`
-	// Time each kernel call, the median of so many executions; 0 = not. One package only.
+	// Time each kernel call, as the median of this many executions; 0 = no profile. One package only.
 	Profile uint32 `protobuf:"varint,6,opt,name=profile,proto3" json:"profile,omitempty"`
-	// The device by name; empty = any of the job's device class.
+	// Name of the device; empty = any of the job's device class.
 	Device string `protobuf:"bytes,7,opt,name=device,proto3" json:"device,omitempty"`
-	// Time on the device, loading included; absent = 10 min. At most 1 h.
+	// Time limit on the device, including loading; absent = 10 min. At most 1 h.
 	Limit         *durationpb.Duration `protobuf:"bytes,8,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -132,10 +133,10 @@ func (x *RunSpec) GetLimit() *durationpb.Duration {
 	return nil
 }
 
-// RunPackage is a package to be run.
+// RunPackage is a package to run.
 type RunPackage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name for people, usually the file's.
+	// Display name, usually the file's.
 	Name          string       `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Artifact      *ArtifactRef `protobuf:"bytes,2,opt,name=artifact,proto3" json:"artifact,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -186,14 +187,14 @@ func (x *RunPackage) GetArtifact() *ArtifactRef {
 	return nil
 }
 
-// RunResult is what a run came to.
+// RunResult is the result of a run.
 type RunResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Device that ran it; set by the tracker.
 	Device string `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	// One for each package of the spec, in its order.
+	// One per package of the spec, in order.
 	Packages []*PackageResult `protobuf:"bytes,2,rep,name=packages,proto3" json:"packages,omitempty"`
-	// Archive of numpy arrays by the names of the model's outputs; absent unless asked for.
+	// Archive of numpy arrays by the names of the model's outputs; absent unless requested.
 	Outputs       *ArtifactRef `protobuf:"bytes,3,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,14 +251,14 @@ func (x *RunResult) GetOutputs() *ArtifactRef {
 	return nil
 }
 
-// PackageResult is what became of one package.
+// PackageResult is the result of one package.
 type PackageResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Seconds of one execution, one entry a timed sample, in the order taken.
+	// Seconds of one execution, one entry per timed sample, in the order taken.
 	SamplesSeconds []float64 `protobuf:"fixed64,1,rep,packed,name=samples_seconds,json=samplesSeconds,proto3" json:"samples_seconds,omitempty"`
-	// What each kernel call takes (profile.Profile as JSON); empty unless asked for.
+	// Profile of the kernel calls (profile.Profile as JSON); empty unless requested.
 	Profile []byte `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
-	// The package's own description (aot.Manifest as JSON, without tasks, calls and members).
+	// The package's manifest (aot.Manifest as JSON, without tasks, calls and members).
 	Manifest      []byte `protobuf:"bytes,3,opt,name=manifest,proto3" json:"manifest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // - protoc             (unknown)
 // source: tilth/v1/run_service.proto
 
-// What a runner says of a package that it ran.
+// Reports of runners about packages.
 
 package tilthv1
 
@@ -28,11 +28,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RunService is what a runner that holds a run's lease calls.
+// RunService is called by the runner that holds a run's lease.
 type RunServiceClient interface {
-	// ReportRun ends the job, DONE with a result or FAILED through its own fault, or has it tried again where the device or the farm is at
-	// fault. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
-	// FAILED_PRECONDITION, MISSING_ARTIFACT when the outputs are not (or no longer) in the store.
+	// ReportRun ends the job, DONE with a result or FAILED through its own fault, or retries it if the device or the
+	// farm failed. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
+	// STALE_LEASE. FAILED_PRECONDITION, MISSING_ARTIFACT if the outputs are not, or no longer, in the store.
 	ReportRun(ctx context.Context, in *ReportRunRequest, opts ...grpc.CallOption) (*ReportRunResponse, error)
 }
 
@@ -58,11 +58,11 @@ func (c *runServiceClient) ReportRun(ctx context.Context, in *ReportRunRequest, 
 // All implementations must embed UnimplementedRunServiceServer
 // for forward compatibility.
 //
-// RunService is what a runner that holds a run's lease calls.
+// RunService is called by the runner that holds a run's lease.
 type RunServiceServer interface {
-	// ReportRun ends the job, DONE with a result or FAILED through its own fault, or has it tried again where the device or the farm is at
-	// fault. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION, STALE_LEASE.
-	// FAILED_PRECONDITION, MISSING_ARTIFACT when the outputs are not (or no longer) in the store.
+	// ReportRun ends the job, DONE with a result or FAILED through its own fault, or retries it if the device or the
+	// farm failed. Repeating an accepted report is accepted and changes nothing; a stale one is FAILED_PRECONDITION,
+	// STALE_LEASE. FAILED_PRECONDITION, MISSING_ARTIFACT if the outputs are not, or no longer, in the store.
 	ReportRun(context.Context, *ReportRunRequest) (*ReportRunResponse, error)
 	mustEmbedUnimplementedRunServiceServer()
 }

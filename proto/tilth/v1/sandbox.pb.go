@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/sandbox.proto
 
-// What an agent says of the walls around what it runs.
+// Sandboxes of agents.
 
 package tilthv1
 
@@ -23,16 +23,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SandboxLayer is one of the walls around a candidate or a compiler; see docs/sandbox.md. Either how or missing is set.
+// SandboxLayer is one layer of the sandbox around a candidate or a compiler; see docs/sandbox.md. Either how or
+// missing is set.
 type SandboxLayer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// E.g. "network".
+	// Such as "network".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How it is had on this machine, e.g. "a namespace".
+	// How it is implemented on this machine, such as "a namespace".
 	How string `protobuf:"bytes,2,opt,name=how,proto3" json:"how,omitempty"`
-	// Why it is not had, with the remedy.
+	// Why it is missing, with the remedy.
 	Missing string `protobuf:"bytes,3,opt,name=missing,proto3" json:"missing,omitempty"`
-	// What does its job in part where it is missing; empty = nothing.
+	// A partial replacement if it is missing; empty = none.
 	Substitute    string `protobuf:"bytes,4,opt,name=substitute,proto3" json:"substitute,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/v1/wait.proto
 
-// Why jobs wait.
+// Reasons for which jobs wait.
 
 package tilthv1
 
@@ -25,31 +25,31 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WaitReason is what a job waits for.
+// WaitReason is the reason for which a job waits.
 type WaitReason int32
 
 const (
-	// Refused wherever a reason is required.
+	// Invalid.
 	WaitReason_WAIT_REASON_UNSPECIFIED WaitReason = 0
-	// No device of its class is joined, or, of a run, none that runs packages, or not the one asked for.
+	// No device of its class has joined; for a run: none that runs packages, or not the requested one.
 	WaitReason_WAIT_REASON_NO_DEVICE WaitReason = 1
-	// Every device of its class is kept from work, and somebody asked for that.
+	// No device of its class is given work, because they are cordoned.
 	WaitReason_WAIT_REASON_CORDONED WaitReason = 2
-	// Every device of its class is kept from work, some since they do not measure as they should.
+	// No device of its class is given work, because some are quarantined.
 	WaitReason_WAIT_REASON_QUARANTINED WaitReason = 3
-	// No builder with its toolchain is joined.
+	// No builder with its toolchain has joined.
 	WaitReason_WAIT_REASON_NO_BUILDER WaitReason = 4
-	// No tuner with its algorithm is joined.
+	// No tuner with its algorithm has joined.
 	WaitReason_WAIT_REASON_NO_TUNER WaitReason = 5
-	// All agents that could go on rest, since their leases failed.
+	// All agents that could continue are in a cooldown after failed leases.
 	WaitReason_WAIT_REASON_RESTING WaitReason = 6
-	// The agents that could go on, or that hold its work, are silent: an outage, or the tracker was started just now.
+	// The agents that could continue, or that hold its work, are silent: an outage, or the tracker has just started.
 	WaitReason_WAIT_REASON_SILENT WaitReason = 7
-	// Its owner has as many artifacts as the quota allows: nothing more is built until some are measured.
+	// Its owner's artifacts exhaust the quota: nothing more is built until some are measured.
 	WaitReason_WAIT_REASON_QUOTA WaitReason = 8
-	// What failed waits to be tried again.
+	// Failed work waits to be retried.
 	WaitReason_WAIT_REASON_RETRY WaitReason = 9
-	// The agents that could go on are at work, and others have their turn first.
+	// The agents that could continue are busy, and other jobs are first.
 	WaitReason_WAIT_REASON_TURN WaitReason = 10
 )
 
@@ -110,15 +110,15 @@ func (WaitReason) EnumDescriptor() ([]byte, []int) {
 	return file_tilth_v1_wait_proto_rawDescGZIP(), []int{0}
 }
 
-// Wait says why nothing of a job is being done.
+// Wait describes why a job makes no progress.
 type Wait struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason WaitReason             `protobuf:"varint,1,opt,name=reason,proto3,enum=tilth.v1.WaitReason" json:"reason,omitempty"`
-	// For people: what is missing, why, until when, and the remedy; one line of at most 1000 bytes.
+	// For users: what is missing, why, until when, and the remedy; one line of at most 1000 bytes.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Since when, as far as is known.
+	// Start of the wait, as far as known.
 	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	// Nothing of the job can be done now, whosever turn it is; the budget's time stands still.
+	// The job cannot proceed at present, whatever its turn; the budget's time is stopped.
 	NothingCanRun bool `protobuf:"varint,4,opt,name=nothing_can_run,json=nothingCanRun,proto3" json:"nothing_can_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -182,14 +182,14 @@ func (x *Wait) GetNothingCanRun() bool {
 	return false
 }
 
-// JobStatus is how a job stands at the moment, beside its events.
+// JobStatus is the present status of a job, in addition to its events.
 type JobStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent while something is being done.
+	// Absent while the job makes progress.
 	Wait *Wait `protobuf:"bytes,1,opt,name=wait,proto3" json:"wait,omitempty"`
-	// How much of the budget's time was spent so far.
+	// Time of the budget spent so far.
 	TimeSpent *durationpb.Duration `protobuf:"bytes,2,opt,name=time_spent,json=timeSpent,proto3" json:"time_spent,omitempty"`
-	// The budget's time runs.
+	// The budget's time is running.
 	TimeRuns      bool `protobuf:"varint,3,opt,name=time_runs,json=timeRuns,proto3" json:"time_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

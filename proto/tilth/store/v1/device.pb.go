@@ -22,18 +22,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// DeviceRow is what was decided of a device. Its runner is kept as an agent.
+// DeviceRow is the state of a device. Its runner is stored as an agent.
 type DeviceRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Absent while it is not cordoned.
+	// Absent unless the device is cordoned.
 	Cordon *v1.Cordon `protobuf:"bytes,1,opt,name=cordon,proto3" json:"cordon,omitempty"`
 	// The last changes of state, oldest first.
 	History []*v1.DeviceChange `protobuf:"bytes,2,rep,name=history,proto3" json:"history,omitempty"`
-	// Absent while it is not quarantined.
+	// Absent unless the device is quarantined.
 	Quarantine *v1.Quarantine `protobuf:"bytes,3,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
-	// Absent when it was never calibrated.
+	// Absent if the device was never calibrated.
 	Calibration *v1.DeviceCalibration `protobuf:"bytes,4,opt,name=calibration,proto3" json:"calibration,omitempty"`
-	// Absent while there is none.
+	// Absent if there is no warning.
 	Warning       *v1.DeviceWarning `protobuf:"bytes,70,opt,name=warning,proto3" json:"warning,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: tilth/store/v1/store.proto
 
-// Values of the records file that are nobody's business but the tracker's. The wire's own messages are stored as they are.
+// Internal messages of the records file. Messages of the wire are stored unchanged.
 
 package storev1
 
@@ -25,19 +25,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Stage is where a batch is on its way.
+// Stage is the stage of a batch.
 type Stage int32
 
 const (
-	// Refused.
+	// Invalid.
 	Stage_STAGE_UNSPECIFIED Stage = 0
-	// Waits for a builder or is with one. Set when proposed, and again when its artifacts were lost.
+	// Waits for a builder or is leased by one. Set when the batch is proposed, and again when its artifacts were lost.
 	Stage_STAGE_BUILD Stage = 1
-	// Waits for a runner or is with one. Set by an accepted build report.
+	// Waits for a runner or is leased by one. Set by an accepted build report.
 	Stage_STAGE_MEASURE Stage = 2
-	// Every trial is recorded, or the farm gave up on it before it could be retried. Final.
+	// Every trial is recorded, or the batch was given up before retries existed. Final.
 	Stage_STAGE_CLOSED Stage = 3
-	// The farm gave up on it; RetryDeadLetters sets BUILD again.
+	// Given up; RetryDeadLetters sets BUILD again.
 	Stage_STAGE_DEAD Stage = 4
 )
 
@@ -86,12 +86,12 @@ func (Stage) EnumDescriptor() ([]byte, []int) {
 	return file_tilth_store_v1_store_proto_rawDescGZIP(), []int{0}
 }
 
-// JobRow is a job without its specification and its tasks' progress, which are kept under keys of their own.
+// JobRow is a job without its specification and its tasks' progress, which are stored under separate keys.
 type JobRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Without spec and progress.
 	Job *v1.Job `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	// Lease of the tuner that holds the job; absent while none does.
+	// Lease of the tuner that holds the job; absent if none does.
 	Lease *v1.LeaseToken `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Number of the last lease granted.
 	Attempt uint32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -103,11 +103,11 @@ type JobRow struct {
 	FinishedBy *v1.LeaseToken `protobuf:"bytes,6,opt,name=finished_by,json=finishedBy,proto3" json:"finished_by,omitempty"`
 	// Agents that lost it since the last accepted proposal, by name.
 	FailedBy []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
-	// Key of the request that made it; empty in rows from before it was kept.
+	// Key of the request that created the job; empty in rows of older versions.
 	RequestKey []byte `protobuf:"bytes,90,opt,name=request_key,json=requestKey,proto3" json:"request_key,omitempty"`
-	// What is stored of the job: its specification and its events, without records. In rows from before it was counted, 0.
+	// Size of the stored job: its specification and events, without records. 0 in rows of older versions.
 	StoredBytes uint64 `protobuf:"varint,91,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
-	// Whose it is, as its specification says; absent in rows from before it was kept.
+	// Owner from the specification; absent in rows of older versions.
 	Owner         *JobOwner `protobuf:"bytes,92,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -213,7 +213,7 @@ func (x *JobRow) GetOwner() *JobOwner {
 	return nil
 }
 
-// JobOwner is whose a job is, and whether it is for its owner alone.
+// JobOwner is the owner of a job, and whether the job is private.
 type JobOwner struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -266,7 +266,7 @@ func (x *JobOwner) GetPrivate() bool {
 	return false
 }
 
-// EndedRow is what keeping jobs that have ended, or no longer, needs of one.
+// EndedRow is the part of an ended job that the retention policy needs.
 type EndedRow struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Owner   string                 `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -328,38 +328,38 @@ func (x *EndedRow) GetStoredBytes() uint64 {
 	return 0
 }
 
-// BatchRow is a batch. Its candidates are in the job's event that proposed it.
+// BatchRow is a batch. Its candidates are in the BatchProposed event of the job.
 type BatchRow struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	JobId      string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	TaskIndex  uint32                 `protobuf:"varint,2,opt,name=task_index,json=taskIndex,proto3" json:"task_index,omitempty"`
 	Proposal   uint64                 `protobuf:"varint,3,opt,name=proposal,proto3" json:"proposal,omitempty"`
 	FirstTrial uint32                 `protobuf:"varint,4,opt,name=first_trial,json=firstTrial,proto3" json:"first_trial,omitempty"`
-	// Sequence of the BatchProposed event.
+	// Sequence number of the BatchProposed event.
 	EventSequence uint64 `protobuf:"varint,5,opt,name=event_sequence,json=eventSequence,proto3" json:"event_sequence,omitempty"`
 	Stage         Stage  `protobuf:"varint,6,opt,name=stage,proto3,enum=tilth.store.v1.Stage" json:"stage,omitempty"`
-	// The lease in force; absent while queued.
+	// The current lease; absent while queued.
 	Lease *v1.LeaseToken `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Number of the last lease granted, over both stages.
 	Attempt uint32 `protobuf:"varint,8,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// Attempts that failed through no fault of the candidates since a trial was last recorded.
+	// Failed attempts that were not the candidates' fault, since a trial was last recorded.
 	Faults uint32 `protobuf:"varint,9,opt,name=faults,proto3" json:"faults,omitempty"`
 	// Leases that ended with an accepted report: repeating such a report changes nothing.
 	Settled []*v1.LeaseToken `protobuf:"bytes,10,rep,name=settled,proto3" json:"settled,omitempty"`
-	// By candidate: recorded[i] != 0 when the trial is recorded.
+	// By candidate: recorded[i] != 0 if the trial is recorded.
 	Recorded []byte `protobuf:"bytes,11,opt,name=recorded,proto3" json:"recorded,omitempty"`
-	// By candidate: its share of the build's time; empty before the build.
+	// By candidate: its share of the build time; empty before the build.
 	BuildSeconds []float64 `protobuf:"fixed64,12,rep,packed,name=build_seconds,json=buildSeconds,proto3" json:"build_seconds,omitempty"`
-	// What the build made.
+	// Artifacts of the build.
 	Artifacts []*v1.ArtifactRef `protobuf:"bytes,13,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	Mode      v1.BatchMode      `protobuf:"varint,14,opt,name=mode,proto3,enum=tilth.v1.BatchMode" json:"mode,omitempty"`
-	// Agents that failed it in its present stage, by name.
+	// Agents that failed the batch in its present stage, by name.
 	FailedBy []string `protobuf:"bytes,20,rep,name=failed_by,json=failedBy,proto3" json:"failed_by,omitempty"`
-	// Failed attempts since a trial was last recorded, those included that are blamed on their agents alone.
+	// Failed attempts since a trial was last recorded, including those blamed on their agents alone.
 	Failures uint32 `protobuf:"varint,21,opt,name=failures,proto3" json:"failures,omitempty"`
 	// As in tilth.v1.BatchProposed.
 	Remeasured string `protobuf:"bytes,30,opt,name=remeasured,proto3" json:"remeasured,omitempty"`
-	// Whose the artifacts are, as in tilth.v1.MeasureWork.
+	// The builder of the artifacts, as in tilth.v1.MeasureWork.
 	BuiltBy       string `protobuf:"bytes,120,opt,name=built_by,json=builtBy,proto3" json:"built_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -521,13 +521,13 @@ func (x *BatchRow) GetBuiltBy() string {
 	return ""
 }
 
-// EventRow is an event of a job's log, or several: trials of a batch that were recorded together. A trial's measurement is kept once, among
-// the records.
+// EventRow is an event of a job's log, or several: trials of a batch that were recorded together. Measurements are
+// stored only among the records.
 type EventRow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of several, the first, without what each has of its own. The others have the sequences that follow.
+	// The event; of several, the first, without the fields of TrialRow. The others have the following sequence numbers.
 	Event *v1.JobEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// Key of the record of a trial that has the row to itself, as all have in files of schema 1; empty for other events.
+	// Key of the record of a trial stored in a row of its own, as in files of schema 1; empty for other events.
 	RecordKey []byte `protobuf:"bytes,2,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
 	// Trials that were recorded together, in order.
 	Trials        []*TrialRow `protobuf:"bytes,3,rep,name=trials,proto3" json:"trials,omitempty"`
@@ -586,7 +586,7 @@ func (x *EventRow) GetTrials() []*TrialRow {
 	return nil
 }
 
-// TrialRow is what a trial has of its own among those that were recorded together.
+// TrialRow contains the fields that differ among trials recorded together.
 type TrialRow struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RecordKey []byte                 `protobuf:"bytes,1,opt,name=record_key,json=recordKey,proto3" json:"record_key,omitempty"`
@@ -649,17 +649,18 @@ func (x *TrialRow) GetPredictedSeconds() float32 {
 	return 0
 }
 
-// Conversion is the mark of a store into which the rows of another one are copied. No tracker opens a store that has one which is not finished.
+// Conversion marks a store into which the rows of another store are being copied. No tracker opens a store with an
+// unfinished conversion.
 type Conversion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What people call the store whose rows they are, without passwords.
+	// Name of the source store, without passwords.
 	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// Names what that store keeps: it has another state once it keeps anything else.
+	// Identifies the contents of the source store: changes whenever its contents change.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// Kind of the last row that is there, and its key; the rows before it are there, too. Empty when none is.
+	// Kind and key of the last row copied; the rows before it were copied, too. Empty if none was.
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	Key  []byte `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
-	// All rows are there, and were compared with the source's.
+	// All rows were copied and compared with the source's.
 	Finished      bool `protobuf:"varint,5,opt,name=finished,proto3" json:"finished,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
