@@ -11,20 +11,22 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Hearing is told what happens to a job, after it was tallied. Each may be nil; an error of one ends the following.
+// Hearing holds callbacks that Follow calls after it has tallied an event. Each may be nil. Follow returns
+// the error of a callback.
 type Hearing struct {
-	// Event hears each event.
+	// Event is called with each event.
 	Event func(*tilthv1.JobEvent) error
-	// Status hears how the job stands, before it is tallied.
+	// Status is called with the job's status before it is tallied.
 	Status func(*tilthv1.JobStatus)
-	// Changed hears that the tally is another.
+	// Changed is called after the tally has changed.
 	Changed func()
-	// Restored hears that the tracker's records were restored from a backup: the job's history is read anew.
+	// Restored is called if the tracker's records were restored from a backup, before the job's history is
+	// read again.
 	Restored func() error
 }
 
-// Follow tallies a job's events from those that the tally has to the last, through restarts of the tracker. The tasks
-// of a model are j's and the tally's once it was read.
+// Follow tallies a job's events from the tally's last one to the job's end, across restarts of the tracker.
+// When the job's model was read, Follow adds its tasks to j and the tally.
 func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
 	for {
 		err := follow(ctx, c, j, tally, h)
@@ -66,7 +68,7 @@ func follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials
 	})
 }
 
-// learnTasks asks for the tasks of a job's model once it was read.
+// learnTasks fetches the tasks of a job's model after it was read.
 func learnTasks(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally) error {
 	if j.GetSpec().GetModel() == nil || len(tally.Tasks) > 0 || tally.State == tilthv1.JobState_JOB_STATE_READING {
 		return nil

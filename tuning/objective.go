@@ -18,33 +18,32 @@ import (
 
 // Source is a model to tune.
 type Source struct {
-	// Name is for people: jobs are named after it.
+	// Name is used in the job's name.
 	Name string
-	// Model is what onnx.ReadFile reads. It is not changed.
+	// Model is the result of onnx.ReadFile. It is not modified.
 	Model *onnx.Model
-	// Shapes fix dimensions that the model leaves open, by the name of an input or of a symbol; Open has bounds within
-	// which a symbol stays open.
+	// Shapes sets open dimensions, by input or symbol name. Open sets the bounds of symbols that stay open.
 	Shapes map[string][]int64
 	Open   map[string]frontend.Bounds
-	// Weight is what one execution of the model counts beside those of others; 0 is 1.
+	// Weight is the weight of the model relative to others; 0 means 1.
 	Weight float64
 }
 
-// Objective is what a job minimises: the latency of the tasks of some models together.
+// Objective is the quantity that a job minimises: the weighted latency of the tasks of some models.
 type Objective struct {
-	// Name is that of the models.
+	// Name combines the names of the models.
 	Name  string
 	Tasks []job.Task
-	// Storage is how factors of products are stored.
+	// Storage is the storage type of factors.
 	Storage array.Storage
-	// Open is an extent that stays open; empty where all are fixed.
+	// Open is an extent that stays open, or "".
 	Open string
 
 	names  []string
 	models []job.Model
 }
 
-// Add adds a model's program, of which one execution counts weight.
+// Add adds a model's program with a weight.
 func (o *Objective) Add(name string, p *program.Program, weight float64) {
 	o.names = append(o.names, name)
 	o.models = append(o.models, job.Model{Tasks: p.Tasks, Weight: weight})
@@ -54,7 +53,7 @@ func (o *Objective) Add(name string, p *program.Program, weight float64) {
 	}
 }
 
-// Suits says why the objective cannot be tuned for a target, if so.
+// Suits returns why the objective cannot be tuned for a target, or nil.
 func (o *Objective) Suits(t *target.Target) error {
 	switch {
 	case len(o.Tasks) == 0:
@@ -65,12 +64,12 @@ func (o *Objective) Suits(t *target.Target) error {
 	return nil
 }
 
-// Load makes the objective for a target, whose programs may store factors of products in a type of its own. It may be
-// called without a target, before a device was chosen: what is wrong with a model is found early then.
+// Load returns the objective for a target, whose programs may store factors in its preferred type. It may be
+// called with a nil target to detect invalid models before a device is chosen.
 type Load func(t *target.Target) (*Objective, error)
 
-// Models loads models that were read, whose programs use what a level of numerics allows. bits are those of the
-// integers that weights are kept in; 0 = as they are.
+// Models returns a Load function for parsed models, with programs that use what a numerics level allows. bits
+// is the size of integer weights; 0 keeps floats.
 func Models(sources []Source, numerics schedule.Numerics, bits int64) Load {
 	var last *Objective
 	return func(t *target.Target) (*Objective, error) {
@@ -96,11 +95,11 @@ func Models(sources []Source, numerics schedule.Numerics, bits int64) Load {
 	}
 }
 
-// storages are the types by which factors may be stored; Invalid leaves them in float32.
+// storages maps names to storage types; Invalid stands for float32.
 var storages = map[string]array.DType{"bfloat16": array.BFloat16, "float16": array.Float16, "float32": array.Invalid}
 
-// Storage is how programs for a target store factors of products: what its backend prefers, or, with fast numerics, in
-// a type of a name. bits are those of the integers that weights are kept in; 0 = as they are.
+// Storage returns the storage type for a target: its backend's preference, or a named type with fast
+// numerics. bits is the size of integer weights; 0 keeps floats.
 func Storage(t *target.Target, numerics schedule.Numerics, name string, bits int64) (array.Storage, error) {
 	as, known := storages[name]
 	switch {
@@ -123,7 +122,7 @@ func Storage(t *target.Target, numerics schedule.Numerics, name string, bits int
 	return storage, nil
 }
 
-// Read is the objective of models that were read, in which factors are stored in a type.
+// Read returns the objective of parsed models with a storage type.
 func Read(sources []Source, storage array.Storage) (*Objective, error) {
 	if len(sources) == 0 {
 		return nil, errors.New("there is no model to tune")
@@ -137,7 +136,7 @@ func Read(sources []Source, storage array.Storage) (*Objective, error) {
 	return o, nil
 }
 
-// Import adds a model that was read, with factors as the objective stores them.
+// Import adds a parsed model with the objective's storage type.
 func (o *Objective) Import(s Source) error {
 	if s.Model == nil {
 		return fmt.Errorf("%s: there is no model", s.Name)

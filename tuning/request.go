@@ -13,8 +13,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// RequestText is the request that submits a job, in protobuf's JSON, indented. Its request_id follows from the job, so
-// that who sends it twice makes one job.
+// RequestText returns the request that submits a job, in indented protobuf JSON. Its request_id is derived
+// from the job, so that sending it twice creates one job.
 func RequestText(spec *tilthv1.JobSpec) ([]byte, error) {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(spec)
 	if err != nil {
@@ -25,7 +25,7 @@ func RequestText(spec *tilthv1.JobSpec) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("print the job: %w", err)
 	}
-	// protojson varies its spaces from one program to the next.
+	// protojson varies its whitespace between builds.
 	var compact, indented bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
 		return nil, err

@@ -10,19 +10,19 @@ import (
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
-// Wish is the device that a job is for.
+// Wish describes the device of a job.
 type Wish struct {
-	// Device is the device's name, its class, or a label (rack=3); empty where all devices of the farm are of one
+	// Device is the device's name, its class, or a label (rack=3); it may be empty if all devices are of one
 	// kind.
 	Device string
-	// Threads is how many threads kernels run on; 0 is as many as the device offers.
+	// Threads is the number of threads per kernel; 0 means the device's maximum.
 	Threads int
-	// Objective is target.Energy, for which the device needs a meter, or empty for latency.
+	// Objective is target.Energy, which requires a meter, or empty for latency.
 	Objective string
 }
 
-// Submit hands a job in to a farm that has a device and a builder for it. With patience it waits until the farm can
-// begin it, and fails if that does not come; without (nil) the job may wait in the farm.
+// Submit submits a job to a farm that has a device and a builder for it. With patience, it waits until the
+// farm can start the job, and fails if that does not happen; with nil, the job may wait in the farm.
 func Submit(ctx context.Context, c *client.Client, load Load, o job.Options, wish Wish, patience *client.Patience) (*tilthv1.Job, error) {
 	if _, err := load(nil); err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func Submit(ctx context.Context, c *client.Client, load Load, o job.Options, wis
 	return c.Submit(ctx, spec)
 }
 
-// Spec is the job for an objective on a device: it is named after its models unless it has a name, and searches that
-// do not learn from earlier records pass over them.
+// Spec returns the specification of a job for an objective on a device. By default the job is named after its
+// models, and searches that do not learn from records ignore them.
 func Spec(objective *Objective, o job.Options, d *client.Device) *tilthv1.JobSpec {
 	o.Target, o.Machine = d.Target, d.Machine
 	o.Name, o.Tuner = cmp.Or(o.Name, objective.Name), cmp.Or(o.Tuner, tuner.Best)

@@ -12,33 +12,33 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Options say what a job may cost, how it searches, and who hears of it.
+// Options configures a job, its search and its progress reports.
 type Options struct {
-	// Options are the job's. Target and Machine are the device's and need not be set; without a limit on trials or
-	// time, the job ends when it is cancelled.
+	// Options are the options of the job. Target and Machine are set from the device. Without a limit on
+	// trials or time, the job runs until it is cancelled.
 	job.Options
 	Wish
-	// WeightBits are those of the integers that weights are kept in, 8 or 4; 0 = as they are.
+	// WeightBits is the size of integer weights, 8 or 4; 0 keeps floats.
 	WeightBits int64
-	// Patience is for a farm that lacks a device, a builder or a tuner; the zero value is none.
+	// Patience configures waiting for missing agents; the zero value disables it.
 	Patience client.Patience
-	// Progress hears of each change. The tally is the caller's until Progress returns. nil = nobody.
+	// Progress, if set, is called after each change. It may use the tally until it returns.
 	Progress func(*trials.Tally)
 }
 
-// Result is what tuning achieved.
+// Result is the result of tuning.
 type Result struct {
 	trials.Summary
-	// Best are the fastest verified records of the job's workloads, at most one each, whoever measured them. Tasks
-	// that have none are left out. Numerics bound their algorithms.
+	// Best holds the fastest verified record of each of the job's workloads, from any job, within Numerics.
+	// Tasks without one are omitted.
 	Best []*tilthv1.Record
 }
 
-// partingTime bounds the last calls of a job that nobody waits for any more.
+// partingTime bounds the last calls of an abandoned job.
 const partingTime = 10 * time.Second
 
-// Tune has a farm tune models, and returns when the job has ended. When ctx ends, Tune cancels the job and returns
-// what was measured until then, together with the cause. A job that failed is an error, too.
+// Tune tunes models on a farm and returns when the job has ended. If ctx ends, Tune cancels the job and
+// returns the measurements so far with the cause. A failed job is an error, too.
 func Tune(ctx context.Context, c *client.Client, sources []Source, o Options) (*Result, error) {
 	j, err := Submit(ctx, c, Models(sources, o.Numerics, o.WeightBits), o.Options, o.Wish, o.patience())
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *Options) patience() *client.Patience {
 	return &p
 }
 
-// Await follows a job that was submitted, as Tune does.
+// Await follows a submitted job like Tune.
 func Await(ctx context.Context, c *client.Client, j *tilthv1.Job, progress func(*trials.Tally)) (*Result, error) {
 	tally := trials.NewTally(j, job.References(j.GetSpec()))
 	hearing := Hearing{}
@@ -68,7 +68,7 @@ func Await(ctx context.Context, c *client.Client, j *tilthv1.Job, progress func(
 	}
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer done()
-	if failure == nil { // it ended before it could be given up
+	if failure == nil { // it ended before it could be cancelled
 		return ended(last, c, j, tally)
 	} else if ctx.Err() != nil {
 		failure = errors.Join(context.Cause(ctx), end(last, c, j, tally, hearing))
@@ -79,7 +79,7 @@ func Await(ctx context.Context, c *client.Client, j *tilthv1.Job, progress func(
 	return r, errors.Join(failure, err)
 }
 
-// ended is what came of a job that has ended by itself.
+// ended returns the result of a job that has ended by itself.
 func ended(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally) (*Result, error) {
 	r, err := resultOf(ctx, c, j, tally)
 	if err == nil && tally.State == tilthv1.JobState_JOB_STATE_FAILED {
@@ -88,7 +88,7 @@ func ended(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.
 	return r, err
 }
 
-// end cancels a job, and hears what was measured until then.
+// end cancels a job and collects the remaining measurements.
 func end(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
 	if _, err := c.Cancel(ctx, j.GetId(), "its client gave up"); err != nil {
 		return fmt.Errorf("job %s goes on: %w", j.GetId(), err)

@@ -17,10 +17,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// accuracyFlags ask how far a package's outputs are from those of strict numerics.
+// accuracyFlags requests a measurement of a package's error against strict numerics.
 type accuracyFlags struct {
 	inputs string
-	// most is the largest error that is allowed, where limited says that there is one.
+	// most is the largest error allowed if limited returns true.
 	most    float64
 	limited func() bool
 }
@@ -31,7 +31,7 @@ func (f *accuracyFlags) add(c *cobra.Command) {
 	f.limited = func() bool { return c.Flags().Changed("max-error") }
 }
 
-// check says what is wrong with the flags.
+// check validates the flags.
 func (f *accuracyFlags) check(model string) error {
 	switch {
 	case f.limited() && !(f.most > 0):
@@ -44,9 +44,8 @@ func (f *accuracyFlags) check(model string) error {
 	return nil
 }
 
-// measure returns the function that measures a package's error on the inputs of a file; nil when nobody asked. This
-// machine must have the target. The package's outputs are compared with those of plain, a program in the model's own
-// types.
+// measure returns a function that measures a package's error on the inputs of a file, or nil if not
+// requested. This machine must have the target. The reference is plain, a program in the model's own types.
 func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain func() (*program.Program, error)) (func(*aot.Model) (*aot.Accuracy, error), error) {
 	if k.accuracy.inputs == "" {
 		return nil, nil
@@ -80,7 +79,7 @@ func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain fu
 	}, nil
 }
 
-// strict is the outputs of a program on this processor, with strict numerics and default schedules.
+// strict runs a program on this processor with strict numerics and default schedules.
 func (k *compileCommand) strict(ctx context.Context, p *program.Program, inputs map[string]*array.Array) (map[string]*array.Array, error) {
 	host, tc, err := localTarget(ctx, "native", 0, k.compiler)
 	if err != nil {
@@ -98,7 +97,7 @@ func (k *compileCommand) strict(ctx context.Context, p *program.Program, inputs 
 	return outputs[0], nil
 }
 
-// judged is the error of each output, unless one is more than is allowed or no number.
+// judged returns the error of each output. It returns an error if one is not finite or exceeds the limit.
 func (k *compileCommand) judged(got, want map[string]*array.Array) (*aot.Accuracy, error) {
 	a := &aot.Accuracy{Numerics: k.numerics.level.String(), RelativeErrors: map[string]float64{}}
 	for name := range want {

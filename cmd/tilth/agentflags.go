@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/farm"
 )
 
-// agentFlags are those of every agent.
+// agentFlags holds the flags of every agent.
 type agentFlags struct {
 	tracker     trackerFlags
 	name, cache string
@@ -31,7 +31,7 @@ func (f *agentFlags) add(c *cobra.Command) {
 	f.log.add(c, slog.LevelInfo)
 }
 
-// check says what is wrong with the flags.
+// check validates the flags.
 func (f *agentFlags) check() error {
 	if f.slots < 0 {
 		return usagef("--slots %d: want a number of leases, or 0", f.slots)
@@ -45,7 +45,7 @@ func (f *agentFlags) check() error {
 	return nil
 }
 
-// config is the part of an agent's configuration that the flags say.
+// config returns the configuration of an agent from the flags.
 func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
 	cache := f.cache
 	if cache == "" {
@@ -54,7 +54,7 @@ func (f *agentFlags) config(a *app) (farm.AgentConfig, error) {
 			return farm.AgentConfig{}, err
 		}
 	}
-	cache, err := filepath.Abs(cache) // the sandbox's processes have another working folder
+	cache, err := filepath.Abs(cache) // sandboxed processes have a different working folder
 	if err != nil {
 		return farm.AgentConfig{}, fmt.Errorf("--cache %s: %w", f.cache, err)
 	}

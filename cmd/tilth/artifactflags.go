@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/artifact/objects"
 )
 
-// artifactFlags bound what a tracker stores of artifacts.
+// artifactFlags bounds the artifacts that a tracker stores.
 type artifactFlags struct {
 	address                            string
 	space, uploads, uploadSpace, scrub int

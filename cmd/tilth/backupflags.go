@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/upkeep"
 )
 
-// backupFlags say when a tracker backs its records up, and where.
+// backupFlags configures the backups of a tracker's records.
 type backupFlags struct{ policy upkeep.Backups }
 
 func (f *backupFlags) add(c *cobra.Command) {

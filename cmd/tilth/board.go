@@ -33,18 +33,18 @@ A board is one that is known by name, or the header that describes another:
 its clock, memory and serial port. Then --target, --port and --ram are needed, too; see
 docs/bare-metal-boards.md.`
 
-// monitorResult is what was built, for scripts.
+// monitorResult describes a built monitor in JSON.
 type monitorResult struct {
 	Board  string `json:"board"`
 	Target string `json:"target"`
 	File   string `json:"file"`
-	// SizeBytes is the file's.
+	// SizeBytes is the size of the file.
 	SizeBytes int64 `json:"size_bytes"`
-	// Digest is of the monitor's sources; the runner says it when the board answers.
+	// Digest is the digest of the monitor's sources, which the runner logs when the board answers.
 	Digest string `json:"digest"`
 }
 
-// monitorFlags describe a board of one's own.
+// monitorFlags describes a custom board.
 type monitorFlags struct{ target, port, rom, ram string }
 
 func newBoardMonitor(a *app) *cobra.Command {
@@ -98,7 +98,7 @@ func newBoardMonitor(a *app) *cobra.Command {
 	})
 }
 
-// sayMonitor says what was built, unless standard output is where it went.
+// sayMonitor prints the built monitor, unless it was written to standard output.
 func (a *app) sayMonitor(made monitorResult, asJSON bool) error {
 	if asJSON {
 		return writeJSON(a.stdout, made)
@@ -114,7 +114,7 @@ func (a *app) sayMonitor(made monitorResult, asJSON bool) error {
 // mostSourceBytes bounds each file that describes a board.
 const mostSourceBytes = 1 << 20
 
-// board is the one that is named, or that a header describes.
+// board returns the named board or the one that a header describes.
 func (f monitorFlags) board(c *cobra.Command, named string) (monitor.Board, error) {
 	if filepath.Ext(named) != ".h" {
 		for _, flag := range []string{"target", "port", "rom", "ram"} {

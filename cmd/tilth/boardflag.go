@@ -14,15 +14,14 @@ import (
 	"github.com/tilth-dev/tilth/runner/boards"
 )
 
-// boardFlag names a board without an operating system.
+// boardFlag names a bare-metal board.
 type boardFlag struct{ name string }
 
 func (f *boardFlag) add(c *cobra.Command, use string) {
 	c.Flags().StringVar(&f.name, "board", "", use+": "+strings.Join(boards.Names(), ", ")+" (emulated), or a JSON `file`")
 }
 
-// target is the name of the target that the board is; named is that of --target, which need not be given, and the
-// target where there is no board.
+// target returns the name of the board's target, or named, the value of --target, if there is no board.
 func (f *boardFlag) target(named string) (string, error) {
 	if f.name == "" {
 		return named, nil
@@ -37,14 +36,13 @@ func (f *boardFlag) target(named string) (string, error) {
 	return d.Target, nil
 }
 
-// attached is a board that is reached, if one is named, and what is to be done at the end.
+// attached is a connected board, if one is named, with its scratch folder.
 type attached struct {
 	*boards.Board
 	scratch string
 }
 
-// open reaches the board, whose monitor the compiler builds where there is none yet. Without a board there is nothing
-// to reach.
+// open connects to the board and builds its monitor if necessary. Without a board it does nothing.
 func (f *boardFlag) open(ctx context.Context, compiler string, log *slog.Logger) (*attached, error) {
 	if f.name == "" {
 		return &attached{}, nil
@@ -59,7 +57,7 @@ func (f *boardFlag) open(ctx context.Context, compiler string, log *slog.Logger)
 	}
 	tc, err := toolchain.Find(ctx, compiler)
 	if err != nil {
-		tc = nil // opening says whether one is needed
+		tc = nil // boards.Open reports whether a compiler is needed
 	}
 	scratch, err := os.MkdirTemp("", "tilth-board-*")
 	if err != nil {

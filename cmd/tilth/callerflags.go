@@ -6,10 +6,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/caller"
 )
 
-// callerFlags say how a caller proves who it is.
+// callerFlags authenticates a caller.
 type callerFlags struct{ proof caller.Proof }
 
-// add adds the flags, with a prefix to their names, and more to what is said of them.
+// add adds the flags, with a prefix to their names and a suffix to their descriptions.
 func (f *callerFlags) add(c *cobra.Command, prefix, more string) {
 	c.Flags().StringVar(&f.proof.TLS.CA, prefix+"tls-ca", "", "`file` of the authorities that may sign the certificate of a tracker or server, or system; turns TLS on for a tracker"+more)
 	c.Flags().StringVar(&f.proof.TLS.Cert, prefix+"tls-cert", "", "`file` of the certificate that proves who calls"+more)
@@ -17,7 +17,7 @@ func (f *callerFlags) add(c *cobra.Command, prefix, more string) {
 	c.Flags().StringVar(&f.proof.TokenFile, prefix+"token-file", "", "`file` of the token that proves who calls"+more)
 }
 
-// or fills in what was not given: a certificate goes with its key.
+// or returns f with missing values taken from others. A certificate and its key are taken together.
 func (f callerFlags) or(others callerFlags) callerFlags {
 	if f.proof.TLS.CA == "" {
 		f.proof.TLS.CA = others.proof.TLS.CA

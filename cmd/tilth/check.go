@@ -115,7 +115,7 @@ func (k *checkCommand) run(ctx context.Context, dirs []string) error {
 	return k.finish(summary)
 }
 
-// possible says why no case can be run, before any is: no compiler, or a target that this machine is not.
+// possible returns why no case can run: there is no compiler, or this machine does not have the target.
 func (k *checkCommand) possible(ctx context.Context) error {
 	wanted, _, err := localTarget(ctx, k.target, k.threads, k.compiler)
 	if err != nil || len(k.emulator.command) > 0 {
@@ -138,7 +138,7 @@ func (k *checkCommand) print(r conformance.Result) {
 	}
 	e := json.NewEncoder(k.stdout)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(r) // as with text, a reader that went away ends the program
+	_ = e.Encode(r) // like text output, a closed pipe ends the program
 }
 
 func (k *checkCommand) finish(s conformance.Summary) error {
@@ -153,10 +153,10 @@ func (k *checkCommand) finish(s conformance.Summary) error {
 	return nil
 }
 
-// checkServerName is the command that tilth check starts its processes with.
+// checkServerName is the hidden command of the child processes of tilth check.
 const checkServerName = "check-cases"
 
-// newCheckServer runs the cases that it reads from its standard input.
+// newCheckServer returns the command that runs the cases read from standard input.
 func newCheckServer(a *app) *cobra.Command {
 	k := &checkCommand{app: a}
 	c := &cobra.Command{Use: checkServerName, Short: "Serve tilth check", Hidden: true, Args: cobra.NoArgs}

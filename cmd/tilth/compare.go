@@ -14,11 +14,11 @@ import (
 	"github.com/tilth-dev/tilth/runner/execute"
 )
 
-// compareRow is one package's latency.
+// compareRow is the latency of one package.
 type compareRow struct {
 	Package       string  `json:"package"`
 	MedianSeconds float64 `json:"median_s"`
-	// LowSeconds and HighSeconds hold the median with a probability of Level.
+	// LowSeconds and HighSeconds bound the median with a probability of Level.
 	LowSeconds  float64 `json:"low_s"`
 	HighSeconds float64 `json:"high_s"`
 	Level       float64 `json:"level"`
@@ -114,7 +114,7 @@ func (r compareRow) cells() []string {
 	return cells
 }
 
-// here times packages on this machine: seconds of one execution, by package.
+// here times packages on this machine and returns seconds per execution by package.
 func (k *compareCommand) here(ctx context.Context, packages []string) (samples [][]float64, err error) {
 	models := make([]*aot.Model, len(packages))
 	var manifests []*aot.Manifest
@@ -153,7 +153,7 @@ func (k *compareCommand) here(ctx context.Context, packages []string) (samples [
 	return execute.Turns(ctx, models, k.rounds, k.number)
 }
 
-// onFarm times them on one device of a farm.
+// onFarm times packages on one device of a farm.
 func (k *compareCommand) onFarm(ctx context.Context, packages []string) ([][]float64, error) {
 	job, err := k.farm.run(ctx, k.app, client.Run{Packages: packages, Repeat: k.rounds, Number: k.number})
 	if err != nil {

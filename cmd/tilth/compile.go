@@ -90,7 +90,7 @@ type compileCommand struct {
 	log                      logFlag
 }
 
-// compileResult is what compiling came to, for scripts.
+// compileResult describes the result of a compilation in JSON.
 type compileResult struct {
 	Package     string `json:"package"`
 	SizeBytes   int64  `json:"size_bytes"`
@@ -98,22 +98,22 @@ type compileResult struct {
 	Tasks       int    `json:"tasks"`
 	Tuned       int    `json:"tuned"`
 	Transferred int    `json:"transferred"`
-	// Confirmed and Refused are the records from elsewhere that --confirm has found good here, and the others.
+	// Confirmed and Refused count the foreign records that --confirm accepted and rejected.
 	Confirmed int `json:"confirmed"`
 	Refused   int `json:"refused"`
 
 	ArenaBytes   int64 `json:"arena_bytes"`
 	WeightsBytes int64 `json:"weights_bytes"`
-	// C is what an archive of C source takes.
+	// C describes the memory use of an archive of C source.
 	C       *aot.CSource `json:"c,omitempty"`
 	Seconds float64      `json:"took_s"`
-	// Weights says which weights are in integers.
+	// Weights counts the weights stored as integers.
 	Weights *aot.Weights `json:"weights,omitempty"`
-	// Accuracy is what --check has measured.
+	// Accuracy is the result of --check.
 	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
 }
 
-// others tells of records that were confirmed and of guesses, if there are any.
+// others describes confirmed records and guesses, if any.
 func (r compileResult) others() (text string) {
 	if r.Confirmed+r.Refused > 0 {
 		text = fmt.Sprintf(" (%d of %d records from elsewhere confirmed)", r.Confirmed, r.Confirmed+r.Refused)
@@ -264,11 +264,11 @@ func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *tar
 		return nil, err
 	}
 	o.Target, o.Toolchain, o.Choices, o.Parallel, o.Output, o.Objects = t, tc, choices, runtime.NumCPU(), output, objects
-	o.Apart = true // the same schedules are the same package, whatever is in the cache and on however many processors
+	o.Apart = true // equal schedules give equal packages, whatever the cache and the number of processors
 	return aot.Compile(ctx, p, o)
 }
 
-// objects is the user's cache of compiled kernels; nil when it is not wanted.
+// objects returns the user's cache of compiled kernels, or nil if disabled.
 func (k *compileCommand) objects() (*toolchain.Objects, error) {
 	if k.noCache {
 		return nil, nil
@@ -284,7 +284,7 @@ func (k *compileCommand) objects() (*toolchain.Objects, error) {
 	return objects, nil
 }
 
-// choose looks the schedules up. A user who has no records yet gets defaults; a file that was named must be there.
+// choose looks up the schedules. Without a records file, it uses defaults, unless the user named the file.
 func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (choices []aot.Choice, err error) {
 	log := k.log.logger(k.stderr)
 	if k.untuned {
@@ -322,7 +322,7 @@ func (k *compileCommand) choose(ctx context.Context, p *program.Program, t *targ
 	return selection.Choose(ctx, p, t, k.numerics.level, selection.Sources{Lookup: source.Best, Learn: learn(source, learnFrom(p, served), models), Confirm: confirm, Own: k.own.allows}, log)
 }
 
-// provenance says what the package is made of, once the model was loaded.
+// provenance describes the inputs of the package, after the model was loaded.
 func (k *compileCommand) provenance(t *target.Target) *aot.Provenance {
 	build := thisBuild()
 	return &aot.Provenance{
@@ -331,8 +331,8 @@ func (k *compileCommand) provenance(t *target.Target) *aot.Provenance {
 	}
 }
 
-// learnFrom are the workloads from whose records is learnt, empty = all: of an export that is served, only those of
-// the program are fetched.
+// learnFrom returns the workloads whose records to learn from; empty means all. From a served export, only
+// those of the program are fetched.
 func learnFrom(p *program.Program, served bool) (workloads []string) {
 	if !served {
 		return []string{""}
@@ -343,11 +343,11 @@ func learnFrom(p *program.Program, served bool) (workloads []string) {
 	return workloads
 }
 
-// learn reads the records of workloads of a source from which something can be learnt about a target.
+// learn returns a function that reads the records of a source that are useful for a target.
 func learn(source recordsource.Source, workloads []string, models knowledge.Models) selection.Learn {
 	return func(ctx context.Context, t *target.Target) (*knowledge.History, error) {
 		c := knowledge.NewCollector(t)
-		var text []byte // the first record of a workload has it
+		var text []byte // only the first record of a workload carries it
 		for _, workload := range workloads {
 			err := source.List(ctx, "", workload, func(r *tilthv1.Record) error {
 				if len(r.GetWorkload()) > 0 {
@@ -365,7 +365,7 @@ func learn(source recordsource.Source, workloads []string, models knowledge.Mode
 	}
 }
 
-// memoryText says what C source takes.
+// memoryText describes the memory use of C source.
 func memoryText(c *aot.CSource) string {
 	return fmt.Sprintf("RAM: %s, of which %s stack (an estimate); flash: %s, of which %s code",
 		show.Bytes(c.RAMBytes), show.Bytes(c.StackBytes), show.Bytes(c.FlashBytes), show.Bytes(c.CodeBytes))

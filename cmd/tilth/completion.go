@@ -19,12 +19,12 @@ import (
 	"github.com/tilth-dev/tilth/tuner"
 )
 
-// completeWithin bounds how long a tracker is asked for what a shell completes: somebody waits at a key.
+// completeWithin bounds a completion that asks a tracker, because a user is waiting.
 const completeWithin = 2 * time.Second
 
 type completer = cobra.CompletionFunc
 
-// flagValues are the flags that take one of a few words, or several with commas between.
+// flagValues lists the flags that take one of a few values, or a comma-separated list of them.
 var flagValues = map[string][]string{
 	"dump":      {"graph", "ir", "source"},
 	"log-level": {"debug", "info", "warn", "error"},
@@ -37,8 +37,7 @@ var flagValues = map[string][]string{
 	"weights":   {"float", "int8", "int4"},
 }
 
-// fileNames are the ends of files by what stands for them in the line on usage of a command or a flag; others are
-// completed by the shell.
+// fileNames maps placeholders in usage lines to file extensions. The shell completes other files.
 var fileNames = map[string][]string{
 	"MODEL.onnx": {"onnx", "onnx.gz"}, "model": {"onnx", "onnx.gz"},
 	"PACKAGE.tar": {"tar"}, "package": {"tar"},
@@ -46,7 +45,7 @@ var fileNames = map[string][]string{
 	".npz":       {"npz"},
 }
 
-// completeAll has a shell complete arguments and the values of flags, for a command and those below it.
+// completeAll sets up completion of arguments and flag values, for a command and its subcommands.
 func completeAll(c *cobra.Command) {
 	if _, wanted, takes := strings.Cut(c.Use, " "); takes && c.ValidArgsFunction == nil && c.ValidArgs == nil {
 		c.ValidArgsFunction = arguments(wanted)
@@ -55,7 +54,7 @@ func completeAll(c *cobra.Command) {
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if complete := flagCompleter(f); complete != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, complete) // it fails for one that has another already
+			_ = c.RegisterFlagCompletionFunc(f.Name, complete) // it fails if the flag already has a completion
 		}
 	})
 	for _, sub := range c.Commands() {
@@ -63,8 +62,7 @@ func completeAll(c *cobra.Command) {
 	}
 }
 
-// arguments completes what the line on usage tells of: one word for each argument, the last of them for all that
-// follow where it ends in dots.
+// arguments completes the placeholders of a usage line. The last one repeats if it ends in dots.
 func arguments(wanted string) completer {
 	words := strings.Fields(wanted)
 	last := words[len(words)-1]
@@ -101,7 +99,7 @@ func files(word string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// flagCompleter completes the values of a flag; nil leaves them to the shell, which takes them for files.
+// flagCompleter returns the completer of a flag's values, or nil for files, which the shell completes.
 func flagCompleter(f *pflag.Flag) completer {
 	if values := flagValues[f.Name]; values != nil {
 		return oneOf(f, values)
@@ -124,7 +122,7 @@ func flagCompleter(f *pflag.Flag) completer {
 	return cobra.NoFileCompletions
 }
 
-// oneOf completes one of some words, or, in a list, the last one of it.
+// oneOf completes one of some values, or the last element of a list.
 func oneOf(f *pflag.Flag, values []string) completer {
 	_, list := f.Value.(pflag.SliceValue)
 	return func(_ *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
@@ -142,14 +140,14 @@ func oneOf(f *pflag.Flag, values []string) completer {
 	}
 }
 
-// targetNames completes a target's name, which may be a file's.
+// targetNames completes the name of a target or a file.
 func targetNames(_ *cobra.Command, _ []string, begin string) ([]string, cobra.ShellCompDirective) {
 	known := append(append(target.Names(), "cuda", "opencl", "gpu-sim", "reference"), target.Boards()...)
 	known = slices.DeleteFunc(known, func(name string) bool { return !strings.HasPrefix(name, begin) })
 	return known, cobra.ShellCompDirectiveDefault
 }
 
-// without leaves out what was given already.
+// without omits arguments given before.
 func without(complete completer, given []string) completer {
 	return func(c *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 		found, directive := complete(c, args, begin)
@@ -160,7 +158,7 @@ func without(complete completer, given []string) completer {
 	}
 }
 
-// jobIDs completes the ids of jobs, newest first, with their names and states.
+// jobIDs completes job ids, newest first, with names and states.
 func jobIDs(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return askTracker(c, func(ctx context.Context, tracker *client.Client) (found []string, err error) {
 		all, _, err := tracker.ListJobs(ctx, client.JobFilter{})
@@ -171,7 +169,7 @@ func jobIDs(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDi
 	}, cobra.ShellCompDirectiveKeepOrder)
 }
 
-// deviceNames completes the names of devices, with their states.
+// deviceNames completes device names, with their states.
 func deviceNames(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return askTracker(c, func(ctx context.Context, tracker *client.Client) (found []string, err error) {
 		all, err := tracker.Devices(ctx)
@@ -183,7 +181,7 @@ func deviceNames(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellC
 	}, cobra.ShellCompDirectiveDefault)
 }
 
-// askTracker has the tracker of a command complete something. One that does not answer completes nothing.
+// askTracker completes with data of the command's tracker, or not at all if it does not answer.
 func askTracker(c *cobra.Command, question func(context.Context, *client.Client) ([]string, error), directive cobra.ShellCompDirective) ([]string, cobra.ShellCompDirective) {
 	directive |= cobra.ShellCompDirectiveNoFileComp
 	if err := fromEnvironment(c); err != nil {
@@ -205,7 +203,7 @@ func askTracker(c *cobra.Command, question func(context.Context, *client.Client)
 	return found, directive
 }
 
-// trackerOf is the tracker that the flags of a command name.
+// trackerOf returns a client of the tracker that the flags of a command name.
 func trackerOf(c *cobra.Command) (*client.Client, error) {
 	text := func(name string) string { value, _ := c.Flags().GetString(name); return value }
 	flags := trackerFlags{addr: text("tracker"), proof: caller.Proof{TokenFile: text("token-file")}}

@@ -16,10 +16,10 @@ import (
 	"github.com/tilth-dev/tilth/tuning/selection"
 )
 
-// confirmFlag has records from elsewhere measured here before they are used.
+// confirmFlag requires foreign records to be measured on this machine before they are used.
 type confirmFlag struct {
 	wanted bool
-	// confirmed and refused count the records that were asked for.
+	// confirmed and refused count the results.
 	confirmed, refused int
 	confirmer          *farm.Confirmer
 }
@@ -28,7 +28,7 @@ func (f *confirmFlag) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.wanted, "confirm", false, "measure foreign records on this machine before they are used")
 }
 
-// check refuses targets that do not run here.
+// check rejects targets that do not run here.
 func (f *confirmFlag) check(t *target.Target) error {
 	if !f.wanted {
 		return nil
@@ -46,8 +46,8 @@ func (f *confirmFlag) check(t *target.Target) error {
 	return nil
 }
 
-// open is what selection asks; nil when nothing is to be confirmed. Records of a file that has their job were made
-// here; those of elsewhere, a tracker's or served ones, were made by other devices.
+// open returns the confirmation function for selection, or nil. Records in a file that contains their job
+// were made here. With elsewhere, all records are foreign: those of a tracker or of a served export.
 func (f *confirmFlag) open(t *target.Target, tc *toolchain.Toolchain, cache string, elsewhere bool, log *slog.Logger) (selection.Confirm, error) {
 	if !f.wanted {
 		return nil, nil

@@ -11,14 +11,14 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// costModelFlag names a cost model that is used in place of one trained on records.
+// costModelFlag names a cost model to use instead of training one on records.
 type costModelFlag struct{ file string }
 
 func (f *costModelFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "cost-model", "", "cost model `file` to use instead of training one, in LightGBM text format")
 }
 
-// models is where cost models come from: the file, or what a cache folder keeps of them.
+// models returns the source of cost models: the file, or a cache folder.
 func (f *costModelFlag) models(cache string) (knowledge.Models, error) {
 	m := knowledge.Models{Prior: prior.For, Dir: filepath.Join(cache, "models")}
 	if f.file == "" {

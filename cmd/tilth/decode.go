@@ -13,33 +13,33 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// decodeResult is what decoding came to.
+// decodeResult is the result of decoding.
 type decodeResult struct {
-	// Tokens are those of each sequence of the batch, in their order.
+	// Tokens holds the tokens of each sequence of the batch, in order.
 	Tokens [][]int64 `json:"tokens"`
-	// Positions are those of the first execution, which took PrefillSeconds.
+	// Positions is the number of positions of the first execution, which took PrefillSeconds.
 	Positions      int64   `json:"prefill_positions"`
 	PrefillSeconds float64 `json:"prefill_s"`
-	// TokenSeconds is the median time of one token.
+	// TokenSeconds is the median time per token.
 	TokenSeconds    float64 `json:"token_s"`
 	TokensPerSecond float64 `json:"tokens_per_s"`
 }
 
-// The inputs and the output of a decoder as Hugging Face's exporter names them.
+// Inputs and output of a decoder, named by Hugging Face's exporter.
 const (
 	tokenInput, positionInput, maskInput = "input_ids", "position_ids", "attention_mask"
 	scoreOutput                          = "logits"
 )
 
-// decoder feeds a model the tokens that it finds the likeliest.
+// decoder generates tokens greedily.
 type decoder struct {
 	model *aot.Model
-	// given are the inputs of the last execution. Those that do not vary with positions stay.
+	// given holds the inputs of the last execution. Inputs independent of positions stay.
 	given map[string]*array.Array
 	batch int64
 }
 
-// newDecoder checks that a model is one whose inputs and outputs are known.
+// newDecoder checks that a model has the expected inputs and outputs.
 func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 	manifest := m.Manifest()
 	if manifest.Decoding == nil {
@@ -62,7 +62,7 @@ func newDecoder(m *aot.Model, given map[string]*array.Array) (*decoder, error) {
 	return nil, fmt.Errorf("--decode: the model has no output %s of [batch positions words]: name it so", scoreOutput)
 }
 
-// likeliest are the tokens with the largest scores after the last position, for each sequence.
+// likeliest returns the tokens with the highest scores after the last position, one per sequence.
 func (d *decoder) likeliest() ([]int64, error) {
 	scores := d.model.Output(scoreOutput)
 	positions, words := scores.Shape[1], scores.Shape[2]
@@ -81,7 +81,7 @@ func (d *decoder) likeliest() ([]int64, error) {
 	return tokens, nil
 }
 
-// next are the inputs of one more position.
+// next returns the inputs for one more position.
 func (d *decoder) next(tokens []int64) (map[string]*array.Array, error) {
 	manifest := d.model.Manifest()
 	inputs := map[string]*array.Array{}
@@ -102,7 +102,8 @@ func (d *decoder) next(tokens []int64) (map[string]*array.Array, error) {
 	return inputs, nil
 }
 
-// followed has the first positions of [batch positions], so many of them, and then what follows each row's last.
+// followed returns the first kept positions of a [batch positions] array, followed by next applied to the
+// last value of each row.
 func followed(a *array.Array, kept int64, next func(last float64) float64) *array.Array {
 	batch, positions := a.Shape[0], a.Shape[1]
 	longer := array.New(a.DType, batch, kept+1)
@@ -115,7 +116,7 @@ func followed(a *array.Array, kept int64, next func(last float64) float64) *arra
 	return longer
 }
 
-// step goes on by one position of each sequence, the likeliest after the last, and returns the seconds that it takes.
+// step generates one token per sequence and returns the seconds that it took.
 func (d *decoder) step() (tokens []int64, seconds float64, err error) {
 	if tokens, err = d.likeliest(); err != nil {
 		return nil, 0, err
@@ -138,7 +139,7 @@ func timed(m *aot.Model) (seconds float64, err error) {
 	return time.Since(began).Seconds(), err
 }
 
-// decodeTokens goes on for as many tokens as are asked for with a model that was run once on given inputs.
+// decodeTokens generates the requested number of tokens with a model that ran once on the given inputs.
 func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[string]*array.Array) (*decodeResult, error) {
 	d, err := newDecoder(m, given)
 	if err != nil {
@@ -149,7 +150,7 @@ func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[s
 		return nil, err
 	}
 	defer release()
-	prefill, err := timed(m) // again, with memory that is warm
+	prefill, err := timed(m) // again, with warm memory
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (r *runCommand) decodeTokens(ctx context.Context, m *aot.Model, given map[s
 	return result, nil
 }
 
-// write prints the tokens, a line for each sequence, and the times.
+// write prints the tokens, one line per sequence, and the times.
 func (d *decodeResult) write(r *runCommand) error {
 	for _, tokens := range d.Tokens {
 		fmt.Fprintln(r.stdout, strings.Trim(fmt.Sprint(tokens), "[]"))

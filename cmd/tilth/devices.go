@@ -23,15 +23,15 @@ func newDevices(a *app) *cobra.Command {
 // deviceRow is a device in a listing.
 type deviceRow struct {
 	Device string `json:"device"`
-	// State is the runner's: idle, busy or gone.
+	// State is the state of the runner: idle, busy or gone.
 	State string `json:"state"`
-	// DeviceState says whether the device is given work: ready or why not.
+	// DeviceState is ready, or why the device gets no work.
 	DeviceState string         `json:"device_state"`
 	Cordon      *cordonRow     `json:"cordon,omitempty"`
 	Quarantine  *quarantineRow `json:"quarantine,omitempty"`
 	Warning     *warningRow    `json:"warning,omitempty"`
 	Rest        *restRow       `json:"rest,omitempty"`
-	// Outage is the farm's, not this device's alone.
+	// Outage concerns the whole farm.
 	Outage      *outageView       `json:"outage,omitempty"`
 	Calibration *calibrationRow   `json:"calibration,omitempty"`
 	Host        string            `json:"host"`
@@ -47,30 +47,30 @@ type deviceRow struct {
 	History     []changeRow       `json:"history,omitempty"`
 }
 
-// cordonRow says who keeps work from a device, and why.
+// cordonRow describes a cordon and its reason.
 type cordonRow struct {
 	By     string `json:"by"`
 	Reason string `json:"reason"`
 	Since  string `json:"since"`
-	// Until is empty when it does not end by itself.
+	// Until is empty if the cordon does not expire.
 	Until string `json:"until,omitempty"`
 }
 
-// quarantineRow says why the tracker keeps work from a device, and until when it does not try it again.
+// quarantineRow describes why the tracker quarantined a device, and when it probes it again.
 type quarantineRow struct {
 	Reason string `json:"reason"`
 	Since  string `json:"since"`
 	Until  string `json:"until"`
 }
 
-// warningRow says why the tracker would keep work from a device, were it not the only one of its class.
+// warningRow describes why the tracker would quarantine a device if it were not the only one of its class.
 type warningRow struct {
 	Reason string `json:"reason"`
 	Since  string `json:"since"`
 }
 
-// restRow says until when the runner is given no work since its last leases all failed, or none of one job, and why.
-// It is there until a lease succeeds.
+// restRow describes until when and why the runner rests after failed leases, of all jobs or of one. It
+// disappears after a successful lease.
 type restRow struct {
 	Reason string `json:"reason"`
 	Until  string `json:"until"`
@@ -78,21 +78,21 @@ type restRow struct {
 	until time.Time
 }
 
-// calibrationRow is how a device measures.
+// calibrationRow describes the calibrations of a device.
 type calibrationRow struct {
-	// Reference is absent while it is being learnt.
+	// Reference is absent while it is being learned.
 	Reference *figuresRow `json:"reference,omitempty"`
 	Last      figuresRow  `json:"last"`
-	// Drift is by what part the last calibration is slower than the reference; 0 without one.
+	// Drift is the relative slowdown of the last calibration against the reference; 0 without one.
 	Drift float64 `json:"drift"`
-	// What the machine showed at the last one.
+	// Surroundings at the last calibration.
 	Temperatures []temperatureRow  `json:"temperatures,omitempty"`
 	Clocks       []clockRow        `json:"clocks,omitempty"`
 	Throttling   []throttlingRow   `json:"throttling,omitempty"`
 	MemoryErrors []memoryErrorsRow `json:"memory_errors,omitempty"`
-	// Power is that of the meter by which the device is tuned for energy.
+	// Power is read from the meter used for energy tuning.
 	Power []powerRow `json:"power,omitempty"`
-	// Impairments are why the device says little of itself now.
+	// Impairments lists why the device currently reports little about itself.
 	Impairments []string `json:"impairments,omitempty"`
 }
 
@@ -119,13 +119,13 @@ type throttlingRow struct {
 	Events uint64 `json:"events"`
 }
 
-// powerRow is what a meter read; Watts are absent where that failed.
+// powerRow is a meter reading. Watts is absent if it failed.
 type powerRow struct {
 	Meter string  `json:"meter"`
 	Watts float64 `json:"watts,omitempty"`
 }
 
-// surround adds what the machine showed.
+// surround adds the surroundings of the machine.
 func (r *calibrationRow) surround(s *tilthv1.Surroundings) {
 	for _, t := range s.GetTemperatures() {
 		r.Temperatures = append(r.Temperatures, temperatureRow{t.GetSensor(), t.GetCelsius()})
@@ -145,7 +145,7 @@ func (r *calibrationRow) surround(s *tilthv1.Surroundings) {
 	r.Impairments = s.GetImpairments()
 }
 
-// figuresRow is what one calibration came to, or several.
+// figuresRow summarises one or more calibrations.
 type figuresRow struct {
 	ComputeSeconds float64 `json:"compute_s"`
 	MemorySeconds  float64 `json:"memory_s"`
@@ -171,7 +171,7 @@ func newCalibrationRow(c *tilthv1.DeviceCalibration) *calibrationRow {
 	return row
 }
 
-// changeRow is a change of a device's state; By is empty when the tracker made it.
+// changeRow is a change of a device's state. By is empty if the tracker made it.
 type changeRow struct {
 	At     string `json:"at"`
 	State  string `json:"state"`
@@ -179,7 +179,7 @@ type changeRow struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// sandboxRow is a layer of the sandbox around what is measured.
+// sandboxRow is a layer of the sandbox around candidates.
 type sandboxRow struct {
 	Layer      string `json:"layer"`
 	How        string `json:"how,omitempty"`
@@ -187,7 +187,7 @@ type sandboxRow struct {
 	Substitute string `json:"substitute,omitempty"`
 }
 
-// classRow is what a device can be tuned for.
+// classRow is a device class.
 type classRow struct {
 	Class  string         `json:"class"`
 	Target *target.Target `json:"target,omitempty"`
@@ -233,7 +233,7 @@ func newDeviceRow(d *tilthv1.Device) deviceRow {
 	return row
 }
 
-// instant is a time for scripts; empty when there is none.
+// instant formats a time for scripts, or returns "".
 func instant(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""
@@ -241,7 +241,7 @@ func instant(t *timestamppb.Timestamp) string {
 	return t.AsTime().Format(time.RFC3339)
 }
 
-// status says in a few words whether the device is there, and whether it is given work.
+// status describes briefly whether the device is connected and gets work.
 func (r deviceRow) status() string {
 	if r.DeviceState == names.DeviceState(tilthv1.DeviceState_DEVICE_STATE_READY) {
 		if r.Rest != nil && time.Now().Before(r.Rest.until) {

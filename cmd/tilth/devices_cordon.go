@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// decisionFlags are those of the commands that decide about a device.
+// decisionFlags holds the flags of commands that change a device's state.
 type decisionFlags struct {
 	clientFlags
 	reason string
@@ -24,7 +24,7 @@ func (f *decisionFlags) add(c *cobra.Command) {
 	jsonFlag(c, &f.asJSON)
 }
 
-// decide asks the tracker and prints the device's new state.
+// decide calls the tracker and prints the device's new state.
 func (f *decisionFlags) decide(a *app, ask func(tracker *client.Client) (*tilthv1.Device, error)) error {
 	tracker, err := f.dial(a)
 	if err != nil {

@@ -77,7 +77,7 @@ func (r deviceRow) write(w io.Writer) error {
 
 func (r deviceRow) writeClasses(w io.Writer) error {
 	fmt.Fprintln(w)
-	// A class of another kind of device has other facts: it begins a table of its own.
+	// Device classes of another kind have other columns and start a new table.
 	var table *show.Table
 	var heading []string
 	for _, c := range r.Classes {
@@ -99,7 +99,7 @@ func (r deviceRow) writeClasses(w io.Writer) error {
 	return table.Write(w)
 }
 
-// factsOf is a class's row of a table, with the headings.
+// factsOf returns the table row of a class, with the headings.
 func factsOf(c classRow) (head, row []string) {
 	head, row = []string{"CLASS"}, []string{c.Class}
 	if c.Target == nil {
@@ -213,7 +213,7 @@ func (c *calibrationRow) writeSurroundings(w io.Writer) error {
 	return err
 }
 
-// drift is by how much the device is slower than its reference.
+// drift formats the slowdown of the device against its reference.
 func (r deviceRow) drift() string {
 	if r.Calibration == nil || r.Calibration.Reference == nil {
 		return show.Missing

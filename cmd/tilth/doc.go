@@ -1,2 +1,3 @@
-// Command tilth tunes neural-network kernels on real devices: the command line, and every service of the farm.
+// Command tilth tunes neural-network kernels on real devices. It contains the command line and every service
+// of the farm.
 package main

@@ -53,7 +53,7 @@ func newDoctor(a *app) *cobra.Command {
 	})
 }
 
-// writeFindings writes all findings as a table, and below it what is not well in sentences.
+// writeFindings writes all findings as a table, followed by the problems in sentences.
 func writeFindings(w io.Writer, findings []doctor.Finding) error {
 	table := show.NewTable("CHECK", "STATE", "FOUND").States("STATE").Whole("CHECK", "STATE", "FOUND")
 	for _, f := range findings {

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/drift"
 )
 
-// driftFlags say how devices are judged by their calibrations.
+// driftFlags configures how calibrations are judged.
 type driftFlags struct{ policy drift.Policy }
 
 func (f *driftFlags) add(c *cobra.Command) {

@@ -10,7 +10,7 @@ import (
 // emulatorFlag names a command that runs programs of another architecture.
 type emulatorFlag struct {
 	text string
-	// command is its words, after check; none where there is no emulator.
+	// command holds its words after check; empty without an emulator.
 	command []string
 }
 
@@ -30,7 +30,7 @@ func (f *emulatorFlag) check() error {
 	return nil
 }
 
-// find looks for the emulator's program, after check.
+// find locates the emulator's program. It must be called after check.
 func (f *emulatorFlag) find() error {
 	if len(f.command) == 0 {
 		return nil

@@ -8,14 +8,15 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 )
 
-// extentsFlag chooses the extents that packages leave open.
+// extentsFlag sets the open extents of packages.
 type extentsFlag struct{ chosen map[string]int64 }
 
 func (f *extentsFlag) add(c *cobra.Command) {
 	c.Flags().StringToInt64Var(&f.chosen, "shape", nil, "open extents of the package for random inputs, such as `sequence=37` (default the maximum)")
 }
 
-// of are the extents of packages. One that none of them leaves open is refused, as is one out of bounds.
+// of returns the extents for packages. It rejects extents that no package leaves open or that are out of
+// bounds.
 func (f *extentsFlag) of(manifests ...*aot.Manifest) (map[string]int64, error) {
 	for _, name := range slices.Sorted(maps.Keys(f.chosen)) {
 		n, known := f.chosen[name], false

@@ -21,10 +21,10 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// sparseEvery is the least time between two lines of progress off a terminal.
+// sparseEvery is the minimum interval between progress lines without a terminal.
 const sparseEvery = 10 * time.Second
 
-// followFlags say how a job is shown.
+// followFlags configures the display of a job.
 type followFlags struct {
 	log    string
 	plot   plotFlag
@@ -42,7 +42,8 @@ func (f *followFlags) add(a *app, c *cobra.Command) {
 	tableFlags(a, c, &f.asJSON)
 }
 
-// open makes the files that are written. It comes before a job is submitted: one that nobody can log is not begun.
+// open creates the output files. It must be called before the job is submitted, so that a job without a
+// writable log never starts.
 func (f *followFlags) open() (err error) {
 	if f.log == stdio {
 		return usagef("--log -: name a file, since standard output has the summary")
@@ -56,19 +57,19 @@ func (f *followFlags) open() (err error) {
 	return nil
 }
 
-// follower shows a job while it runs, and keeps count.
+// follower displays and tallies a running job.
 type follower struct {
 	job     *tilthv1.Job
 	tally   *trials.Tally
 	display progress.Display
 	log     *trials.Log
-	file    *os.File // nil where there is no log
+	file    *os.File // nil without a log
 	plot    plotFlag
-	// own says that the farm is this process's: its agents are about to join, and nobody else is to start any.
+	// own is set for a farm in this process, whose missing agents are about to join.
 	own bool
 }
 
-// newFollower begins to show a job, or, off a terminal, to write of it. The files are open.
+// newFollower starts displaying a job. The output files must be open.
 func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget) *follower {
 	w := &follower{job: j, tally: trials.NewTally(j, job.References(j.GetSpec())), plot: f.plot}
 	if f.file != nil {
@@ -89,7 +90,7 @@ func (f *followFlags) newFollower(a *app, j *tilthv1.Job, budget progress.Budget
 	return w
 }
 
-// terminalOf is the terminal that a writer is; ok is false when it is none.
+// terminalOf returns the terminal behind a writer. ok is false if there is none.
 func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -118,14 +119,14 @@ func (w *follower) watch(ctx context.Context, c *client.Client) error {
 	return tuning.Follow(ctx, c, w.job, w.tally, h)
 }
 
-// forget begins the log anew of a job whose history was replaced.
+// forget restarts the log of a job whose history was replaced.
 func (w *follower) forget() error {
 	fmt.Fprintln(w.display, "the tracker's records were restored from a backup: reading the job's history anew")
 	if w.file == nil {
 		return nil
 	}
 	if info, err := w.file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return err // what was written to a pipe stays
+		return err // data written to a pipe cannot be removed
 	}
 	_, err := w.file.Seek(0, io.SeekStart)
 	return errors.Join(err, w.file.Truncate(0))
@@ -141,7 +142,7 @@ func (w *follower) close() error {
 	return err
 }
 
-// finish prints what the job came to; an error says that it failed. where is the rest of its summary.
+// finish prints the result of the job, and returns an error if it failed. where completes the summary.
 func (w *follower) finish(a *app, asJSON bool, where trials.Summary) error {
 	s := w.tally.Summary()
 	s.Job, s.Target = w.job.GetId(), w.job.GetSpec().GetTarget().GetFingerprint()
@@ -185,7 +186,7 @@ func (w *follower) print(out io.Writer, s trials.Summary) error {
 	return nil
 }
 
-// owner is who submits.
+// owner returns the submitting user.
 func owner() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// parseCaps reads numbers joined by +; nil where there are none.
+// parseCaps parses numbers joined by +, or returns nil for an empty text.
 func parseCaps(text string) (caps []int64, err error) {
 	if text == "" {
 		return nil, nil
@@ -25,11 +25,11 @@ func parseCaps(text string) (caps []int64, err error) {
 	return caps, nil
 }
 
-// maxFrequenciesBytes is far more than any file of frequencies has.
+// maxFrequenciesBytes bounds a file of frequencies.
 const maxFrequenciesBytes = 16 << 20
 
-// readFrequencies reads a file that says how often an execution has which extent: a line for each, "EXTENT COUNT".
-// Empty lines, and those that begin with #, say nothing.
+// readFrequencies reads how often executions have each extent: lines of "EXTENT COUNT". It skips empty lines
+// and lines that begin with #.
 func readFrequencies(name string) (map[int64]float64, error) {
 	file, err := os.Open(name)
 	if err != nil {

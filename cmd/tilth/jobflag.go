@@ -9,14 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/client"
 )
 
-// jobFlag lets a command take the newest job in place of one that is named, and ids by their beginnings.
+// jobFlag accepts the latest job instead of a named one, and prefixes of ids.
 type jobFlag struct{ last bool }
 
 func (f *jobFlag) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.last, "last", false, "the job that was submitted last, by whomever, in place of JOB")
 }
 
-// args wants a job's id, unless --last is given.
+// args requires a job id, unless --last is given.
 func (f *jobFlag) args(c *cobra.Command, args []string) error {
 	if f.last && len(args) > 0 {
 		return usagef("%q and --last name a job each: give either JOB or --last", args[0])
@@ -27,20 +27,20 @@ func (f *jobFlag) args(c *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(c, args)
 }
 
-// argsBefore is args for a command that takes other arguments behind the job's id.
+// argsBefore is args for commands with further arguments after the job id.
 func (f *jobFlag) argsBefore(c *cobra.Command, args []string) error {
 	if !f.last {
 		return cobra.MinimumNArgs(1)(c, args)
 	}
 	for _, arg := range args {
-		if !strings.Contains(arg, ".") { // as the ids of batches do
+		if !strings.Contains(arg, ".") { // batch ids contain dots
 			return usagef("%q and --last name a job each: give either JOB or --last", arg)
 		}
 	}
 	return nil
 }
 
-// findJobs are the ids of jobs that are named by ids or by their beginnings.
+// findJobs resolves ids or prefixes of ids.
 func findJobs(ctx context.Context, tracker *client.Client, texts []string) (ids []string, err error) {
 	for _, text := range texts {
 		id, err := tracker.FindJob(ctx, text)
@@ -52,7 +52,7 @@ func findJobs(ctx context.Context, tracker *client.Client, texts []string) (ids 
 	return ids, nil
 }
 
-// find is the id of the job that is meant, and the arguments behind it.
+// find returns the job's id and the remaining arguments.
 func (f *jobFlag) find(ctx context.Context, tracker *client.Client, args []string) (id string, rest []string, err error) {
 	if f.last {
 		id, err = tracker.LastJob(ctx)

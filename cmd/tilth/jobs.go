@@ -28,7 +28,7 @@ func newJobs(a *app) *cobra.Command {
 	return c
 }
 
-// clientFlags lead to a tracker.
+// clientFlags connects to a tracker.
 type clientFlags struct {
 	tracker trackerFlags
 	level   logFlag
@@ -61,20 +61,20 @@ type jobRow struct {
 	Started     string `json:"started_at,omitempty"`
 	Paused      string `json:"paused_at,omitempty"`
 	Ended       string `json:"ended_at,omitempty"`
-	// Wait is absent while something of the job is being done, while it is paused, and when it has ended.
+	// Wait is absent while the job makes progress, is paused or has ended.
 	Wait *waitView `json:"wait,omitempty"`
-	// TimeSpent is how much of the budget's time the job had; absent until a tuner had it.
+	// TimeSpent is the used time budget; absent until a tuner has started.
 	TimeSpent *float64 `json:"time_spent_s,omitempty"`
-	// TimeBudget is the whole of it; absent when there is no limit.
+	// TimeBudget is the time budget; absent without a limit.
 	TimeBudget *float64 `json:"time_budget_s,omitempty"`
 }
 
-// waitView is why nothing of a job is being done.
+// waitView is why a job makes no progress.
 type waitView struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Since   string `json:"since,omitempty"`
-	// NothingCanRun says that it is not just others' turn: the budget's time stands still.
+	// NothingCanRun is set if the job does not merely wait for its turn. Its time budget is then suspended.
 	NothingCanRun bool `json:"nothing_can_run"`
 }
 
@@ -85,7 +85,7 @@ func newWaitView(w *tilthv1.Wait) *waitView {
 	return &waitView{Reason: names.WaitReason(w.GetReason()), Message: w.GetMessage(), Since: instant(w.GetSince()), NothingCanRun: w.GetNothingCanRun()}
 }
 
-// text is empty when nothing is waited for.
+// text returns the reason, or "".
 func (w *waitView) text() string {
 	switch {
 	case w == nil:
@@ -96,7 +96,7 @@ func (w *waitView) text() string {
 	return "since " + w.Since + ": " + w.Message
 }
 
-// why is the job's reason in a listing, or what it waits for.
+// why returns the job's reason, or what it waits for.
 func (r jobRow) why() string {
 	if r.Wait != nil {
 		return "waits: " + r.Wait.Message
@@ -104,7 +104,7 @@ func (r jobRow) why() string {
 	return r.Reason
 }
 
-// time is how much of its budget's time the job had.
+// time formats the used time budget.
 func (r jobRow) time() string {
 	switch {
 	case r.TimeSpent == nil:
@@ -117,7 +117,7 @@ func (r jobRow) time() string {
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// stamp is a time as it is shown; empty where it is not known, as of a job whose rows are damaged.
+// stamp formats a time, or returns "" if it is unknown, for example for a job with damaged rows.
 func stamp(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""

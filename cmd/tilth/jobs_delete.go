@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// deleteView is what was deleted.
+// deleteView lists the deleted jobs.
 type deleteView struct {
 	Jobs []string `json:"jobs"`
 }
@@ -32,7 +32,7 @@ already deleted is skipped. The first that cannot be deleted ends the command.`,
 		}
 		defer tracker.Close()
 		var deleted []string
-		ids, err := findJobs(ctx, tracker, args) // all of them before the first is deleted
+		ids, err := findJobs(ctx, tracker, args) // resolve all ids before deleting the first job
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func parseStates(names []string) ([]tilthv1.JobState, error) {
 	return states, nil
 }
 
-// seconds shows a latency that may be missing.
+// seconds formats an optional latency.
 func seconds(s *float64) string {
 	if s == nil {
 		return show.Missing

@@ -11,7 +11,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// ownerRow is an owner in a listing; limits of 0 are none.
+// ownerRow is an owner in a listing; a limit of 0 means none.
 type ownerRow struct {
 	Owner            string  `json:"owner"`
 	Weight           float64 `json:"weight"`
@@ -79,7 +79,7 @@ deleted beyond the limit ('tilth tracker --help').`,
 	})
 }
 
-// ofLimit shows what there is against its limit, if it has one.
+// ofLimit formats a value and its limit, if any.
 func ofLimit(has, may string, limited bool) string {
 	if limited {
 		return has + " of " + may

@@ -29,7 +29,7 @@ func newJobsResume(a *app) *cobra.Command {
 	return a.control(c, "resumed by "+owner(), (*client.Client).Resume)
 }
 
-// inBrackets is a reason behind what it is for; nothing without one.
+// inBrackets formats a reason as a suffix, or returns "".
 func inBrackets(reason string) string {
 	if reason == "" {
 		return ""
@@ -37,7 +37,7 @@ func inBrackets(reason string) string {
 	return " (" + reason + ")"
 }
 
-// control gives a command its work: to change a job's state for a reason.
+// control sets up a command that changes a job's state for a reason.
 func (a *app) control(c *cobra.Command, why string, change func(*client.Client, context.Context, string, string) (*tilthv1.Job, error)) *cobra.Command {
 	var flags clientFlags
 	var job jobFlag

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// retryView is what was queued anew.
+// retryView lists the retried batches.
 type retryView struct {
 	Job     string   `json:"job"`
 	Batches []string `json:"batches"`

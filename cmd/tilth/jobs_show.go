@@ -36,30 +36,30 @@ type taskView struct {
 	Workload string  `json:"workload"`
 	Trials   int     `json:"trials"`
 	Proposed int     `json:"proposed"`
-	// InFlight counts those proposed that are not recorded yet; none are once the job has ended.
+	// InFlight counts proposed, unrecorded trials; 0 once the job has ended.
 	InFlight    int            `json:"in_flight"`
 	KnownTrials int            `json:"known_trials"`
 	Errors      map[string]int `json:"errors"`
-	// Messages has the first message of each class of errors.
+	// Messages holds the first message of each error class.
 	Messages     map[string]string `json:"messages"`
 	BestSeconds  *float64          `json:"best_s"`
 	LimitSeconds *float64          `json:"limit_s"`
-	// BestInterval is where the best one's median lies, RemeasuredFrom the latency that it had until it was measured
-	// again and found slower.
+	// BestInterval is the confidence interval of the best median. RemeasuredFrom is the earlier latency of
+	// the best candidate if it was found slower when measured again.
 	BestInterval   *trials.Interval `json:"best_interval"`
 	RemeasuredFrom *float64         `json:"remeasured_from_s,omitempty"`
 
 	ofLimit, uncertainty string
 }
 
-// deadLetterView is a batch that the farm gave up on.
+// deadLetterView is an abandoned batch.
 type deadLetterView struct {
 	Batch    string `json:"batch"`
 	Task     string `json:"task"`
 	Error    string `json:"error"`
 	Message  string `json:"message"`
 	Attempts int    `json:"attempts"`
-	// Agents are those on which it failed.
+	// Agents lists the agents that failed the batch.
 	Agents []string `json:"agents"`
 }
 
@@ -106,10 +106,10 @@ func newJobsShow(a *app) *cobra.Command {
 	})
 }
 
-// errPresent ends the reading of a job's events where the present begins.
+// errPresent ends reading a job's events at the present.
 var errPresent = errors.New("all trials were seen")
 
-// drawPast draws a job until now, from its events.
+// drawPast plots a job up to now from its events.
 func drawPast(ctx context.Context, tracker *client.Client, j *tilthv1.Job, drawing plotFlag) error {
 	if drawing == "" {
 		return nil
@@ -155,7 +155,7 @@ func newJobView(j *tilthv1.Job) jobView {
 	return view
 }
 
-// proposed is how many trials of a task were proposed.
+// proposed returns the number of proposed trials of a task.
 func proposed(j *tilthv1.Job, i int) int {
 	if i >= len(j.GetProgress()) {
 		return 0
@@ -163,7 +163,7 @@ func proposed(j *tilthv1.Job, i int) int {
 	return int(j.GetProgress()[i].GetProposed())
 }
 
-// inFlight is how many trials of a task were proposed and may still come: of a job that has ended, none.
+// inFlight returns the number of pending trials of a task, or 0 if the job has ended.
 func inFlight(j *tilthv1.Job, i, trials int) int {
 	if j.GetEndedAt() != nil {
 		return 0
@@ -171,7 +171,7 @@ func inFlight(j *tilthv1.Job, i, trials int) int {
 	return max(proposed(j, i)-trials, 0)
 }
 
-// positive is a latency that is known.
+// positive returns a known latency, or nil.
 func positive(seconds float64) *float64 {
 	if seconds > 0 {
 		return &seconds
@@ -179,7 +179,7 @@ func positive(seconds float64) *float64 {
 	return nil
 }
 
-// taskAt is a task of a job; a tracker that speaks of one that is not there gets one with a name only.
+// taskAt returns a task of a job. An unknown index yields a task with only a name.
 func taskAt(j *tilthv1.Job, i int) *tilthv1.TaskSpec {
 	if tasks := j.GetSpec().GetTasks(); i < len(tasks) {
 		return tasks[i]
@@ -187,7 +187,7 @@ func taskAt(j *tilthv1.Job, i int) *tilthv1.TaskSpec {
 	return &tilthv1.TaskSpec{Name: fmt.Sprintf("unknown task %d", i)}
 }
 
-// private says who sees the job; empty = everybody.
+// private describes who may see the job, or returns "" for everyone.
 func (v jobView) private() string {
 	if v.Private {
 		return "seen by its owner and admins only"

@@ -89,7 +89,7 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 	return err
 }
 
-// printHere prints the request for a target by name; nobody is asked.
+// printHere prints the request for a target by name, without contacting a tracker.
 func (s *jobsSubmit) printHere(ctx context.Context, paths []string) error {
 	machine, _, err := localTarget(ctx, s.target, s.tune.threads, s.compiler)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
-// keepFlags say how long a tracker keeps jobs that have ended.
+// keepFlags configures how long a tracker keeps ended jobs.
 type keepFlags struct{ jobs []string }
 
-// Jobs that have ended are kept so long unless said otherwise.
+// keepDefault is the default of --keep-jobs.
 var keepDefault = []string{"1000", "2160h"}
 
 func (f *keepFlags) add(c *cobra.Command) {
@@ -20,7 +20,7 @@ func (f *keepFlags) add(c *cobra.Command) {
 		"ended jobs to keep: a `number` per owner, a time since their end, or both, as in 200,720h; what is left out has no limit. Records stay")
 }
 
-// keep reads the flag, and says what is wrong with it.
+// keep parses and validates the flag.
 func (f *keepFlags) keep() (retention.Keep, error) {
 	keep := retention.Keep{Jobs: -1, Age: -1}
 	for _, text := range f.jobs {

@@ -34,7 +34,7 @@ tasks it computes, how many choices of its knobs are legal for each, and whether
 default choice compiles and computes what it should. The kernel runs in a sandbox, in
 turns with the default schedule.`
 
-// mostCounted is how many choices of knobs are looked at.
+// mostCounted bounds the knob settings that are enumerated.
 const mostCounted = 1 << 17
 
 // kernelsCheck is 'tilth kernels check'.
@@ -106,7 +106,8 @@ func (k *kernelsCheck) run(ctx context.Context, folder string) error {
 	return k.tasks(ctx, kernel, p, machine, tc)
 }
 
-// tasks checks the kernel for each task that it computes, and fails where it is wrong for one, or computes none.
+// tasks checks the kernel for each task that it computes. It fails if the kernel is wrong for one, or
+// computes none.
 func (k *kernelsCheck) tasks(ctx context.Context, kernel *own.Kernel, p *program.Program, t *target.Target, tc *toolchain.Toolchain) (err error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -149,7 +150,7 @@ func (k *kernelsCheck) tasks(ctx context.Context, kernel *own.Kernel, p *program
 	return nil
 }
 
-// task is a task's row.
+// task returns the row of a task.
 func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.Kernel, task job.Task, t *target.Target) (row []string, right bool, err error) {
 	base, err := registry.Space(task.Workload, t, k.numerics.level)
 	if err != nil {
@@ -179,7 +180,7 @@ func (k *kernelsCheck) task(ctx context.Context, c *farm.Confirmer, kernel *own.
 	return row, true, nil
 }
 
-// ownDefault is what a kernel begins with, and the default schedule.
+// ownDefault returns the kernel's first candidate and the default schedule.
 func ownDefault(ctx context.Context, base *space.Space, kernel *own.Kernel, numerics schedule.Numerics) (first, standard *schedule.Schedule, err error) {
 	adder, err := family.New([]*own.Kernel{kernel}, numerics)
 	if err != nil {

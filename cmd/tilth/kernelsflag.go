@@ -18,7 +18,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// kernelsFlag names folders of kernels that somebody wrote.
+// kernelsFlag names folders of hand-written kernels.
 type kernelsFlag struct {
 	folders []string
 	list    []*own.Kernel
@@ -76,8 +76,8 @@ func (f *kernelsFlag) read() error {
 	return nil
 }
 
-// pin completes kernels by the versions that their libraries have on this machine: all of them, or only those that
-// leave one open.
+// pin resolves the versions of the kernels' libraries on this machine, for all kernels or only for those
+// without fixed versions.
 func (f *kernelsFlag) pin(ctx context.Context, compiler string, all bool) error {
 	for i, k := range f.list {
 		if len(k.Libraries) == 0 || !all && k.Pinned() {
@@ -95,7 +95,7 @@ func (f *kernelsFlag) pin(ctx context.Context, compiler string, all bool) error 
 	return nil
 }
 
-// pinnedKernel is a kernel with the versions of this machine's libraries.
+// pinnedKernel returns a kernel with the versions of this machine's libraries.
 func pinnedKernel(ctx context.Context, compiler string, k *own.Kernel) (*own.Kernel, error) {
 	machine, tc, err := localTarget(ctx, "native", 0, compiler)
 	if err != nil {
@@ -104,14 +104,14 @@ func pinnedKernel(ctx context.Context, compiler string, k *own.Kernel) (*own.Ker
 	return installed.Pin(ctx, tc, machine, k)
 }
 
-// warn says which of the kernels a job has no use for.
+// warn reports kernels that a job cannot use.
 func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSpec) {
 	if len(f.list) == 0 {
 		return
 	}
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
 	if err != nil {
-		return // the tuner says so
+		return // the tuner reports the error
 	}
 	numerics, err := schedule.ParseNumerics(spec.GetNumerics())
 	if err != nil {
@@ -132,7 +132,7 @@ func (f *kernelsFlag) warn(ctx context.Context, w io.Writer, spec *tilthv1.JobSp
 	}
 }
 
-// allows says which kernels of records are those of the folders.
+// allows reports whether a record's kernel is one of the folders' kernels.
 func (f *kernelsFlag) allows(k *own.Kernel) bool {
 	for _, known := range f.list {
 		if known.Digest() == k.Digest() {
@@ -142,13 +142,13 @@ func (f *kernelsFlag) allows(k *own.Kernel) bool {
 	return false
 }
 
-// ownFlags say which kernels a package may have whose source comes with records.
+// ownFlags selects which hand-written kernels from records a package may use.
 type ownFlags struct {
 	kernelsFlag
 	all bool
-	// fits says why a kernel's libraries are not those of this machine.
+	// fits returns why a kernel's libraries are not available on this machine.
 	fits func(*own.Kernel) error
-	// warned are the digests of kernels that were found not to fit.
+	// warned holds the digests of kernels already reported as unfit.
 	warned map[string]bool
 }
 
@@ -157,7 +157,7 @@ func (f *ownFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.all, "own-kernels", false, "use all hand-written kernels in records: their C source runs in your process")
 }
 
-// open reads the folders, and prepares the question whether kernels fit this machine's libraries.
+// open reads the folders and prepares fits.
 func (f *ownFlags) open(ctx context.Context, compiler string, w io.Writer) error {
 	if err := f.read(); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (f *ownFlags) open(ctx context.Context, compiler string, w io.Writer) error
 	return f.pin(ctx, compiler, true)
 }
 
-// allows is selection.Sources.Own.
+// allows implements selection.Sources.Own.
 func (f *ownFlags) allows(k *own.Kernel) bool {
 	if f.kernelsFlag.allows(k) {
 		return true

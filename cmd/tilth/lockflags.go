@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/lock"
 )
 
-// lockFlags say where schedules are kept, so that a model is compiled the same way again.
+// lockFlags names the lock file of schedules, which makes compilations reproducible.
 type lockFlags struct {
 	path   string
 	locked bool
@@ -30,8 +30,8 @@ func (f *lockFlags) check() error {
 	return nil
 }
 
-// choices are those of the lock, and those that choose finds for the tasks that it lacks, if any. Who has compiled
-// them writes the lock that is returned, if it is not nil.
+// choices returns the schedules of the lock, completed by choose for missing tasks. The caller must write the
+// returned lock, if any, after compiling.
 func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.Target, level schedule.Numerics,
 	choose func(context.Context, *program.Program, *target.Target) ([]aot.Choice, error)) ([]aot.Choice, *lock.File, error) {
 	if f.path == "" {
@@ -61,7 +61,7 @@ func (f *lockFlags) choices(ctx context.Context, p *program.Program, t *target.T
 	return choices, l, nil
 }
 
-// write writes the lock, if there is something to write.
+// write writes the lock if it is not nil.
 func (f *lockFlags) write(l *lock.File) error {
 	if l == nil {
 		return nil

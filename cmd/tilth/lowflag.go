@@ -7,7 +7,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// lowFlag is --objective: what schedules are to be low in.
+// lowFlag is --objective, the quantity to minimize.
 type lowFlag struct {
 	name  string
 	given *pflag.Flag
@@ -27,7 +27,7 @@ func (f *lowFlag) check() error {
 	return nil
 }
 
-// objective is what targets call it.
+// objective returns the name used by targets.
 func (f *lowFlag) objective() string {
 	if f.name == latency {
 		return ""
@@ -35,7 +35,7 @@ func (f *lowFlag) objective() string {
 	return f.name
 }
 
-// of is a target for the objective. One from a file has its own, unless the flag is given.
+// of returns a target with the objective. The objective of a target file applies unless the flag is given.
 func (f *lowFlag) of(t *target.Target) (*target.Target, error) {
 	if f.given.Changed || t.Objective == "" {
 		t = t.WithObjective(f.objective())

@@ -19,8 +19,8 @@ var version, commit = "devel", ""
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// Exit statuses. A command that a signal ended has 128 and the signal's number: 130 for an interrupt, 143 for a
-// termination.
+// Exit statuses. A command ended by a signal exits with 128 plus the signal's number: 130 for an interrupt,
+// 143 for a termination.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -28,7 +28,7 @@ const (
 	exitSignal = 128
 )
 
-// run is the program: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := untilSignal()
 	defer stop()
@@ -55,13 +55,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		}
 		return exitFailed
 	}
-	// The command never ran: its name, its arguments or its flags were wrong.
+	// The command never started: its name, arguments or flags were wrong.
 	fmt.Fprintf(stderr, "tilth: %s\n", misuse(called, err))
 	return exitUsage
 }
 
-// untilSignal ends the context at an interrupt or a termination, with a signalError as the cause. The first signal
-// asks to stop; the next one finds no handler any more, and kills.
+// untilSignal returns a context that ends at an interrupt or termination, with a signalError as the cause.
+// The first signal requests a stop; the next one kills the process.
 func untilSignal() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -80,7 +80,7 @@ func untilSignal() (ctx context.Context, stop func()) {
 	}
 }
 
-// signalError says which signal asked the program to stop.
+// signalError identifies the signal that stopped the program.
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string {
@@ -90,8 +90,7 @@ func (e *signalError) Error() string {
 	return e.signal.String()
 }
 
-// after is what a user is told at the end. What fails because a signal ended it goes without saying; what a parting
-// error says does not.
+// after returns the final message. Failures caused by the signal are omitted, except for parting errors.
 func (e *signalError) after(err error) string {
 	var parting *partingError
 	if errors.As(err, &parting) {
@@ -100,13 +99,13 @@ func (e *signalError) after(err error) string {
 	return e.Error()
 }
 
-// partingError is a failure that matters although the command was asked to stop: something goes on, or is not kept.
+// partingError is a failure that matters even after a requested stop: something continues, or data are lost.
 type partingError struct{ cause error }
 
 func (e *partingError) Error() string { return e.cause.Error() }
 func (e *partingError) Unwrap() error { return e.cause }
 
-// parting marks a failure as a partingError; nil stays nil.
+// parting wraps a failure as a partingError; nil stays nil.
 func parting(err error) error {
 	if err == nil {
 		return nil
@@ -114,7 +113,7 @@ func parting(err error) error {
 	return &partingError{err}
 }
 
-// usageError is a value of a flag or argument that makes no sense, found by the command itself.
+// usageError is an invalid flag or argument, detected by the command itself.
 type usageError struct{ cause error }
 
 func (e *usageError) Error() string { return e.cause.Error() }
@@ -122,8 +121,8 @@ func (e *usageError) Unwrap() error { return e.cause }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// oneLine joins what a cause may have brought in on several lines, each said once: one failure may reach a command by
-// several ways.
+// oneLine joins the lines of an error and drops repeated ones, because one failure may be reported several
+// times.
 func oneLine(err error) string {
 	var said []string
 	for line := range strings.Lines(err.Error()) {

@@ -15,7 +15,7 @@ import (
 const modelLong = `Write a built-in test model, with random weights, as ONNX; without a name, list
 the models. The same name, options and seed give the same file.`
 
-// modelResult is what was written, for scripts.
+// modelResult describes a written model in JSON.
 type modelResult struct {
 	Model     string `json:"model"`
 	File      string `json:"file"`

@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/tuning/reading"
 )
 
-// modelServerName is the command that a tuner starts its processes with.
+// modelServerName is the hidden command of a tuner's child processes.
 const modelServerName = "read-model"
 
-// modelServer are the name and the arguments of such a process.
+// modelServer returns the name and arguments of such a process.
 func modelServer() []string { return []string{"tilth", modelServerName} }
 
-// newModelServer reads the model of the order on its standard input.
+// newModelServer returns the command that reads the model ordered on standard input.
 func newModelServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: modelServerName, Short: "Serve tilth tuner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(context.Context, []string) error {

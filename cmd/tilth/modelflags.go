@@ -17,20 +17,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/program"
 )
 
-// modelFlags say how to read a model.
+// modelFlags configures how a model is read.
 type modelFlags struct {
 	shapes map[string]string
-	// from and to are the values between which a part of the model lies; neither, the whole model.
+	// from and to delimit a part of the model by values; empty means the whole model.
 	from, to []string
-	// stdin is where a model named - is read from.
+	// stdin provides a model named -.
 	stdin func() io.Reader
-	// piped is what was read from there.
+	// piped is the model read from standard input.
 	piped *onnx.Model
-	// own are those of the shapes that are for each model that was read, by path.
+	// own holds, by path, the shapes that apply to each model.
 	own map[string]map[string]string
-	// quantised is how many weights of the model that was loaded last are in integers, and of how many.
+	// quantised counts the quantized and all weights of the last model.
 	quantised [2]int
-	// digest is that of the model that was loaded last, and data its files beside it.
+	// digest identifies the last model; data lists its external files.
 	digest string
 	data   []aot.DataFile
 }
@@ -42,7 +42,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.to, "to", nil, "use only the part of the model that computes these `values`")
 }
 
-// load reads an ONNX file and compiles it to a program, whose factors are stored in a type.
+// load reads an ONNX file and compiles it to a program with a storage type.
 func (f *modelFlags) load(path string, storage array.Storage) (*program.Program, error) {
 	o, err := f.parse()
 	if err != nil {
@@ -61,7 +61,7 @@ func (f *modelFlags) load(path string, storage array.Storage) (*program.Program,
 	return importModel(path, m, o)
 }
 
-// read reads a model, or the part of it that the flags choose.
+// read reads a model, or the part of it that the flags select.
 func (f *modelFlags) read(path string) (*onnx.Model, error) {
 	m, err := f.whole(path)
 	if err != nil || f.from == nil && f.to == nil {
@@ -73,7 +73,7 @@ func (f *modelFlags) read(path string) (*onnx.Model, error) {
 	return m, nil
 }
 
-// whole reads an ONNX file, or standard input, once.
+// whole reads an ONNX file, or standard input once.
 func (f *modelFlags) whole(path string) (_ *onnx.Model, err error) {
 	if path != stdio {
 		return onnx.ReadFile(path)
@@ -84,7 +84,7 @@ func (f *modelFlags) whole(path string) (_ *onnx.Model, err error) {
 	return f.piped, err
 }
 
-// modelName is what a model is called after its file.
+// modelName returns the name of a model, derived from its file.
 func modelName(path string) string {
 	if path == stdio {
 		return "stdin"
@@ -100,8 +100,8 @@ func importModel(path string, m *onnx.Model, o frontend.Options) (*program.Progr
 	return p, nil
 }
 
-// loadAll reads several models and calls visit with the program of each in turn, whose factors are stored in a type. A
-// shape is for those of them that have an input or a symbol of its name; one at least must.
+// loadAll reads several models and calls visit with the program of each, compiled with a storage type. A
+// shape applies to the models with an input or symbol of its name, at least one.
 func (f *modelFlags) loadAll(paths []string, storage array.Storage, visit func(path string, p *program.Program) error) error {
 	return f.readAll(paths, func(path string, m *onnx.Model, o frontend.Options) error {
 		o.Storage = storage
@@ -113,7 +113,7 @@ func (f *modelFlags) loadAll(paths []string, storage array.Storage, visit func(p
 	})
 }
 
-// readAll reads models, each with the shapes that are for it. A shape that is for none is refused.
+// readAll reads models, each with the shapes that apply to it. It rejects shapes that apply to none.
 func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Model, o frontend.Options) error) error {
 	shapes, err := f.parse()
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Mod
 	return nil
 }
 
-// keep notes which shapes are for a model.
+// keep records which shapes apply to a model.
 func (f *modelFlags) keep(path string, o frontend.Options) {
 	if f.own == nil {
 		f.own = map[string]map[string]string{}
@@ -160,7 +160,7 @@ func (f *modelFlags) keep(path string, o frontend.Options) {
 	}
 }
 
-// known are the shapes that are for a model.
+// known returns the shapes that apply to a model.
 func known(m *onnx.Model, o frontend.Options) frontend.Options {
 	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}}
 	keep := func(name string) {
@@ -180,7 +180,7 @@ func known(m *onnx.Model, o frontend.Options) frontend.Options {
 	return own
 }
 
-// parse reads the shapes that the flags give.
+// parse parses the shapes.
 func (f *modelFlags) parse() (o frontend.Options, err error) {
 	o.Shapes, o.Open = map[string][]int64{}, map[string]frontend.Bounds{}
 	for name, text := range f.shapes {
@@ -197,8 +197,8 @@ func (f *modelFlags) parse() (o frontend.Options, err error) {
 	return o, nil
 }
 
-// parseBounds reads the least and the most of an extent. Behind a colon stand the numbers up to which there are
-// kernels of their own, joined by +, or a file that says how often an execution has which extent.
+// parseBounds parses the bounds of an extent. After a colon may follow the caps of specialised kernels,
+// joined by +, or a file with the frequency of each extent.
 func parseBounds(least, most string) (b frontend.Bounds, err error) {
 	most, more, _ := strings.Cut(most, ":")
 	if strings.Trim(more, "0123456789+") == "" {
@@ -218,7 +218,7 @@ func parseBounds(least, most string) (b frontend.Bounds, err error) {
 	return b, nil
 }
 
-// parseShape reads extents joined by x.
+// parseShape parses extents joined by x.
 func parseShape(text string) ([]int64, error) {
 	var shape []int64
 	for _, part := range strings.Split(text, "x") {

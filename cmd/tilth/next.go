@@ -15,19 +15,18 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// compileFlags are the flags of tune that compile takes in the same sense: with them it finds what was tuned. --shape
-// is, too, but each model has its own.
+// compileFlags lists the flags of tune that compile needs to find the tuned schedules. --shape is handled
+// separately, because each model has its own.
 var compileFlags = []string{
 	"from", "to", "kernels", "objective", "target", "threads", "numerics", "storage", "weights", "records", "compiler", "cost-model",
 	"tracker", "tls-ca", "tls-cert", "tls-key", "token-file",
 }
 
-// trackerFlagNames are those of them that lead to a tracker.
+// trackerFlagNames lists those of them that connect to a tracker.
 var trackerFlagNames = []string{"tracker", "tls-ca", "tls-cert", "tls-key", "token-file"}
 
-// nextCommands are the commands that compile models after they were tuned with these flags, each with its shapes. A
-// model from standard input is gone, and has none. device are flags that say what they were tuned for, where the given
-// ones do not.
+// nextCommands returns the commands that compile models after tuning with these flags, each with its shapes.
+// A model from standard input has no command. device holds additional flags that identify the target.
 func nextCommands(paths []string, flags *pflag.FlagSet, shapes map[string]map[string]string, device []string) (commands []string) {
 	seen, outputs := map[string]bool{}, map[string]bool{}
 	for _, path := range paths {
@@ -45,7 +44,7 @@ func nextCommands(paths []string, flags *pflag.FlagSet, shapes map[string]map[st
 	return commands
 }
 
-// ownOutput is a package for a model that no other model of the same name writes, too.
+// ownOutput returns a package name that no other model uses.
 func ownOutput(path string, taken map[string]bool) string {
 	name := modelName(path)
 	output := name + ".tar"
@@ -56,7 +55,7 @@ func ownOutput(path string, taken map[string]bool) string {
 	return output
 }
 
-// givenWords are those of some flags that were given, as words for a shell.
+// givenWords returns the given ones among some flags as shell words.
 func givenWords(flags *pflag.FlagSet, names []string) (words []string) {
 	flags.Visit(func(f *pflag.Flag) {
 		if !slices.Contains(names, f.Name) {
@@ -74,8 +73,8 @@ func givenWords(flags *pflag.FlagSet, names []string) (words []string) {
 	return words
 }
 
-// deviceFlags are the flags by which compile works for the device of a farm's job, and the command that writes the
-// file which they name; empty where the device has a name, or is like this machine.
+// deviceFlags returns the flags with which compile targets the device of a farm's job, and the command that
+// writes the file named in them. describe is empty if the device has a named target or equals this machine.
 func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, describe string, err error) {
 	t, err := target.Decode(spec.GetTarget().GetDescriptor_())
 	if err != nil {
@@ -101,17 +100,17 @@ func deviceFlags(spec *tilthv1.JobSpec, flags *pflag.FlagSet) (words []string, d
 	return append(words, shellWord("--target="+file)), describe, nil
 }
 
-// hereNames are what --target calls this machine, and each class of its cores but the first.
+// hereNames returns the values of --target for this machine and its further core classes.
 func hereNames() []string {
 	names := []string{target.Here}
-	classes, _ := target.Classes() // a machine that is not supported has none
+	classes, _ := target.Classes() // an unsupported machine has none
 	for k := 1; k < len(classes); k++ {
 		names = append(names, fmt.Sprintf("%s:%d", target.Here, k))
 	}
 	return names
 }
 
-// targetName is what --target calls a target; found is false where only a file describes it.
+// targetName returns the value of --target for a target. found is false if only a file describes it.
 func targetName(t *target.Target) (name string, found bool) {
 	wanted := t.WithToolchain("").Fingerprint()
 	for _, name := range append(hereNames(), registry.Targets()...) {
@@ -123,7 +122,7 @@ func targetName(t *target.Target) (name string, found bool) {
 	return "", false
 }
 
-// shellWord quotes text for a shell where it needs that.
+// shellWord quotes text for a shell if necessary.
 func shellWord(text string) string {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
 	if text != "" && strings.Trim(text, harmless) == "" {

@@ -15,7 +15,7 @@ import (
 // numericsFlag bounds the algorithms that a command may use.
 type numericsFlag struct {
 	text string
-	// level is what the text says, once it was checked.
+	// level is the parsed text, set by check.
 	level schedule.Numerics
 }
 
@@ -24,7 +24,7 @@ func (f *numericsFlag) add(c *cobra.Command) {
 		"algorithms: strict (direct sums), default (also Winograd, Strassen, split TF32) or fast (also bfloat16)")
 }
 
-// check reads the flag.
+// check parses the flag.
 func (f *numericsFlag) check() (err error) {
 	if f.level, err = schedule.ParseNumerics(f.text); err != nil {
 		return usagef("--numerics %s: want strict, default or fast", f.text)
@@ -32,8 +32,8 @@ func (f *numericsFlag) check() (err error) {
 	return nil
 }
 
-// storageFlag says how programs store factors of products in float32: where fast numerics allow another type, and, on
-// request, weights in integers.
+// storageFlag selects the storage type of float32 factors: a smaller float type with fast numerics, or
+// integer weights.
 type storageFlag struct{ text, weights string }
 
 func (f *storageFlag) add(c *cobra.Command) {
@@ -41,16 +41,16 @@ func (f *storageFlag) add(c *cobra.Command) {
 		"with --numerics fast: storage type of weights, and of activations where it helps: bfloat16, float16 (three more bits, but activations overflow above 65504) or float32 (default bfloat16)")
 }
 
-// addWeights adds the flag of commands that may keep weights in integers.
+// addWeights adds --weights.
 func (f *storageFlag) addWeights(c *cobra.Command) {
 	c.Flags().StringVar(&f.weights, "weights", "float",
 		"storage of weights and embedding tables: float, int8 (one scale per channel) or int4 (matrices with one scale per 32 weights; others as int8); dequantized in registers, or, for matrices with --numerics fast, multiplied with 8-bit activations")
 }
 
-// weightBits are the values of --weights, as array.Storage has them.
+// weightBits maps values of --weights to array.Storage.WeightBits.
 var weightBits = map[string]int64{"": 0, "float": 0, "int8": 8, "int4": 4}
 
-// check refuses what is no type, or has no effect.
+// check rejects unknown types and types without effect.
 func (f *storageFlag) check(numerics schedule.Numerics) error {
 	if _, known := weightBits[f.weights]; !known {
 		return usagef("--weights %s: want float, int8 or int4", f.weights)
@@ -67,7 +67,7 @@ func (f *storageFlag) check(numerics schedule.Numerics) error {
 	return nil
 }
 
-// on is the storage for a target: what its backend prefers, unless the flag says otherwise.
+// on returns the storage for a target: the flag's, or the backend's preference.
 func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.Storage, error) {
 	as, err := tuning.Storage(t, numerics, f.text, weightBits[f.weights])
 	if err != nil && f.text != "" {
@@ -76,10 +76,10 @@ func (f *storageFlag) on(t *target.Target, numerics schedule.Numerics) (array.St
 	return as, err
 }
 
-// always is the storage that the flags ask for on every target, whatever numerics are.
+// always returns the storage that the flags request for every target and numerics level.
 func (f *storageFlag) always() array.Storage { return array.Storage{WeightBits: weightBits[f.weights]} }
 
-// anywhere are the storages of all targets with numerics below fast.
+// anywhere returns the storages of all targets with numerics below fast.
 func (f *storageFlag) anywhere() []array.Storage {
 	var all []array.Storage
 	for _, bytes := range []array.DType{array.Invalid, array.Int8, array.Uint8} {
@@ -90,7 +90,7 @@ func (f *storageFlag) anywhere() []array.Storage {
 	return all
 }
 
-// kept says how many weights are in integers, and of how many; nil where none were asked for.
+// kept describes how many weights are stored as integers, or returns nil if not requested.
 func (f *storageFlag) kept(count [2]int) *aot.Weights {
 	if weightBits[f.weights] == 0 {
 		return nil

@@ -14,13 +14,13 @@ import (
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
-// objectiveFlags say of which models and tasks the latency is to come down, and what each counts.
+// objectiveFlags selects the models and tasks whose latency to minimize, and their weights.
 type objectiveFlags struct {
 	model   modelFlags
 	tasks   string
 	weights string
 	list    string
-	// listed is what was read of the list.
+	// listed is the content of the list file.
 	listed []byte
 }
 
@@ -33,13 +33,13 @@ func (f *objectiveFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("task-weights", "weight")
 }
 
-// check says what is wrong with the flags, for a number of models.
+// check validates the flags for a number of models.
 func (f *objectiveFlags) check(models int) error {
 	_, err := f.modelWeights(models)
 	return err
 }
 
-// modelWeights are what each model counts.
+// modelWeights returns the weight of each model.
 func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
 	weights := make([]float64, models)
 	for i := range weights {
@@ -62,7 +62,7 @@ func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
 	return weights, nil
 }
 
-// load reads the models, whose factors are stored in a type, and selects their tasks. It may be called again.
+// load reads the models with a storage type and selects their tasks. It may be called again.
 func (f *objectiveFlags) load(paths []string, storage array.Storage) (*tuning.Objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
 	return chosen, nil
 }
 
-// maxListBytes is far more than any list has.
+// maxListBytes bounds the list file.
 const maxListBytes = 16 << 20
 
 // readList reads the list of tasks and weights.

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/client"
 )
 
-// outageView tells of a farm most of whose agents are silent.
+// outageView describes an outage of the farm.
 type outageView struct {
 	Since  string `json:"since"`
 	Until  string `json:"until"`
@@ -16,7 +16,7 @@ type outageView struct {
 	Agents int    `json:"agents"`
 }
 
-// outage is nil while there is none.
+// outage returns the current outage, or nil.
 func outage(ctx context.Context, tracker *client.Client) (*outageView, error) {
 	o, err := tracker.Outage(ctx)
 	if o == nil {
@@ -28,7 +28,7 @@ func outage(ctx context.Context, tracker *client.Client) (*outageView, error) {
 	}, nil
 }
 
-// text is empty while there is none.
+// text describes the outage, or returns "".
 func (o *outageView) text() string {
 	if o == nil {
 		return ""

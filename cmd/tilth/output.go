@@ -15,7 +15,7 @@ func jsonFlag(c *cobra.Command, asJSON *bool) {
 	c.Flags().BoolVar(asJSON, "json", false, "print JSON for scripts")
 }
 
-// tableFlags adds the flags of what prints tables: --json, and --wide, which writes them whole.
+// tableFlags adds the flags of commands that print tables: --json and --wide.
 func tableFlags(a *app, c *cobra.Command, asJSON *bool) {
 	jsonFlag(c, asJSON)
 	c.Flags().BoolFunc("wide", "on a terminal: do not shorten tables and times", func(text string) error {
@@ -27,7 +27,7 @@ func tableFlags(a *app, c *cobra.Command, asJSON *bool) {
 	})
 }
 
-// writeJSON writes a value, indented.
+// writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -35,7 +35,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// list writes rows as JSON, or, for people, as a table.
+// list writes rows as JSON or as a table.
 func list[T any](w io.Writer, asJSON bool, rows []T, table *show.Table, row func(T) []string) error {
 	if asJSON {
 		if rows == nil {

@@ -17,27 +17,28 @@ func newPackage(a *app) *cobra.Command {
 	return branch("package", "Look at packages", newPackageShow(a))
 }
 
-// packageView is a package, for scripts.
+// packageView describes a package in JSON.
 type packageView struct {
 	Package   string `json:"package"`
 	SizeBytes int64  `json:"size_bytes"`
 	Format    int    `json:"format"`
 	Model     string `json:"model"`
-	// Target is the fingerprint of what the package was compiled for, Toolchain the compiler, a part of it.
+	// Target is the fingerprint of the target, and Toolchain the compiler in it.
 	Target    string `json:"target"`
 	Toolchain string `json:"toolchain"`
 	Threads   int    `json:"threads"`
-	// Provenance is not there in packages of older versions.
+	// Provenance is missing in packages of older versions.
 	Provenance   *aot.Provenance `json:"provenance,omitempty"`
 	Inputs       []aot.Tensor    `json:"inputs"`
 	Outputs      []aot.Tensor    `json:"outputs"`
 	ArenaBytes   int64           `json:"arena_bytes"`
 	WeightsBytes int64           `json:"weights_bytes"`
-	// C is what an archive of C source takes.
+	// C describes the memory use of an archive of C source.
 	C        *aot.CSource  `json:"c,omitempty"`
 	Weights  *aot.Weights  `json:"weights,omitempty"`
 	Accuracy *aot.Accuracy `json:"accuracy,omitempty"`
-	// Libraries are those that own kernels call: they must be installed where the package runs.
+	// Libraries lists the libraries that hand-written kernels call, which must be installed where the package
+	// runs.
 	Libraries []aot.Library `json:"libraries,omitempty"`
 	Tasks     []packageTask `json:"tasks"`
 }
@@ -46,13 +47,13 @@ type packageView struct {
 type packageTask struct {
 	Task     string `json:"task"`
 	Workload string `json:"workload"`
-	// Origin says where the schedule comes from: tuned, transferred or default.
+	// Origin is tuned, transferred or default.
 	Origin string `json:"origin"`
-	// Latency is what was measured when it was tuned.
+	// Latency is the latency measured during tuning.
 	Latency float64 `json:"latency_s,omitempty"`
-	// Record is the one that a tuned schedule comes from.
+	// Record is the record of a tuned schedule.
 	Record *aot.Record `json:"record,omitempty"`
-	// Kernel is the own kernel that computes the task, if one does.
+	// Kernel is the hand-written kernel of the task, if any.
 	Kernel *aot.OwnKernel `json:"kernel,omitempty"`
 }
 

@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// patienceFlags say how long a tracker waits for agents, and how often it tries.
+// patienceFlags configures timeouts and retries of a tracker.
 type patienceFlags struct {
 	lease, grace, outage, turn time.Duration
 	attempts                   int
 }
 
-// leastLease is three heartbeats long.
+// leastLease is three heartbeats.
 const leastLease = 3 * tracker.DefaultHeartbeat
 
 func (f *patienceFlags) add(c *cobra.Command) {

@@ -11,14 +11,14 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// plotFlag is the file for a drawing of how a job's latency came down; empty = none.
+// plotFlag names the file for a plot of a job's latency; empty means none.
 type plotFlag string
 
 func (f *plotFlag) add(c *cobra.Command) {
 	c.Flags().StringVar((*string)(f), "plot", "", "SVG `file` for the latency over time and trials")
 }
 
-// begin writes an empty drawing, so that a file that cannot be written is known before anything else is done.
+// begin writes an empty plot, so that an unwritable file is detected early.
 func (f plotFlag) begin() error {
 	if f == stdio {
 		return usagef("--plot -: name a file, since standard output has the summary")
@@ -26,7 +26,7 @@ func (f plotFlag) begin() error {
 	return f.draw(plot.Curve{Title: "not measured yet"})
 }
 
-// write draws what a tally of a job has.
+// write plots the tally of a job.
 func (f plotFlag) write(j *tilthv1.Job, t *trials.Tally) error {
 	return f.draw(plot.Of(j.GetSpec().GetName()+" on "+j.GetSpec().GetTarget().GetFingerprint(), t))
 }

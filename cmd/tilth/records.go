@@ -13,7 +13,7 @@ func newRecords(a *app) *cobra.Command {
 		newRecordsBest(a), newRecordsList(a), newRecordsExport(a), newRecordsImport(a), newRecordsSync(a), newRecordsPrune(a), newRecordsVerify(a), newRecordsCompact(a))
 }
 
-// recordsName is the records file's in the user's data, or in a tracker's.
+// recordsName is the name of the records file in the user's or a tracker's data folder.
 const recordsName = "tilth.db"
 
 // recordsFlag adds --records.
@@ -21,7 +21,7 @@ func recordsFlag(c *cobra.Command, records *string) {
 	c.Flags().StringVar(records, "records", "", "records `file` (default $XDG_DATA_HOME/tilth/tilth.db)")
 }
 
-// recordsPath is the records file that was asked for, or the user's own.
+// recordsPath returns the given records file or the user's default.
 func recordsPath(asked string) (string, error) {
 	if asked == stdio {
 		return "", usagef("--records -: name a file, since records cannot be a stream: see 'tilth records export'")

@@ -23,9 +23,9 @@ type bestRow struct {
 	Workload       string  `json:"workload"`
 	Target         string  `json:"target"`
 	LatencySeconds float64 `json:"latency_s"`
-	// EnergyJoules is there where the target's objective is energy.
+	// EnergyJoules is set if the target's objective is energy.
 	EnergyJoules float64 `json:"energy_j,omitempty"`
-	// Interval is where its median lies.
+	// Interval is the confidence interval of the median.
 	Interval      *trials.Interval `json:"interval"`
 	Flop          float64          `json:"flop"`
 	RelativeError float64          `json:"relative_error"`
@@ -33,11 +33,11 @@ type bestRow struct {
 	At            time.Time        `json:"at"`
 	Candidate     string           `json:"candidate"`
 	Origin        string           `json:"origin"`
-	// Kernel is the own kernel by its name, with its knobs; empty where a schedule was measured.
+	// Kernel is the name and knobs of a hand-written kernel; empty for a schedule.
 	Kernel string `json:"kernel,omitempty"`
-	// Suspected says why the measurement is in doubt.
+	// Suspected is why the measurement is in doubt.
 	Suspected string `json:"suspected,omitempty"`
-	// Remeasured says why it was measured again.
+	// Remeasured is why it was measured again.
 	Remeasured string `json:"remeasured,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func newRecordsBest(a *app) *cobra.Command {
 		}
 		var only []string
 		if _, served := source.(recordsource.Static); served && flags.workload != "" {
-			only = []string{flags.workload} // the others need not be fetched
+			only = []string{flags.workload} // the other records need not be fetched
 		}
 		best, err := source.Best(ctx, flags.target, schedule.Fast, only...)
 		if err != nil {
@@ -93,7 +93,7 @@ func newRecordsBest(a *app) *cobra.Command {
 	})
 }
 
-// uncertainty is the interval for people.
+// uncertainty formats the interval.
 func (r bestRow) uncertainty() string {
 	if r.Interval == nil {
 		return show.Missing

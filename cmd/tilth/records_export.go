@@ -57,7 +57,7 @@ func newRecordsExport(a *app) *cobra.Command {
 	})
 }
 
-// exportLines writes records to a file. Nobody adds records to it meanwhile, since they would be lost.
+// exportLines writes records to a file. It locks the file, because records added meanwhile would be lost.
 func (a *app) exportLines(ctx context.Context, source recordsource.Source, flags recordsFlags, path string) (err error) {
 	if recordsource.IsLines(path) {
 		lock, err := recordsource.LockLines(path)

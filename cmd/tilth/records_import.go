@@ -23,7 +23,7 @@ latencies are not kept. Its schedules become seeds: 'tilth tune' tries those of 
 operator before others. They are kept in a file beside the records file, and travel with
 jobs to a farm. What is no seed is counted with its reason.`
 
-// formatTilth is that of an export.
+// formatTilth is the format of an export.
 const formatTilth = "tilth"
 
 func newRecordsImport(a *app) *cobra.Command {
@@ -49,7 +49,7 @@ func newRecordsImport(a *app) *cobra.Command {
 			return fmt.Errorf("import records: %w", err)
 		}
 		defer in.Close()
-		// Looked at before the store is opened, so that a bad file does not make an empty store.
+		// Checked before the store is opened, so that a bad file does not create an empty store.
 		reader, err := records.NewReader(in)
 		if err != nil {
 			return explainImport(args[0], err)
@@ -68,7 +68,7 @@ func newRecordsImport(a *app) *cobra.Command {
 	})
 }
 
-// explainImport names the file and the remedy where the file is at fault.
+// explainImport adds the file and the remedy to errors caused by the file.
 func explainImport(file string, err error) error {
 	if !errors.Is(err, records.ErrDamaged) && !errors.Is(err, records.ErrVersion) && !errors.Is(err, records.ErrInvalid) {
 		return err

@@ -31,7 +31,7 @@ func newRecordsPrune(a *app) *cobra.Command {
 	flags.addFilter(c)
 	c.Flags().IntVar(&best, "keep-best", 0, "how many of the fastest verified `records` stay")
 	c.Flags().IntVar(&recent, "keep-recent", 0, "how many of the newest `records` stay")
-	_ = c.MarkFlagRequired("keep-best") // it exists
+	_ = c.MarkFlagRequired("keep-best") // the flag exists
 	_ = c.MarkFlagRequired("keep-recent")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		if best < 0 || recent < 0 {
@@ -75,7 +75,7 @@ func (a *app) prune(ctx context.Context, flags recordsFlags, best, recent int) (
 	return removed, kept, err
 }
 
-// resolve completes the filters by the records that are there.
+// resolve completes the filters from the existing records.
 func (a *app) resolve(ctx context.Context, flags *recordsFlags) error {
 	source, err := flags.open(ctx, a, false)
 	if err != nil {

@@ -47,7 +47,7 @@ type syncCommand struct {
 	log              logFlag
 }
 
-// syncResult is what a sync came to, for scripts.
+// syncResult describes the result of a sync in JSON.
 type syncResult struct {
 	From    string             `json:"from"`
 	To      string             `json:"to"`
@@ -116,7 +116,7 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 	return s.print(syncResult{From: from, To: to, Sent: report.Sent, There: report.There, Refused: report.Refused(), Dry: s.dry})
 }
 
-// filter is what the flags ask for, but for the workloads of which the digests' beginnings are given.
+// filter returns the filter of the flags, without the workloads given by digest prefixes.
 func (s *syncCommand) filter() (exchange.Filter, error) {
 	f := exchange.Filter{Target: s.target}
 	for i, text := range s.workloads {
@@ -149,7 +149,7 @@ func (s *syncCommand) filter() (exchange.Filter, error) {
 	return f, nil
 }
 
-// complete adds the workloads of which FROM has records and the digests' beginnings are given.
+// complete adds the workloads of FROM that match the digest prefixes.
 func (s *syncCommand) complete(ctx context.Context, source syncSource, f *exchange.Filter) error {
 	if len(s.workloads) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (s *syncCommand) complete(ctx context.Context, source syncSource, f *exchan
 	return nil
 }
 
-// syncSource is FROM, opened.
+// syncSource is an opened FROM.
 type syncSource struct {
 	// workloads visits the digests of those of which there are records that pass a filter, perhaps several times.
 	workloads func(ctx context.Context, f exchange.Filter, visit func(digest string)) error
@@ -189,7 +189,7 @@ type syncSource struct {
 	close func() error
 }
 
-// syncTracker is what is before the address of a tracker.
+// syncTracker is the prefix of a tracker's address.
 const syncTracker = "tracker:"
 
 func (s *syncCommand) openFrom(ctx context.Context, where string) (syncSource, error) {
@@ -264,8 +264,8 @@ func workloadsOfPeer(ctx context.Context, peer exchange.Catalogue, f exchange.Fi
 	}
 }
 
-// openPeer opens a side that is no export as JSON lines. With a key it has to be one that can be signed, whatever it
-// was when it was looked at before.
+// openPeer opens a side that is not an export as JSON lines. With a key, it must be of a kind that can be
+// signed, whatever an earlier check saw.
 func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFlags, key *signing.PublicKey, writable bool) (recordsource.Peer, error) {
 	log := s.log.logger(s.stderr)
 	if addr, is := strings.CutPrefix(where, syncTracker); is {
@@ -290,7 +290,7 @@ func (s *syncCommand) openPeer(ctx context.Context, where string, proof callerFl
 	return recordsource.OpenFile(where, writable, log)
 }
 
-// into has something done with TO, and makes it last.
+// into calls do with TO and persists the result.
 func (s *syncCommand) into(ctx context.Context, where string, do func(exchange.To) error) (err error) {
 	if !recordsource.IsStatic(where) && recordsource.IsLines(where) {
 		lines, err := recordsource.OpenLines(ctx, where, s.log.logger(s.stderr))

@@ -47,7 +47,7 @@ func newRecordsVerify(a *app) *cobra.Command {
 	})
 }
 
-// showReport prints what a check of a records file found.
+// showReport prints the report of a records file check.
 func showReport(w io.Writer, path string, r *records.Report) error {
 	for _, d := range r.Damage {
 		if _, err := fmt.Fprintln(w, d); err != nil {

@@ -19,20 +19,19 @@ import (
 	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
 
-// recordsFlags say where records are, and which are meant.
+// recordsFlags selects a source of records and filters.
 type recordsFlags struct {
 	file      string
 	tracker   trackerFlags
 	allowHTTP bool
 	log       logFlag
-	// verify is the key that must have signed the records, unless they are one's own, whose file is not named; nil for
-	// none.
+	// verify is the key that must have signed the records, unless they are the user's own; nil means none.
 	verify *signing.PublicKey
 	// Filters.
 	target, workload string
 }
 
-// addSource adds the flags of where.
+// addSource adds the flags of the source.
 func (f *recordsFlags) addSource(c *cobra.Command) {
 	recordsFlag(c, &f.file)
 	f.tracker.add(c, "")
@@ -40,23 +39,23 @@ func (f *recordsFlags) addSource(c *cobra.Command) {
 	f.log.level = slog.LevelWarn
 }
 
-// addRead is addSource for what only reads records, and finds them in an export that is served, too.
+// addRead adds the flags of a source that is only read and may be a served export.
 func (f *recordsFlags) addRead(c *cobra.Command) {
 	f.addSource(c)
 	readRecordsFlags(c, &f.allowHTTP)
 }
 
-// addFilter adds the flags of which.
+// addFilter adds the flags of the filters.
 func (f *recordsFlags) addFilter(c *cobra.Command) {
 	c.Flags().StringVar(&f.target, "target", "", "only records of the target with this `fingerprint`")
 	c.Flags().StringVar(&f.workload, "workload", "", "only records of the workload with this `digest`, or prefix of one")
 }
 
-// errFound ends a listing with the first record.
+// errFound ends a listing at the first record.
 var errFound = errors.New("found")
 
-// resolve completes the beginning of a workload's digest, as tables print it, to the only one among the records. It is
-// an error when no record passes the filters, since then one of them is misspelt.
+// resolve completes a digest prefix, as printed by tables, to the only matching workload. It returns an error
+// if no record matches the filters, because one of them must be misspelt.
 func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) error {
 	if f.target == "" && f.workload == "" {
 		return nil
@@ -70,7 +69,7 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 		whole = given
 	}
 	found := map[string]bool{}
-	if export, is := source.(recordsource.Static); is { // whose index says it, without the records
+	if export, is := source.(recordsource.Static); is { // its index has the digests, without the records
 		groups, _, err := export.Groups(ctx, exchange.Filter{Target: f.target}, "")
 		if err != nil {
 			return err
@@ -97,7 +96,7 @@ func (f *recordsFlags) resolve(ctx context.Context, source recordsource.Source) 
 	return f.complete(given, found)
 }
 
-// digestBegins is a workload's digest or its beginning, without the dots that tables print behind it.
+// digestBegins validates a workload's digest or prefix and removes the trailing dots printed by tables.
 func digestBegins(text string) (string, error) {
 	given := strings.TrimRight(text, ".…")
 	if strings.Trim(given, "0123456789abcdef") != "" || len(given) > 64 {
@@ -106,7 +105,7 @@ func digestBegins(text string) (string, error) {
 	return given, nil
 }
 
-// complete makes a workload's digest of its beginning, given those that begin so.
+// complete completes a digest prefix, given all matches.
 func (f *recordsFlags) complete(given string, found map[string]bool) error {
 	switch {
 	case len(found) == 0:
@@ -121,7 +120,7 @@ func (f *recordsFlags) complete(given string, found map[string]bool) error {
 	return nil
 }
 
-// someDigests shows a few digests, as tables do.
+// someDigests formats a few digests like tables do.
 func someDigests(digests map[string]bool) string {
 	const most = 5
 	all := slices.Sorted(maps.Keys(digests))
@@ -135,7 +134,7 @@ func someDigests(digests map[string]bool) string {
 	return strings.Join(shown, ", ")
 }
 
-// wanted says what the filters ask for.
+// wanted describes the filters.
 func (f *recordsFlags) wanted() string {
 	var parts []string
 	if f.workload != "" {

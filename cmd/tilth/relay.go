@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// relay passes writes on to whoever owns the terminal at the time, so that log lines do not cut through a live
-// display.
+// relay passes writes to the current owner of the terminal, so that log lines do not break a live display.
 type relay struct {
 	mu    sync.Mutex
 	to    io.Writer
@@ -30,8 +29,7 @@ func (r *relay) set(to io.Writer) {
 	r.to = to
 }
 
-// mute drops what is written from now on: the services of a farm that has failed, or is asked to stop, miss one
-// another.
+// mute drops further writes, because the services of a failed or stopping farm log errors about each other.
 func (r *relay) mute() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

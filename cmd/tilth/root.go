@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// app is what all commands share.
+// app is the state shared by all commands.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// started says that a command's own work has begun: errors before are of usage.
+	// started is set once a command's own work has begun. Earlier errors are usage errors.
 	started bool
-	// serves says that the command is a service, which ends well when a signal asks it to.
+	// serves is set for a service, for which a signal is a successful end.
 	serves bool
 }
 
@@ -37,7 +37,7 @@ const rootExample = `  tilth model resnet-18 -o resnet18.onnx       write a test
   tilth compile resnet18.onnx -o resnet18.tar  compile it with the best schedules
   tilth run resnet18.tar --print-time          run it`
 
-// firstSteps is what a user reads who asks for nothing.
+// firstSteps is printed without a command.
 const firstSteps = `Tilth tunes neural-network kernels on real devices. Three ways to begin:
 
   Tune a model:
@@ -106,7 +106,7 @@ func add(root *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// leaf gives a command its work.
+// leaf sets the work of a command.
 func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []string) error) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.started = true
@@ -118,7 +118,7 @@ func (a *app) leaf(c *cobra.Command, work func(ctx context.Context, args []strin
 	return c
 }
 
-// branch is a command that only has commands below it.
+// branch returns a command that only has subcommands.
 func branch(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	c.AddCommand(commands...)
@@ -131,7 +131,7 @@ func branch(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// logFlag is the level of a command's log.
+// logFlag is the log level of a command.
 type logFlag struct{ level slog.Level }
 
 func (f *logFlag) add(c *cobra.Command, level slog.Level) {
@@ -157,7 +157,7 @@ func (f *logFlag) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: f.level}))
 }
 
-// dataDir is where a user's data of this program lies.
+// dataDir returns the folder of the user's data.
 func dataDir() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "tilth"), nil
@@ -169,7 +169,7 @@ func dataDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "tilth"), nil
 }
 
-// cacheDir is where this program keeps what it can make again.
+// cacheDir returns the folder of reproducible data.
 func cacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -71,23 +71,23 @@ type runCommand struct {
 	verify             verifyFlag
 }
 
-// runResult is what a run came to, for scripts.
+// runResult describes the result of a run in JSON.
 type runResult struct {
 	Package string       `json:"package"`
 	Device  string       `json:"device,omitempty"`
 	Job     string       `json:"job,omitempty"`
 	Outputs []aot.Tensor `json:"outputs"`
-	// LoadSeconds is the time from the package to a model that can run, FirstSeconds that of its first execution.
+	// LoadSeconds is the time to load the package, and FirstSeconds that of the first execution.
 	LoadSeconds  float64     `json:"load_s,omitempty"`
 	FirstSeconds float64     `json:"first_run_s,omitempty"`
 	Time         *timeResult `json:"time_s,omitempty"`
-	// OnDevice is the time of a device alone, without copies of inputs and outputs.
+	// OnDevice is the time on the device without copies of inputs and outputs.
 	OnDevice *timeResult      `json:"device_time_s,omitempty"`
 	Profile  *profile.Profile `json:"profile,omitempty"`
 	Decoded  *decodeResult    `json:"decoded,omitempty"`
 }
 
-// timeResult has the seconds of one execution, over repeat samples of number executions each.
+// timeResult holds the seconds per execution, over repeat samples of number executions each.
 type timeResult struct {
 	Mean   float64 `json:"mean"`
 	Median float64 `json:"median"`
@@ -211,7 +211,7 @@ func (r *runCommand) run(ctx context.Context, path string) error {
 	return r.print(result)
 }
 
-// load opens a package here or under the emulator.
+// load opens a package, under the emulator if there is one.
 func (r *runCommand) load(ctx context.Context, path string, key *signing.PublicKey) (*aot.Model, error) {
 	if len(r.emulator.command) == 0 {
 		return r.threads.load(path, key)
@@ -247,8 +247,8 @@ func (r *runCommand) measure(ctx context.Context, m *aot.Model, result *runResul
 	return err
 }
 
-// peak is what this machine can do at best, by the day's measurements that 'tilth tune' sees latencies against, too.
-// Without a compiler to build that measurement with, the package's own stands in for it.
+// peak returns the peak rates of this machine from the daily measurements that 'tilth tune' uses, too.
+// Without a compiler, the package's own measurement replaces them.
 func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
 	if !r.profile {
 		return aot.Peak{}, nil
@@ -278,7 +278,7 @@ func (r *runCommand) peak(ctx context.Context, m *aot.Model) (aot.Peak, error) {
 	return own, nil
 }
 
-// timing keeps this host's agents from computing while something is timed, until release is called.
+// timing prevents this host's agents from computing until release is called.
 func timing(ctx context.Context) (release func(), err error) {
 	lock, err := hostlock.New(hostlock.DefaultDir())
 	if err != nil {
@@ -312,7 +312,7 @@ func (r *runCommand) time(ctx context.Context, m *aot.Model) (*timeResult, error
 	return r.summarize(samples), nil
 }
 
-// timeOnDevice is the time of a device alone; nil where the model runs on the processor.
+// timeOnDevice returns the time on the device, or nil for the processor.
 func (r *runCommand) timeOnDevice(ctx context.Context, m *aot.Model) (*timeResult, error) {
 	samples, err := m.TimeOnDevice(ctx, r.repeat)
 	if err != nil || samples == nil {
@@ -331,7 +331,7 @@ func (r *runCommand) summarize(samples []float64) *timeResult {
 	}
 }
 
-// printTimes prints the time of an execution, and, in a line of its own, that of the device alone.
+// printTimes prints the time of an execution and, on a separate line, the time on the device.
 func (r *runCommand) printTimes(result runResult) error {
 	head := []string{">mean (ms)", ">median (ms)", ">min (ms)", ">max (ms)", ">std (ms)"}
 	if result.OnDevice != nil {

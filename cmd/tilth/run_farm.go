@@ -18,7 +18,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// runFarmFlags say on which device of which farm packages run.
+// runFarmFlags selects the farm and the device for packages.
 type runFarmFlags struct {
 	trackerFlags
 	device string
@@ -47,7 +47,7 @@ func (f *runFarmFlags) check() error {
 	return nil
 }
 
-// run has packages run on the farm and returns the job with its result.
+// run runs packages on the farm and returns the finished job.
 func (f *runFarmFlags) run(ctx context.Context, a *app, r client.Run) (*tilthv1.Job, error) {
 	tracker, err := f.dial(f.log.logger(a.stderr))
 	if err != nil {
@@ -81,12 +81,12 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 		fmt.Fprintf(a.stderr, "runs on the farm as %s\n", j.GetId())
 	})
 	if ctx.Err() != nil {
-		err = parting(err) // it says what the job came to
+		err = parting(err) // it describes the state of the job
 	}
 	return job, f.wait.hint(err)
 }
 
-// tellWaits says why a run waits, once for each reason.
+// tellWaits prints each reason why a run waits, once.
 func tellWaits(a *app) func(*tilthv1.Wait) {
 	var said tilthv1.WaitReason
 	return func(w *tilthv1.Wait) {
@@ -99,7 +99,7 @@ func tellWaits(a *app) func(*tilthv1.Wait) {
 	}
 }
 
-// runFarm runs the package on a device of the farm, and brings back what it came to.
+// runFarm runs the package on a device of the farm and returns its results.
 func (r *runCommand) runFarm(ctx context.Context, path string) error {
 	file, removed, err := r.verify.verified(path)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *runCommand) runFarm(ctx context.Context, path string) error {
 	return r.print(result)
 }
 
-// bringOutputs writes the outputs where they are wanted.
+// bringOutputs downloads the outputs.
 func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, ref *tilthv1.ArtifactRef) error {
 	if r.outputs == "" {
 		return nil
@@ -162,7 +162,7 @@ func (r *runCommand) bringOutputs(ctx context.Context, tracker *client.Client, r
 	})
 }
 
-// farmResult reads what came back.
+// farmResult converts the result of the job.
 func (r *runCommand) farmResult(path string, job *tilthv1.Job) (runResult, error) {
 	result := runResult{Package: path, Device: job.GetResult().GetDevice(), Job: job.GetId()}
 	for _, p := range job.GetResult().GetPackages() {

@@ -8,13 +8,13 @@ import (
 	"github.com/tilth-dev/tilth/runner/execute"
 )
 
-// runServerName is the command that a runner starts its processes with.
+// runServerName is the hidden command of a runner's child processes.
 const runServerName = "run-packages"
 
-// runServer are the name and the arguments of such a process.
+// runServer returns the name and arguments of such a process.
 func runServer() []string { return []string{"tilth", runServerName} }
 
-// newRunServer runs the packages of the request on its standard input.
+// newRunServer returns the command that runs the packages requested on standard input.
 func newRunServer(a *app) *cobra.Command {
 	c := &cobra.Command{Use: runServerName, Short: "Serve tilth runner", Hidden: true, Args: cobra.NoArgs}
 	return a.leaf(c, func(ctx context.Context, _ []string) error {

@@ -137,7 +137,7 @@ func newRunner(a *app) *cobra.Command {
 	})
 }
 
-// openMeter opens the meter that tells of a target's energy; nil where none is named and none is found.
+// openMeter opens the meter for a target's energy, or returns nil if none is named or found.
 func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*energy.Meter, error) {
 	if emulated || t.GPU != nil {
 		if name != "" {
@@ -157,8 +157,8 @@ func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (
 	return meter, nil
 }
 
-// rates are what this machine does at most on each target. Without a compiler, or under an emulator, whose limits say
-// nothing, there are none, and latencies are shown without them.
+// rates returns the peak rates of this machine for each target. It returns nil without a compiler or under an
+// emulator; latencies are then shown without limits.
 func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Target, emulated bool) []roofline.Rates {
 	if emulated {
 		return nil
@@ -176,7 +176,7 @@ func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Targe
 	return measured
 }
 
-// offered are the targets by numbers of threads, of this machine for each class of its cores.
+// offered returns the targets by number of threads, and on this machine for each core class.
 func offered(name string, threads []int) ([]*target.Target, error) {
 	for _, n := range threads {
 		if n < 1 {
@@ -192,7 +192,7 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 		return nil, err
 	}
 	if len(threads) == 0 && by.Device(all) != nil {
-		return []*target.Target{all}, nil // a device's kernels run on no threads of the host
+		return []*target.Target{all}, nil // kernels of a device use no host threads
 	}
 	if name != target.Here {
 		return byThreads(name, all, threads)
@@ -214,7 +214,7 @@ func offered(name string, threads []int) ([]*target.Target, error) {
 	return list, err
 }
 
-// byThreads are a target with each of the numbers of threads, or with every number up to its own.
+// byThreads returns a target with each of the given numbers of threads, or with every number up to its own.
 func byThreads(name string, all *target.Target, threads []int) (list []*target.Target, err error) {
 	if len(threads) == 0 {
 		for n := range all.Threads() {
@@ -231,7 +231,7 @@ func byThreads(name string, all *target.Target, threads []int) (list []*target.T
 	return list, nil
 }
 
-// runsHere says why kernels of a target cannot run on this machine.
+// runsHere returns why kernels of a target cannot run on this machine, or nil.
 func runsHere(t *target.Target) error {
 	by, err := registry.Of(t)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/sandbox"
 )
 
-// sandboxFlag says what to do about walls around candidates, packages and compilers that this machine lacks.
+// sandboxFlag selects how to proceed when an isolation mechanism is unavailable.
 type sandboxFlag struct{ mode sandbox.Mode }
 
 func (f *sandboxFlag) add(c *cobra.Command) {

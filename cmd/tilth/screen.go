@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// screenOf is the writer with what tables need to know of it if it is a terminal, else the writer itself.
+// screenOf returns a Screen if the writer is a terminal, or else the writer.
 func screenOf(w io.Writer) io.Writer {
 	f, is := w.(*os.File)
 	if !is || !term.IsTerminal(int(f.Fd())) {
@@ -20,8 +20,7 @@ func screenOf(w io.Writer) io.Writer {
 	return &show.Screen{Writer: f, Width: widthOf(f), Colour: wantsColour(os.Getenv), Now: time.Now()}
 }
 
-// widthOf is a terminal's width in columns; 0 when it is not known. A terminal that does not say may have it in
-// COLUMNS.
+// widthOf returns a terminal's width in columns, or 0 if unknown. COLUMNS is the fallback.
 func widthOf(f *os.File) int {
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 		return width
@@ -33,13 +32,12 @@ func widthOf(f *os.File) int {
 	return max(width, 0)
 }
 
-// wantsColour says whether a terminal gets colours: not where the user wants none (https://no-color.org), nor where it
-// has none.
+// wantsColour reports whether to use colours, honouring NO_COLOR (https://no-color.org) and TERM.
 func wantsColour(env func(string) string) bool {
 	return env("NO_COLOR") == "" && env("TERM") != "dumb"
 }
 
-// wide has tables written whole to the terminal, with times in full.
+// wide disables shortening in tables on the terminal.
 func (a *app) wide() {
 	if screen, is := a.stdout.(*show.Screen); is {
 		screen.Width, screen.Full = 0, true

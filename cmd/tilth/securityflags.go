@@ -16,13 +16,13 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Where --audit-log leads other than to a file.
+// Special values of --audit-log.
 const (
 	auditNowhere = "none"
 	auditStderr  = "stderr"
 )
 
-// securityFlags say who may call a tracker, and what is written down of it.
+// securityFlags configures access control and auditing of a tracker.
 type securityFlags struct {
 	cert, key, clientCA, tokens string
 	oidc                        map[string]string
@@ -36,8 +36,7 @@ type securityFlags struct {
 	callsPerSecond              float64
 }
 
-// leastRequestMiB is what the tracker needs for its longest message, which is a connection's share with what comes
-// ahead of it.
+// leastRequestMiB is the memory for the longest message, which must fit into the share of one connection.
 const leastRequestMiB = 256
 
 func (f *securityFlags) add(c *cobra.Command) {
@@ -61,7 +60,7 @@ func (f *securityFlags) add(c *cobra.Command) {
 	flags.DurationVar(&f.limits.Stall, "max-stall", d.Stall, "how long a peer may take to send or read the next message")
 }
 
-// check says what is wrong with the flags, for a tracker that listens on some addresses.
+// check validates the flags for a tracker listening on some addresses.
 func (f *securityFlags) check(addrs ...string) error {
 	switch {
 	case f.auditBytes < 1:
@@ -94,7 +93,7 @@ func (f *securityFlags) check(addrs ...string) error {
 	return nil
 }
 
-// issuer is whose tokens are taken; nil = nobody's but the tracker's own.
+// issuer returns the OpenID Connect issuer, or nil.
 func (f *securityFlags) issuer() (*oidc.Config, error) {
 	if len(f.oidc) == 0 {
 		if len(f.oidcRoles) > 0 {
@@ -131,7 +130,7 @@ func (f *securityFlags) config(a *app, data string) (farm.Security, error) {
 	return s, nil
 }
 
-// callers says in words who may call.
+// callers describes who may call.
 func (f *securityFlags) callers() string {
 	switch {
 	case f.takesTokens() && f.clientCA != "":
@@ -144,10 +143,10 @@ func (f *securityFlags) callers() string {
 	return "anybody who reaches it"
 }
 
-// takesTokens says whether tokens of any kind prove who calls.
+// takesTokens reports whether any kind of token is accepted.
 func (f *securityFlags) takesTokens() bool { return f.tokens != "" || len(f.oidc) > 0 }
 
-// checkListen keeps a tracker from being open to others by mistake.
+// checkListen prevents accidental exposure of a tracker.
 func (f *securityFlags) checkListen(addr string) error {
 	if addr == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/tvm"
 )
 
-// importSeeds reads a log of TVM, and adds its schedules to the seeds beside a records file.
+// importSeeds reads a TVM log and adds its schedules to the seeds beside a records file.
 func (a *app) importSeeds(file string, format tvm.Format, flags *recordsFlags, verify *verifyFlag) error {
 	if !slices.Contains(tvm.Formats, format) {
 		return usagef("--format %s: want one of %s, autotvm, ansor", format, formatTilth)
@@ -41,7 +41,7 @@ func (a *app) importSeeds(file string, format tvm.Format, flags *recordsFlags, v
 	return a.showSeeds(log, fresh)
 }
 
-// showSeeds says what became of a log.
+// showSeeds prints the result of an import.
 func (a *app) showSeeds(log *tvm.Log, fresh int) error {
 	kept := 0
 	operators := show.NewTable("OPERATOR", ">SEEDS")
@@ -68,7 +68,7 @@ func (a *app) showSeeds(log *tvm.Log, fresh int) error {
 	return err
 }
 
-// saySeeds says how many seeds a job has.
+// saySeeds prints how many seeds a job has.
 func (f *tuneFlags) saySeeds(a *app, spec *tilthv1.JobSpec) {
 	all, tasks := 0, 0
 	for _, t := range spec.GetTasks() {

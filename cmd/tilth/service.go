@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/config"
 )
 
-// service gives a service its work, and has its flags set from a file and from the environment too. Check, when there
-// is one, says what is wrong with them together.
+// service sets the work of a service, whose flags also come from a file and the environment. check, if not
+// nil, validates them together.
 func (a *app) service(c *cobra.Command, check func() error, work func(ctx context.Context) error) *cobra.Command {
 	var file string
 	var checkOnly bool
@@ -35,11 +35,11 @@ func (a *app) service(c *cobra.Command, check func() error, work func(ctx contex
 	})
 }
 
-// callerVariables are the flags that every command which calls a tracker takes from the environment too.
+// callerVariables lists the flags of commands that call a tracker and that also come from the environment.
 var callerVariables = []string{"tls-ca", "tls-cert", "tls-key", "token-file"}
 
-// fromEnvironment sets the flags by which a command reaches its tracker. TILTH_TRACKER stands for --tracker, but
-// yields to a flag that keeps the work here.
+// fromEnvironment sets the flags that connect a command to its tracker. TILTH_TRACKER replaces --tracker,
+// unless a flag requests local work.
 func fromEnvironment(c *cobra.Command) error {
 	if key := c.Flags().Lookup(verifyKeyFlag); key != nil {
 		if key.Changed && key.Value.String() == "" {
@@ -51,7 +51,7 @@ func fromEnvironment(c *cobra.Command) error {
 	}
 	tracker := c.Flags().Lookup("tracker")
 	calls := tracker != nil || c.Flags().Lookup(callerVariables[0]) != nil
-	if !calls || c.Flags().Lookup(config.FileFlag) != nil { // a service has all of its flags set so
+	if !calls || c.Flags().Lookup(config.FileFlag) != nil { // services set all their flags from it
 		return nil
 	}
 	names := callerVariables

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
-// shareFlags say how owners share a farm.
+// shareFlags configures how owners share a farm.
 type shareFlags struct {
 	jobs, trials, artifacts int
 	stored                  int
@@ -37,7 +37,7 @@ func (f *shareFlags) add(c *cobra.Command) {
 	c.Flags().StringToIntVar(&f.ownerStored, "owner-max-stored", nil, "--max-stored of some `owners`")
 }
 
-// shares reads the flags, and says what is wrong with them.
+// shares parses and validates the flags.
 func (f *shareFlags) shares() (quota.Shares, error) {
 	shares := quota.Shares{
 		Default: quota.Share{Jobs: f.jobs, Trials: f.trials, ArtifactBytes: int64(f.artifacts) * mib, StoredBytes: int64(f.stored) * mib},

@@ -26,7 +26,7 @@ that 'minisign -G' has made. If it is encrypted, its password is asked for on th
 terminal, or read from --password-file. The comment is signed, too, and is by default
 the file's name.`
 
-// signedRow is a signature that was made or verified.
+// signedRow is a created or verified signature.
 type signedRow struct {
 	File      string `json:"file"`
 	Signature string `json:"signature"`
@@ -47,7 +47,7 @@ func newSign(a *app) *cobra.Command {
 	c.Flags().StringVar(&keyFile, "key", "", "`file` of the secret key")
 	c.Flags().StringVar(&passwordFile, "password-file", "", "`file` with the password of the secret key")
 	c.Flags().StringVar(&comment, "comment", "", "`text` to sign along (default: the file's name)")
-	_ = c.MarkFlagRequired("key") // it exists
+	_ = c.MarkFlagRequired("key") // the flag exists
 	jsonFlag(c, &asJSON)
 	return a.leaf(c, func(ctx context.Context, files []string) error {
 		key, err := signing.ReadPrivateKey(keyFile, func() (string, error) { return a.password(passwordFile) })
@@ -78,7 +78,7 @@ func signFile(row signedRow, key signing.PrivateKey) error {
 	})
 }
 
-// eachFile does something to one file after the other, and tells what; it ends at the first failure.
+// eachFile processes files in order and prints each result. It stops at the first failure.
 func (a *app) eachFile(files []string, asJSON bool, done string, do func(file string) (signedRow, error)) error {
 	rows := []signedRow{}
 	var failed error
@@ -98,10 +98,10 @@ func (a *app) eachFile(files []string, asJSON bool, done string, do func(file st
 	return failed
 }
 
-// maxPassword is the longest password, in bytes, that minisign takes.
+// maxPassword is the longest password, in bytes, that minisign accepts.
 const maxPassword = 1024
 
-// password reads the password of a key from a file or, without echo, from the terminal.
+// password reads the password of a key from a file, or from the terminal without echo.
 func (a *app) password(path string) (string, error) {
 	if path != "" {
 		text, err := os.ReadFile(path)

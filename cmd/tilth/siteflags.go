@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// siteFlags say where an agent tells about itself.
+// siteFlags configures the web pages of an agent.
 type siteFlags struct {
 	addr     string
 	insecure bool
@@ -20,7 +20,7 @@ func (f *siteFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.insecure, "http-insecure", false, "serve them to other machines too, without encryption or passwords; they are read-only")
 }
 
-// check keeps an agent from telling others about itself by mistake.
+// check prevents accidental exposure of an agent's pages.
 func (f *siteFlags) check() error {
 	if f.addr == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// sourceFlags say whether a model becomes C source, and what that may take.
+// sourceFlags selects C source as the output and limits its memory.
 type sourceFlags struct {
 	format     string
 	ram, flash byteSize
@@ -24,7 +24,7 @@ func (f *sourceFlags) add(c *cobra.Command) {
 	c.Flags().Var(&f.flash, "max-flash", "with --format c: limit of code and weights, a `size` such as 1MiB")
 }
 
-// apply sets the options of a compilation for a target. Names in C are those of the prefix, or else of the model.
+// apply sets the options of a compilation for a target. C names use the prefix, or else the model's name.
 func (f *sourceFlags) apply(o *aot.Options, t *target.Target, model string) error {
 	switch f.format {
 	case "":
@@ -48,7 +48,7 @@ func (f *sourceFlags) apply(o *aot.Options, t *target.Target, model string) erro
 	return nil
 }
 
-// byteSize is a number of bytes, as a flag.
+// byteSize is a flag value in bytes.
 type byteSize int64
 
 // Type implements pflag.Value.

@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
 
-// readRecordsFlags has --records take an export that is served, and adds what that needs.
+// readRecordsFlags lets --records accept a served export, and adds the related flags.
 func readRecordsFlags(c *cobra.Command, allowHTTP *bool) {
 	c.Flags().Lookup("records").Usage = "records `file`, or an export's URL or folder (default $XDG_DATA_HOME/tilth/tilth.db)"
 	allowHTTPFlag(c, allowHTTP)
@@ -22,7 +22,7 @@ func allowHTTPFlag(c *cobra.Command, allowed *bool) {
 	c.Flags().BoolVar(allowed, "allow-http", false, "accept unencrypted http to other machines, which an attacker on the way can change")
 }
 
-// openStatic opens an export of records. What is fetched from a server is kept in the user's cache.
+// openStatic opens an export of records. Downloads are cached.
 func openStatic(ctx context.Context, where string, tls certs.ClientConfig, allowHTTP bool, key *signing.PublicKey) (recordsource.Static, error) {
 	o := static.ServerOptions{AllowHTTP: allowHTTP}
 	cache, err := cacheDir()

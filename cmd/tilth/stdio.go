@@ -10,10 +10,10 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// stdio as the name of a file is standard input where the file is read, and standard output where it is written.
+// stdio as a file name stands for standard input when reading and standard output when writing.
 const stdio = "-"
 
-// writeFile has a file written by fill as atomicfile.Write does, or standard output.
+// writeFile writes a file like atomicfile.Write, or standard output.
 func (a *app) writeFile(path string, fill func(io.Writer) error) error {
 	if path != stdio {
 		return atomicfile.Write(path, fill)
@@ -21,7 +21,7 @@ func (a *app) writeFile(path string, fill func(io.Writer) error) error {
 	return a.writeStdout(fill)
 }
 
-// writePrivate is writeFile for what nobody but its owner may read.
+// writePrivate is writeFile for files that only their owner may read.
 func (a *app) writePrivate(path string, fill func(io.Writer) error) error {
 	if path != stdio {
 		return atomicfile.WritePrivate(path, fill)
@@ -37,7 +37,7 @@ func (a *app) writeStdout(fill func(io.Writer) error) error {
 	return nil
 }
 
-// told is where a command says what it wrote to a file: standard error, where the file itself is standard output.
+// told returns the writer for status messages: standard error if the file itself is standard output.
 func (a *app) told(path string) io.Writer {
 	if path == stdio {
 		return a.stderr
@@ -45,7 +45,7 @@ func (a *app) told(path string) io.Writer {
 	return a.stdout
 }
 
-// fileName is what a file is called in messages.
+// fileName returns the name of a file for messages.
 func fileName(path string) string {
 	if path == stdio {
 		return "standard output"
@@ -61,7 +61,8 @@ func (a *app) openInput(path string) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// inputFile is a file of the contents of path for what cannot read from a pipe, and what removes it after use.
+// inputFile returns a regular file with the content of path, for readers that cannot use a pipe, and a
+// function that removes it.
 func (a *app) inputFile(path string) (file string, done func(), err error) {
 	if path != stdio {
 		return path, func() {}, nil
@@ -82,7 +83,7 @@ func (a *app) inputFile(path string) (file string, done func(), err error) {
 	return f.Name(), done, nil
 }
 
-// outputFile has a file written that cannot be written in one pass, and passes it on where it is standard output.
+// outputFile writes a file that needs more than one pass, and copies it to standard output if requested.
 func (a *app) outputFile(path string, write func(file string) error) error {
 	if path != stdio {
 		return write(path)
@@ -107,7 +108,7 @@ func (a *app) outputFile(path string, write func(file string) error) error {
 	})
 }
 
-// onlyOutput refuses what would mix with a file on standard output: each of the named things that is asked for.
+// onlyOutput rejects other output that would mix with a file on standard output.
 func onlyOutput(path string, others map[string]bool) error {
 	for name, asked := range others {
 		if path == stdio && asked {

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
-// dumpFlags ask for the programs of tasks in place of a list.
+// dumpFlags requests the programs of tasks instead of a list.
 type dumpFlags struct {
 	what, task, schedule, target string
 	threads                      int
@@ -30,7 +30,7 @@ const (
 	dumpGraph  = "graph"
 	dumpIR     = "ir"
 	dumpSource = "source"
-	// defaultSchedule is the schedule for when nothing was ever measured.
+	// defaultSchedule is the schedule used without measurements.
 	defaultSchedule = "default"
 )
 
@@ -45,7 +45,7 @@ func (d *dumpFlags) add(c *cobra.Command) {
 	d.stored.addWeights(c)
 }
 
-// storage is how programs for the target store factors.
+// storage returns the storage of factors for the target.
 func (d *dumpFlags) storage() (array.Storage, error) {
 	on, err := registry.Target(d.target, d.threads)
 	if err != nil {
@@ -54,7 +54,7 @@ func (d *dumpFlags) storage() (array.Storage, error) {
 	return d.stored.on(on, d.numerics.level)
 }
 
-// check refuses flags that ask for nothing, or for what there is not.
+// check rejects flags without effect and unknown values.
 func (d *dumpFlags) check(c *cobra.Command) error {
 	if err := d.numerics.check(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *dumpFlags) graphs(a *app, models *modelFlags, storage array.Storage, pa
 	})
 }
 
-// write prints the programs of the tasks that the flags name.
+// write prints the programs of the selected tasks.
 func (d *dumpFlags) write(a *app, tasks []job.Task) error {
 	on, err := registry.Target(d.target, d.threads)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *dumpFlags) write(a *app, tasks []job.Task) error {
 	return nil
 }
 
-// choose is the tasks that --task names.
+// choose returns the tasks named by --task.
 func (d *dumpFlags) choose(tasks []job.Task) ([]job.Task, error) {
 	if d.task == "" {
 		return tasks, nil
@@ -164,7 +164,7 @@ func (d *dumpFlags) scheduled(a *app, by backend.Backend, on *target.Target, tas
 	return s, nil
 }
 
-// maxTraceBytes is far more than any trace has.
+// maxTraceBytes bounds a trace file.
 const maxTraceBytes = 16 << 20
 
 func (d *dumpFlags) trace(a *app) ([]byte, error) {
@@ -183,7 +183,7 @@ func (d *dumpFlags) trace(a *app) ([]byte, error) {
 	return trace, nil
 }
 
-// print writes what was asked for: of steps all but the source, or the source alone.
+// print writes the steps before the source, or only the source.
 func (d *dumpFlags) print(w io.Writer, task job.Task, steps []backend.Step) error {
 	var errs []error
 	put := func(format string, args ...any) {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// threadsFlags say which threads run a package.
+// threadsFlags selects the threads that run a package.
 type threadsFlags struct {
 	count int
 	cpus  string
@@ -22,7 +22,7 @@ func (f *threadsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.cpus, "cpus", "", "processors that they may run on: `numbers` and ranges, e.g. 0,2-5 (default any)")
 }
 
-// check reads the flags. Those of a farm's device are its runner's business.
+// check parses the flags. They do not apply to a farm's device, whose runner decides.
 func (f *threadsFlags) check(onFarm bool) (err error) {
 	if f.count < 0 {
 		return usagef("--threads %d: want a positive number", f.count)
@@ -36,7 +36,7 @@ func (f *threadsFlags) check(onFarm bool) (err error) {
 	return nil
 }
 
-// load opens a package on the threads, signed by the key if there is one.
+// load opens a package on the threads and verifies its signature if there is a key.
 func (f *threadsFlags) load(path string, key *signing.PublicKey) (*aot.Model, error) {
 	loader, err := aot.Here()
 	if err != nil {

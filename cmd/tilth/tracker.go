@@ -17,13 +17,13 @@ import (
 	"github.com/tilth-dev/tilth/records/registry"
 )
 
-// Where a tracker is found unless said otherwise.
+// Default addresses of a tracker.
 const (
 	defaultTracker = "127.0.0.1:9190"
 	defaultHTTP    = "127.0.0.1:9191"
 )
 
-// serveFlags are what a tracker is told about where it serves, what it keeps and whom it answers.
+// serveFlags configures a tracker.
 type serveFlags struct {
 	listen, web, data string
 	store             string
@@ -92,7 +92,7 @@ func (f *serveFlags) add(c *cobra.Command) {
 	f.log.add(c, slog.LevelInfo)
 }
 
-// check refuses values that no tracker can be run with.
+// check rejects invalid values.
 func (f *serveFlags) check() error {
 	if f.listen == "" {
 		return usagef("--listen is empty: want host:port or unix:PATH")
@@ -146,7 +146,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	// What is in it is not for everybody on this machine; a folder that is there already keeps its mode.
+	// The data are private; an existing folder keeps its mode.
 	if err := disk.MakeFolder(dir, 0o700); err != nil {
 		return fmt.Errorf("tracker: %w: name another folder with --data", err)
 	}
@@ -166,7 +166,7 @@ func (f *serveFlags) run(ctx context.Context, a *app) error {
 	})
 }
 
-// orDefault is the folder asked for, or one in the user's data.
+// orDefault returns the given folder, or one in the user's data.
 func orDefault(dir, name string) (string, error) {
 	if dir != "" {
 		return dir, nil

@@ -31,7 +31,7 @@ func newTrackerBackup(a *app) *cobra.Command {
 	}
 	flags.add(c, defaultTracker)
 	c.Flags().StringVarP(&output, "output", "o", "", "`file` to write")
-	_ = c.MarkFlagRequired("output") // it exists
+	_ = c.MarkFlagRequired("output") // the flag exists
 	return a.leaf(c, func(ctx context.Context, _ []string) error {
 		tracker, err := flags.dial(log.logger(a.stderr))
 		if err != nil {
@@ -46,7 +46,7 @@ func newTrackerBackup(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if info, err := os.Stat(output); err == nil && info.Mode().IsRegular() { // neither /dev/stdout nor -
+		if info, err := os.Stat(output); err == nil && info.Mode().IsRegular() { // excludes /dev/stdout and -
 			if _, err := bolt.SealCopy(ctx, output, time.Now()); err != nil {
 				return err
 			}

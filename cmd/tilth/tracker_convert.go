@@ -70,7 +70,7 @@ func newTrackerConvert(a *app) *cobra.Command {
 	})
 }
 
-// convertible is the kind of store that somebody chose, of which something outlives the tracker.
+// convertible returns the chosen kind of store, which must be persistent.
 func convertible(choice string) (registry.Kind, error) {
 	kind, err := registry.Of(choice)
 	if err != nil {
@@ -82,10 +82,10 @@ func convertible(choice string) (registry.Kind, error) {
 	return kind, nil
 }
 
-// convertedEvery is how often people are told how far a conversion is.
+// convertedEvery is the interval of progress messages.
 const convertedEvery = 5 * time.Second
 
-// rarely tells people how far a conversion is.
+// rarely prints the progress of a conversion at an interval.
 func rarely(w io.Writer, every time.Duration) func(records.Converted) {
 	last := time.Now()
 	return func(c records.Converted) {
@@ -101,7 +101,7 @@ func rarely(w io.Writer, every time.Duration) func(records.Converted) {
 	}
 }
 
-// showConverted prints what was converted.
+// showConverted prints the converted counts.
 func showConverted(w io.Writer, from, to string, counts []records.Converted) error {
 	for _, c := range counts {
 		if c.Rows == 0 {

@@ -43,7 +43,7 @@ func newTrackerRestore(a *app) *cobra.Command {
 	})
 }
 
-// showRestoration prints what was restored, and what is lost.
+// showRestoration prints what was restored and what is lost.
 func showRestoration(w io.Writer, backup, path string, r *bolt.Restoration) error {
 	lines := []string{fmt.Sprintf("restored %s from %s: %s, %d rows, no damage", path, backup, show.Bytes(r.Report.SizeBytes), r.Report.Rows)}
 	if r.Aside != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// tokenLifetime is how long a token is valid unless said otherwise.
+// tokenLifetime is the default lifetime of a token.
 const tokenLifetime = 365 * 24 * time.Hour
 
 func newTrackerToken(a *app) *cobra.Command {
@@ -25,7 +25,7 @@ func newTrackerToken(a *app) *cobra.Command {
 // tokensFlag adds --tokens.
 func tokensFlag(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "tokens", "", "the tracker's `file` of tokens")
-	_ = c.MarkFlagRequired("tokens") // it fails only for a flag that is not there
+	_ = c.MarkFlagRequired("tokens") // it only fails for an unknown flag
 }
 
 func newTokenCreate(a *app) *cobra.Command {

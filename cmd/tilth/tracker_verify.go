@@ -39,13 +39,13 @@ func newTrackerVerify(a *app) *cobra.Command {
 		}
 		err = a.verifyArtifacts(ctx, filepath.Join(dir, "artifacts"), address)
 		if errors.Is(err, fs.ErrNotExist) {
-			return err // it is no tracker's folder
+			return err // not a tracker's folder
 		}
 		return errors.Join(err, a.verifyRecords(ctx, filepath.Join(dir, recordsName)))
 	})
 }
 
-// verifyRecords checks a records file, unless a tracker has it.
+// verifyRecords checks a records file, unless a tracker holds it.
 func (a *app) verifyRecords(ctx context.Context, path string) error {
 	report, err := bolt.Verify(ctx, path)
 	if errors.Is(err, records.ErrLocked) {

@@ -10,16 +10,17 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/caller"
 )
 
-// trackerFlags say which tracker is called, and how the caller proves who it is.
+// trackerFlags selects the tracker and authenticates the caller.
 type trackerFlags struct {
 	addr  string
 	proof caller.Proof
 }
 
-// localFlags is the annotation of --tracker that names the flags of work here.
+// localFlags is the annotation of --tracker that lists the flags of local work.
 const localFlags = "tilth_local_flags"
 
-// add adds --tracker and what belongs to it. Without a default the command works here unless a tracker is named.
+// add adds --tracker and related flags. Without a default, the command works locally unless a tracker is
+// named.
 func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
 	usage := "tracker `address`: host:port, unix:PATH or a list; overrides TILTH_TRACKER"
 	if byDefault == "" {
@@ -32,12 +33,12 @@ func (f *trackerFlags) add(c *cobra.Command, byDefault string) {
 	c.Flags().StringVar(&f.proof.TokenFile, "token-file", "", "`file` of the token that authenticates this client")
 }
 
-// excludes says which flags are of work here, and make no sense with a tracker.
+// excludes declares the flags of local work, which exclude --tracker.
 func (f *trackerFlags) excludes(c *cobra.Command, local ...string) {
 	for _, name := range local {
 		c.MarkFlagsMutuallyExclusive("tracker", name)
 	}
-	_ = c.Flags().SetAnnotation("tracker", localFlags, local) // it fails for a flag that is not there, as the line before does
+	_ = c.Flags().SetAnnotation("tracker", localFlags, local) // it only fails for an unknown flag, which the loop excludes
 }
 
 func (f *trackerFlags) options(log *slog.Logger) ([]grpc.DialOption, error) {

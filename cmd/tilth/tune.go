@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// partingTimeout bounds the last words of a client that was interrupted.
+// partingTimeout bounds the last calls of an interrupted client.
 const partingTimeout = 10 * time.Second
 
 const tuneLong = `Tune the tasks of models: search for the fastest schedule of each and record it.
@@ -56,7 +56,7 @@ type tuneCommand struct {
 	target, compiler, records string
 	tracker                   trackerFlags
 	wait                      waitFlag
-	// given are all flags.
+	// given holds all flags.
 	given *pflag.FlagSet
 }
 
@@ -165,14 +165,14 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 		return err
 	}
 	var device *tilthv1.JobSpec
-	if t.board.name != "" { // the target is the board's, not what was given
+	if t.board.name != "" { // the target is the board's
 		device = j.GetSpec()
 	}
 	t.sayNext(ctx, paths, device)
 	return nil
 }
 
-// prepare is what is tuned for, the compiler, and the objective: models as programs for that target.
+// prepare returns the target, the compiler, and the objective: the models as programs for that target.
 func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Target, *toolchain.Toolchain, *tuning.Objective, error) {
 	load := t.loader(paths)
 	if _, err := load(nil); err != nil {
@@ -207,8 +207,8 @@ func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Targ
 	return machine, tc, o, nil
 }
 
-// measure measures what the machine does at most; where that fails, latencies are shown without its limits. The error
-// is that ctx ended.
+// measure measures the peak rates of the machine. On failure, latencies are shown without limits. It returns
+// an error only if ctx ended.
 func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Target, lock *hostlock.Lock, cache string, log *slog.Logger) ([]byte, error) {
 	rates, err := farm.MeasureRates(ctx, tc, []*target.Target{machine}, lock, cache)
 	switch {
@@ -221,7 +221,7 @@ func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Targe
 	return rates[0].Encode(), nil
 }
 
-// localTarget is what a target name and a compiler mean on this machine.
+// localTarget resolves a target name and a compiler on this machine.
 func localTarget(ctx context.Context, name string, threads int, compiler string) (*target.Target, *toolchain.Toolchain, error) {
 	machine, err := registry.Target(name, threads)
 	if err != nil {
@@ -264,8 +264,8 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// sayNext says how the models are compiled, unless the command was interrupted or is to be quiet. spec is the job's
-// where a farm has tuned; nil here.
+// sayNext prints how to compile the models, unless the command is quiet or was interrupted. spec is the job
+// of a farm; nil for local work.
 func (t *tuneCommand) sayNext(ctx context.Context, paths []string, spec *tilthv1.JobSpec) {
 	if ctx.Err() != nil || t.quiet {
 		return
@@ -274,7 +274,7 @@ func (t *tuneCommand) sayNext(ctx context.Context, paths []string, spec *tilthv1
 	if spec != nil {
 		words, describe, err := deviceFlags(spec, t.given)
 		if err != nil {
-			return // nothing is known to compile for
+			return // the target cannot be described
 		}
 		if device = words; describe != "" {
 			fmt.Fprintf(t.stderr, "next: %s\n", describe)
@@ -285,7 +285,7 @@ func (t *tuneCommand) sayNext(ctx context.Context, paths []string, spec *tilthv1
 	}
 }
 
-// follow shows the job to its end; when ctx ends it ends the job. bound may end earlier, when the farm fails.
+// follow shows the job until it ends, and ends it when ctx ends. bound ends earlier if the farm fails.
 func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *tilthv1.Job, logs *relay, where trials.Summary) error {
 	w := t.newFollower(t.app, j, t.budget())
 	w.own = t.tracker.addr == ""
@@ -303,8 +303,8 @@ func (t *tuneCommand) follow(ctx, bound context.Context, c *client.Client, j *ti
 	return w.finish(t.app, t.asJSON, where)
 }
 
-// abandon is what becomes of a job that cannot be followed any more, for a log that cannot be written, say. In this
-// process it ends; a farm's job, which others may follow, goes on, and the error says how to get at it.
+// abandon handles a job that cannot be followed any more, for example because its log is not writable. A
+// local job ends. A farm's job continues, and the error explains how to follow or cancel it.
 func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id string, why error) error {
 	if t.tracker.addr != "" && status.Code(why) == codes.NotFound {
 		return fmt.Errorf("%w: it was deleted, or submitted after the backup that was restored since; submit it again", why)
@@ -313,7 +313,7 @@ func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id s
 		return fmt.Errorf("%w: job %s goes on: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
 			why, id, id, t.tracker.addr, id, t.tracker.addr)
 	}
-	if bound.Err() != nil { // there is no tracker any more to be told; the next one on this records file closes the job
+	if bound.Err() != nil { // the tracker has stopped; the next one on this records file closes the job
 		return why
 	}
 	ctx, cancel := context.WithTimeout(ctx, partingTimeout)
@@ -322,7 +322,7 @@ func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id s
 	return errors.Join(why, err)
 }
 
-// interrupt ends the job, and hears what was measured until then.
+// interrupt ends the job and collects the remaining measurements.
 func (t *tuneCommand) interrupt(ctx context.Context, c *client.Client, w *follower, id string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
 	defer cancel()

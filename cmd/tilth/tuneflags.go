@@ -21,10 +21,10 @@ import (
 	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
-// Budget when neither --trials nor --time is given.
+// defaultTime is the budget without --trials and --time.
 const defaultTime = 10 * time.Minute
 
-// tuneFlags say what to tune and how long, wherever it is done.
+// tuneFlags selects what to tune, and for how long, locally or on a farm.
 type tuneFlags struct {
 	objective  objectiveFlags
 	threads    int
@@ -42,7 +42,7 @@ type tuneFlags struct {
 	private    bool
 	kernels    kernelsFlag
 	low        lowFlag
-	// seeds are those that were imported; nil until readSeeds.
+	// seeds holds the imported seeds; nil until readSeeds.
 	seeds *seeds.File
 }
 
@@ -67,7 +67,7 @@ func (f *tuneFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.private, "private", false, "hide the job and its records from all but you and the admins")
 }
 
-// check completes the flags and says what is wrong with them, for a number of models.
+// check completes and validates the flags for a number of models.
 func (f *tuneFlags) check(models int) error {
 	switch {
 	case f.trials < 0 || f.trials > math.MaxInt32:
@@ -103,7 +103,7 @@ func (f *tuneFlags) check(models int) error {
 
 func (f *tuneFlags) budget() progress.Budget { return progress.Budget{Trials: f.trials, Time: f.time} }
 
-// readSeeds reads the seeds beside a records file, which is the user's own where none was asked for.
+// readSeeds reads the seeds beside a records file, by default the user's own.
 func (f *tuneFlags) readSeeds(records string) error {
 	path, err := recordsPath(records)
 	if err != nil || f.noTransfer {
@@ -113,7 +113,7 @@ func (f *tuneFlags) readSeeds(records string) error {
 	return err
 }
 
-// options are the job's, for an owner.
+// options returns the options of the job for an owner.
 func (f *tuneFlags) options(owner string) job.Options {
 	return job.Options{
 		Name: f.name, Owner: owner, Trials: f.trials, Time: f.time, EarlyStop: f.earlyStop, Priority: f.priority, Private: f.private,
@@ -122,7 +122,8 @@ func (f *tuneFlags) options(owner string) job.Options {
 	}
 }
 
-// loader loads the objective for a target, whose programs may store factors of products in another type.
+// loader returns a function that loads the objective for a target, whose programs may store factors in a
+// smaller type.
 func (f *tuneFlags) loader(paths []string) tuning.Load {
 	var last *tuning.Objective
 	return func(t *target.Target) (o *tuning.Objective, err error) {
@@ -144,7 +145,7 @@ func (f *tuneFlags) loader(paths []string) tuning.Load {
 	}
 }
 
-// submit hands a job in to a farm that has a device and a builder for it, as tuning.Submit does.
+// submit submits a job to a farm that has a device and a builder for it; see tuning.Submit.
 func (f *tuneFlags) submit(ctx context.Context, c *client.Client, paths []string, patience *client.Patience) (*tilthv1.Job, error) {
 	if err := f.readSeeds(""); err != nil {
 		return nil, err

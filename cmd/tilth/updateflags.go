@@ -23,7 +23,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// updateFlags say whether and how a runner replaces its program by releases that its tracker offers.
+// updateFlags configures how a runner updates itself to releases that its tracker offers.
 type updateFlags struct {
 	key          string
 	every, trial time.Duration
@@ -37,7 +37,7 @@ func (f *updateFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.downgrade, "update-downgrade", false, "take older releases, too")
 }
 
-// mostUpdateTime bounds the times.
+// mostUpdateTime bounds the durations.
 const mostUpdateTime = 30 * 24 * time.Hour
 
 func (f *updateFlags) check() error {
@@ -66,16 +66,17 @@ func (f *updateFlags) updater(log *slog.Logger, lock *hostlock.Lock) (*update.Up
 	})
 }
 
-// updateLabel is the label of devices whose program could not be replaced, with the reason.
+// updateLabel is the label of devices whose update failed. Its value is the reason.
 const updateLabel = "update"
 
-// mostLabel bounds what the label says, in bytes. A device has 64 labels at most; runners add two of their own.
+// mostLabel bounds the label's value, in bytes. A device has at most 64 labels, two of which runners add
+// themselves.
 const (
 	mostLabel  = 200
 	mostLabels = 62
 )
 
-// run is a runner's life, with its updates. It does not return when the program was replaced.
+// run runs a runner with updates. It does not return after replacing the program.
 func (f *updateFlags) run(ctx context.Context, cfg farm.RunnerConfig) error {
 	if update.OnTrial() {
 		return onTrial(ctx, cfg)
@@ -111,7 +112,7 @@ func (f *updateFlags) run(ctx context.Context, cfg farm.RunnerConfig) error {
 	}
 }
 
-// withLabel adds a label, cut where it is too long. Where there is no room for it, it is left out.
+// withLabel adds a label and shortens its value if necessary. It omits the label if there is no room.
 func withLabel(labels map[string]string, key, value string) map[string]string {
 	if _, has := labels[key]; !has && len(labels) >= mostLabels {
 		return labels
@@ -138,7 +139,7 @@ func untilRelease(ctx context.Context, cfg farm.RunnerConfig, u *update.Updater)
 	return found, err
 }
 
-// onTrial joins the farm, leaves it, and says by an error if that was not to be.
+// onTrial joins and leaves the farm, and returns why that failed.
 func onTrial(ctx context.Context, cfg farm.RunnerConfig) error {
 	life, end := context.WithCancel(ctx)
 	defer end()
@@ -147,7 +148,7 @@ func onTrial(ctx context.Context, cfg farm.RunnerConfig) error {
 	err := farm.RunRunner(life, cfg)
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Unauthenticated, codes.PermissionDenied, codes.ResourceExhausted, codes.DeadlineExceeded, codes.Canceled:
-		return &laterError{err} // the old program would fare no better
+		return &laterError{err} // the old program would fail, too
 	}
 	if errors.Is(err, wire.ErrUnreachable) {
 		return &laterError{err}
@@ -158,7 +159,7 @@ func onTrial(ctx context.Context, cfg farm.RunnerConfig) error {
 	return err
 }
 
-// laterError is a failure of a program on trial that is not its own.
+// laterError is an external failure of a program on trial.
 type laterError struct{ error }
 
 func (e *laterError) Unwrap() error { return e.error }

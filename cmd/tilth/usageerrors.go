@@ -10,13 +10,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The annotations by which cobra knows the flags that must be given, and those of which only one may be.
+// Cobra's annotations of required and mutually exclusive flags.
 const (
 	requiredFlag   = cobra.BashCompOneRequiredFlag
 	exclusiveFlags = "cobra_annotation_mutually_exclusive"
 )
 
-// wordErrors has a command and those below it say in our words what is wrong with the way in which they are called.
+// wordErrors rewords usage errors of a command and its subcommands.
 func wordErrors(c *cobra.Command) {
 	check := c.Args
 	if check != nil {
@@ -32,8 +32,8 @@ func wordErrors(c *cobra.Command) {
 	}
 }
 
-// argumentsError says which arguments a command wants, unless what checked them has said it. Of a command with others
-// below it that takes none, the first is taken for the name of one of these.
+// argumentsError describes the expected arguments, unless the check already has. For a command with
+// subcommands and no arguments, the first argument counts as an unknown subcommand.
 func argumentsError(c *cobra.Command, args []string, err error) error {
 	var own *usageError
 	if errors.As(err, &own) {
@@ -53,7 +53,7 @@ func argumentsError(c *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("'%s' wants %s, but was given %s", c.CommandPath(), wanted, given)
 }
 
-// quoted are arguments, each in quotes: they may have blanks.
+// quoted returns arguments in quotes, because they may contain blanks.
 func quoted(args []string) string {
 	var words []string
 	for _, arg := range args {
@@ -62,7 +62,7 @@ func quoted(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// flagsError says which flags are missing, or exclude each other; nil when that is well.
+// flagsError reports missing or conflicting flags, or returns nil.
 func flagsError(c *cobra.Command) error {
 	var missing []string
 	var conflict error
@@ -82,7 +82,7 @@ func flagsError(c *cobra.Command) error {
 	return conflict
 }
 
-// givenOf are those of some flags that were given.
+// givenOf returns those of some flags that were given.
 func givenOf(flags *pflag.FlagSet, names []string) (given []string) {
 	for _, name := range names {
 		if flags.Changed(name) {
@@ -92,7 +92,7 @@ func givenOf(flags *pflag.FlagSet, names []string) (given []string) {
 	return given
 }
 
-// flagError words an error of reading flags.
+// flagError rewords an error of parsing flags.
 func flagError(_ *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bare *pflag.ValueRequiredError
@@ -107,7 +107,7 @@ func flagError(_ *cobra.Command, err error) error {
 	return err
 }
 
-// flagNames is a flag as it may be given: -o/--output.
+// flagNames formats the names of a flag: -o/--output.
 func flagNames(f *pflag.Flag) string {
 	if f.Shorthand == "" {
 		return "--" + f.Name
@@ -115,10 +115,10 @@ func flagNames(f *pflag.Flag) string {
 	return "-" + f.Shorthand + "/--" + f.Name
 }
 
-// suggesting is the line before which cobra says what is wrong, and behind which it lists similar commands.
+// suggesting separates cobra's error from its list of similar commands.
 const suggesting = "\n\nDid you mean this?\n"
 
-// misuse is the line that says what is wrong with the way in which a command was called.
+// misuse formats a usage error on one line.
 func misuse(c *cobra.Command, err error) string {
 	text, similar, found := strings.Cut(err.Error(), suggesting)
 	if found {
@@ -127,10 +127,10 @@ func misuse(c *cobra.Command, err error) string {
 	return fmt.Sprintf("%s (see '%s --help')", oneLine(errors.New(text)), c.CommandPath())
 }
 
-// suggestedWithin is how many letters of a command's name may be wrong, as in cobra's own suggestions.
+// suggestedWithin is the maximum edit distance of suggested commands, like cobra's.
 const suggestedWithin = 2
 
-// unknownCommand says that there is no such command below one, as cobra says it of the root.
+// unknownCommand returns the error for an unknown subcommand, in cobra's words for the root command.
 func unknownCommand(c *cobra.Command, name string) error {
 	c.SuggestionsMinimumDistance = max(c.SuggestionsMinimumDistance, suggestedWithin)
 	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())

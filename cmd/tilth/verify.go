@@ -51,7 +51,7 @@ func newVerify(a *app) *cobra.Command {
 	})
 }
 
-// publicKey is the key of one of two flags.
+// publicKey returns the key of one of two flags.
 func publicKey(file, text string) (signing.PublicKey, error) {
 	if file != "" {
 		return signing.ReadPublicKey(file)
@@ -63,7 +63,7 @@ func publicKey(file, text string) (signing.PublicKey, error) {
 	return key, nil
 }
 
-// verifyFile returns the comment that was signed along.
+// verifyFile verifies a file and returns its trusted comment.
 func verifyFile(row signedRow, key signing.PublicKey) (comment string, err error) {
 	f, err := signing.OpenRegular(row.File)
 	if err != nil {

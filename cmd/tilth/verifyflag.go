@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// verifyKeyFlag is the flag's name.
+// verifyKeyFlag is the name of the flag.
 const verifyKeyFlag = "verify-key"
 
-// verifyFlag is the key that must have signed what is used.
+// verifyFlag names the key that must have signed the input.
 type verifyFlag struct{ file string }
 
 func (f *verifyFlag) add(c *cobra.Command, what string) {
 	c.Flags().StringVar(&f.file, verifyKeyFlag, "", "`file` of a minisign public key that must have signed "+what+" (see 'tilth sign'); overrides TILTH_VERIFY_KEY")
 }
 
-// key is nil where nothing needs to be signed.
+// key returns the key, or nil.
 func (f *verifyFlag) key() (*signing.PublicKey, error) {
 	if f.file == "" {
 		return nil, nil
@@ -33,7 +33,7 @@ func (f *verifyFlag) key() (*signing.PublicKey, error) {
 	return &key, nil
 }
 
-// open opens a file for reading, or standard input. With a key, what is read was verified.
+// open opens a file for reading, or standard input. With a key, it verifies the content.
 func (f *verifyFlag) open(a *app, path string) (io.ReadCloser, error) {
 	key, err := f.key()
 	switch {
@@ -47,8 +47,8 @@ func (f *verifyFlag) open(a *app, path string) (io.ReadCloser, error) {
 	return signing.OpenVerified(path, *key)
 }
 
-// verified is a file of this process's own with what was verified of a package, and what removes it after use. Without
-// a key it is the package itself.
+// verified returns a private copy of the verified part of a package, and a function that removes it. Without
+// a key it returns the package itself.
 func (f *verifyFlag) verified(path string) (file string, done func(), err error) {
 	key, err := f.key()
 	if key == nil || err != nil {
@@ -81,13 +81,13 @@ func copyTo(path string, from io.Reader) error {
 		return err
 	}
 	if _, err := io.Copy(out, from); err != nil {
-		_ = out.Close() // the copy has failed anyway
+		_ = out.Close() // the copy failed anyway
 		return err
 	}
 	return out.Close()
 }
 
-// unsignable refuses what cannot be signed where a signature is wanted.
+// unsignable returns the error for unsigned input that must be signed.
 func unsignable(where string) error {
 	return usagef("%s has no signature, which --%s wants: name a file that 'tilth sign' signed, or leave the key out", where, verifyKeyFlag)
 }

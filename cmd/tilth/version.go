@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/compiler/aot"
 )
 
-// buildRow is what a build of the program is told apart by.
+// buildRow identifies a build of the program.
 type buildRow struct {
 	Version   string `json:"version"`
 	Commit    string `json:"commit"`
@@ -31,7 +31,7 @@ func thisBuild() buildRow {
 	}
 }
 
-// stampedCommit is the commit that the go command has noted, where the linker was told none.
+// stampedCommit returns the commit recorded by the go command, as a fallback for the linker's.
 func stampedCommit() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

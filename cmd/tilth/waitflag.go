@@ -10,13 +10,13 @@ import (
 	"github.com/tilth-dev/tilth/client"
 )
 
-// forever is --wait without a time.
+// forever is the value of --wait without a duration.
 const forever = "forever"
 
-// waitFlag says whether to wait for a farm that lacks a device, a builder or a tuner, and how long.
+// waitFlag selects whether and how long to wait for missing agents.
 type waitFlag struct {
 	waits bool
-	most  time.Duration // 0 = as long as it takes
+	most  time.Duration // 0 means no limit
 }
 
 func (f *waitFlag) add(c *cobra.Command) {
@@ -51,14 +51,14 @@ func (f *waitFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (f *waitFlag) Type() string { return "duration" }
 
-// patience tells people what is waited for.
+// patience returns the configuration, which prints reasons for waiting.
 func (f *waitFlag) patience(a *app) client.Patience {
 	return client.Patience{Waits: f.waits, Most: f.most, Tell: func(message string) {
 		fmt.Fprintln(a.stderr, "waits: "+message)
 	}}
 }
 
-// hint adds that what a farm lacks may be waited for.
+// hint adds a hint at --wait to the error of a farm that lacks something.
 func (f *waitFlag) hint(err error) error {
 	var lacks *client.Lacking
 	if errors.As(err, &lacks) && !f.waits {

@@ -1,3 +1,3 @@
-// Package job turns compiled models into what a tracker is asked to tune: tasks with weights, and a specification. It
-// knows the compiler and the wire, and no services. Begin with Spec.
+// Package job turns compiled models into tuning requests: tasks with weights, and a job specification. It
+// depends on the compiler and the wire, but not on services. Start with Spec.
 package job

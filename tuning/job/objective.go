@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Weight is what one execution of some tasks counts, which Select picks.
+// Weight is the weight of the tasks that a selector picks; see Select.
 type Weight struct {
 	Weight float64
 	Tasks  string
 }
 
-// ParseWeights reads a list of weights: a line has a weight and what Select picks by. Empty lines, and what follows a
-// #, are passed over. Each weight has its line's number.
+// ParseWeights reads a list of lines with a weight and a selector. It skips empty lines and comments after #.
+// numbers holds the line number of each weight.
 func ParseWeights(list io.Reader) (weights []Weight, numbers []int, err error) {
 	lines := bufio.NewScanner(list)
 	for number := 1; lines.Scan(); number++ {
@@ -45,7 +45,7 @@ func parseLine(line string) (w Weight, err error) {
 	return w, nil
 }
 
-// WeighError says which of the weights that Weigh was given is wrong.
+// WeighError identifies an invalid weight passed to Weigh.
 type WeighError struct {
 	Index int
 	Err   error
@@ -56,8 +56,8 @@ func (e *WeighError) Error() string { return e.Err.Error() }
 // Unwrap is the cause.
 func (e *WeighError) Unwrap() error { return e.Err }
 
-// Weigh picks tasks by what each counts, which takes the place of their own weights. Each weight must pick something,
-// and no task may be picked by two: a *WeighError says by which.
+// Weigh selects tasks and replaces their weights. Each weight must select something, and no task may be
+// selected twice; otherwise it returns a *WeighError.
 func Weigh(tasks []Task, weights []Weight) ([]Task, error) {
 	weighs := map[int]float64{}
 	for k, w := range weights {
@@ -82,7 +82,7 @@ func Weigh(tasks []Task, weights []Weight) ([]Task, error) {
 	return weighed, nil
 }
 
-// WeighByList is Weigh by a list that ParseWeights reads. The error begins with the number of the line.
+// WeighByList is Weigh with a list in the format of ParseWeights. Errors begin with the line number.
 func WeighByList(tasks []Task, list io.Reader) ([]Task, error) {
 	weights, numbers, err := ParseWeights(list)
 	if err != nil {
@@ -99,7 +99,7 @@ func WeighByList(tasks []Task, list io.Reader) ([]Task, error) {
 	return weighed, err
 }
 
-// ParseWeight reads a weight: a finite number above 0.
+// ParseWeight parses a weight: a finite positive number.
 func ParseWeight(text string) (float64, error) {
 	weight, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(weight > 0) || math.IsInf(weight, 1) {

@@ -10,7 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Default is the schedule of a workload, with the algorithms that numerics allow, for when nothing was ever measured.
+// Default returns the schedule of a workload that is used without measurements, restricted to the algorithms
+// that numerics allow.
 func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*schedule.Schedule, error) {
 	s, err := registry.Space(w, t, numerics)
 	if err != nil {
@@ -19,7 +20,7 @@ func Default(w *expr.Workload, t *target.Target, numerics schedule.Numerics) (*s
 	return s.Apply(s.Default())
 }
 
-// defaultDigest is the digest of the default schedule's trace; empty when there is none.
+// defaultDigest returns the digest of the default schedule's trace, or "".
 func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numerics) string {
 	s, err := Default(w, t, numerics)
 	if err != nil {
@@ -28,8 +29,7 @@ func defaultDigest(w *expr.Workload, t *target.Target, numerics schedule.Numeric
 	return schedule.Digest(s.Trace())
 }
 
-// References are what the measurements of a job's tasks are seen against; what the job or this version cannot tell is
-// left out.
+// References returns the reference values for the measurements of a job's tasks. Unknown values are omitted.
 func References(spec *tilthv1.JobSpec) []trials.Reference {
 	references := make([]trials.Reference, len(spec.GetTasks()))
 	rates, err := roofline.Decode(spec.GetTarget().GetMachine())

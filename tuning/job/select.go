@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Select picks tasks: a comma-separated list of numbers (3), ranges (2-5) and parts of names (conv2d); empty picks
-// all. Every part of the list must pick something.
+// Select selects tasks by a comma-separated list of numbers (3), ranges (2-5) and parts of names (conv2d). An
+// empty list selects all. Every element must select something.
 func Select(tasks []Task, selection string) ([]Task, error) {
 	if selection == "" {
 		return tasks, nil

@@ -12,36 +12,36 @@ import (
 	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
-// Options say how to tune.
+// Options configures a job.
 type Options struct {
 	Name, Owner string
-	// Target has its toolchain.
+	// Target includes its toolchain.
 	Target *target.Target
-	// Trials and Time bound the job; zero values are no limit.
+	// Trials and Time bound the job; zero values mean no limit.
 	Trials int
 	Time   time.Duration
 	// Tuner is the search algorithm.
 	Tuner string
 	Seed  uint64
-	// Numerics bounds the algorithms that are tried.
+	// Numerics bounds the algorithms to try.
 	Numerics schedule.Numerics
-	// EarlyStop is how many trials in a row may bring nothing; 0 is no limit.
+	// EarlyStop is the number of consecutive trials without progress that ends the job; 0 means no limit.
 	EarlyStop int
-	// NoTransfer passes over what other jobs measured.
+	// NoTransfer ignores measurements of other jobs.
 	NoTransfer bool
-	// Priority is the job's share of what its owner gets, 1 to 100; 0 is the tracker's default.
+	// Priority is the job's share among its owner's jobs, 1 to 100; 0 means the tracker's default.
 	Priority int
-	// Private jobs and their records are for their owner alone.
+	// Private restricts the job and its records to their owner.
 	Private bool
-	// Kernels are those that the owner wrote, which the search tries, too.
+	// Kernels lists the owner's hand-written kernels, which the search tries, too.
 	Kernels []*own.Kernel
-	// Seeds has points that searches try first, for tasks that it knows; nil has none. NoTransfer passes over them.
+	// Seeds holds points that searches try first; nil means none. NoTransfer ignores them.
 	Seeds *seeds.File
-	// Machine is what the target does at most, as roofline.Rates.Encode has it; nil when that is not known.
+	// Machine holds the target's peak rates, encoded by roofline.Rates.Encode; nil if unknown.
 	Machine []byte
 }
 
-// seedsOf are the points that the search of a task tries first.
+// seedsOf returns the seeds of a task.
 func (o *Options) seedsOf(t Task) (list [][]byte) {
 	if o.NoTransfer {
 		return nil
@@ -52,7 +52,7 @@ func (o *Options) seedsOf(t Task) (list [][]byte) {
 	return list
 }
 
-// Spec is the job that tunes tasks.
+// Spec returns the specification of a job that tunes tasks.
 func Spec(tasks []Task, o Options) *tilthv1.JobSpec {
 	spec := &tilthv1.JobSpec{
 		Name: o.Name, Owner: o.Owner, Tuner: o.Tuner, Seed: o.Seed, Numerics: o.Numerics.String(), NoTransfer: o.NoTransfer,

@@ -5,24 +5,24 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Task is a task of one or several models under a name that no other of them has.
+// Task is a task of one or several models, with a unique name.
 type Task struct {
-	// Index is the task's place among those of the models.
+	// Index is the task's index among those of the models.
 	Index int
 	Name  string
-	// Weight is what one execution counts: how often the models execute it, each times the model's own weight.
+	// Weight is the sum over the models of the number of executions times the model's weight.
 	Weight float64
 	program.Task
 }
 
-// Model is a model's tasks, and what one execution of the model counts.
+// Model is the tasks of a model and the model's weight.
 type Model struct {
 	Tasks  []program.Task
 	Weight float64
 }
 
-// Join lists the tasks of several models, in their order. Those with equal workloads are one, with their weights added
-// up.
+// Join lists the tasks of several models in order. It merges tasks with equal workloads and adds their
+// weights.
 func Join(models ...Model) []Task {
 	taken, at := map[string]int{}, map[string]int{}
 	var tasks []Task

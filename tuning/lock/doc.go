@@ -1,3 +1,3 @@
-// Package lock keeps the schedule of each task of a model in a file, so that it is compiled the same way again, here
-// and elsewhere, whatever is recorded meanwhile. Begin with File.
+// Package lock stores the schedule of each task of a model in a file, which makes compilations reproducible
+// regardless of later records. Start with File.
 package lock

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// version is that of the format. Version 1, which is read too, has no records.
+	// version is the version of the format. Version 1, which has no records, can be read, too.
 	version = 2
-	// mostBytes bounds a file that is read; a schedule takes about a kilobyte.
+	// mostBytes bounds a lock file; a schedule takes about a kilobyte.
 	mostBytes = 64 << 20
 )
 
-// File is what a lock file has: schedules by the target's fingerprint and the workload's digest, so that models and
-// machines can share one.
+// File is the content of a lock file: schedules by target fingerprint and workload digest, so that models and
+// machines can share a file.
 type File struct {
 	Version int                         `json:"version"`
 	Targets map[string]map[string]Entry `json:"targets"`
@@ -31,18 +31,18 @@ type File struct {
 
 // Entry is the schedule of a workload.
 type Entry struct {
-	// Task is what the task was called, for people.
+	// Task is the name of the task, for people.
 	Task string `json:"task"`
-	// Origin, LatencySeconds and RelativeError are those of the choice, which a package's manifest tells.
+	// Origin, LatencySeconds and RelativeError are those of the choice, for the package's manifest.
 	Origin         string  `json:"origin"`
 	LatencySeconds float64 `json:"latency_s,omitempty"`
 	RelativeError  float64 `json:"relative_error,omitempty"`
-	// Record is the one that the schedule comes from; nil of others.
+	// Record is the record of the schedule, if any.
 	Record *aot.Record `json:"record,omitempty"`
 	Trace  string      `json:"trace"`
 }
 
-// Read is the lock in a file; an empty one where there is no file.
+// Read reads a lock file, or returns an empty lock if it does not exist.
 func Read(path string) (*File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,14 +79,14 @@ func parse(text []byte) (*File, error) {
 	if l.Version < 1 || l.Version > version {
 		return nil, fmt.Errorf("it has version %d, and this tilth knows versions 1 to %d", l.Version, version)
 	}
-	l.Version = version // as which it is written
+	l.Version = version // the version to write
 	if l.Targets == nil {
 		l.Targets = map[string]map[string]Entry{}
 	}
 	return &l, nil
 }
 
-// Write writes the lock to a file, which is there whole or as it was. Equal locks are equal files.
+// Write writes the lock atomically. Equal locks give equal files.
 func (l *File) Write(path string) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
 		out := json.NewEncoder(w)
@@ -96,8 +96,8 @@ func (l *File) Write(path string) error {
 	})
 }
 
-// Obey replaces the choices of tasks that the lock has for a target, and adds those of the others; added is how many
-// these are. A schedule that does not fit its task, or needs more than a level of numerics allows, is an error.
+// Obey replaces the choices of tasks that are in the lock for a target and adds the others to it; added is
+// their number. It returns an error if a schedule does not fit its task or needs a higher numerics level.
 func (l *File) Obey(target string, tasks []program.Task, numerics schedule.Numerics, choices []aot.Choice) (added int, err error) {
 	entries := l.Targets[target]
 	if entries == nil {
@@ -120,7 +120,7 @@ func (l *File) Obey(target string, tasks []program.Task, numerics schedule.Numer
 	return added, nil
 }
 
-// Has reports whether the lock has schedules of all tasks for a target.
+// Has reports whether the lock contains all tasks for a target.
 func (l *File) Has(target string, tasks []program.Task) bool {
 	for _, task := range tasks {
 		if _, locked := l.Targets[target][task.Workload.Digest()]; !locked {
@@ -130,7 +130,7 @@ func (l *File) Has(target string, tasks []program.Task) bool {
 	return true
 }
 
-// choice is the entry as a task's choice.
+// choice returns the entry as a task's choice.
 func (e Entry) choice(task program.Task, numerics schedule.Numerics) (aot.Choice, error) {
 	s, err := schedule.Replay(task.Workload, []byte(e.Trace))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/tvm"
 )
 
-// Files are where artifacts lie on this machine, by their digests: absolute paths.
+// Files maps digests of artifacts to absolute paths.
 type Files map[string]string
 
 func (f Files) open(ref *tilthv1.ArtifactRef) (*os.File, error) {
@@ -24,7 +24,7 @@ func (f Files) open(ref *tilthv1.ArtifactRef) (*os.File, error) {
 	return os.Open(path)
 }
 
-// modelFile is what a job asks of each of its models.
+// modelFile is the part of a job that describes one of its models.
 type modelFile interface {
 	GetFile() *tilthv1.ArtifactRef
 	GetShapes() map[string]*tilthv1.Extents
@@ -34,7 +34,7 @@ type modelFile interface {
 	GetWeight() float64
 }
 
-// readModels reads a job's models one after another, so that memory need not hold the weights of all.
+// readModels reads a job's models one after another, so that the weights of all need not fit in memory.
 func readModels(o *tuning.Objective, files Files, spec *tilthv1.JobSpec) error {
 	if err := readModel(o, files, spec.GetName(), spec.GetModel()); err != nil {
 		return err
@@ -55,7 +55,7 @@ func readModel(o *tuning.Objective, files Files, name string, m modelFile) error
 	return o.Import(s)
 }
 
-// sourceOf reads a model's file. What the model says of files beside it is not looked for.
+// sourceOf reads a model's file. It ignores references to external files.
 func sourceOf(files Files, name string, m modelFile) (tuning.Source, error) {
 	s := tuning.Source{Name: name, Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}, Weight: m.GetWeight()}
 	for name, extents := range m.GetShapes() {
@@ -78,12 +78,12 @@ func sourceOf(files Files, name string, m modelFile) (tuning.Source, error) {
 	return s, err
 }
 
-// formats are those of logs.
+// formats maps the formats of logs.
 var formats = map[tilthv1.SeedFormat]tvm.Format{
 	tilthv1.SeedFormat_SEED_FORMAT_AUTOTVM: tvm.AutoTVM, tilthv1.SeedFormat_SEED_FORMAT_ANSOR: tvm.Ansor,
 }
 
-// seedsOf are the seeds in files, those of later ones first.
+// seedsOf returns the seeds in files; later files come first.
 func seedsOf(files Files, from []*tilthv1.SeedFile) (*seeds.File, error) {
 	var logs [][]seeds.Entry
 	for i, s := range from {

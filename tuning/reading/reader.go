@@ -21,10 +21,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Reader reads models in processes of their own, which call Serve.
+// Reader reads models in child processes that call Serve.
 type Reader struct {
 	request.Server
-	// Time and MemoryBytes bound a process; zero values are 10 min and no bound.
+	// Time and MemoryBytes limit a process; zero values mean 10 min and no limit.
 	Time        time.Duration
 	MemoryBytes int64
 
@@ -33,11 +33,11 @@ type Reader struct {
 
 const (
 	defaultTime = 10 * time.Minute
-	// mostAnswerBytes bounds what a process answers: a tracker takes as much of a report, with a lease.
+	// mostAnswerBytes bounds the answer of a process by the tracker's limit for a report with a lease.
 	mostAnswerBytes = 16<<20 - 4<<10
 )
 
-// New makes a reader.
+// New returns a reader.
 func New(server request.Server, time time.Duration, memoryBytes int64) (*Reader, error) {
 	checker, err := bounds.New()
 	if err != nil {
@@ -46,14 +46,15 @@ func New(server request.Server, time time.Duration, memoryBytes int64) (*Reader,
 	return &Reader{Server: server, Time: time, MemoryBytes: memoryBytes, bounds: checker}, nil
 }
 
-// Try starts a process that reads nothing. The error says why none can read models.
+// Try starts a process that reads nothing. It returns why models cannot be read.
 func (r *Reader) Try(ctx context.Context) error {
 	_, err := r.run(ctx, order{})
 	return err
 }
 
-// Read reads the models of a job in files, which others are let read. It returns a report without a lease: of tasks,
-// or of the failure of the models. The error is the cause with which ctx ended, or the machine's fault.
+// Read reads the models of a job in files, which it makes readable for other users. It returns a report
+// without a lease, of tasks or of the failure of the models. The error is the cause of ctx, or a fault of the
+// machine.
 func (r *Reader) Read(ctx context.Context, files Files, work *tilthv1.ModelWork) (*tilthv1.ReportModelRequest, error) {
 	encoded, err := proto.Marshal(work)
 	if err != nil {
@@ -70,7 +71,7 @@ func (r *Reader) Read(ctx context.Context, files Files, work *tilthv1.ModelWork)
 	return r.report(work, said), nil
 }
 
-// run has a process serve an order.
+// run lets a process serve an order.
 func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *Reader) run(ctx context.Context, o order) (said []byte, err error) {
 	return said, err
 }
 
-// explain says of a process that ran out of memory what it had.
+// explain describes the memory limit of a process that exceeded it.
 func (r *Reader) explain(f *request.Failure) string {
 	if r.MemoryBytes > 0 && (strings.Contains(f.Error(), "uses up its memory") || strings.Contains(f.Error(), outOfMemory)) {
 		return fmt.Sprintf("takes more than %d MiB of memory to read: submit a smaller model, or its tasks", r.MemoryBytes>>20)
@@ -97,7 +98,7 @@ func (r *Reader) explain(f *request.Failure) string {
 	return "reading it " + f.Error()
 }
 
-// report is what a process answered, which a model may have forged, if a tracker takes it.
+// report decodes an answer, which a model may have forged, if the tracker would accept it.
 func (r *Reader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportModelRequest {
 	report := &tilthv1.ReportModelRequest{}
 	if err := proto.Unmarshal(said, report); err != nil || len(report.GetTasks()) == 0 && report.GetFailure() == "" {
@@ -113,7 +114,7 @@ func (r *Reader) report(work *tilthv1.ModelWork, said []byte) *tilthv1.ReportMod
 	return report
 }
 
-// failure is the report of a model that cannot be tuned.
+// failure returns the report of a model that cannot be tuned.
 func (*Reader) failure(work *tilthv1.ModelWork, why string) *tilthv1.ReportModelRequest {
 	name := work.GetJob().GetSpec().GetName()
 	return &tilthv1.ReportModelRequest{Failure: failure.Message("model " + name + ": " + strings.TrimPrefix(why, name+": "))}

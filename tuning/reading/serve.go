@@ -23,23 +23,23 @@ import (
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
-// order says what to read.
+// order describes what to read.
 type order struct {
-	// Files are those that the work needs, by their digests; none, to see whether a process can be started.
+	// Files lists the files of the work; empty to test whether a process can start.
 	Files Files `json:"files"`
-	// Work is a tilthv1.ModelWork.
+	// Work is an encoded tilthv1.ModelWork.
 	Work []byte `json:"work"`
-	// MemoryBytes bounds what the process takes; 0 = no bound. A limit of the process's own leaves room for what the
-	// runtime reserves, which may be more than there is.
+	// MemoryBytes limits the memory of the process; 0 means no limit. The process watches its own use,
+	// because a kernel limit would have to allow for the address space that the runtime reserves.
 	MemoryBytes int64 `json:"memory_bytes"`
 }
 
 const outOfMemory = "out of memory"
 
-// memoryInterval is how often it is looked at.
+// memoryInterval is the interval at which the memory is checked.
 const memoryInterval = 10 * time.Millisecond
 
-// limitMemory ends the process when it takes more than so much.
+// limitMemory ends the process when it exceeds a limit.
 func limitMemory(most int64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for {
@@ -52,8 +52,8 @@ func limitMemory(most int64) {
 	}
 }
 
-// Serve is the process's life: it reads an order, and writes a tilthv1.ReportModelRequest without a lease. The error
-// says that it could do neither.
+// Serve is the main function of the process: it reads an order and writes a tilthv1.ReportModelRequest
+// without a lease. It returns an error if it could do neither.
 func Serve(stdin io.Reader, stdout io.Writer) error {
 	var o order
 	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
@@ -89,7 +89,7 @@ func Serve(stdin io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// read is the job of models in files, in this very process.
+// read returns the job of models in files, in this process.
 func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err error) {
 	defer trap.AsError(&err)
 	asked := work.GetJob().GetSpec()
@@ -122,7 +122,7 @@ func read(files Files, work *tilthv1.ModelWork) (spec *tilthv1.JobSpec, err erro
 	return tuning.Spec(objective, options, device), nil
 }
 
-// chosen are the tasks that a job is for.
+// chosen returns the tasks that a job selects.
 func chosen(tasks []job.Task, model *tilthv1.ModelSpec) ([]job.Task, error) {
 	if len(model.GetTaskWeights()) == 0 {
 		return job.Select(tasks, model.GetTasks())
@@ -139,7 +139,7 @@ func chosen(tasks []job.Task, model *tilthv1.ModelSpec) ([]job.Task, error) {
 	return picked, err
 }
 
-// deviceOf is the machine that a job is for, with a toolchain.
+// deviceOf returns the device of a job, with a toolchain.
 func deviceOf(work *tilthv1.ModelWork) (*client.Device, error) {
 	class := work.GetDeviceClass()
 	t, err := target.Decode(class.GetDescriptor_())
@@ -153,7 +153,7 @@ func deviceOf(work *tilthv1.ModelWork) (*client.Device, error) {
 	return &client.Device{Target: t.WithToolchain(name), Machine: class.GetMachine()}, nil
 }
 
-// optionsOf are the options of a job that its tasks depend on.
+// optionsOf returns the options of a job that affect its tasks.
 func optionsOf(spec *tilthv1.JobSpec) (o job.Options, err error) {
 	o.Name, o.Tuner, o.NoTransfer = spec.GetName(), spec.GetTuner(), spec.GetNoTransfer()
 	if o.Numerics, err = schedule.ParseNumerics(spec.GetNumerics()); err != nil {

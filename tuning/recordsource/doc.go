@@ -1,2 +1,2 @@
-// Package recordsource reads and adds records wherever they are: in a file, or at a tracker. Begin with Source.
+// Package recordsource reads and adds records in a file, at a tracker or in an export. Start with Source.
 package recordsource

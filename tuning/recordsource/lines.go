@@ -28,13 +28,13 @@ const (
 	zipSuffix   = ".gz"
 )
 
-// IsLines says whether a file is an export as JSON lines, by its name: FILE.jsonl or FILE.jsonl.gz.
+// IsLines reports whether a file is an export as JSON lines, by its name: FILE.jsonl or FILE.jsonl.gz.
 func IsLines(path string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(path, zipSuffix), linesSuffix)
 }
 
-// ReadLines has read called with the records of an export as JSON lines, which are not validated. With a key, the file
-// must be signed by it.
+// ReadLines calls read with the records of an export as JSON lines, which are not validated. With a key, the
+// file must be signed by it.
 func ReadLines(path string, key *signing.PublicKey, read func(next func() (*tilthv1.Record, error)) error) error {
 	f, err := openExport(path, key)
 	if err != nil {
@@ -73,20 +73,18 @@ func explainLines(path string, err error) error {
 	return fmt.Errorf("read records from %s: %w: export them again with 'tilth records export'", path, err)
 }
 
-// Lines is an export as JSON lines that records are added to, by one process at a time. They are gathered in a records
-// file beside it, which is written as a whole in the export's place in the end, and removed. Until then the export is
-// as it was.
+// Lines is an export as JSON lines to which one process at a time adds records. They are collected in a
+// temporary records file beside it. Write replaces the export as a whole; until then it is unchanged.
 type Lines struct {
 	Peer
 	path    string
-	dir     string // of the records file
+	dir     string // of the temporary records file
 	lock    *disk.Lock
-	there   bool // the export was
-	changed bool // it lacks records that were added
+	there   bool // whether the export existed
+	changed bool // whether records were added
 }
 
-// LockLines has an export written by nobody else until the lock is given up. disk.ErrLocked while another process
-// writes it.
+// LockLines locks an export for writing. It returns disk.ErrLocked if another process holds the lock.
 func LockLines(path string) (*disk.Lock, error) {
 	lock, err := disk.TryLock(beside(path) + ".lock")
 	switch {
@@ -98,10 +96,10 @@ func LockLines(path string) (*disk.Lock, error) {
 	return lock, nil
 }
 
-// beside begins the names of what is kept beside an export while it is written.
+// beside returns the prefix of temporary files beside an export.
 func beside(path string) string { return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)) }
 
-// OpenLines reads an export, if it is there. disk.ErrLocked while another process writes it.
+// OpenLines reads an export, if it exists. It returns disk.ErrLocked while another process writes it.
 func OpenLines(ctx context.Context, path string, log *slog.Logger) (*Lines, error) {
 	lock, err := LockLines(path)
 	if err != nil {
@@ -115,7 +113,7 @@ func OpenLines(ctx context.Context, path string, log *slog.Logger) (*Lines, erro
 }
 
 func (l *Lines) open(ctx context.Context, log *slog.Logger) error {
-	if err := errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700)); err != nil { // a process that was killed left its own
+	if err := errors.Join(os.RemoveAll(l.dir), os.Mkdir(l.dir, 0o700)); err != nil { // a killed process may have left its folder
 		return fmt.Errorf("write records: %w", err)
 	}
 	gathered, err := openFile(filepath.Join(l.dir, "records.db"), true, log)
@@ -131,10 +129,10 @@ func (l *Lines) open(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// gatheredAtOnce records are in memory, or as many as have so many bytes.
+// gatheredAtOnce and gatheredBytes bound the records in memory.
 const gatheredAtOnce, gatheredBytes = 4096, 8 << 20
 
-// gather takes in an export's records, which keep the jobs that made them.
+// gather adds an export's records, which keep their original jobs.
 func (l *Lines) gather(ctx context.Context, into *bolt.DB, next func() (*tilthv1.Record, error)) error {
 	incoming, err := records.NewIncoming()
 	if err != nil {
@@ -177,7 +175,7 @@ func (l *Lines) Import(ctx context.Context, next func() (*tilthv1.Record, error)
 	return imported, skipped, err
 }
 
-// Write puts all records in the export's place, unless it has them.
+// Write replaces the export, unless nothing changed.
 func (l *Lines) Write(ctx context.Context, leftOut func(why error)) error {
 	if l.there && !l.changed {
 		return nil
@@ -194,7 +192,7 @@ func (l *Lines) Write(ctx context.Context, leftOut func(why error)) error {
 	})
 }
 
-// Close removes what was gathered. What was not written is lost.
+// Close removes the temporary records file. Unwritten records are lost.
 func (l *Lines) Close() (err error) {
 	if l.Peer != nil {
 		err = l.Peer.Close()

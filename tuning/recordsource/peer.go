@@ -41,7 +41,7 @@ func (f file) Add(ctx context.Context, batch []*tilthv1.Record) (added, there ui
 	return f.Import(ctx, exchange.Each(batch))
 }
 
-// Groups implements exchange.Catalogue. The tokens of pages are hexadecimal, so they are in the order of names.
+// Groups implements exchange.Catalogue. Page tokens are hexadecimal, so they sort like names.
 func (r remote) Groups(ctx context.Context, f exchange.Filter, after string) (page []exchange.Summary, next string, err error) {
 	response, err := r.RecordGroups(ctx, &tilthv1.ListRecordGroupsRequest{Target: f.Target, WorkloadDigests: f.Workloads, PageToken: after})
 	if err != nil {
@@ -88,7 +88,8 @@ func (r remote) Add(ctx context.Context, batch []*tilthv1.Record) (added, there 
 	return added, there, err
 }
 
-// later makes a call again that the tracker put off, as often as it does: an exchange makes many.
+// later repeats a call for as long as the tracker defers it for its rate limit, because an exchange makes
+// many calls.
 func later(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -110,7 +111,7 @@ func (r remote) Lacking(ctx context.Context, of records.Group, keys []records.Ke
 	return r.unpack(packed)
 }
 
-// unpack reads keys that a tracker sent.
+// unpack decodes keys sent by a tracker.
 func (r remote) unpack(packed []byte) ([]records.Key, error) {
 	keys, err := records.UnpackKeys(packed)
 	if err == nil && len(keys) > wire.MostRecordKeys {

@@ -15,21 +15,22 @@ import (
 	"github.com/tilth-dev/tilth/records/bolt"
 )
 
-// Source has records.
+// Source is a source of records.
 type Source interface {
-	// Best returns the fastest verified record of each workload on a target whose schedule a level of numerics allows;
-	// no workloads means every one at every level, no target every target. Workloads without a record are left out.
+	// Best returns the fastest verified record of each workload on a target with a schedule that the numerics
+	// level allows. Without workloads it returns all workloads at all levels; an empty target means all
+	// targets. Workloads without a record are omitted.
 	Best(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
-	// List calls visit with every record that matches; an empty target or workload matches all.
+	// List calls visit with every matching record. An empty target or workload matches all.
 	List(ctx context.Context, target, workload string, visit func(*tilthv1.Record) error) error
 	// Import adds the records that next returns until io.EOF, all or none.
 	Import(ctx context.Context, next func() (*tilthv1.Record, error)) (imported, skipped uint64, err error)
 	io.Closer
 }
 
-// OpenFile is the source of a records file, for reading only or for importing too; the latter makes a file where there
-// is none. The log says which rows are damaged and therefore left out. While a search here has the file open, it
-// answers for it.
+// OpenFile opens a records file for reading or, if writable, also for importing, which creates a missing
+// file. It logs damaged rows, which are omitted. While a local search has the file open, requests go to that
+// process.
 func OpenFile(path string, writable bool, log *slog.Logger) (Peer, error) {
 	if socket := records.Announced(path); socket != "" {
 		return Dial("unix:"+socket, log)
@@ -56,7 +57,7 @@ func openFile(path string, writable bool, log *slog.Logger) (file, error) {
 	return file{db}, nil
 }
 
-// Dial is the source of a tracker; options are client.Dial's.
+// Dial returns the source of a tracker; options are those of client.Dial.
 func Dial(addr string, log *slog.Logger, options ...grpc.DialOption) (Peer, error) {
 	c, err := client.Dial(addr, log, options...)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/records/static"
 )
 
-// IsStatic says whether records are said to be in an export that a web server serves, or in the folder of one.
+// IsStatic reports whether a location is an export on a web server or its folder.
 func IsStatic(where string) bool {
 	scheme, _, is := strings.Cut(where, ":")
 	if is && (scheme == "https" || scheme == "http" || scheme == "file") {
@@ -26,13 +26,13 @@ func IsStatic(where string) bool {
 	return err == nil && info.IsDir()
 }
 
-// ErrReadOnly is returned by imports into an export of records.
+// ErrReadOnly is returned by imports into an export.
 var ErrReadOnly = errors.New("an export of records is only read")
 
-// Static is the source of an export, which has no imports.
+// Static is the read-only source of an export.
 type Static struct{ *static.Export }
 
-// OpenStatic is the source of an export: https://HOST/PATH, file:///FOLDER, or a folder. With a key, its index must be
+// OpenStatic opens an export: https://HOST/PATH, file:///FOLDER, or a folder. With a key, its index must be
 // signed by it.
 func OpenStatic(ctx context.Context, where string, key *signing.PublicKey, o static.ServerOptions) (Static, error) {
 	var files static.Files
@@ -68,12 +68,12 @@ func (Static) Import(context.Context, func() (*tilthv1.Record, error)) (imported
 	return 0, 0, ErrReadOnly
 }
 
-// Lacking is for sides of an exchange that take records.
+// Lacking implements Peer. It always fails.
 func (Static) Lacking(context.Context, records.Group, []records.Key) ([]records.Key, error) {
 	return nil, ErrReadOnly
 }
 
-// Add is for sides of an exchange that take records.
+// Add implements Peer. It always fails.
 func (Static) Add(context.Context, []*tilthv1.Record) (added, there uint64, err error) {
 	return 0, 0, ErrReadOnly
 }

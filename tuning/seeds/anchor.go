@@ -6,8 +6,8 @@ import (
 	"github.com/tilth-dev/tilth/compiler/expr"
 )
 
-// Anchor is the digest of a workload's heaviest sum and of what it reads: the same for a convolution with and without
-// bias, addition and activation. ok is false where there is no sum, or where its extents are open.
+// Anchor returns a digest of a workload's heaviest sum and its operands. It is equal for a convolution with
+// and without bias, addition and activation. ok is false if there is no sum or an extent is open.
 func Anchor(w *expr.Workload) (digest string, ok bool) {
 	var heaviest *expr.Tensor
 	for _, t := range w.Stages {
@@ -30,7 +30,7 @@ func Anchor(w *expr.Workload) (digest string, ok bool) {
 	return alone.Merge().Digest(), true
 }
 
-// products is how many terms a sum has, over all its elements.
+// products returns the total number of terms of a sum.
 func products(t *expr.Tensor) float64 {
 	n := 1.0
 	for _, v := range slices.Concat(t.Axes, t.Reduce) {
@@ -39,7 +39,7 @@ func products(t *expr.Tensor) float64 {
 	return n
 }
 
-// copier copies tensors without the places that they have in larger ones, which depend on the model.
+// copier copies tensors without their offsets in larger ones, which depend on the model.
 type copier struct {
 	made map[*expr.Tensor]*expr.Tensor
 	open bool

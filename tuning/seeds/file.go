@@ -22,34 +22,34 @@ import (
 const (
 	format  = "tilth-seeds"
 	version = 1
-	// mostLine and mostEntries bound a file that is read.
+	// mostLine and mostEntries bound a seeds file.
 	mostLine    = 64 << 10
 	mostEntries = 1 << 16
 )
 
-// PerOperator is how many seeds of an operator are kept.
+// PerOperator is the number of seeds kept per operator.
 const PerOperator = wire.MostSeeds
 
-// Entry is what one log says of an operator.
+// Entry holds the seeds of an operator from one log.
 type Entry struct {
 	Operator string `json:"operator"`
 	// From is the format of the log.
 	From string `json:"from"`
-	// Anchors are those of the workloads that the operator may be: several where the log leaves something open.
+	// Anchors lists the anchors of workloads that the operator may be; several if the log is ambiguous.
 	Anchors []string `json:"anchors"`
-	// Tilings are the fastest first, as the other compiler measured them.
+	// Tilings are ordered by the other compiler's measurements, fastest first.
 	Tilings []space.Tiling `json:"tilings"`
 }
 
-// File is the seeds of a user.
+// File holds the seeds of a user.
 type File struct {
 	entries []Entry
-	// at are the entries of an anchor, and of is that of a key.
+	// at maps anchors to entries; of maps keys to entries.
 	at map[string][]int
 	of map[string]int
 }
 
-// key tells entries of a file apart.
+// key identifies an entry within a file.
 func (e *Entry) key() string { return e.From + " " + strings.Join(e.Anchors, " ") }
 
 type header struct {
@@ -57,8 +57,7 @@ type header struct {
 	Version int    `json:"version"`
 }
 
-// New is what Add makes of the entries of logs in an empty file: those of a later log come before those of an earlier
-// one.
+// New merges the entries of logs. Later logs come first.
 func New(logs ...[]Entry) *File {
 	f := &File{of: map[string]int{}}
 	for _, entries := range logs {
@@ -70,13 +69,13 @@ func New(logs ...[]Entry) *File {
 	return f
 }
 
-// Entries are what a file has of each operator. They are the file's.
+// Entries returns the entries. The caller must not modify them.
 func (f *File) Entries() []Entry { return f.entries }
 
-// Path is where the seeds are that belong to a records file.
+// Path returns the path of the seeds that belong to a records file.
 func Path(records string) string { return records + ".seeds" }
 
-// Read is the seeds in a file; none where there is no file.
+// Read reads a seeds file, or returns no seeds if it does not exist.
 func Read(path string) (*File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +92,7 @@ func Read(path string) (*File, error) {
 	return seeds, nil
 }
 
-// Parse reads what a file of seeds has.
+// Parse parses a seeds file.
 func Parse(r io.Reader) (*File, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostLine)
@@ -154,8 +153,8 @@ func (f *File) index() {
 	}
 }
 
-// Add adds entries to a file, those of one log before what was there, and returns how many seeds are new. Nobody else
-// writes the file meanwhile: disk.ErrLocked while another process does.
+// Add adds the entries of one log to a file, ahead of existing ones, and returns the number of new seeds. It
+// locks the file and returns disk.ErrLocked while another process writes it.
 func Add(path string, entries []Entry) (fresh int, err error) {
 	if err := disk.MakeFolder(filepath.Dir(path), 0o700); err != nil {
 		return 0, fmt.Errorf("write seeds: %w", err)
@@ -181,7 +180,7 @@ func Add(path string, entries []Entry) (fresh int, err error) {
 	return fresh, atomicfile.Write(path, f.write)
 }
 
-// add puts an entry in front of what there is for its operator.
+// add puts an entry ahead of the existing ones of its operator.
 func (f *File) add(e Entry) (fresh int) {
 	at, known := f.of[e.key()]
 	if !known {

@@ -13,33 +13,33 @@ import (
 	"github.com/tilth-dev/tilth/internal/trap"
 )
 
-// Operator is a sum in float32 as other compilers tell it. It is made by one of the functions below.
+// Operator is a float32 sum described by another compiler. Use one of the functions below to create it.
 type Operator struct {
 	node          op.Node
 	data, weights []int64
-	// constant is set where the weights are known when a model is compiled, and swapped where the last two axes of the
-	// second operand lie the other way round.
+	// constant is set if the weights are compile-time constants. swapped is set if the last two axes of the
+	// second operand are transposed.
 	constant, swapped bool
 	name              string
 }
 
-// Window is how a convolution's kernel moves: along rows, then columns.
+// Window describes a convolution's window: rows, then columns.
 type Window struct {
 	Strides, Dilations [2]int64
-	// Pads are those before the rows and columns, then those behind.
+	// Pads lists the padding before the rows and columns, then after them.
 	Pads   [4]int64
 	Groups int64
 }
 
 const (
-	// mostExtent and mostElements bound what a log may say of a tensor.
+	// mostExtent and mostElements bound the tensors in a log.
 	mostExtent   = 1 << 20
 	mostElements = int64(1 << 31)
-	// opset is that of the operators made here.
+	// opset is the opset of the operators created here.
 	opset = 17
 )
 
-// Convolution has data [n,c,h,w] and weights [o,c/groups,kh,kw].
+// Convolution returns a convolution of data [n,c,h,w] by weights [o,c/groups,kh,kw].
 func Convolution(data, weights []int64, w Window) (*Operator, error) {
 	if len(data) != 4 || len(weights) != 4 {
 		return nil, fmt.Errorf("data %v and weights %v are not of two-dimensional convolutions", data, weights)
@@ -68,24 +68,24 @@ func Convolution(data, weights []int64, w Window) (*Operator, error) {
 	return o, nil
 }
 
-// Dense is the product of [m,k] by constant weights, [k,n].
+// Dense returns the product of [m,k] by constant weights [k,n].
 func Dense(m, n, k int64) (*Operator, error) {
 	o := &Operator{data: []int64{m, k}, weights: []int64{k, n}, constant: true, node: op.Node{Op: op.MatMul}}
 	o.name = fmt.Sprintf("dense %dx%d -> %d", m, k, n)
 	return o, o.infer()
 }
 
-// Products are those of [batch,m,k] by [batch,k,n], which arrives as [batch,n,k] where it is transposed.
+// Products returns the products of [batch,m,k] by [batch,k,n], stored as [batch,n,k] if transposed.
 func Products(batch, m, n, k int64, transposed bool) (*Operator, error) {
 	o := &Operator{data: []int64{batch, m, k}, weights: []int64{batch, k, n}, swapped: transposed, node: op.Node{Op: op.MatMul}}
 	o.name = fmt.Sprintf("matmul %dx%dx%d x %dx%dx%d", batch, m, k, batch, k, n)
 	return o, o.infer()
 }
 
-// String is what listings call it, as they call tasks.
+// String returns the name used in listings of tasks.
 func (o *Operator) String() string { return o.name }
 
-// Result is the shape of what the operator computes.
+// Result returns the shape of the result.
 func (o *Operator) Result() []int64 { return o.node.Out.Shape }
 
 func (o *Operator) infer() (err error) {
@@ -116,8 +116,8 @@ func bounded(shape []int64) error {
 	return nil
 }
 
-// Anchors are the anchors of the workloads that compute the operator: the data of a convolution arrives with the
-// channels last or, at a model's input, first.
+// Anchors returns the anchors of the workloads that compute the operator. The channels of a convolution's
+// data come last or, at a model's input, first.
 func (o *Operator) Anchors() (anchors []string, err error) {
 	defer trap.AsError(&err)
 	layouts := [][]int{op.RowMajor(len(o.data))}

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Points are the points of a workload's space that are nearest to its seeds, as text, the fastest seed first. A nil
+// Points returns the points of a workload's space nearest to its seeds, as text, fastest seed first. A nil
 // file has none.
 func (f *File) Points(w *expr.Workload, t *target.Target, numerics schedule.Numerics) []string {
 	tilings := f.tilings(w)
@@ -20,7 +20,7 @@ func (f *File) Points(w *expr.Workload, t *target.Target, numerics schedule.Nume
 	}
 	s, err := registry.Space(w, t, numerics)
 	if err != nil {
-		return nil // the job says so itself
+		return nil // the job reports the error
 	}
 	var points []string
 	for _, tiling := range tilings {
@@ -32,7 +32,7 @@ func (f *File) Points(w *expr.Workload, t *target.Target, numerics schedule.Nume
 	return points[:min(wire.MostSeeds, len(points))]
 }
 
-// tilings are the seeds of a workload: the first of each log, then the second of each, and so on.
+// tilings returns the seeds of a workload: the first of each log, then the second of each, and so on.
 func (f *File) tilings(w *expr.Workload) (list []space.Tiling) {
 	if f == nil || len(f.entries) == 0 {
 		return nil

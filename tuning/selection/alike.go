@@ -12,10 +12,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/space"
 )
 
-// alike has the kernels of a call, which are for several extents, lay out their weights alike, so that a package has
-// one copy of them: in the way of the kernel for all extents that costs least, relative to what each kernel would
-// take alone, on average over executions. A task whose space has no such schedule keeps what was chosen, and so do
-// all where the weights would become too large.
+// alike gives the kernels of a call for several extents the same weight layout, so that a package contains
+// one copy of the weights. It chooses the layout of the kernel for all extents with the lowest mean cost over
+// executions, relative to each kernel's own best. A task whose space has no such schedule keeps its choice,
+// and so do all tasks if the weights would become too large.
 func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alternative, numerics schedule.Numerics) error {
 	done := map[string]bool{}
 	for _, call := range p.Calls {
@@ -52,7 +52,7 @@ func (c *chooser) alike(p *program.Program, tasks [][]alternative, chosen []alte
 	return nil
 }
 
-// fit reports whether the weights stay within a limit with some tasks' schedules in place of those chosen.
+// fit reports whether the weights stay within a limit if some tasks use other schedules.
 func (c *chooser) fit(limit size, chosen []alternative, instead map[int]alternative) bool {
 	var sum size
 	for k, a := range chosen {
@@ -65,10 +65,11 @@ func (c *chooser) fit(limit size, chosen []alternative, instead map[int]alternat
 	return sum.within(limit)
 }
 
-// share is how often a call of a task runs it, of all executions.
+// share returns the fraction of executions in which a call runs a task.
 func share(t program.Task) float64 { return t.Runs() / float64(t.Count) }
 
-// withLayouts is what is best for a task among what lays out weights in a way; ok is false where nothing does.
+// withLayouts returns the best alternative of a task with the given weight layouts. ok is false if there is
+// none.
 func (c *chooser) withLayouts(task program.Task, known []alternative, chosen alternative, layouts string, numerics schedule.Numerics) (a alternative, ok bool, err error) {
 	if chosen.schedule.Layouts() == layouts {
 		return chosen, true, nil

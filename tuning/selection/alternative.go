@@ -20,7 +20,7 @@ import (
 type alternative struct {
 	choice   aot.Choice
 	schedule *schedule.Schedule
-	// seconds of one call: measured, or estimated.
+	// seconds is the measured or estimated time of one call.
 	seconds float64
 	// added is what all calls add to the weights.
 	added size
@@ -33,8 +33,8 @@ func newAlternative(task program.Task, s *schedule.Schedule, c aot.Choice, secon
 	return alternative{choice: c, schedule: s, seconds: seconds, added: size{sums: max(0, sums*count), all: max(0, all*count)}}
 }
 
-// recorded is the alternative of a task's record; nil where it does not replay, the level of numerics does not allow
-// it, or it is not confirmed.
+// recorded returns the alternative of a task's record, or nil if the record does not replay, is not
+// confirmed, or exceeds the numerics level.
 func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (*alternative, error) {
 	m := r.GetMeasurement()
 	s, err := schedule.Replay(task.Workload, m.GetCandidate().GetTrace())
@@ -63,7 +63,7 @@ func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Re
 	return &a, nil
 }
 
-// origin names the record of a measurement.
+// origin identifies the record of a measurement.
 func origin(m *tilthv1.Measurement) *aot.Record {
 	key := records.KeyOf(m)
 	return &aot.Record{
@@ -71,7 +71,7 @@ func origin(m *tilthv1.Measurement) *aot.Record {
 	}
 }
 
-// confirmed asks whether a record's schedule holds, if anybody is to be asked.
+// confirmed confirms a record's schedule if confirmation is required.
 func (c *chooser) confirmed(ctx context.Context, task program.Task, r *tilthv1.Record, s *schedule.Schedule, numerics schedule.Numerics) (seconds float64, refused string, err error) {
 	if c.Confirm == nil {
 		return 0, "", nil
@@ -87,8 +87,8 @@ func (c *chooser) confirmed(ctx context.Context, task program.Task, r *tilthv1.R
 	return c.Confirm(ctx, r, s, standard)
 }
 
-// untuned are the default schedules of each algorithm that the level of numerics allows, the fastest by analytic cost
-// first. The cost is taken for a time, so that tasks without records can be weighed against tasks with one.
+// untuned returns the default schedule of each algorithm that the numerics level allows, lowest analytic cost
+// first. The cost serves as a time, so that tasks without records can be compared with others.
 func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([]alternative, error) {
 	b, err := registry.Of(t)
 	if err != nil {
@@ -108,9 +108,9 @@ func untuned(task program.Task, t *target.Target, numerics schedule.Numerics) ([
 	return list, nil
 }
 
-// lighter are the ways to compute a task that has a record, which comes first: the best record of direct sums, where
-// there is one, and the default schedules of other algorithms. Of these the times are scaled as that of the record's
-// algorithm is, and none is thought to be faster than the record: the search had them, too.
+// lighter returns the alternatives of a task with a record, the record first: the best record of direct sums,
+// if any, and the default schedules of other algorithms. Their times are scaled like that of the record's
+// algorithm, and none is assumed faster than the record, because the search considered them, too.
 func (c *chooser) lighter(ctx context.Context, task program.Task, record alternative, numerics schedule.Numerics) ([]alternative, error) {
 	list := []alternative{record}
 	known := map[string]bool{algorithms(record.schedule): true}

@@ -1,4 +1,4 @@
-// Package selection chooses the schedules that a model is compiled with: the best records, else what a cost model
-// predicts, else default schedules, within limits on memory. It knows the compiler and what searches know; records
-// come through a Lookup. Begin with Choose.
+// Package selection chooses the schedules of a compilation: the best records, or else predictions of a cost
+// model, or else default schedules, within memory limits. It depends on the compiler and the searches'
+// knowledge; records come from a Lookup. Start with Choose.
 package selection

@@ -13,8 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// unmeasured are the schedules of a task that has no record, one for each algorithm that the level of numerics allows,
-// the fastest first: by the cost model, if there is something to learn from, else by the analytic cost.
+// unmeasured returns the schedules of a task without a record, one per algorithm that the numerics level
+// allows, fastest first: according to the cost model, if there is something to learn from, or else the
+// analytic cost.
 func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics schedule.Numerics) ([]alternative, error) {
 	s, err := registry.Space(task.Workload, c.target, numerics)
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *chooser) unmeasured(ctx context.Context, task program.Task, numerics sc
 	return list, nil
 }
 
-// learn reads what was measured, once.
+// learn reads the history once.
 func (c *chooser) learn(ctx context.Context) error {
 	if c.learnt {
 		return nil
@@ -52,8 +53,8 @@ func (c *chooser) learn(ctx context.Context) error {
 	return nil
 }
 
-// guesses are the cost model's; none when there is nothing to learn from. A model that cannot be trained costs its
-// guesses only.
+// guesses returns the guesses of the cost model, or none if there is nothing to learn from. If the model
+// cannot be trained, only its guesses are missing.
 func (c *chooser) guesses(ctx context.Context, s *space.Space) ([]knowledge.Guess, error) {
 	if c.Learn == nil {
 		return nil, nil

@@ -10,25 +10,25 @@ import (
 	"github.com/tilth-dev/tilth/compiler/schedule"
 )
 
-// What algorithms add to a package's weights may take this part of them, and as much as is spent without asking:
-// runtimes that keep the model's weights beside their own take more. Strassen's sums, which gain least for their size,
-// have limits of their own.
+// Limits on what algorithms may add to a package's weights, relative to them, with a fixed allowance:
+// runtimes that keep a second copy of the weights need more. Strassen's sums, which gain least for their
+// size, have limits of their own.
 const (
 	addedPart     = 4.0 / 5
 	freeBytes     = 84 << 20
 	sumsPart      = 1.0 / 6
 	freeSumsBytes = 48 << 20
-	// addedToIntegers is the part of integers where convolutions have them for weights, which were asked for because
-	// they are small: all together is less than floats would take. Nothing is free then.
+	// addedToIntegers is the limit relative to integer weights of convolutions, which were chosen to save
+	// space: the total stays below the size of floats. There is no fixed allowance then.
 	addedToIntegers = 2.0
 )
 
-// size is what algorithms add to the weights, in bytes: Strassen's sums, and everything.
+// size is what algorithms add to the weights, in bytes: Strassen's sums, and the total.
 type size struct{ sums, all int64 }
 
 func (s size) within(limit size) bool { return s.sums <= limit.sums && s.all <= limit.all }
 
-// limitOf is what may be added to the weights of a program.
+// limitOf returns the limit for the weights of a program.
 func limitOf(p *program.Program) size {
 	floats, integers, convolves := 0.0, 0.0, false
 	for _, task := range p.Tasks {
@@ -49,7 +49,7 @@ func limitOf(p *program.Program) size {
 	return size{sums: int64(max(sums, freeSumsBytes)), all: int64(addedPart*(floats+integers)) + freeBytes}
 }
 
-// castsIntegers reports whether a stage is a sum of floats by weights in integers, whose transforms are floats.
+// castsIntegers reports whether a stage is a sum of floats by integer weights, whose transforms are floats.
 func castsIntegers(t *expr.Tensor) bool {
 	a, b, ok := schedule.Factors(t.Body)
 	if !ok || t.Combiner != expr.Sum || !t.DType.IsFloat() {
@@ -58,7 +58,7 @@ func castsIntegers(t *expr.Tensor) bool {
 	return slices.ContainsFunc([]*expr.Load{a, b}, func(l *expr.Load) bool { return l.Tensor.Role == expr.Constant && l.DType().IsInt() })
 }
 
-// fastest is what the first alternatives of all tasks add.
+// fastest returns what the first alternatives of all tasks add.
 func fastest(tasks [][]alternative) (sum size) {
 	for _, list := range tasks {
 		sum.sums += list[0].added.sums
@@ -67,15 +67,16 @@ func fastest(tasks [][]alternative) (sum size) {
 	return sum
 }
 
-// The limits are counted out in so many parts; what an alternative adds is rounded up.
+// Limits are divided into this many parts; sizes are rounded up.
 const (
 	sumsParts = 48
 	allParts  = 512
 )
 
-// pick chooses an alternative of each task so that the sum of the times of all calls is least within the limit: a
-// knapsack, by dynamic programming over the tasks and the parts of the limit. The first of equal ones is chosen. The
-// first of a task is the fastest, and some alternative of each adds nothing.
+// pick chooses an alternative of each task that minimises the total time within the limit. It solves a
+// knapsack problem by dynamic programming over the tasks and the parts of the limit, and prefers the first of
+// equal alternatives. The first alternative of a task is the fastest, and one alternative of each adds
+// nothing.
 func pick(tasks []program.Task, lists [][]alternative, limit size) []int {
 	k := knapsack{limit: limit, seconds: make([]float64, (sumsParts+1)*(allParts+1))}
 	picked := make([]int, len(lists))
@@ -92,16 +93,16 @@ func pick(tasks []program.Task, lists [][]alternative, limit size) []int {
 	return picked
 }
 
-// knapsack has the tasks so far.
+// knapsack is the state after some tasks.
 type knapsack struct {
 	limit size
-	// seconds is the least sum of times, by the parts of either limit that may be used: [sums][all], flattened.
+	// seconds holds the minimum total time by usable parts of both limits: [sums][all], flattened.
 	seconds []float64
-	// steps are the choices of each task that lead there.
+	// steps holds the choices of each task.
 	steps [][]step
 }
 
-// step is the alternative of a task, and how far back the cell of the tasks before it lies.
+// step is the alternative of a task, and the distance to the cell of the previous tasks.
 type step struct{ alternative, back int32 }
 
 func (k *knapsack) add(list []alternative, count float64) {
@@ -123,7 +124,7 @@ func (k *knapsack) add(list []alternative, count float64) {
 	k.seconds, k.steps = next, append(k.steps, steps)
 }
 
-// picked goes back from where both limits may be used whole.
+// picked backtracks from the full limits.
 func (k *knapsack) picked() []int {
 	picked, cell := make([]int, len(k.steps)), len(k.seconds)-1
 	for i, steps := range slices.Backward(k.steps) {
@@ -133,7 +134,7 @@ func (k *knapsack) picked() []int {
 	return picked
 }
 
-// parts is how many of n parts of the limit bytes are, rounded up.
+// parts converts bytes to parts of the limit, rounded up.
 func parts(bytes, limit int64, n int) int {
 	if bytes == 0 {
 		return 0

@@ -11,21 +11,20 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// forbids reports whether a schedule has a kernel that somebody wrote, and that may not be used.
+// forbids reports whether a schedule uses a hand-written kernel that is not allowed.
 func (c *chooser) forbids(s *schedule.Schedule) bool {
 	return s.Own != nil && (c.Own == nil || !c.Own(s.Own.Kernel))
 }
 
-// mostConfirmed is how many schedules of a task are measured in place of a record whose kernel may not be used.
+// mostConfirmed is the number of schedules of a task measured in place of a record with a forbidden kernel.
 const mostConfirmed = 3
 
-// scheduled is the fastest measured schedule of a task whose best record has a kernel that may not be used; nil where
-// none was measured or confirmed, or for other reasons not to use the record. Such a kernel is thus no loss to those
-// who do not trust it.
+// scheduled returns the fastest measured schedule of a task whose best record has a forbidden kernel, or nil
+// if none is usable. Users who do not allow such a kernel thus lose nothing else.
 func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.Record, numerics schedule.Numerics) (*alternative, error) {
 	best, err := schedule.Replay(task.Workload, r.GetMeasurement().GetCandidate().GetTrace())
 	if err != nil || !c.forbids(best) || c.Learn == nil {
-		return nil, nil //nolint:nilerr // the caller has said so already
+		return nil, nil //nolint:nilerr // the caller has already reported it
 	}
 	if err := c.learn(ctx); err != nil {
 		return nil, err
@@ -42,9 +41,9 @@ func (c *chooser) scheduled(ctx context.Context, task program.Task, r *tilthv1.R
 		}
 		made, err := s.Apply(p)
 		if err != nil || schedule.Digest(made.Trace()) != trial.Digest {
-			continue // the rules changed since
+			continue // the rules have changed since
 		}
-		// The trial's record is not at hand: it is measured, wherever it was made.
+		// The trial's record is not available, so the schedule is measured wherever it came from.
 		seconds, refused, err := c.confirmed(ctx, task, &tilthv1.Record{WorkloadDigest: task.Workload.Digest(), Target: r.GetTarget()}, made, numerics)
 		if err != nil {
 			return nil, err

@@ -13,41 +13,40 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// Where a schedule comes from, as the package's manifest says it.
+// Origins of schedules in a package's manifest.
 const (
 	FromRecord = "tuned"
-	// FromTransfer is the cost model's best guess, learnt from the records of other workloads.
+	// FromTransfer is the cost model's best guess, learned from the records of other workloads.
 	FromTransfer = "transferred"
 	FromDefault  = "default"
 )
 
-// Lookup returns the best records of workloads on a target that a level of numerics allows; workloads without one are
-// left out.
+// Lookup returns the best records of workloads on a target that a numerics level allows, omitting workloads
+// without one.
 type Lookup func(ctx context.Context, target string, numerics schedule.Numerics, workloads ...string) ([]*tilthv1.Record, error)
 
-// Learn returns what was measured of any workload on a target and on its siblings; nil when nothing was.
+// Learn returns the measurements of any workload on a target and its siblings, or nil.
 type Learn func(context.Context, *target.Target) (*knowledge.History, error)
 
-// Confirm measures the schedule of a record on this machine, beside the default one of its task, and returns its
-// latency here in seconds, or why it is not to be trusted. A record that was made here needs no confirmation: then
-// there are neither.
+// Confirm measures a record's schedule on this machine against the default schedule, and returns its latency
+// in seconds, or why it cannot be trusted. For a record made here it returns neither.
 type Confirm func(ctx context.Context, r *tilthv1.Record, s, standard *schedule.Schedule) (seconds float64, refused string, err error)
 
-// Sources are what schedules are chosen from. All may be nil.
+// Sources provides the schedules. All fields may be nil.
 type Sources struct {
 	Lookup Lookup
-	// Learn is called once, if some task has no record.
+	// Learn is called at most once, if a task has no record.
 	Learn Learn
-	// Confirm is asked of each record before it is used.
+	// Confirm is called for each record before it is used.
 	Confirm Confirm
-	// Own says whether a kernel that somebody wrote, and whose source came with a record, may be used; nil = none.
+	// Own reports whether a hand-written kernel from a record may be used; nil allows none.
 	Own func(*own.Kernel) bool
 }
 
-// Choose returns a schedule for each task of a program: that of the best record; where there is none or it does not
-// replay or is not allowed by the level of numerics, what the cost model thinks is best; and where nothing was
-// measured of other workloads either, the default one. Where the algorithms of these would make the weights too large,
-// tasks get others, so that the sum of their times is least within the limit.
+// Choose returns a schedule for each task of a program: that of the best record, or else the cost model's
+// best guess, or else the default. A record does not count if it does not replay or exceeds the numerics
+// level. If the algorithms would make the weights too large, other alternatives are chosen that minimise the
+// total time within the limit.
 func Choose(ctx context.Context, p *program.Program, t *target.Target, numerics schedule.Numerics, from Sources, log *slog.Logger) ([]aot.Choice, error) {
 	c := &chooser{target: t, Sources: from, log: log}
 	tasks, err := c.alternatives(ctx, p.Tasks, numerics)
@@ -80,13 +79,13 @@ type chooser struct {
 	Sources
 	target *target.Target
 	log    *slog.Logger
-	// history is what Learn returned, once it was called.
+	// history is the result of Learn.
 	history *knowledge.History
 	learnt  bool
 }
 
-// alternatives are what is known of each task without asking more of its records: its best one, or what the cost model
-// and the rules think of each algorithm, the fastest first.
+// alternatives returns the known alternatives of each task without further lookups, fastest first: the best
+// record, or the predictions for each algorithm.
 func (c *chooser) alternatives(ctx context.Context, tasks []program.Task, numerics schedule.Numerics) ([][]alternative, error) {
 	best, err := c.best(ctx, tasks, numerics)
 	if err != nil {
@@ -117,7 +116,7 @@ func (c *chooser) alternatives(ctx context.Context, tasks []program.Task, numeri
 	return lists, nil
 }
 
-// addLighter adds to the records that make the weights larger what may be used in their place.
+// addLighter adds alternatives for records that enlarge the weights.
 func (c *chooser) addLighter(ctx context.Context, tasks []program.Task, lists [][]alternative, numerics schedule.Numerics) (err error) {
 	for k, list := range lists {
 		if record := list[0]; record.choice.Origin == FromRecord && record.added.all > 0 {
@@ -129,7 +128,7 @@ func (c *chooser) addLighter(ctx context.Context, tasks []program.Task, lists []
 	return nil
 }
 
-// best are the best records of tasks, by the workload's digest.
+// best returns the best records of tasks, by workload digest.
 func (c *chooser) best(ctx context.Context, tasks []program.Task, numerics schedule.Numerics) (map[string]*tilthv1.Record, error) {
 	if c.Lookup == nil || len(tasks) == 0 {
 		return nil, nil
@@ -149,10 +148,10 @@ func (c *chooser) best(ctx context.Context, tasks []program.Task, numerics sched
 	return best, nil
 }
 
-// Tuned counts the choices that come from records of their own workload.
+// Tuned counts the choices from records of their own workload.
 func Tuned(choices []aot.Choice) int { return count(choices, FromRecord) }
 
-// Transferred counts the choices that were learnt from the records of other workloads.
+// Transferred counts the choices learned from other workloads.
 func Transferred(choices []aot.Choice) int { return count(choices, FromTransfer) }
 
 func count(choices []aot.Choice, origin string) (n int) {

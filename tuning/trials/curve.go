@@ -2,16 +2,16 @@ package trials
 
 import "time"
 
-// Point is the latency of all tasks together from one instant of a job on.
+// Point is the total latency of all tasks from some moment of a job on.
 type Point struct {
-	// Elapsed is the time since the job was made, Trials what was recorded until then.
+	// Elapsed is the time since the job's creation, and Trials the number of recorded trials.
 	Elapsed time.Duration
 	Trials  int
 	Seconds float64
 }
 
-// Curve is how the sum of the tasks' best latencies, each as often as it occurs, went with time. It begins when every
-// task has a latency, and has a point for each change.
+// Curve is the weighted sum of the tasks' best latencies over time. It starts when every task has a latency,
+// and has a point for each change.
 type Curve []Point
 
 func (c *Curve) add(t *Tally) {

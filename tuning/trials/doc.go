@@ -1,3 +1,3 @@
-// Package trials sums up a job's events: for people in displays and closing tables, for scripts in a log. It knows the
-// wire, and no terminal. Begin with Tally.
+// Package trials summarises a job's events for displays, tables and logs. It depends on the wire, but not on
+// a terminal. Start with Tally.
 package trials

@@ -10,21 +10,21 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Line is one trial in a log: one JSON object a line.
+// Line is one trial in a log, a JSON object per line.
 type Line struct {
 	Task  string `json:"task"`
 	Trial uint32 `json:"trial"`
-	// LatencySeconds is null on failure.
+	// LatencySeconds is null for a failed trial.
 	LatencySeconds *float64 `json:"latency_s"`
-	// Error is empty or a class.
+	// Error is empty or an error class.
 	Error string `json:"error"`
-	// ElapsedSeconds is the time since the job was made.
+	// ElapsedSeconds is the time since the job's creation.
 	ElapsedSeconds float64 `json:"elapsed_s"`
 	BuildSeconds   float64 `json:"build_s"`
 	RunSeconds     float64 `json:"run_s"`
-	// BestSeconds is the task's best after this trial; null while there is none.
+	// BestSeconds is the task's best latency after this trial, or null.
 	BestSeconds *float64 `json:"best_s"`
-	// PredictedSeconds is what the search predicted; it is left out where that is nothing.
+	// PredictedSeconds is the search's prediction; omitted if there is none.
 	PredictedSeconds float32 `json:"predicted_s,omitempty"`
 }
 
@@ -34,10 +34,10 @@ type Log struct {
 	tally *Tally
 }
 
-// NewLog writes the trials of a tally's job to w, each line with one Write.
+// NewLog returns a log of a tally's job. Each line is a single Write to w.
 func NewLog(w io.Writer, tally *Tally) *Log { return &Log{w: w, tally: tally} }
 
-// Add writes the event's line if it is a trial.
+// Add writes the line of an event that is a trial.
 func (l *Log) Add(event *tilthv1.JobEvent) error {
 	trial := event.GetTrial()
 	if trial == nil || int(trial.GetTaskIndex()) >= len(l.tally.Tasks) {
@@ -58,7 +58,8 @@ func (l *Log) Add(event *tilthv1.JobEvent) error {
 	if line.Error == "" {
 		line.LatencySeconds = positive(m.GetLatencySeconds())
 	}
-	// The encoder ends the object with a newline, and writes it with one Write. Names of tasks have arrows in them.
+	// The encoder writes the object and a newline in one Write. HTML escaping is off because task names
+	// contain arrows.
 	e := json.NewEncoder(l.w)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(line); err != nil {

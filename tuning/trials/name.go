@@ -2,7 +2,7 @@ package trials
 
 import "fmt"
 
-// UniqueName returns name, or, when taken has it already, name with a number behind it; taken is brought up to date.
+// UniqueName returns name, followed by a number if taken contains it, and updates taken.
 func UniqueName(taken map[string]int, name string) string {
 	taken[name]++
 	if n := taken[name]; n > 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// WriteTable writes what tuning achieved: a row a task, and a row for the model, which is the sum of its tasks.
+// WriteTable writes a row for each task and one for the model, the sum of its tasks.
 func (t *Tally) WriteTable(w io.Writer) error {
 	headings := []string{"TASK", ">TIMES", ">UNTUNED", ">TUNED", "INTERVAL", ">SPEED-UP", ">GFLOP/s", "OF LIMIT", ">TRIALS", "ERRORS"}
 	joules := t.BestJoules()
@@ -42,7 +42,8 @@ func (t *Tally) WriteTable(w io.Writer) error {
 	return table.Write(w)
 }
 
-// BestJoules is the energy of an execution of the model with the best schedules; 0 where none was measured.
+// BestJoules returns the energy of an execution of the model with the best schedules, or 0 if it was not
+// measured.
 func (t *Tally) BestJoules() (joules float64) {
 	for i := range t.Tasks {
 		joules += t.Tasks[i].Weight * t.Tasks[i].Best.GetEnergyJoules()
@@ -50,8 +51,8 @@ func (t *Tally) BestJoules() (joules float64) {
 	return joules
 }
 
-// OfLimit is how much of what its machine could do a task reaches: a share of the peak of arithmetic, or, for what
-// bytes bound, of their rates. The limit is that of the algorithm which the best schedule uses.
+// OfLimit formats how close a task is to the limit of its machine: a share of peak arithmetic or, for
+// memory-bound tasks, of the memory rate. The limit is that of the best schedule's algorithm.
 func (t *Task) OfLimit() string {
 	limit, byBytes := t.Limit()
 	text := show.Share(limit, t.BestSeconds)
@@ -61,9 +62,8 @@ func (t *Task) OfLimit() string {
 	return text
 }
 
-// WriteFailures writes, for each task without a correct candidate, how its trials failed: classes of errors with
-// their counts and the first message of each; and, when the job has ended, how many tasks were not tried. It writes
-// nothing when there is nothing to say.
+// WriteFailures writes, for each task without a correct candidate, the error classes with counts and first
+// messages and, once the job has ended, the number of untried tasks. Without either, it writes nothing.
 func (t *Tally) WriteFailures(w io.Writer) error {
 	untried := 0
 	for i := range t.Tasks {

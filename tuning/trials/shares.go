@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Spent is what searching, building and measuring took, in seconds.
+// Spent holds the seconds spent on searching, building and measuring.
 type Spent struct{ Search, Build, Measure float64 }
 
-// Spent adds up what the trials so far took.
+// Spent returns the time spent on the trials so far.
 func (t *Tally) Spent() Spent {
 	s := Spent{Search: t.SearchSeconds}
 	for i := range t.Tasks {
@@ -18,17 +18,17 @@ func (t *Tally) Spent() Spent {
 	return s
 }
 
-// Shares are how a job's time divides, as parts of 1.
+// Shares divides a job's time into parts of 1.
 type Shares struct {
 	Search  float64 `json:"search"`
 	Build   float64 `json:"build"`
 	Measure float64 `json:"measure"`
-	// Wait is what is left: starting, moving data, waiting for devices and for each other.
+	// Wait is the rest: starting, transferring data, and waiting for devices and for each other.
 	Wait float64 `json:"wait"`
 }
 
-// Shares divides the time of a job. Where search, build and measurement overlap, on a farm, they are shares of what
-// they took together, and nothing is left for waiting.
+// Shares divides the elapsed time. If search, build and measurement overlap, as on a farm, shares are
+// relative to their sum, without waiting.
 func (s Spent) Shares(elapsed time.Duration) Shares {
 	busy := s.Search + s.Build + s.Measure
 	total := max(elapsed.Seconds(), busy)
@@ -38,7 +38,7 @@ func (s Spent) Shares(elapsed time.Duration) Shares {
 	return Shares{Search: s.Search / total, Build: s.Build / total, Measure: s.Measure / total, Wait: (total - busy) / total}
 }
 
-// String is the shares for people.
+// String formats the shares for people.
 func (s Shares) String() string {
 	return fmt.Sprintf("search %.0f %%, build %.0f %%, measure %.0f %%, wait %.0f %%", 100*s.Search, 100*s.Build, 100*s.Measure, 100*s.Wait)
 }

@@ -2,7 +2,7 @@ package trials
 
 import "github.com/tilth-dev/tilth/internal/wire/names"
 
-// Summary is what tuning achieved, for scripts.
+// Summary is the result of tuning, for scripts.
 type Summary struct {
 	Job            string  `json:"job"`
 	State          string  `json:"state"`
@@ -12,15 +12,15 @@ type Summary struct {
 	Tracker        string  `json:"tracker,omitempty"`
 	ElapsedSeconds float64 `json:"elapsed_s"`
 	Trials         int     `json:"trials"`
-	// KnownTrials counts those of earlier jobs that this one went on from.
+	// KnownTrials counts the trials of earlier jobs that this one continues from.
 	KnownTrials int            `json:"known_trials"`
 	Errors      map[string]int `json:"errors"`
 	DeadLetters int            `json:"dead_letters"`
 	TimeShares  Shares         `json:"time_shares"`
-	// TrialSeconds is the time of the job over its trials, all included; null without trials.
+	// TrialSeconds is the job's time per trial; null without trials.
 	TrialSeconds *float64 `json:"trial_s"`
-	// UntunedSeconds and BestSeconds are the sums over all tasks, each as often as it occurs, and LimitSeconds the
-	// least that the machine could take; null while a task has none.
+	// UntunedSeconds and BestSeconds are the weighted sums over all tasks, and LimitSeconds the machine's
+	// lower bound; null while a task has none.
 	UntunedSeconds *float64      `json:"untuned_s"`
 	BestSeconds    *float64      `json:"best_s"`
 	LimitSeconds   *float64      `json:"limit_s"`
@@ -35,29 +35,29 @@ type TaskSummary struct {
 	Trials      int            `json:"trials"`
 	KnownTrials int            `json:"known_trials"`
 	Errors      map[string]int `json:"errors"`
-	// Messages has the first message of each class of errors.
+	// Messages holds the first message of each error class.
 	Messages       map[string]string `json:"messages"`
 	UntunedSeconds *float64          `json:"untuned_s"`
 	BestSeconds    *float64          `json:"best_s"`
-	// BestInterval is where the best one's median lies; null when that is not known.
+	// BestInterval is the confidence interval of the best median; null if unknown.
 	BestInterval *Interval `json:"best_interval"`
-	// RemeasuredFrom is the latency that the best candidate had until it was measured again and found slower.
+	// RemeasuredFrom is the earlier latency of the best candidate if it was found slower when measured again.
 	RemeasuredFrom *float64 `json:"remeasured_from_s,omitempty"`
 	LimitSeconds   *float64 `json:"limit_s"`
-	// LimitByBytes says that reading and writing asks for that limit, not arithmetic.
+	// LimitByBytes is set if memory transfers, not arithmetic, determine the limit.
 	LimitByBytes bool    `json:"limit_by_bytes"`
 	BuildSeconds float64 `json:"build_s"`
 	RunSeconds   float64 `json:"run_s"`
 }
 
-// Interval holds a median with a probability of Level.
+// Interval is a confidence interval of a median at a Level.
 type Interval struct {
 	LowSeconds  float64 `json:"low_s"`
 	HighSeconds float64 `json:"high_s"`
 	Level       float64 `json:"level"`
 }
 
-// BestInterval is Interval for scripts; nil when it is not known.
+// BestInterval returns Interval for scripts, or nil if unknown.
 func (t *Task) BestInterval() *Interval {
 	low, high, level := t.Interval()
 	if high == 0 {
@@ -66,7 +66,7 @@ func (t *Task) BestInterval() *Interval {
 	return &Interval{low, high, level}
 }
 
-// Summary sums up the tally; what it does not know (job, target, where the records are) is left to the caller.
+// Summary summarises the tally. The caller must set the job, the target and the location of the records.
 func (t *Tally) Summary() Summary {
 	s := Summary{
 		State: names.JobState(t.State), Reason: t.Reason, ElapsedSeconds: t.Elapsed().Seconds(), Trials: t.Trials(),
@@ -91,7 +91,7 @@ func (t *Task) summary() TaskSummary {
 	}
 }
 
-// trialSeconds is what a trial took in the mean, all included.
+// trialSeconds returns the mean time of a trial, all included.
 func (t *Tally) trialSeconds() *float64 {
 	if t.Trials() == 0 {
 		return nil

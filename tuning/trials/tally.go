@@ -6,30 +6,30 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Tally follows one job.
+// Tally summarises one job.
 type Tally struct {
 	Tasks []Task
-	// State and Reason are the job's last.
+	// State and Reason are the job's latest.
 	State  tilthv1.JobState
 	Reason string
-	// Events counts all events, and so is the sequence number of the last.
+	// Events counts the events, and so is the sequence number of the last.
 	Events int
-	// DeadLetters counts batches that the farm gave up on and that are not tried again.
+	// DeadLetters counts the abandoned batches.
 	DeadLetters int
-	// Started is when the job was made; Last when its last event happened.
+	// Started is the time of the job's creation, and Last that of its latest event.
 	Started, Last time.Time
-	// SearchSeconds is what finding the candidates took, as far as tuners tell.
+	// SearchSeconds is the time spent on searching, as far as tuners report it.
 	SearchSeconds float64
-	// Status is how the tracker says that the job stands; nil when it does not say, or the job has ended.
+	// Status is the job's status; nil if the tracker does not report it or the job has ended.
 	Status *tilthv1.JobStatus
-	// StatusAt is when it came.
+	// StatusAt is the time at which Status arrived.
 	StatusAt time.Time
-	// Curve is how the latency of the whole came down.
+	// Curve is the total latency over time.
 	Curve Curve
 }
 
-// NewTally begins to follow a job before its first event. references has what is known of each task beforehand; it may
-// be shorter than the tasks.
+// NewTally returns a tally of a job before its first event. references holds known reference values of the
+// tasks and may be shorter.
 func NewTally(job *tilthv1.Job, references []Reference) *Tally {
 	t := &Tally{State: job.GetState(), Started: job.GetCreatedAt().AsTime()}
 	t.Last = t.Started
@@ -37,7 +37,7 @@ func NewTally(job *tilthv1.Job, references []Reference) *Tally {
 	return t
 }
 
-// Begin takes the tasks of a job, none of which the tally has: a model's are known once that was read.
+// Begin sets the tasks of a job, which are unknown until its model was read.
 func (t *Tally) Begin(job *tilthv1.Job, references []Reference) {
 	names := map[string]int{}
 	for i, task := range job.GetSpec().GetTasks() {
@@ -54,7 +54,7 @@ func (t *Tally) Begin(job *tilthv1.Job, references []Reference) {
 	t.Curve.add(t)
 }
 
-// OfProgress is a tally of what the job itself says of its tasks, without its events: it has no curve and no times.
+// OfProgress returns a tally from the job's own progress, without events: it has no curve and no times.
 func OfProgress(job *tilthv1.Job, references []Reference) *Tally {
 	t := NewTally(job, references)
 	t.Reason, t.DeadLetters = job.GetReason(), len(job.GetDeadLetters())
@@ -66,7 +66,7 @@ func OfProgress(job *tilthv1.Job, references []Reference) *Tally {
 	return t
 }
 
-// Add takes the job's next event.
+// Add applies the job's next event.
 func (t *Tally) Add(event *tilthv1.JobEvent) {
 	t.Events++
 	t.Last = event.GetAt().AsTime()
@@ -97,7 +97,7 @@ func (t *Tally) Trials() (n int) {
 	return n
 }
 
-// KnownTrials counts the trials of earlier jobs that this one goes on from.
+// KnownTrials counts the trials of earlier jobs that this one continues from.
 func (t *Tally) KnownTrials() (n int) {
 	for i := range t.Tasks {
 		n += t.Tasks[i].KnownTrials
@@ -116,17 +116,17 @@ func (t *Tally) Errors() map[string]int {
 	return all
 }
 
-// BestSeconds is the sum of the tasks' best latencies, each as often as the task occurs; 0 while one has none.
+// BestSeconds returns the weighted sum of the tasks' best latencies, or 0 while one has none.
 func (t *Tally) BestSeconds() float64 {
 	return t.sum(func(task *Task) float64 { return task.BestSeconds })
 }
 
-// UntunedSeconds is the same sum with default schedules.
+// UntunedSeconds returns the same sum with default schedules.
 func (t *Tally) UntunedSeconds() float64 {
 	return t.sum(func(task *Task) float64 { return task.UntunedSeconds })
 }
 
-// LimitSeconds is the same sum at the machine's limits; 0 when they are not known.
+// LimitSeconds returns the same sum at the machine's limits, or 0 if they are unknown.
 func (t *Tally) LimitSeconds() float64 {
 	return t.sum(func(task *Task) float64 { limit, _ := task.Limit(); return limit })
 }
@@ -142,7 +142,7 @@ func (t *Tally) sum(seconds func(*Task) float64) (total float64) {
 	return total
 }
 
-// ended says that nothing more is to come.
+// ended reports whether the job has ended.
 func (t *Tally) ended() bool {
 	switch t.State {
 	case tilthv1.JobState_JOB_STATE_DONE, tilthv1.JobState_JOB_STATE_FAILED, tilthv1.JobState_JOB_STATE_CANCELLED:
@@ -151,13 +151,13 @@ func (t *Tally) ended() bool {
 	return false
 }
 
-// Paused says that the job waits until somebody resumes it.
+// Paused reports whether the job is paused.
 func (t *Tally) Paused() bool { return t.State == tilthv1.JobState_JOB_STATE_PAUSED }
 
-// Waits says why nothing of the job is being done; empty while something is, or that is not known.
+// Waits returns why the job makes no progress, or "".
 func (t *Tally) Waits() string { return t.Status.GetWait().GetMessage() }
 
-// NothingCame says that no trial was measured, and no earlier one of any task is known to be right.
+// NothingCame reports whether no trial was measured and no task has an earlier correct one.
 func (t *Tally) NothingCame() bool {
 	for i := range t.Tasks {
 		if t.Tasks[i].BestSeconds > 0 {
@@ -167,7 +167,7 @@ func (t *Tally) NothingCame() bool {
 	return t.Trials() == 0
 }
 
-// NothingRight says that there were trials, and not one of any task, earlier ones included, was right.
+// NothingRight reports whether there were trials, but no correct one of any task, including earlier ones.
 func (t *Tally) NothingRight() bool {
 	for i := range t.Tasks {
 		if t.Tasks[i].BestSeconds > 0 {
@@ -177,5 +177,5 @@ func (t *Tally) NothingRight() bool {
 	return t.Trials() > 0
 }
 
-// Elapsed is the time from the job's making to its last event.
+// Elapsed returns the time from the job's creation to its latest event.
 func (t *Tally) Elapsed() time.Duration { return t.Last.Sub(t.Started) }

@@ -10,49 +10,49 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// Reference is what the measurements of a task are seen against. Zero values are not known.
+// Reference holds reference values for a task's measurements. Zero values are unknown.
 type Reference struct {
-	// DefaultDigest is that of the default schedule's trace.
+	// DefaultDigest is the digest of the default schedule's trace.
 	DefaultDigest string
-	// PeakSeconds is the least time for the task's arithmetic on the target, each sum computed directly, ByteSeconds
-	// that for reading and writing its arguments once.
+	// PeakSeconds is the minimum time for the task's arithmetic on the target with direct sums, and
+	// ByteSeconds that for accessing its arguments once.
 	PeakSeconds, ByteSeconds float64
 }
 
-// Task is what is known of one task of a job.
+// Task summarises one task of a job.
 type Task struct {
 	// Name is unique within the job.
 	Name   string
 	Weight float64
 	Flop   float64
-	// Trials counts those recorded, failures included.
+	// Trials counts the recorded trials, including failures.
 	Trials int
-	// KnownTrials counts those of earlier jobs that this one goes on from.
+	// KnownTrials counts the trials of earlier jobs that this one continues from.
 	KnownTrials int
-	// Errors counts failures by class, e.g. "timeout"; Messages has the first message of each.
+	// Errors counts failures by class, such as "timeout". Messages holds the first message of each.
 	Errors   map[string]int
 	Messages map[string]string
-	// UntunedSeconds is the latency of the default schedule, BestSeconds that of the fastest, what earlier jobs
-	// measured included; 0 = not measured.
+	// UntunedSeconds is the latency of the default schedule, and BestSeconds the lowest latency, including
+	// earlier jobs; 0 if not measured.
 	UntunedSeconds, BestSeconds float64
 	// BuildSeconds and RunSeconds are the sums over all trials.
 	BuildSeconds, RunSeconds float64
 
-	// Best is the measurement with BestSeconds, without what only builders and tuners read; nil when there is none, or
-	// nobody knows.
+	// Best is the measurement with BestSeconds, without the fields that only builders and tuners read, or nil
+	// if unknown.
 	Best *tilthv1.Measurement
-	// RemeasuredFrom is the lower latency that the best candidate had until it was measured again, in seconds; 0 = it
-	// did not get slower so.
+	// RemeasuredFrom is the lower latency of the best candidate before it was measured again, in seconds, or
+	// 0.
 	RemeasuredFrom float64
 
 	reference Reference
 	knownBest *tilthv1.Measurement
-	// The best of what earlier jobs measured, until this one measures its candidate again.
+	// The best measurement of earlier jobs, until this one measures its candidate again.
 	knownBestSeconds float64
 	knownBestDigest  string
 }
 
-// newTask is a task before the job's first event. known is its progress when the job was made.
+// newTask returns a task before the job's first event. known is its progress at the job's creation.
 func newTask(name string, spec *tilthv1.TaskSpec, known *tilthv1.TaskProgress, reference Reference) Task {
 	return Task{
 		Name: name, Weight: spec.GetWeight(), Flop: spec.GetFlop(), Errors: map[string]int{}, Messages: map[string]string{},
@@ -83,7 +83,7 @@ func (t *Task) add(trial *tilthv1.TrialRecorded) {
 	}
 }
 
-// set takes a task's progress in the place of its events.
+// set replaces the task's state by its progress.
 func (t *Task) set(p *tilthv1.TaskProgress) {
 	t.Trials = int(p.GetTrials())
 	if p.GetDefaultSeconds() > 0 {
@@ -100,24 +100,25 @@ func (t *Task) set(p *tilthv1.TaskProgress) {
 	}
 }
 
-// measuredAgain forgets what earlier jobs measured of their best candidate when this one measured it, too.
+// measuredAgain discards earlier jobs' measurement of their best candidate once this job has measured it,
+// too.
 func (t *Task) measuredAgain(m *tilthv1.Measurement) {
 	if m.GetLatencySeconds() > 0 && m.GetCandidate().GetDigest() == t.knownBestDigest {
 		t.knownBestSeconds = 0
 	}
 }
 
-// setBest takes the best latency of the job's own trials, in seconds; 0 = none. It may rise, when the best is measured
-// again.
+// setBest sets the best latency of the job's own trials, in seconds, or 0. It may rise when the best
+// candidate is measured again.
 func (t *Task) setBest(seconds float64) {
 	t.BestSeconds = seconds
-	metered := t.knownBest.GetEnergyJoules() > 0 // so that seconds do not say which is better
+	metered := t.knownBest.GetEnergyJoules() > 0 // seconds do not order candidates then
 	if seconds == 0 || !metered && t.knownBestSeconds > 0 && t.knownBestSeconds < seconds {
 		t.BestSeconds = t.knownBestSeconds
 	}
 }
 
-// keepBest takes the measurement that has just become the best, if m is that one.
+// keepBest stores a measurement if it is the new best.
 func (t *Task) keepBest(m *tilthv1.Measurement) {
 	before := t.Best
 	switch {
@@ -137,7 +138,7 @@ func (t *Task) keepBest(m *tilthv1.Measurement) {
 	}
 }
 
-// Interval is where the best one's median lies, in seconds, and with what probability; all 0 when that is not known.
+// Interval returns the confidence interval of the best median, in seconds, and its level; zeros if unknown.
 func (t *Task) Interval() (low, high, level float64) {
 	if t.Best.GetLatencySeconds() != t.BestSeconds {
 		return 0, 0, 0
@@ -146,7 +147,7 @@ func (t *Task) Interval() (low, high, level float64) {
 	return i.GetLowSeconds(), i.GetHighSeconds(), i.GetLevel()
 }
 
-// Uncertainty is that interval for people, and says of a best that got slower when it was measured again.
+// Uncertainty formats that interval, and notes a best candidate that was slower when measured again.
 func (t *Task) Uncertainty() string {
 	low, high, level := t.Interval()
 	text := show.Interval(low, high, level, stat.LatencyLevel)
@@ -156,14 +157,15 @@ func (t *Task) Uncertainty() string {
 	return text
 }
 
-// Limit is the least time that the task can take on its target in seconds with the algorithm of its best schedule, and
-// whether it is the bytes that ask for it; 0 when that is not known. What the best one beats is no limit.
+// Limit returns the minimum time of the task on its target in seconds, with the algorithm of its best
+// schedule, and whether memory transfers determine it. It returns 0 if the limit is unknown or beaten.
 func (t *Task) Limit() (seconds float64, byBytes bool) {
 	arithmetic, bytes := t.unbeaten(t.multiplications()*t.reference.PeakSeconds), t.unbeaten(t.reference.ByteSeconds)
 	return max(arithmetic, bytes), bytes > arithmetic
 }
 
-// unbeaten is a limit in seconds, or 0 where the best one is so far below it that the rates were measured too low.
+// unbeaten returns a limit in seconds, or 0 if the best latency is so far below it that the rates must be too
+// low.
 func (t *Task) unbeaten(limit float64) float64 {
 	if t.BestSeconds > 0 && show.Share(limit, t.BestSeconds) == show.Missing {
 		return 0
@@ -171,8 +173,9 @@ func (t *Task) unbeaten(limit float64) float64 {
 	return limit
 }
 
-// multiplications are those of the best schedule, as a share of those of direct sums: 1 before there is one, and 0,
-// which leaves the bytes alone as a limit, where a schedule with another algorithm does not say.
+// multiplications returns the multiplications of the best schedule relative to direct sums: 1 without a best
+// schedule, and 0, which only leaves the memory limit, if a schedule with another algorithm does not report
+// them.
 func (t *Task) multiplications() float64 {
 	c := t.Best.GetCandidate()
 	direct := c.GetNumerics() == "" || c.GetNumerics() == wire.NumericsStrict
@@ -185,5 +188,5 @@ func (t *Task) multiplications() float64 {
 	return 0
 }
 
-// Failed says that all trials of the task failed, and no earlier job has a right one.
+// Failed reports whether all trials of the task failed and no earlier job has a correct one.
 func (t *Task) Failed() bool { return t.BestSeconds == 0 && t.Trials > 0 }

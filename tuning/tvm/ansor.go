@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
-// ansorLine is a line of the auto-scheduler: a task with the steps of a schedule, a result, and a version.
+// ansorLine is a line of an auto-scheduler log: a task with the steps of a schedule, a result, and a version.
 type ansorLine struct {
 	I      list            `json:"i"`
 	R      list            `json:"r"`
@@ -18,10 +18,10 @@ type ansorLine struct {
 	Config json.RawMessage `json:"config"`
 }
 
-// hashed is the name of a workload that TVM took from a model: a digest of its expressions.
+// hashed matches the name of a workload that TVM extracted from a model: a digest of its expressions.
 var hashed = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// parseAnsor reads a line of a log of the auto-scheduler.
+// parseAnsor parses a line of an auto-scheduler log.
 func parseAnsor(line []byte) (*measured, error) {
 	var l ansorLine
 	if err := json.Unmarshal(line, &l); err != nil {
@@ -62,8 +62,8 @@ func parseAnsor(line []byte) (*measured, error) {
 	return m, nil
 }
 
-// shapesOf are the extents of a workload's arguments one after the other, the result last. TVM wrote them as one list
-// before it wrote a list for each argument.
+// shapesOf returns the concatenated extents of a workload's arguments, the result last. Older versions of TVM
+// wrote a single list instead of one per argument.
 func shapesOf(key string) ([]int64, error) {
 	var parts list
 	var name string
@@ -94,23 +94,24 @@ func shapesOf(key string) ([]int64, error) {
 	return shapes, nil
 }
 
-// split is a step SP: an axis of a stage is cut into lengths, outermost first, without the outermost of all.
+// split is an SP step: it splits an axis of a stage into lengths, outermost first, without the outermost of
+// all.
 type split struct {
 	stage, extent int64
 	lengths       []int64
 }
 
-// stepsRead are the steps that say something of tiles.
+// stepsRead holds the steps that affect tiles.
 type stepsRead struct {
 	splits []split
-	// written is the most iterations that are written out, of loops of a stage.
+	// written is the maximum unroll count of loops, by stage.
 	written map[int64]int64
 }
 
 const unrolling = "auto_unroll_max_step$"
 
-// readSteps reads the steps ["SP", stage, axis, extent, lengths, inner to outer] and ["PR", stage, axis, pragma] of a
-// schedule. The others move loops, or are about stages beside the sum.
+// readSteps parses the steps ["SP", stage, axis, extent, lengths, inner to outer] and ["PR", stage, axis,
+// pragma] of a schedule. Other steps move loops or concern other stages.
 func readSteps(steps list) (*stepsRead, error) {
 	s := &stepsRead{written: map[int64]int64{}}
 	for k := range steps {
@@ -141,19 +142,19 @@ func readSteps(steps list) (*stepsRead, error) {
 	return s, nil
 }
 
-// nest is a sum that was tiled as SSRSRS: loops over each of the results' axes at four levels, and over each of the
-// sum's at two, in the order of these letters.
+// nest is a sum tiled as SSRSRS: loops over each spatial axis at four levels and over each reduction axis at
+// two, in the order of these letters.
 type nest struct {
 	stage        int64
 	results, sum []split
 }
 
 const (
-	resultLevels = 3 // lengths of a split into four
+	resultLevels = 3 // lengths of a four-way split
 	sumLevels    = 1
 )
 
-// nests are the stages whose splits, one after the other, are those of a tiled sum.
+// nests returns the stages whose consecutive splits form a tiled sum.
 func (s *stepsRead) nests() (all []nest) {
 	for k := 0; k < len(s.splits); {
 		n := nest{stage: s.splits[k].stage}
@@ -174,7 +175,7 @@ func (s *stepsRead) nests() (all []nest) {
 	return all
 }
 
-// valid says whether lengths divide extents.
+// valid reports whether the lengths divide the extents.
 func (n nest) valid() bool {
 	for _, s := range append(append([]split{}, n.results...), n.sum...) {
 		left := s.extent
@@ -191,7 +192,8 @@ func (n nest) valid() bool {
 	return true
 }
 
-// interpret finds the operator whose sum was tiled, by the extents of its loops and the shapes of the arguments.
+// interpret identifies the operator of the tiled sum by the extents of its loops and the shapes of its
+// arguments.
 func (s *stepsRead) interpret(shapes []int64) (*measured, error) {
 	nests := s.nests()
 	switch {
@@ -223,7 +225,7 @@ func (nest) extents(of []split) (list []int64) {
 	return list
 }
 
-// begins and ends report whether shapes have these at one of their ends.
+// begins and ends report whether shapes start or end with the given extents.
 func begins(shapes []int64, with ...int64) bool {
 	return len(shapes) >= len(with) && equal(shapes[:len(with)], with)
 }
@@ -234,7 +236,7 @@ func ends(shapes []int64, with ...int64) bool {
 
 func equal(a, b []int64) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// denseOf is a product of [m,k] by [n,k].
+// denseOf matches a product of [m,k] by [n,k].
 func denseOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 2 || len(k) != 1 || len(shapes) < 6 || !begins(shapes, r[0], k[0], r[1], k[0]) || !ends(shapes, r...) {
@@ -246,7 +248,7 @@ func denseOf(n nest, shapes []int64) (*measured, error) {
 	}, nil
 }
 
-// productsOf are products of [batch,m,k] by [batch,n,k], or by [batch,k,n].
+// productsOf matches products of [batch,m,k] by [batch,n,k] or [batch,k,n].
 func productsOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 3 || len(k) != 1 || len(shapes) < 9 || !begins(shapes, r[0], r[1], k[0]) || !ends(shapes, r...) {

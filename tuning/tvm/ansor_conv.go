@@ -7,13 +7,13 @@ import (
 	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
-// convolutionOf is a convolution of [n,h,w,c] by [kh,kw,c,o].
+// convolutionOf matches a convolution of [n,h,w,c] by [kh,kw,c,o].
 func convolutionOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 4 || len(k) != 3 || len(shapes) < 12 {
 		return nil, nil
 	}
-	for _, first := range []int{0, 1} { // where the kernel's rows are: the channels come last or first
+	for _, first := range []int{0, 1} { // index of the kernel's rows, with channels last or first
 		rows, columns, channels := k[first], k[first+1], k[(first+2)%3]
 		if shapes[0] != r[0] || shapes[3] != channels || !equal(shapes[4:8], []int64{rows, columns, channels, r[3]}) || !ends(shapes, r...) {
 			continue
@@ -26,7 +26,7 @@ func convolutionOf(n nest, shapes []int64) (*measured, error) {
 	return nil, nil
 }
 
-// depthwiseOf is a depthwise convolution of [n,h,w,c] by [kh,kw,c,1].
+// depthwiseOf matches a depthwise convolution of [n,h,w,c] by [kh,kw,c,1].
 func depthwiseOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 {
@@ -38,9 +38,8 @@ func depthwiseOf(n nest, shapes []int64) (*measured, error) {
 	return guessed(shapes, r, k[0], k[1], []int64{r[3], 1}, r[3])
 }
 
-// convolutionFirstOf is a convolution of [n,c,h,w] by [o,c,kh,kw], whose channels come first. It is vectorized along
-// columns, and schedules here along channels: what is the same is which results a tile has, and in which order sums
-// are computed.
+// convolutionFirstOf matches a convolution of [n,c,h,w] by [o,c,kh,kw]. TVM vectorizes it along columns, and
+// schedules here along channels; the set of results in a tile and the order of sums carry over.
 func convolutionFirstOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 4 || len(k) != 3 || len(shapes) < 12 || !begins(shapes, r[0], k[0]) ||
@@ -52,7 +51,7 @@ func convolutionFirstOf(n nest, shapes []int64) (*measured, error) {
 	return guessed(lastOf(shapes), n.extents(n.results), k[1], k[2], []int64{r[1], k[0]}, 1)
 }
 
-// depthwiseFirstOf is a depthwise convolution of [n,c,h,w] by [c,1,kh,kw].
+// depthwiseFirstOf matches a depthwise convolution of [n,c,h,w] by [c,1,kh,kw].
 func depthwiseFirstOf(n nest, shapes []int64) (*measured, error) {
 	r, k := n.extents(n.results), n.extents(n.sum)
 	if len(r) != 4 || len(k) != 2 || len(shapes) < 12 || !begins(shapes, r[0], r[1]) ||
@@ -63,17 +62,18 @@ func depthwiseFirstOf(n nest, shapes []int64) (*measured, error) {
 	return guessed(lastOf(shapes), n.extents(n.results), k[0], k[1], []int64{r[1], 1}, r[1])
 }
 
-// channelsLast brings results from the order of [n,c,h,w] into that of [n,h,w,c].
+// channelsLast reorders results from [n,c,h,w] to [n,h,w,c].
 func (n nest) channelsLast() {
 	n.results[1], n.results[2], n.results[3] = n.results[2], n.results[3], n.results[1]
 }
 
-// lastOf is the shape of data [n,c,h,w] as [n,h,w,c].
+// lastOf returns the shape of data [n,c,h,w] as [n,h,w,c].
 func lastOf(shapes []int64) []int64 { return []int64{shapes[0], shapes[2], shapes[3], shapes[1]} }
 
-// guessed is a convolution with whatever strides and padding make results of data. The log tells neither: where more
-// than one stride fits, it is ambiguous; paddings that fit are all meant, since they change no tile. Dilation is taken
-// to be 1: a dilated convolution with other padding has the same shapes, and is not recognised.
+// guessed returns a convolution with strides and padding inferred from the shapes of data and results,
+// because the log contains neither. It is ambiguous if several strides fit; all fitting paddings are
+// accepted, since they do not affect tiles. Dilation is assumed to be 1: a dilated convolution with other
+// padding has the same shapes and is not recognised.
 func guessed(shapes, results []int64, rows, columns int64, weights []int64, groups int64) (*measured, error) {
 	down, err := slides(shapes[1], rows, results[1])
 	if err != nil {
@@ -105,13 +105,14 @@ func guessed(shapes, results []int64, rows, columns int64, weights []int64, grou
 	}, nil
 }
 
-// slide is a stride, and the paddings before and behind with which it makes results of an extent.
+// slide is a stride with the paddings before and after that give results of an extent.
 type slide struct {
 	stride int64
 	pads   [][2]int64
 }
 
-// slides finds them. Padding is at most the window less one, as much before as behind, or one more on either side.
+// slides finds the stride and paddings. Padding is smaller than the window, and equal on both sides or larger
+// by one on either side.
 func slides(extent, window, results int64) (s slide, err error) {
 	for stride := int64(1); stride <= extent; stride++ {
 		var pads [][2]int64
@@ -130,7 +131,7 @@ func slides(extent, window, results int64) (s slide, err error) {
 		}
 		switch {
 		case len(pads) == 0 && extent/stride+1 < results:
-			stride = extent // larger strides make fewer results still
+			stride = extent // larger strides give even fewer results
 		case len(pads) > 0 && s.stride > 0:
 			return s, refuse(Ambiguous, "strides %d and %d both make %d of %d", s.stride, stride, results, extent)
 		case len(pads) > 0:
@@ -143,15 +144,15 @@ func slides(extent, window, results int64) (s slide, err error) {
 	return s, nil
 }
 
-// mostPads bounds the paddings of an axis that are tried.
+// mostPads bounds the paddings tried per axis.
 const mostPads = 6
 
-// mostAccumulators is how many results a tile may have that is kept in registers: sixteen vectors of eight.
+// mostAccumulators is the maximum number of results of a register tile: sixteen vectors of eight.
 const mostAccumulators = 128
 
-// tiling is what the levels come to. The innermost level of results is computed for each step of the sum's inner
-// level, and the level around that for each of its outer level. What of these stays near while the sum runs is a tile
-// in registers here, if it fits.
+// tiling converts the levels to a tiling. The innermost spatial level is computed for each step of the inner
+// reduction level, and the level around it for each step of the outer one. The results that stay live during
+// the reduction form a register tile here, if they fit.
 func (n nest) tiling(written int64, t space.Tiling) space.Tiling {
 	inner, outer, outermost := n.level(2), n.level(1), n.level(0)
 	steps := int64(1)
@@ -169,7 +170,7 @@ func (n nest) tiling(written int64, t space.Tiling) space.Tiling {
 	if k := vectorized - 1; k >= 0 {
 		t.Columns, t.ColumnTiles = tile[k], tiles[k]
 	}
-	if k := vectorized - 2; k >= 0 && len(tile) == 4 { // in three, it is the batch
+	if k := vectorized - 2; k >= 0 && len(tile) == 4 { // with three axes, it is the batch
 		t.Rows, t.RowTiles = tile[k], tiles[k]
 	}
 	if len(n.sum) == 3 { // rows, columns, channels
@@ -181,7 +182,7 @@ func (n nest) tiling(written int64, t space.Tiling) space.Tiling {
 	return t
 }
 
-// level are the lengths of the results' axes at a level: 2 is the innermost.
+// level returns the lengths of the spatial axes at a level; 2 is the innermost.
 func (n nest) level(k int) (list []int64) {
 	for _, s := range n.results {
 		list = append(list, s.lengths[k])

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
-// autotvmLine is a line of AutoTVM. Version 0.1 has i, r and v, version 0.2 the longer names.
+// autotvmLine is a line of an AutoTVM log. Version 0.1 has i, r and v, and version 0.2 the longer names.
 type autotvmLine struct {
 	Input  list    `json:"input"`
 	Config *config `json:"config"`
@@ -19,15 +19,15 @@ type autotvmLine struct {
 	R list `json:"r"`
 }
 
-// config are the values of knobs: a name, a type and a value each.
+// config holds the values of knobs: a name, a type and a value each.
 type config struct {
 	Entity []list `json:"entity"`
 	E      []list `json:"e"`
-	// T is the kind of the template, in version 0.1.
+	// T is the kind of the template in version 0.1.
 	T string `json:"t"`
 }
 
-// parseAutoTVM reads a line of a log of AutoTVM.
+// parseAutoTVM parses a line of an AutoTVM log.
 func parseAutoTVM(line []byte) (*measured, error) {
 	var l autotvmLine
 	if err := json.Unmarshal(line, &l); err != nil {
@@ -67,9 +67,9 @@ func parseAutoTVM(line []byte) (*measured, error) {
 	return m, nil
 }
 
-// knobs are the values of a configuration.
+// knobs holds the values of a configuration.
 type knobs struct {
-	// splits has the innermost factor of each split, and more those before it.
+	// splits holds the factors of each split, innermost last.
 	splits map[string][]int64
 	others map[string]json.RawMessage
 }
@@ -94,8 +94,7 @@ func (c *config) knobs() (*knobs, error) {
 	return k, nil
 }
 
-// inner is the factor of a split so many places from the innermost; 0 where there is none, or where it is left to
-// follow from the others (-1).
+// inner returns a factor of a split, counted from the innermost, or 0 if it is missing or left open (-1).
 func (k *knobs) inner(name string, from int) int64 {
 	factors := k.splits[name]
 	if from >= len(factors) {
@@ -119,7 +118,7 @@ func (k *knobs) on(name string) bool {
 	return json.Unmarshal(k.others[name], &v) == nil && v
 }
 
-// number is a knob's number; 0 where it has none.
+// number returns a knob's number, or 0.
 func (k *knobs) number(name string) (n int64) {
 	if json.Unmarshal(k.others[name], &n) != nil {
 		return 0
@@ -127,7 +126,7 @@ func (k *knobs) number(name string) (n int64) {
 	return n
 }
 
-// tensor is the shape of an argument ["TENSOR", shape, type].
+// tensor returns the shape of an argument ["TENSOR", shape, type].
 func tensor(args list, at int) ([]int64, error) {
 	var parts list
 	var word, dtype string
@@ -141,7 +140,7 @@ func tensor(args list, at int) ([]int64, error) {
 	return shape, nil
 }
 
-// pair is an argument that has a number for rows and one for columns, or one for both.
+// pair returns an argument with a number each for rows and columns, or one for both.
 func pair(args list, at int) (p [2]int64, err error) {
 	var both int64
 	if args.read(at, &both) {
@@ -154,12 +153,12 @@ func pair(args list, at int) (p [2]int64, err error) {
 	return [2]int64{two[0], two[1]}, nil
 }
 
-// convolution is the arguments of one: data, weights, strides, padding, dilation.
+// convolution holds a convolution's arguments: data, weights, strides, padding, dilation.
 type convolution struct {
-	// data are [n,c,h,w] and weights [o,c,kh,kw].
+	// data is [n,c,h,w] and weights is [o,c,kh,kw].
 	data, weights []int64
 	window        seeds.Window
-	// layout is the argument behind those of the window; in some templates that is a type.
+	// layout is the argument after those of the window; a type in some templates.
 	layout string
 }
 
@@ -195,11 +194,11 @@ func readConvolution(args list, layout string, depthwise bool) (c convolution, e
 	return c, err
 }
 
-// places are where arguments stand; 0 for one that there is not.
+// places holds the positions of arguments, or 0.
 type places struct{ strides, padding, dilation, name int }
 
-// windowArguments finds the arguments between the tensors and the first name: strides and padding, then, in later
-// versions, dilation; in early ones, the number of filters and the kernel's size stand before.
+// windowArguments locates the arguments between the tensors and the first name: strides, padding and, in
+// later versions, dilation. In early versions, the number of filters and the kernel size come first.
 func windowArguments(args list) (places, error) {
 	var name string
 	at := 2
@@ -217,7 +216,7 @@ func windowArguments(args list) (places, error) {
 	return places{}, refuse(Malformed, "its arguments are none of a convolution")
 }
 
-// order brings shapes into the order of NCHW and OIHW. Channels that lie in blocks become one axis.
+// order reorders shapes to NCHW and OIHW, and merges blocked channels into one axis.
 func (c *convolution) order(layout string, depthwise bool) error {
 	d, w := c.data, c.weights
 	switch {
@@ -240,10 +239,10 @@ func bounded(shape []int64) bool {
 	return !slices.ContainsFunc(shape, func(e int64) bool { return e < 1 || e > mostExtent })
 }
 
-// mostExtent bounds the factors of an extent, so that no product of them overflows.
+// mostExtent bounds the factors of an extent, so that their products do not overflow.
 const mostExtent = 1 << 20
 
-// pads reads what lies around the data: one number, one for rows and columns, or one for each side, rows first.
+// pads parses the padding: one number, one each for rows and columns, or one per side, rows first.
 func pads(args list, at int) (p [4]int64, err error) {
 	var one int64
 	if args.read(at, &one) {
@@ -259,7 +258,7 @@ func pads(args list, at int) (p [4]int64, err error) {
 	return p, refuse(Malformed, "argument %d is no padding", at)
 }
 
-// measured is a line of the convolution.
+// measured returns a parsed line of the convolution.
 func (c convolution) measured(t space.Tiling) *measured {
 	return &measured{
 		key: fmt.Sprint("conv2d ", c.data, c.weights, c.window), tiling: t,

@@ -1,4 +1,3 @@
-// Package tvm reads tuning logs of TVM, those of AutoTVM and of the auto-scheduler (Ansor), as seeds of searches. What
-// it knows of the formats, and of the templates that AutoTVM's knobs belong to, is that of TVM 0.6 to 0.19. Begin with
-// Read.
+// Package tvm reads tuning logs of TVM, from AutoTVM and the auto-scheduler (Ansor), as seeds of searches. It
+// supports the formats and AutoTVM templates of TVM 0.6 to 0.19. Start with Read.
 package tvm

@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// list is an array of JSON, whose elements are read one by one.
+// list is a JSON array whose elements are decoded one by one.
 type list []json.RawMessage
 
-// read reads element k; false where there is none such.
+// read decodes element k, and returns false on failure.
 func (l list) read(k int, into any) bool { return k < len(l) && json.Unmarshal(l[k], into) == nil }
 
-// kindOf is the kind of a target that is described in JSON.
+// kindOf returns the kind of a target described in JSON.
 func kindOf(text string) string {
 	var t struct{ Kind string }
 	if json.Unmarshal([]byte(text), &t) != nil {
@@ -20,7 +20,7 @@ func kindOf(text string) string {
 	return t.Kind
 }
 
-// Both formats tell a measurement as latencies, a code of errors, 0 for none, and two more numbers.
+// Both formats store a measurement as latencies, an error code (0 for none), and two more numbers.
 func seconds(result list) (float64, error) {
 	var costs []float64
 	var code int
@@ -41,5 +41,5 @@ func seconds(result list) (float64, error) {
 	return mean, nil
 }
 
-// unmeasured is the latency that TVM writes in place of one.
+// unmeasured is the latency that TVM writes for a failed measurement.
 const unmeasured = 1e8

@@ -14,35 +14,35 @@ import (
 	"github.com/tilth-dev/tilth/tuning/seeds"
 )
 
-// Format is a kind of log.
+// Format is a log format.
 type Format string
 
-// The formats.
+// Log formats.
 const (
 	AutoTVM Format = "autotvm"
 	Ansor   Format = "ansor"
 )
 
-// Formats are all of them.
+// Formats lists all formats.
 var Formats = []Format{AutoTVM, Ansor}
 
-// Bounds of what is read.
+// Limits of the input.
 const (
 	mostLineBytes = 1 << 20
 	mostLogBytes  = 2 << 30
 	mostOperators = 4096
 )
 
-// Log is what was read of a log.
+// Log is the content of a log.
 type Log struct {
-	// Lines are those that tell a measurement, or should, and Taken those that are seeds.
+	// Lines counts the lines of measurements, and Taken those used as seeds.
 	Lines, Taken int
 	Refused      []Refused
-	// Entries are the fastest seeds of each operator, in the order of their first lines.
+	// Entries holds the fastest seeds of each operator, in the order of first occurrence.
 	Entries []seeds.Entry
 }
 
-// Err says why a log has no seeds; nil when it has some.
+// Err returns why a log has no seeds, or nil if it has some.
 func (l *Log) Err() error {
 	switch {
 	case len(l.Entries) > 0:
@@ -55,8 +55,8 @@ func (l *Log) Err() error {
 		l.Lines, r.Count, r.Reason, r.Line, r.Detail)
 }
 
-// Read reads a log, which may be compressed with gzip. A line that is no seed is counted and passed over; the error
-// says that the log could not be read to its end, or is larger than 2 GiB.
+// Read reads a log, optionally compressed with gzip. Unusable lines are counted and skipped. It returns an
+// error if the log cannot be read to its end or exceeds 2 GiB.
 func Read(r io.Reader, format Format) (*Log, error) {
 	parse := map[Format]func([]byte) (*measured, error){AutoTVM: parseAutoTVM, Ansor: parseAnsor}[format]
 	if parse == nil {
@@ -86,16 +86,16 @@ func Read(r io.Reader, format Format) (*Log, error) {
 	}
 }
 
-// plain is a log without its compression.
+// plain returns a log without its compression.
 func plain(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
-	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // too short a log is none that is compressed
+	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) { // a log this short is not compressed
 		return in, nil
 	}
 	return gzip.NewReader(in)
 }
 
-// readLine is the next line and its size; no more of it than mostLineBytes and one is kept.
+// readLine returns the next line, truncated to mostLineBytes plus one, and its full size.
 func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -107,9 +107,9 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	}
 }
 
-// measured is a line that tells a schedule.
+// measured is a parsed line with a schedule.
 type measured struct {
-	// key tells operators apart, which make makes, one for each meaning that the line may have.
+	// key identifies the operator. make creates the operators, one for each interpretation of the line.
 	key     string
 	make    func() ([]*seeds.Operator, error)
 	tiling  space.Tiling
@@ -126,14 +126,14 @@ type builder struct {
 	order   []*operator
 }
 
-// operator is what the lines of a log say of one.
+// operator holds the lines of one operator.
 type operator struct {
 	entry seeds.Entry
 	best  []timed
 	err   error
 }
 
-// timed is a tiling with its latency, which orders tilings of a log and is not kept.
+// timed is a tiling with its latency, which only orders the tilings.
 type timed struct {
 	tiling  space.Tiling
 	seconds float64
@@ -141,7 +141,7 @@ type timed struct {
 
 func (b *builder) line(number int, line []byte, size int64, parse func([]byte) (*measured, error)) {
 	line = bytes.TrimSpace(line)
-	if len(line) == 0 || line[0] == '#' { // TVM passes over these, too
+	if len(line) == 0 || line[0] == '#' { // TVM skips these, too
 		return
 	}
 	b.lines++
@@ -208,7 +208,7 @@ func (b *builder) operator(m *measured) *operator {
 	return o
 }
 
-// add keeps the fastest tilings, each once.
+// add keeps the fastest tilings without duplicates.
 func (o *operator) add(t timed) {
 	if at := slices.IndexFunc(o.best, func(b timed) bool { return b.tiling == t.tiling }); at >= 0 {
 		if o.best[at].seconds <= t.seconds {
@@ -235,13 +235,13 @@ func (b *builder) log() (*Log, error) {
 	return l, nil
 }
 
-// gpus are the kinds of targets, and keys of their descriptions, that are GPUs.
+// gpus lists the target kinds and keys of GPUs.
 var gpus = []string{"cuda", "nvptx", "rocm", "opencl", "vulkan", "metal", "webgpu"}
 
-// checkTarget refuses what was not measured on a processor by way of LLVM, or of C.
+// checkTarget rejects targets other than processors via LLVM or C.
 func checkTarget(text string) error {
 	kind, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	if strings.HasPrefix(kind, "{") { // a description in JSON, whose order of keys is any
+	if strings.HasPrefix(kind, "{") { // a JSON description with any order of keys
 		kind = kindOf(text)
 	}
 	switch {

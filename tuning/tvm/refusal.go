@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Reason is why a line of a log is no seed.
+// Reason is why a line of a log is not a seed.
 type Reason string
 
-// The reasons.
+// Reasons.
 const (
 	Malformed     Reason = "malformed line"
 	TooLong       Reason = "line too long"
@@ -27,13 +27,13 @@ const (
 	TooManyOthers Reason = "too many operators"
 )
 
-// refusal is the error of a line that is no seed.
+// refusal is the error of a line that is not a seed.
 type refusal struct {
 	reason Reason
 	detail string
 }
 
-// Error is the reason with what it is about.
+// Error returns the reason with its detail.
 func (r *refusal) Error() string {
 	if r.detail == "" {
 		return string(r.reason)
@@ -41,7 +41,7 @@ func (r *refusal) Error() string {
 	return string(r.reason) + ": " + r.detail
 }
 
-// mostDetail bounds what is shown of a line.
+// mostDetail bounds the quoted part of a line.
 const mostDetail = 120
 
 func refuse(reason Reason, format string, args ...any) error {
@@ -52,7 +52,7 @@ func refuse(reason Reason, format string, args ...any) error {
 	return &refusal{reason, printable(detail)}
 }
 
-// printable is text without what a terminal would obey.
+// printable removes control characters.
 func printable(text string) string {
 	clean := []rune(text)
 	for i, r := range clean {
@@ -63,16 +63,16 @@ func printable(text string) string {
 	return string(clean)
 }
 
-// Refused are the lines that are no seeds for one reason.
+// Refused counts the lines refused for one reason.
 type Refused struct {
 	Reason Reason
 	Count  int
-	// Line is the number of the first of them, and Detail what it is about.
+	// Line is the number of the first such line, and Detail quotes it.
 	Line   int
 	Detail string
 }
 
-// refusals count lines by reason.
+// refusals counts lines by reason.
 type refusals map[Reason]*Refused
 
 func (r refusals) add(line int, err *refusal) {
@@ -82,7 +82,7 @@ func (r refusals) add(line int, err *refusal) {
 	r[err.reason].Count++
 }
 
-// list has the reasons of most lines first.
+// list returns the refusals, most frequent first.
 func (r refusals) list() (all []Refused) {
 	for _, one := range r {
 		all = append(all, *one)

@@ -15,10 +15,10 @@ const (
 	nhwc = "NHWC"
 )
 
-// template reads a task's arguments and the knobs of its template.
+// template parses a task's arguments and the knobs of its template.
 type template func(args list, k *knobs) (*measured, error)
 
-// templates are those whose loops have the order of ours, by the names of tasks.
+// templates lists the templates with a loop order like ours, by task name.
 var templates = map[string]template{
 	"conv2d_NCHWc.x86":                           blocked(false),
 	"topi_x86_conv2d_NCHWc":                      blocked(false),
@@ -35,11 +35,12 @@ var templates = map[string]template{
 	"topi_nn_batch_matmul":                       products,
 }
 
-// kinds are those of templates that compute direct sums. Depthwise convolutions on ARM have had two, each with knobs
-// of its own.
+// kinds lists the kinds of templates that compute direct sums. Depthwise convolutions on ARM have two, with
+// different knobs.
 var kinds = []string{"", "direct", "contrib_spatial_pack"}
 
-// ofTemplate reads a line of a task. kind is that of the template in version 0.1, where several kinds share a name.
+// ofTemplate parses a line of a task. kind is the template's kind in version 0.1, where several kinds share a
+// name.
 func ofTemplate(name, kind string, args list, k *knobs) (*measured, error) {
 	if name == "dense_nopack.x86" {
 		return nil, refuse(Structure, "%s, which has terms of one sum in a vector: tiles here have results there", name)
@@ -51,7 +52,7 @@ func ofTemplate(name, kind string, args list, k *knobs) (*measured, error) {
 	return read(args, k)
 }
 
-// either is for a name under which two templates were registered, of which only the first has a knob.
+// either handles a name shared by two templates, of which only the first has a knob.
 func either(knob string, with, without template) template {
 	return func(args list, k *knobs) (*measured, error) {
 		if k.has(knob) {
@@ -145,7 +146,7 @@ func planes(args list, k *knobs) (*measured, error) {
 	}), nil
 }
 
-// unrolled is how many steps are written out of loops over a kernel's rows and columns with annotations.
+// unrolled returns how many steps of loops over a kernel's rows and columns the annotations unroll.
 func unrolled(annotations json.RawMessage, rows, columns int64) int64 {
 	var of []string
 	if json.Unmarshal(annotations, &of) != nil || len(of) != 2 || of[1] != "unroll" {
@@ -175,7 +176,7 @@ func dense(args list, k *knobs) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(weights) == 3 { // in blocks of outputs
+	if len(weights) == 3 { // blocked by outputs
 		if weights[0] > mostExtent || weights[2] > mostExtent {
 			return nil, refuse(OutOfBounds, "%v", weights)
 		}

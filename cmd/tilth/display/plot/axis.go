@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// axis maps values to a label and a place between 0 and 1, low end first.
+// axis maps values to labels and positions between 0 and 1.
 type axis struct {
 	name      string
 	low, high float64
-	// unit is what one of the labels' units is in values.
+	// unit is the value of one label unit.
 	unit  float64
 	ticks []float64
 	step  float64
 }
 
-// at is where a value lies, cut to the axis.
+// at returns the position of a value, clamped to the axis.
 func (a axis) at(v float64) float64 {
 	return min(max((v-a.low)/(a.high-a.low), 0), 1)
 }
 
-// label is a tick in the axis' unit, with as many decimals as the steps have.
+// label formats a tick in the axis' unit, with as many decimals as the step has.
 func (a axis) label(tick float64) string {
 	decimals := max(0, -int(math.Floor(math.Log10(a.step/a.unit)+1e-9)))
 	return strconv.FormatFloat(tick/a.unit, 'f', decimals, 64)
 }
 
-// mostTicks bounds how many ticks an axis has.
+// mostTicks is the maximum number of ticks.
 const mostTicks = 6
 
-// newAxis has round ticks in its unit. Where it widens to them both ends are ticks.
+// newAxis returns an axis with round ticks in its unit. With widen, both ends are ticks.
 func newAxis(name string, unit, low, high float64, widen bool) axis {
 	a := axis{name: name, low: low, high: high, unit: unit}
 	a.step = roundStep((high-low)/unit/mostTicks) * unit
@@ -45,7 +45,7 @@ func newAxis(name string, unit, low, high float64, widen bool) axis {
 	return a
 }
 
-// roundStep is the least of 1, 2 and 5 times a power of ten that is not below the given one.
+// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is not below least.
 func roundStep(least float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(least)))
 	for _, factor := range []float64{1, 2, 5} {
@@ -56,12 +56,12 @@ func roundStep(least float64) float64 {
 	return 10 * power
 }
 
-// latencyAxis covers latencies in seconds, with a little air.
+// latencyAxis covers latencies in seconds, with a margin.
 func latencyAxis(low, high float64) axis {
 	if !(low <= high) || !drawable(low) {
 		low, high = 0, 1e-3
 	}
-	if high-low < 0.02*high { // a flat curve is no mountain range
+	if high-low < 0.02*high { // do not exaggerate a flat curve
 		low, high = 0.99*low, 1.01*high
 	}
 	units := []struct {
@@ -77,7 +77,7 @@ func latencyAxis(low, high float64) axis {
 	return newAxis("latency ("+chosen.name+")", chosen.seconds, low, high, true)
 }
 
-// timeAxis is from 0 to a duration; its values are seconds.
+// timeAxis covers 0 to a duration, in seconds.
 func timeAxis(end time.Duration) axis {
 	seconds := max(end.Seconds(), 1)
 	name, unit := "time (s)", 1.0
@@ -90,7 +90,7 @@ func timeAxis(end time.Duration) axis {
 	return newAxis(name, unit, 0, seconds, false)
 }
 
-// countAxis is from 0 to a number of trials.
+// countAxis covers 0 to a number of trials.
 func countAxis(n int) axis {
 	a := newAxis("trials", 1, 0, float64(max(n, 1)), false)
 	if a.step >= 1 {

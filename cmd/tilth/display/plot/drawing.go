@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// style serves light pages and dark ones.
+// style supports light and dark pages.
 const style = `
     text { font: 13px system-ui, sans-serif; fill: #333 }
     .title { font-size: 16px; font-weight: 600 }
@@ -33,7 +33,7 @@ const style = `
     }
   `
 
-// drawing is an SVG document that is being written.
+// drawing is an SVG document under construction.
 type drawing struct{ out strings.Builder }
 
 func (d *drawing) open(title string) {
@@ -63,7 +63,7 @@ func (d *drawing) axisY(y axis) {
 		x, middle, x, middle, escape(y.name))
 }
 
-// panel draws the curve over one axis, from x pixels on.
+// panel draws the curve over one axis, starting at x pixels.
 func (d *drawing) panel(x float64, latency, over axis, c Curve, value func(trials.Point) float64) {
 	for _, tick := range latency.ticks {
 		d.line("grid", x, placeY(latency, tick), x+panelWidth, placeY(latency, tick))
@@ -85,14 +85,14 @@ func (d *drawing) panel(x float64, latency, over axis, c Curve, value func(trial
 	d.curve(x, latency, over, c.Points, value)
 }
 
-// reference is a dashed line at a latency.
+// reference draws a dashed line at a latency.
 func (d *drawing) reference(x float64, latency axis, seconds float64, name string) {
 	y := placeY(latency, seconds)
 	d.line("reference", x, y, x+panelWidth, y)
 	d.text("reference-name", x+panelWidth-4, max(y-5, panelTop+11), "end", name)
 }
 
-// curve is a line in steps: a latency holds until the next point, and the last one to the end.
+// curve draws a step line: a latency holds until the next point, and the last one to the end.
 func (d *drawing) curve(x float64, latency, over axis, points trials.Curve, value func(trials.Point) float64) {
 	var path strings.Builder
 	var y float64
@@ -115,15 +115,15 @@ func (d *drawing) curve(x float64, latency, over axis, points trials.Curve, valu
 	fmt.Fprintf(&d.out, `  <circle class="end" cx="%s" cy="%s" r="3"/>`+"\n", px(x+panelWidth), px(y))
 }
 
-// placeY is how many pixels from the top a latency lies.
+// placeY returns the distance of a latency from the top in pixels.
 func placeY(latency axis, seconds float64) float64 {
 	return panelBottom - latency.at(seconds)*(panelBottom-panelTop)
 }
 
-// px is a length in pixels, to a tenth.
+// px formats a length in pixels, to a tenth.
 func px(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
-// escape makes any text fit for XML; what XML cannot hold becomes a replacement character.
+// escape escapes a text for XML. Invalid characters become replacement characters.
 func escape(text string) string {
 	var out strings.Builder
 	_ = xml.EscapeText(&out, []byte(text)) // a Builder does not fail

@@ -10,19 +10,19 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Curve is what is drawn. Latencies are in seconds; 0 = not known.
+// Curve is the data of a plot. Latencies are in seconds; 0 means unknown.
 type Curve struct {
-	// Title is any text.
+	// Title may be any text.
 	Title  string
 	Points trials.Curve
-	// Elapsed and Trials are where the curve ends.
+	// Elapsed and Trials are the end of the curve.
 	Elapsed time.Duration
 	Trials  int
-	// Untuned is the latency with default schedules, Limit the least that the machine could take.
+	// Untuned is the latency with default schedules, and Limit the machine's lower bound.
 	Untuned, Limit float64
 }
 
-// Of is the curve of a tally's job.
+// Of returns the curve of a tally's job.
 func Of(title string, t *trials.Tally) Curve {
 	return Curve{
 		Title: title, Points: t.Curve, Elapsed: t.Elapsed(), Trials: t.Trials(), Untuned: t.UntunedSeconds(), Limit: t.LimitSeconds(),
@@ -39,7 +39,7 @@ const (
 	tickSize, labelDistance = 5, 18
 )
 
-// Write writes the curve as an SVG document. What can be no latency is passed over.
+// Write writes the curve as an SVG document. It skips impossible latencies.
 func Write(w io.Writer, c Curve) error {
 	d := &drawing{}
 	d.open(c.Title)
@@ -54,7 +54,7 @@ func Write(w io.Writer, c Curve) error {
 	return err
 }
 
-// note says in words what came out.
+// note summarises the result in words.
 func (c Curve) note() string {
 	if len(c.Points) == 0 {
 		return "no latency: some tasks have no verified candidate yet"
@@ -70,7 +70,7 @@ func (c Curve) note() string {
 	return text
 }
 
-// latencies is the axis of all latencies that are drawn.
+// latencies returns the axis of all drawn latencies.
 func (c Curve) latencies() axis {
 	low, high := math.Inf(1), 0.0
 	for _, p := range c.Points {
@@ -87,14 +87,14 @@ func (c Curve) latencies() axis {
 	return latencyAxis(low, high)
 }
 
-// drawsLimit says whether the limit is near enough to what was reached to be drawn without pressing the curve flat.
-// One that is beaten, by rates that were measured too low, says nothing.
+// drawsLimit reports whether the limit is close enough to the result to be drawn without flattening the
+// curve. A beaten limit, due to underestimated rates, is not drawn.
 func (c Curve) drawsLimit(best float64) bool {
 	return drawable(c.Limit) && c.Limit >= best/2 && c.Limit <= best
 }
 
-// Between these are all latencies, from less than a cycle of any clock to 30 years.
+// Bounds of plausible latencies: less than a clock cycle, and 30 years.
 const shortest, longest = 1e-12, 1e9
 
-// drawable says whether a latency can be drawn.
+// drawable reports whether a latency is plausible.
 func drawable(seconds float64) bool { return seconds >= shortest && seconds <= longest }

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Budget is what a job may spend; zero values are no limit.
+// Budget is the budget of a job; zero values mean no limit.
 type Budget struct {
 	Trials int
 	Time   time.Duration
 }
 
-// spent is the share of the budget that is used up, between 0 and 1.
+// spent returns the used share of the budget, between 0 and 1.
 func (b Budget) spent(trials int, elapsed time.Duration) float64 {
 	share := 0.0
 	if b.Trials > 0 {
@@ -23,8 +23,7 @@ func (b Budget) spent(trials int, elapsed time.Duration) float64 {
 	return min(share, 1)
 }
 
-// left is how long the budget lasts if trials go on to come as they did so far; ok is false where that cannot be told
-// yet.
+// left estimates how long the budget lasts at the current pace. ok is false if it is too early to tell.
 func (b Budget) left(trials int, elapsed time.Duration) (left time.Duration, ok bool) {
 	if b.Time > 0 {
 		left, ok = max(b.Time-elapsed, 0), true
@@ -40,7 +39,7 @@ func (b Budget) left(trials int, elapsed time.Duration) (left time.Duration, ok 
 
 const barWidth = 10
 
-// bar draws the share of the budget that is used up.
+// bar draws the used share of the budget.
 func (b Budget) bar(trials int, elapsed time.Duration) string {
 	full := int(b.spent(trials, elapsed) * barWidth)
 	return "[" + strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full) + "]"

@@ -1,3 +1,3 @@
-// Package progress shows how a job is doing: live on a terminal, as sparse lines elsewhere. It knows tallies of
-// trials, and no tracker. Begin with Display.
+// Package progress displays the progress of a job: live on a terminal, or as occasional lines elsewhere. It
+// depends on tallies of trials, but not on a tracker. Start with Display.
 package progress

@@ -7,14 +7,14 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// Sizes of terminals: what is assumed where it is not known, and what is too narrow to be true.
+// Terminal sizes: defaults for unknown ones, and the smallest plausible ones.
 const (
 	usualWidth, usualHeight = 80, 24
 	leastWidth              = 20
 )
 
-// frame is a picture of the job that fits a terminal of so many columns and lines (0 = not known): its tasks, the
-// largest of them where not all fit, and the job as a whole.
+// frame renders the job for a terminal of a size (0 if unknown): its tasks, the largest of them if not all
+// fit, and the totals.
 func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []string {
 	if width == 0 {
 		width = usualWidth
@@ -24,7 +24,7 @@ func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []st
 	}
 	width = max(width, leastWidth)
 	foot := footer(s, b, elapsed, width)
-	lines := append(head(s, width, height-len(foot)-1), foot...) // the cursor has a line of its own
+	lines := append(head(s, width, height-len(foot)-1), foot...) // the cursor needs its own line
 	lines = lines[max(0, len(lines)-max(height-1, 1)):]
 	for i := range lines {
 		lines[i] = clip(lines[i], width)
@@ -32,14 +32,14 @@ func frame(s *snapshot, b Budget, elapsed time.Duration, width, height int) []st
 	return lines
 }
 
-// footer is the job as a whole.
+// footer renders the totals of the job.
 func footer(s *snapshot, b Budget, elapsed time.Duration, width int) []string {
 	parts := s.parts(b, elapsed)
 	parts[0] = b.bar(s.trials, s.used(elapsed)) + " " + parts[0]
 	return pack(append(parts, "time: "+s.shares(elapsed).String()), width)
 }
 
-// head is as many of the tasks as fit under their headings, the rest of them in one line.
+// head renders as many tasks as fit under their headings, and the rest in one line.
 func head(s *snapshot, width, space int) []string {
 	rows := space - 1
 	if len(s.tasks) == 0 || rows < 1 {
@@ -56,7 +56,7 @@ func head(s *snapshot, width, space int) []string {
 	return table(append(shown, rest(s.tasks[rows-1:])), true, whole, width)
 }
 
-// rest is several tasks as one.
+// rest summarises several tasks.
 func rest(tasks []task) task {
 	sum := task{name: fmt.Sprintf("%d more", len(tasks)), errors: show.Missing}
 	known := true

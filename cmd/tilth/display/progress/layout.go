@@ -7,16 +7,16 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// column is a figure of a task.
+// column is a column of the task table.
 type column struct {
-	// heading begins with '>' where the column is flush right.
+	// heading begins with '>' for a right-aligned column.
 	heading string
 	cell    func(t task, whole float64) string
-	// rest says that the cell means something for several tasks together.
+	// rest is set if the cell is meaningful for several tasks together.
 	rest bool
 }
 
-// layouts are the columns beside the task's name, the widest first.
+// layouts lists the columns beside the task's name, widest layout first.
 var layouts = [][]column{
 	{shareColumn, untunedColumn, bestColumn, gainColumn, rateColumn, ofLimitColumn, triedColumn, errorsColumn},
 	{shareColumn, bestColumn, gainColumn, rateColumn, ofLimitColumn, triedColumn, failedColumn},
@@ -31,7 +31,7 @@ var (
 	gainColumn  = column{">SPEED-UP", func(t task, _ float64) string { return show.Ratio(t.untuned, t.best) }, false}
 	rateColumn  = column{">GFLOP/s", func(t task, _ float64) string { return show.GFLOPS(t.flop, t.best) }, false}
 	triedColumn = column{">TRIALS", func(t task, _ float64) string { return fmt.Sprint(t.trials) }, true}
-	// The classes of the errors where there is space for them, else their number.
+	// Error classes if there is space, or else their number.
 	errorsColumn  = column{"ERRORS", func(t task, _ float64) string { return t.errors }, true}
 	failedColumn  = column{">FAILED", func(t task, _ float64) string { return fmt.Sprint(t.failed) }, true}
 	untunedColumn = column{">UNTUNED", func(t task, _ float64) string { return show.Seconds(t.untuned) }, false}
@@ -39,14 +39,15 @@ var (
 )
 
 const (
-	// leastName is what a task's name gets before a narrower layout is taken, leastEver what the narrowest leaves it.
+	// leastName is the width of a task's name below which a narrower layout is used. leastEver is its minimum
+	// in the narrowest layout.
 	leastName, leastEver = 26, 8
 	// gap is the space between columns.
 	gap = 2
 )
 
-// table is tasks as lines of at most width columns, under headings. The last of the tasks stands for several, if
-// summed.
+// table renders tasks as lines of at most width columns, under headings. If summed, the last task stands for
+// several.
 func table(tasks []task, summed bool, whole float64, width int) []string {
 	longest := 0
 	for _, t := range tasks {
@@ -62,7 +63,7 @@ func table(tasks []task, summed bool, whole float64, width int) []string {
 	return nil
 }
 
-// fill has the cells of each task, by columns.
+// fill returns the cells of each task, by column.
 func fill(tasks []task, summed bool, whole float64, columns []column) [][]string {
 	rows := [][]string{nil}
 	for _, c := range columns {
@@ -82,7 +83,7 @@ func fill(tasks []task, summed bool, whole float64, columns []column) [][]string
 	return rows
 }
 
-// widthOf is how wide all columns are together, with the gaps before them.
+// widthOf returns the total width of the columns with their gaps.
 func widthOf(rows [][]string) (total int) {
 	for c := range rows[0] {
 		widest := 0
@@ -108,7 +109,7 @@ func write(tasks []task, columns []column, cells [][]string, name int) []string 
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
-// clip cuts text to a width in columns.
+// clip shortens text to a width in columns.
 func clip(text string, width int) string {
 	if show.Columns(text) <= width {
 		return text
@@ -120,8 +121,8 @@ func clip(text string, width int) string {
 	return string(runes) + "…"
 }
 
-// pack puts parts on as few lines as will do, two spaces between them, in lines of at most width columns where a part
-// is not longer.
+// pack distributes parts over as few lines as possible, two spaces apart, with at most width columns unless a
+// single part is longer.
 func pack(parts []string, width int) (lines []string) {
 	for _, part := range parts {
 		last := len(lines) - 1

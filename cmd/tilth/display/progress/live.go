@@ -11,17 +11,17 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// refreshEvery is how often the picture is drawn anew.
+// refreshEvery is the redraw interval.
 const refreshEvery = 200 * time.Millisecond
 
-// Terminal is where a Live display draws.
+// Terminal is the terminal of a Live display.
 type Terminal struct {
 	io.Writer
-	// Size is its columns and lines at the moment; 0 for what is not known.
+	// Size returns the current size; 0 if unknown.
 	Size func() (width, height int)
 }
 
-// Live redraws a table of the tasks and the job as a whole, in place.
+// Live redraws the task table and the totals in place.
 type Live struct {
 	terminal Terminal
 	budget   Budget
@@ -34,7 +34,7 @@ type Live struct {
 	drawn []string // the lines above the cursor
 }
 
-// NewLive makes a display on a terminal. now is the clock that the job's elapsed time goes by.
+// NewLive returns a display on a terminal. now is the clock of the job's elapsed time.
 func NewLive(terminal Terminal, t *trials.Tally, budget Budget, now func() time.Time) *Live {
 	l := &Live{terminal: terminal, budget: budget, now: now, stop: make(chan struct{}), shown: take(t)}
 	l.draw()
@@ -72,7 +72,7 @@ func (l *Live) draw() {
 
 func (l *Live) elapsed() time.Duration { return max(l.now().Sub(l.shown.started), 0) }
 
-// replace draws lines over those that stand there, with one write, so that nothing flickers.
+// replace redraws the lines with a single write, to avoid flicker.
 func (l *Live) replace(lines []string, width int) {
 	var out strings.Builder
 	out.WriteString(l.home(width))
@@ -84,7 +84,8 @@ func (l *Live) replace(lines []string, width int) {
 	l.drawn = lines
 }
 
-// home moves the cursor to the beginning of what is drawn. In a terminal that became narrower a line takes several.
+// home moves the cursor to the start of the drawing. In a terminal that became narrower, a line may occupy
+// several rows.
 func (l *Live) home(width int) string {
 	rows := 0
 	for _, line := range l.drawn {
@@ -99,7 +100,7 @@ func (l *Live) home(width int) string {
 	return fmt.Sprintf("\r\x1b[%dA", rows)
 }
 
-// Write implements Display: the message comes to stand above the picture.
+// Write implements Display. The message appears above the drawing.
 func (l *Live) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,8 +115,7 @@ func (l *Live) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close implements Display. The closing table will say more of the tasks, so their lines go; those of the whole job
-// stay.
+// Close implements Display. It removes the tasks, which the final table repeats, and keeps the totals.
 func (l *Live) Close() {
 	close(l.stop)
 	l.stopped.Wait()

@@ -6,7 +6,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Quiet shows no progress; messages go to its writer all the same.
+// Quiet shows no progress, but passes on messages.
 type Quiet struct{ io.Writer }
 
 // Update implements Display.

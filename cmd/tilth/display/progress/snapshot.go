@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// snapshot is what a display keeps of a tally.
+// snapshot is the part of a tally that a display keeps.
 type snapshot struct {
 	trials, known        int
 	best, untuned, limit float64
@@ -23,16 +23,16 @@ type snapshot struct {
 	statusAt             time.Duration // since started
 	started              time.Time
 	shares               func(elapsed time.Duration) trials.Shares
-	// tasks are sorted: those without a right candidate, then by their share of the whole latency, then those not
-	// tried.
+	// tasks is sorted: tasks without a correct candidate, then by share of the total latency, then untried
+	// tasks.
 	tasks []task
 }
 
 // task is a row of a display.
 type task struct {
 	name string
-	// total and limit are the latency and the least possible one of all executions, best and untuned those of one, in
-	// seconds; 0 = not known.
+	// total and limit are the current and the minimum latency of all executions, and best and untuned
+	// latencies of one, in seconds; 0 if unknown.
 	total, limit, best, untuned float64
 	flop                        float64
 	ofLimit                     string
@@ -67,7 +67,7 @@ func newTask(t *trials.Task) task {
 	}
 }
 
-// rank puts first what a person should look at.
+// rank orders tasks by the attention that they need.
 func (t task) rank() int {
 	switch {
 	case t.best > 0:
@@ -78,7 +78,7 @@ func (t task) rank() int {
 	return 2
 }
 
-// used is how much of the budget's time was spent, so long after the job was made.
+// used returns how much of the time budget was used at a time since the job's start.
 func (s *snapshot) used(elapsed time.Duration) time.Duration {
 	if s.status.GetTimeSpent() == nil {
 		return elapsed
@@ -90,7 +90,7 @@ func (s *snapshot) used(elapsed time.Duration) time.Duration {
 	return used
 }
 
-// parts are the whole job in a few words each.
+// parts describes the whole job in short phrases.
 func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	if b.Time > 0 {
 		elapsed = s.used(elapsed)
@@ -123,8 +123,8 @@ func (s *snapshot) parts(b Budget, elapsed time.Duration) []string {
 	return parts
 }
 
-// latency is that of all tasks together, beside the untuned one and the least possible; while a task has none, that of
-// the others.
+// latency describes the latency of all tasks, with the untuned and the minimum one. It skips tasks without a
+// latency.
 func (s *snapshot) latency() string {
 	text := "model " + show.Seconds(s.best)
 	switch {
@@ -153,7 +153,7 @@ func (s *snapshot) partLatency() string {
 	return fmt.Sprintf("%d of %d tasks %s", known, len(s.tasks), show.Seconds(total))
 }
 
-// of shows a count against its limit.
+// of formats a count and its limit.
 func of(n string, limit string, limited bool) string {
 	if limited {
 		return n + "/" + limit

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Sparse writes a line now and then: for logs and pipes.
+// Sparse writes an occasional line, for logs and pipes.
 type Sparse struct {
 	w      io.Writer
 	budget Budget
@@ -22,7 +22,7 @@ type Sparse struct {
 	final  func() (line string, trials int)
 }
 
-// NewSparse makes a display that writes at most one line per interval of the job's time, and one at its end.
+// NewSparse returns a display that writes at most one line per interval of job time, and one at the end.
 func NewSparse(w io.Writer, budget Budget, every time.Duration) *Sparse {
 	return &Sparse{w: w, budget: budget, every: every}
 }
