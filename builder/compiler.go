@@ -15,8 +15,8 @@ import (
 type Compiler struct {
 	Toolchain *toolchain.Toolchain
 	Cache     *Cache
-	// Kept, if set, caches the objects of candidates built before.
-	Kept *Kept
+	// ObjectCache, if set, caches the objects of candidates built before.
+	ObjectCache *ObjectCache
 	// Parallel is the maximum number of concurrent compilers per batch; 0 means 1.
 	Parallel int
 	// CandidateTime is the time limit for compiling a single candidate; 0 means 5 s.

@@ -99,7 +99,7 @@ func (j *job) keep(path string, group []printed) {
 	for k := range group {
 		keys[k] = j.batch.key(group[k].id)
 	}
-	j.compiler.Kept.add(path, keys)
+	j.compiler.ObjectCache.add(path, keys)
 }
 
 // compile compiles one module. The class is zero if the candidates are not the cause of the error.

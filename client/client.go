@@ -63,7 +63,7 @@ func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Jo
 	request := &tilthv1.SubmitJobRequest{RequestId: rand.Text(), Spec: spec}
 	var job *tilthv1.Job
 	err := retry.Do(ctx, c.log, retry.Policy{}, "SubmitJob", func(ctx context.Context) error {
-		ctx, done := outlast(ctx, answerTime)
+		ctx, done := extendContext(ctx, answerTime)
 		defer done()
 		response, err := c.jobs.SubmitJob(ctx, request)
 		job = response.GetJob()
@@ -78,8 +78,8 @@ func (c *Client) Submit(ctx context.Context, spec *tilthv1.JobSpec) (*tilthv1.Jo
 // answerTime is how long Submit waits for a response after ctx ended.
 const answerTime = 5 * time.Second
 
-// outlast returns a context that ends some time after ctx, or when done is called.
-func outlast(ctx context.Context, by time.Duration) (longer context.Context, done func()) {
+// extendContext returns a context that ends some time after ctx, or when done is called.
+func extendContext(ctx context.Context, by time.Duration) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.NewTimer(by)

@@ -33,7 +33,7 @@ func (c *Client) FindTarget(ctx context.Context, key string, threads int, object
 	if err != nil {
 		return nil, err
 	}
-	machine, err := chooseDevice(present(runners), wish{key, threads, objective})
+	machine, err := chooseDevice(present(runners), deviceRequest{key, threads, objective})
 	if err != nil {
 		return nil, c.at(err)
 	}
@@ -55,7 +55,7 @@ func present(agents []*tilthv1.Agent) []*tilthv1.Agent {
 
 // chooseDevice returns the device class that all matching devices have in common. It ignores devices with an
 // unreadable description.
-func chooseDevice(runners []*tilthv1.Agent, w wish) (*Device, error) {
+func chooseDevice(runners []*tilthv1.Agent, w deviceRequest) (*Device, error) {
 	if len(runners) == 0 {
 		return nil, lacking("no device is there: start one with 'tilth runner'")
 	}
@@ -86,8 +86,8 @@ func chooseDevice(runners []*tilthv1.Agent, w wish) (*Device, error) {
 	return nil, lacking("no device is %q: see 'tilth devices list'", w.key)
 }
 
-// wish holds the arguments of FindTarget.
-type wish struct {
+// deviceRequest holds the arguments of FindTarget.
+type deviceRequest struct {
 	key       string
 	threads   int
 	objective string
@@ -95,7 +95,7 @@ type wish struct {
 
 // bestClass returns the device's class with the requested number of threads, or the most, or nil. fit reports
 // whether the device matches the key. The error reports a class with an unreadable description.
-func (w wish) bestClass(spec *tilthv1.AgentSpec) (best *Device, fit bool, err error) {
+func (w deviceRequest) bestClass(spec *tilthv1.AgentSpec) (best *Device, fit bool, err error) {
 	for _, class := range spec.GetDeviceClasses() {
 		if !fits(spec, class.GetName(), w.key) {
 			continue

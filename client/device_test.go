@@ -48,7 +48,7 @@ func TestChooseDevice(t *testing.T) {
 		{"on threads that it does not offer", []*tilthv1.Agent{board}, "", 3, "", 0,
 			"no such device offers 3 threads: see 'tilth devices show', or start its runner with --threads 3"},
 	} {
-		got, err := chooseDevice(c.devices, wish{key: c.key, threads: c.threads})
+		got, err := chooseDevice(c.devices, deviceRequest{key: c.key, threads: c.threads})
 		if message := errorText(err); message != c.message {
 			t.Errorf("%s: error %q, want %q", c.name, message, c.message)
 		}
@@ -90,10 +90,10 @@ func TestADeviceThatCannotBeUnderstoodKeepsNobodyFromTheOthers(t *testing.T) {
 	board, bad := device(t, "board", "arm64", "3", 4), device(t, "bad", "x86-64-v3", "3", 4)
 	bad.GetSpec().GetDeviceClasses()[0].Descriptor_ = []byte("{")
 	bad.Spec.Capabilities, board.Spec.Capabilities = []string{wire.RunsPackages}, []string{wire.RunsPackages}
-	if got, err := chooseDevice([]*tilthv1.Agent{bad, board}, wish{key: ""}); err != nil || got.CPU.Arch != target.ARM {
+	if got, err := chooseDevice([]*tilthv1.Agent{bad, board}, deviceRequest{key: ""}); err != nil || got.CPU.Arch != target.ARM {
 		t.Errorf("chose %v, %v", got, err)
 	}
-	if _, err := chooseDevice([]*tilthv1.Agent{bad, board}, wish{key: "bad"}); err == nil || !strings.Contains(err.Error(), "device bad: class") {
+	if _, err := chooseDevice([]*tilthv1.Agent{bad, board}, deviceRequest{key: "bad"}); err == nil || !strings.Contains(err.Error(), "device bad: class") {
 		t.Errorf("asked for it by name: %v", err)
 	}
 	want, err := target.Parse("arm64", 4)

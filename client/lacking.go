@@ -55,14 +55,14 @@ func (c *Client) CheckFarm(ctx context.Context, spec *tilthv1.JobSpec) error {
 	if err != nil {
 		return c.explain("check the farm", err)
 	}
-	if w := response.GetWait(); hopeless(w.GetReason()) {
+	if w := response.GetWait(); isPermanent(w.GetReason()) {
 		return &Lacking{addr: c.addr, Message: w.GetMessage()}
 	}
 	return nil
 }
 
-// hopeless reports whether a reason to wait only ends by an action or after an unknown time.
-func hopeless(r tilthv1.WaitReason) bool {
+// isPermanent reports whether a reason to wait only ends by an action or after an unknown time.
+func isPermanent(r tilthv1.WaitReason) bool {
 	switch r {
 	case tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, tilthv1.WaitReason_WAIT_REASON_NO_TUNER,
 		tilthv1.WaitReason_WAIT_REASON_CORDONED, tilthv1.WaitReason_WAIT_REASON_QUARANTINED:
@@ -77,12 +77,12 @@ type Patience struct {
 	Waits bool
 	// Most is the maximum wait; 0 means no limit.
 	Most time.Duration
-	// Tell is called with the reason for waiting whenever it changes.
-	Tell func(message string)
+	// Report is called with the reason for waiting whenever it changes.
+	Report func(message string)
 }
 
-// askEvery is the interval between checks of the farm.
-const askEvery = 2 * time.Second
+// pollInterval is the interval between checks of the farm.
+const pollInterval = 2 * time.Second
 
 // Try repeats an attempt while it fails for lack of something that may arrive.
 func (p Patience) Try(ctx context.Context, attempt func(context.Context) error) error {
@@ -100,10 +100,10 @@ func (p Patience) Try(ctx context.Context, attempt func(context.Context) error) 
 		}
 		if l.Message != said {
 			said = l.Message
-			p.Tell(said)
+			p.Report(said)
 		}
 		select {
-		case <-time.After(askEvery):
+		case <-time.After(pollInterval):
 		case <-over:
 			return fmt.Errorf("waited %v: %w", p.Most, err)
 		case <-ctx.Done():

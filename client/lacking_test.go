@@ -27,7 +27,7 @@ func TestPatienceWaitsForWhatMayCome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tries, said := 0, 0
-				c.patience.Tell = func(string) { said++ }
+				c.patience.Report = func(string) { said++ }
 				err := c.patience.Try(t.Context(), func(context.Context) error {
 					tries++
 					return c.answers[tries-1]

@@ -30,8 +30,8 @@ func (s *Sample) Gain() float64 {
 	return cost + s.Speed()
 }
 
-// lessons returns the usable samples, ordered by task name: those with a latency and an analytic cost.
-func lessons(samples []Sample) ([]Sample, error) {
+// usableSamples returns the usable samples, ordered by task name: those with a latency and an analytic cost.
+func usableSamples(samples []Sample) ([]Sample, error) {
 	list := make([]Sample, 0, len(samples))
 	for _, s := range samples {
 		if set := samples[0].Features.Set; s.Features.Set != set || !s.Features.Whole() {

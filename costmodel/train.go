@@ -16,7 +16,7 @@ var errNothing = errors.New("cost model: no sample was right and has an analytic
 // to other samples of the task. For the loss Order, labels are speeds, and offsets are the speeds according
 // to the analytic cost. level is the mean gain of tasks, which the trees do not learn.
 func Data(samples []Sample, loss Loss) (d *gbdt.Data, level float64, err error) {
-	sorted, err := lessons(samples)
+	sorted, err := usableSamples(samples)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -52,7 +52,7 @@ func tasksOf(samples []Sample) int {
 
 // train adds trees for one loss.
 func train(ctx context.Context, base *Model, samples []Sample, o Options) (*Model, error) {
-	sorted, err := lessons(samples)
+	sorted, err := usableSamples(samples)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tilth-dev/tilth/runner/answer"
+	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // event is one line of the harness's report; see harness/src/report.h.
@@ -18,7 +18,7 @@ type event struct {
 	Event string `json:"event"`
 	// Args describes the workload's arguments. Harnesses of older builders report one Tolerance for all of
 	// them.
-	Args      []answer.Arg `json:"args"`
+	Args      []verify.Arg `json:"args"`
 	Tolerance float64      `json:"tolerance"`
 	// Kernels lists the ids of the loaded kernels, and Modules the indexes of their objects.
 	Kernels []string `json:"kernels"`
@@ -50,8 +50,8 @@ var errGarbled = errors.New("writes to the harness's report")
 type eventReader struct {
 	lines *bufio.Reader
 	limit *io.LimitedReader
-	// word is the prefix of each line that the harness writes.
-	word []byte
+	// prefix is the prefix of each line that the harness writes.
+	prefix []byte
 }
 
 func newEventReader(r io.Reader, word string) *eventReader {
@@ -72,7 +72,7 @@ func (r *eventReader) next() (event, error) {
 	case err != nil:
 		return event{}, err
 	}
-	line, genuine := bytes.CutPrefix(line, r.word)
+	line, genuine := bytes.CutPrefix(line, r.prefix)
 	if !genuine {
 		return event{}, errGarbled
 	}

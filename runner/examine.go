@@ -22,12 +22,12 @@ const (
 	// between double, so that a disturbance on a busy machine ends within one or two attempts.
 	examinations = 6
 	firstPause   = 5 * time.Millisecond
-	// believable is the maximum ratio of the runner's time to the process's time. Part of the ratio is
+	// maxClockRatio is the maximum ratio of the runner's time to the process's time. Part of the ratio is
 	// legitimate: outside of its samples a kernel finds its inputs in different caches.
-	believable = 3
-	// leeway is the additional share of a rehearsal that is subtracted, because it leaves the caches in a
+	maxClockRatio = 3
+	// rehearsalMargin is the additional share of a rehearsal that is subtracted, because it leaves the caches in a
 	// different state than samples do.
-	leeway = 0.5
+	rehearsalMargin = 0.5
 )
 
 // examineBest examines the cheapest unreported candidate for as long as it would become the best.
@@ -98,7 +98,7 @@ func (m *measurement) examine(ctx context.Context, k int) error {
 		if n == 0 || took < seconds {
 			seconds = took
 		}
-		if seconds <= believable*claimed {
+		if seconds <= maxClockRatio*claimed {
 			return nil
 		}
 		if err := pause(ctx, firstPause<<n); err != nil {
@@ -161,7 +161,7 @@ func (x *exam) run(ctx context.Context) (seconds float64, failed *Outcome, err e
 	}
 	x.judge = judge
 	seconds, wrong, err := x.follow(w.process)
-	well := err == nil && wrong == "" && w.pool != nil && w.run(word{op: enough}, becomeReady) == nil
+	well := err == nil && wrong == "" && w.pool != nil && w.run(command{op: cmdEnough}, becomeReady) == nil
 	ending := w.release(ctx, well)
 	switch {
 	case ctx.Err() != nil:
@@ -203,7 +203,7 @@ func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) 
 	if wrong != "" {
 		return 0, wrong, nil
 	}
-	return max(0, took.Seconds()-(1+leeway)*rehearsed.Seconds()) / float64(x.results.Group), "", nil
+	return max(0, took.Seconds()-(1+rehearsalMargin)*rehearsed.Seconds()) / float64(x.results.Group), "", nil
 }
 
 // time runs the kernel on all sets, group by group, and returns the shortest time of a group, or a wrong
@@ -212,7 +212,7 @@ func (x *exam) follow(proc *process) (seconds float64, wrong string, err error) 
 func (x *exam) time(proc *process) (least time.Duration, wrong string, err error) {
 	limit := x.plan.candidateLimit() + x.plan.Limits.Reference
 	for k := 0; k < x.results.Exams; k += x.results.Group {
-		w := word{op: runSets, seed: x.results.seed(practiceSets + k), slot: uint64(k), n: uint64(x.results.Group)}
+		w := command{op: cmdRunSets, seed: x.results.seed(practiceSets + k), slot: uint64(k), n: uint64(x.results.Group)}
 		took, err := x.group(proc, w, limit)
 		if err != nil {
 			return 0, "", err
@@ -228,7 +228,7 @@ func (x *exam) time(proc *process) (least time.Duration, wrong string, err error
 }
 
 // group returns the time from starting a group until its outputs are out of the process's reach.
-func (x *exam) group(proc *process, w word, limit time.Duration) (time.Duration, error) {
+func (x *exam) group(proc *process, w command, limit time.Duration) (time.Duration, error) {
 	began := time.Now()
 	if err := proc.run(w, limit); err != nil {
 		return 0, err
@@ -258,7 +258,7 @@ func (x *exam) wrong(first int) string {
 
 // load makes the process load the candidate and run it once, and verifies the result.
 func (x *exam) load(proc *process) error {
-	if err := proc.say(word{op: loadOne, seed: x.judge.seed()}); err != nil {
+	if err := proc.send(command{op: cmdLoad, seed: x.judge.seed()}); err != nil {
 		return err
 	}
 	limit := x.plan.Limits.Load
@@ -272,7 +272,7 @@ func (x *exam) load(proc *process) error {
 		case e.Event == "start" && e.Index == 0:
 			limit = x.plan.candidateLimit()
 		case e.Event == "ran" && e.Index == 0:
-			return x.judge.hear(proc, e)
+			return x.judge.verify(proc, e)
 		case e.Event == "lost":
 			return e.lost()
 		case e.Event == "timeout":
@@ -290,7 +290,7 @@ func (x *exam) load(proc *process) error {
 func (x *exam) rehearse(proc *process) (time.Duration, error) {
 	var took []time.Duration
 	for start := time.Now(); !settled(took, time.Since(start)); slices.Sort(took) {
-		w := word{op: fillSets, seed: rand.Uint64(), n: uint64(x.results.Group)}
+		w := command{op: cmdFillSets, seed: rand.Uint64(), n: uint64(x.results.Group)}
 		one, err := x.group(proc, w, x.plan.Limits.Reference)
 		if err != nil {
 			return 0, err

@@ -20,8 +20,8 @@ import (
 type files struct {
 	candidates         []string
 	reference, harness string
-	// maker separates cached results of this batch's builder from those of others.
-	maker maker
+	// origin separates cached results of this batch's builder from those of others.
+	origin buildOrigin
 	// results is the cache file of the reference's results.
 	results  string
 	releases []func()
@@ -35,7 +35,7 @@ func (f *files) release() {
 
 // fetch downloads the artifacts of a batch.
 func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files, error) {
-	f := &files{maker: maker{builtBy: batch.GetBuiltBy()}}
+	f := &files{origin: buildOrigin{builtBy: batch.GetBuiltBy()}}
 	for _, ref := range batch.GetArtifacts() {
 		path, release, err := h.Artifacts.Download(ctx, ref)
 		if err != nil {
@@ -47,9 +47,9 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		case wire.RoleCandidates:
 			f.candidates = append(f.candidates, path)
 		case wire.RoleReference:
-			f.reference, f.maker.reference = path, ref.GetDigest()
+			f.reference, f.origin.reference = path, ref.GetDigest()
 		case wire.RoleHarness:
-			f.maker.harness = ref.GetDigest()
+			f.origin.harness = ref.GetDigest()
 			if f.harness, err = h.install(path, ref.GetDigest()); err != nil {
 				f.release()
 				return nil, err
@@ -60,7 +60,7 @@ func (h *Handler) fetch(ctx context.Context, batch *tilthv1.MeasureWork) (*files
 		f.release()
 		return nil, &failure.Farm{Cause: fmt.Errorf("runner: batch %s lacks artifacts: candidates, reference and harness are needed", batch.GetBatchId())}
 	}
-	f.results = filepath.Join(h.Scratch, "results-"+f.maker.key(h.Seed, h.Emulator))
+	f.results = filepath.Join(h.Scratch, "results-"+f.origin.key(h.Seed, h.Emulator))
 	if err := h.tidy(); err != nil {
 		f.release()
 		return nil, err

@@ -194,7 +194,7 @@ func (m *measurement) take(ctx context.Context, proc *process, e event) error {
 		return nil
 	case e.Event == "ran" && m.running() && (e.Index == m.current || m.plan.Finalists && m.mayStart(e.Index)):
 		m.current = e.Index
-		return m.judge.hear(proc, e)
+		return m.judge.verify(proc, e)
 	case e.Event == "sustain" && m.running() && e.Index == m.current && m.plan.Meter != nil && m.reading == nil:
 		return m.sustain()
 	case e.Event == "sustained" && m.running() && e.Index == m.current && m.reading != nil:
@@ -351,7 +351,7 @@ func (m *measurement) calibrated(ctx context.Context, proc *process, seconds flo
 		return err
 	}
 	m.before = seconds
-	return proc.say(word{op: goOn, seed: m.judge.seed()})
+	return proc.send(command{op: cmdContinue, seed: m.judge.seed()})
 }
 
 // release reports the outcomes held back, in the order of the kernels. Finalists are reported together,
@@ -360,7 +360,7 @@ func (m *measurement) release(ctx context.Context, after float64) error {
 	if m.plan.Finalists && !m.complete() {
 		return nil
 	}
-	if err := m.appeals(ctx); err != nil {
+	if err := m.remeasureFailedAlone(ctx); err != nil {
 		return err
 	}
 	if err := m.examineBest(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tilth-dev/tilth/runner/answer"
+	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // dialogue is what a harness says of two kernels, line by line.
@@ -49,7 +49,7 @@ func says(t *testing.T, text []byte) *process {
 			_ = f.Close() // pipes with nothing to lose
 		}
 	})
-	secret := secretWord()
+	secret := secretPrefix()
 	var said bytes.Buffer
 	for line := range bytes.Lines(text) {
 		said.WriteString(secret)
@@ -59,16 +59,16 @@ func says(t *testing.T, text []byte) *process {
 		_, _ = write.Write(said.Bytes()) // fails when nobody reads on
 		_ = write.Close()
 	}()
-	return &process{report: report, words: words, events: newEventReader(report, secret)}
+	return &process{report: report, commands: words, events: newEventReader(report, secret)}
 }
 
 // follows has a measurement of one object follow what a process says.
 func follows(t *testing.T, text []byte, finalists bool) (*measurement, error) {
 	t.Helper()
-	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: answer.Workload{
-		Args: []answer.Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: answer.Output, Tolerance: 1e-3}}}}, free: func() error { return nil }}
+	r := &results{resultsHeader: resultsHeader{Exams: 1, Group: 1, Workload: verify.Workload{
+		Args: []verify.Arg{{Name: "y", Elements: 2, Bytes: 8, DType: 1, Role: verify.Output, Tolerance: 1e-3}}}}, free: func() error { return nil }}
 	r.slots = make([]byte, r.SlotBytes()*(practiceSets+1))
-	memory, err := answer.NewMemory()
+	memory, err := verify.NewMemory()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (h *Handler) Handle(ctx context.Context, work *tilthv1.LeaseWorkResponse) e
 	return s.flush(ctx)
 }
 
-func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sheet) error {
+func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *batchReport) error {
 	machine, err := h.target(batch.GetTarget())
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (h *Handler) measure(ctx context.Context, batch *tilthv1.MeasureWork, s *sh
 	plan := Plan{Device: h.Reach, Line: h.Line, Harness: files.harness, Reference: files.reference, Emulator: h.Emulator, Threads: machine.Threads(),
 		CPUs: h.affinity(machine), Seed: h.Seed, Candidates: files.candidates, Finalists: batch.GetMode() == tilthv1.BatchMode_BATCH_MODE_FINALISTS,
 		ReferenceCache: files.results, BestSeconds: batch.GetBestSeconds(), BestSamples: batch.GetBest().GetSamplesSeconds(),
-		Calibration: h.calibration(files.maker.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits,
+		Calibration: h.calibration(files.origin.device(batch.GetTarget().GetDeviceClass())), Sandbox: h.Sandbox, Limits: h.Limits,
 		Pool: &h.pool, BuiltBy: batch.GetBuiltBy()}
 	for _, c := range batch.GetCandidates() {
 		plan.Kernels = append(plan.Kernels, c.GetDigest())

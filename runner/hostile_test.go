@@ -136,7 +136,7 @@ func isHonest(o Outcome) bool {
 	if strings.Contains(o.Remeasured, "clock") {
 		return median(&o) >= honest
 	}
-	return median(&o) >= honest/(2*believable)
+	return median(&o) >= honest/(2*maxClockRatio)
 }
 
 // TestAKernelIsTimedOnDataThatItHasNotSeen: one that copied its first answer was taken to be hundreds of times as fast

@@ -5,13 +5,13 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/tilth-dev/tilth/runner/answer"
+	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // judge verifies the outputs of one process. The process itself has no reference data.
 type judge struct {
 	*results
-	memory *answer.Memory
+	memory *verify.Memory
 	// set is the index of the current input data.
 	set int
 	// verdicts holds the verdicts by kernel.
@@ -29,7 +29,7 @@ type verdict struct {
 }
 
 // newJudge sizes the memory shared with a process for a number of executions' outputs.
-func newJudge(r *results, memory *answer.Memory, slots int) (*judge, error) {
+func newJudge(r *results, memory *verify.Memory, slots int) (*judge, error) {
 	if err := memory.Grow(r.SlotBytes() * int64(slots)); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (j *judge) begin(proc *process, limit time.Duration) error {
 	if !reflect.DeepEqual(*workload, j.Workload) {
 		return &infraError{"its workload is not the one of the reference's results"}
 	}
-	return proc.say(word{op: goOn, seed: j.change()})
+	return proc.send(command{op: cmdContinue, seed: j.change()})
 }
 
 // seed returns the seed of the current input data.
@@ -58,8 +58,8 @@ func (j *judge) change() uint64 {
 	return j.seed()
 }
 
-// hear verifies submitted outputs and sends the result.
-func (j *judge) hear(proc *process, e event) error {
+// verify verifies submitted outputs and sends the result.
+func (j *judge) verify(proc *process, e event) error {
 	v := j.verdicts[e.Index]
 	if v == nil {
 		v = &verdict{}
@@ -69,12 +69,12 @@ func (j *judge) hear(proc *process, e event) error {
 	v.asked++
 	v.growth = e.Growth
 	v.relative = max(v.relative, relative)
-	answer := word{op: goOn}
+	answer := command{op: cmdContinue}
 	if message != "" {
-		v.wrong, answer.op = message, isWrong
+		v.wrong, answer.op = message, cmdWrong
 	}
 	answer.seed = j.change()
-	return proc.say(answer)
+	return proc.send(answer)
 }
 
 // forget discards a kernel's verdict at the start of its turn.

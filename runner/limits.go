@@ -52,9 +52,9 @@ const (
 	finalistBudget   = 150 * time.Millisecond
 	finalistSamples  = 40
 	finalistLeast    = 15
-	// slowerAllowed is the maximum time of a candidate's single run relative to the incumbent. Verification
+	// maxSlowdown is the maximum time of a candidate's single run relative to the incumbent. Verification
 	// runs it twice.
-	slowerAllowed = 10
+	maxSlowdown = 10
 	// spareThreads is the allowance for the threads of an emulator and of other runners whose harnesses
 	// belong to the same user.
 	spareThreads  = 256
@@ -103,7 +103,7 @@ func (l Limits) forLinks() Limits {
 // candidateLimit returns the time limit of a candidate from its start to its outcome. Finalists share theirs,
 // because they race together.
 func (p Plan) candidateLimit() time.Duration {
-	slow := time.Duration(2 * slowerAllowed * p.BestSeconds * float64(time.Second))
+	slow := time.Duration(2 * maxSlowdown * p.BestSeconds * float64(time.Second))
 	own := max(p.Limits.Candidate, slow) + 2*p.Limits.Budget + p.compileLimit()
 	if p.Meter != nil {
 		own += 2 * p.Meter.Window()

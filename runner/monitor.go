@@ -20,8 +20,8 @@ type Monitored struct {
 
 	mu   sync.Mutex
 	last backend.Health
-	// told is set once the log explains why the device's health is unknown.
-	told bool
+	// logged is set once the log explains why the device's health is unknown.
+	logged bool
 }
 
 // NewMonitored returns the calibrations of a device.
@@ -41,8 +41,8 @@ func (m *Monitored) Run(ctx context.Context) (calibration.Times, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last = look.Health
-	if look.Health.Unknown != "" && !m.told {
-		m.told = true
+	if look.Health.Unknown != "" && !m.logged {
+		m.logged = true
 		m.log.Info("the device's temperature, clocks and errors are not known", "error", look.Health.Unknown)
 	}
 	return calibration.Times{Compute: look.Compute, Memory: look.Memory}, nil

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tilth-dev/tilth/internal/sandbox"
-	"github.com/tilth-dev/tilth/runner/answer"
+	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // Pool keeps harness processes with an open device, because drivers take a large part of a second to open
@@ -42,7 +42,7 @@ type Pool struct {
 // worker is a measuring or examining process, with the memory shared with its judge.
 type worker struct {
 	*process
-	memory *answer.Memory
+	memory *verify.Memory
 	// pool is the pool that the process came from; nil if it serves one plan only.
 	pool *Pool
 	life int
@@ -95,12 +95,12 @@ func (p Plan) worker(ctx context.Context, r *results, slots int, command sandbox
 			w.release(ctx, false)
 			return nil, nil, err
 		}
-		if w.foreign = p.hasHostCode(); w.told(ctx, command.Args) == nil {
+		if w.foreign = p.hasHostCode(); w.reconfigure(ctx, command.Args) == nil {
 			return w, judge, nil
 		}
 		w.release(ctx, false) // it ended while idle
 	}
-	memory, err := answer.NewMemory()
+	memory, err := verify.NewMemory()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +189,7 @@ func (p Plan) serving(ctx context.Context, n int) (started []*worker) {
 }
 
 func newServing(p Plan) (*worker, error) {
-	memory, err := answer.NewMemory()
+	memory, err := verify.NewMemory()
 	if err != nil {
 		return nil, err
 	}
@@ -211,16 +211,16 @@ func (w *worker) becomesReady(ctx context.Context, limit time.Duration) bool {
 	return w.stop() && err == nil && e.Event == "ready"
 }
 
-// told makes a process act as if started with arguments.
-func (w *worker) told(ctx context.Context, args []string) error {
+// reconfigure makes a process act as if started with arguments.
+func (w *worker) reconfigure(ctx context.Context, args []string) error {
 	w.served++
 	w.events.refill()
 	w.watch(ctx)
 	text := strings.Join(args, "\x00") + "\x00"
-	if err := w.say(word{op: arguments, n: uint64(len(text))}); err != nil {
+	if err := w.send(command{op: cmdArguments, n: uint64(len(text))}); err != nil {
 		return err
 	}
-	if _, err := w.words.WriteString(text); err != nil && !w.ended.Load() {
+	if _, err := w.commands.WriteString(text); err != nil && !w.ended.Load() {
 		return fmt.Errorf("telling a harness what to do: %w", err)
 	}
 	return nil

@@ -20,28 +20,28 @@ import (
 type process struct {
 	*sandbox.Process
 	report *os.File
-	// words is the pipe for commands to the harness.
-	words  *os.File
-	events *eventReader
-	ended  atomic.Bool
-	stop   func() bool
+	// commands is the pipe for commands to the harness.
+	commands *os.File
+	events   *eventReader
+	ended    atomic.Bool
+	stop     func() bool
 	// launcher is the command that starts the harness, if any. began is set once the harness has reported.
 	launcher []string
 	began    bool
 }
 
-// wordBytes is the length of the secret prefix of each line of a report. The harness reads it from standard
+// prefixBytes is the length of the secret prefix of each line of a report. The harness reads it from standard
 // input, and candidates do not know it. Their own writes to the report are no valid events, unless they
 // search the harness's memory.
-const wordBytes = 64
+const prefixBytes = 64
 
-// secretWord returns an unpredictable word.
-func secretWord() string {
+// secretPrefix returns an unpredictable word.
+func secretPrefix() string {
 	text := ""
-	for len(text) < wordBytes {
+	for len(text) < prefixBytes {
 		text += rand.Text()
 	}
-	return text[:wordBytes]
+	return text[:prefixBytes]
 }
 
 // start runs the harness in a sandbox with an empty environment. It is killed when ctx ends.
@@ -62,7 +62,7 @@ func (p *process) watch(ctx context.Context) {
 	p.stop = context.AfterFunc(ctx, func() {
 		p.ended.Store(true)
 		_ = p.report.SetReadDeadline(time.Unix(1, 0)) // fails only if the pipe is already closed
-		_ = p.words.SetWriteDeadline(time.Unix(1, 0))
+		_ = p.commands.SetWriteDeadline(time.Unix(1, 0))
 	})
 }
 
@@ -70,7 +70,7 @@ func (p *process) watch(ctx context.Context) {
 const answersDescriptor = 3
 
 func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *process, err error) {
-	secret := secretWord()
+	secret := secretPrefix()
 	input, words, err := filled(secret)
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func start(box *sandbox.Sandbox, command sandbox.Command, answers *os.File) (_ *
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
-	return &process{Process: p, report: read, words: words, events: newEventReader(read, secret), launcher: command.Launcher}, nil
+	return &process{Process: p, report: read, commands: words, events: newEventReader(read, secret), launcher: command.Launcher}, nil
 }
 
 // filled returns a pipe that contains a text, which must fit into a pipe's buffer.
@@ -139,7 +139,7 @@ func (p *process) kill() string {
 	p.stop()
 	state, exhausted, err := p.End()
 	p.report.Close()
-	p.words.Close()
+	p.commands.Close()
 	if exhausted {
 		return "uses up its memory"
 	}

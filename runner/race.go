@@ -13,7 +13,7 @@ const mostRaces = 3
 
 // race measures finalists between two calibrations, and repeats the race if the calibrations differ by more
 // than limit.
-func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *sheet) error {
+func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *batchReport) error {
 	before, err := h.Watch.recent(ctx)
 	if err != nil {
 		return err
@@ -39,12 +39,12 @@ func (h *Handler) race(ctx context.Context, plan Plan, limit float64, s *sheet) 
 		if err != nil {
 			return err
 		}
-		return h.told(ctx, s, after)
+		return h.reportCalibration(ctx, s, after)
 	}
 }
 
-// told reports a calibration around finalists. A failure is only logged and does not fail the finalists.
-func (h *Handler) told(ctx context.Context, s *sheet, times calibration.Times) error {
+// reportCalibration reports a calibration around finalists. A failure is only logged and does not fail the finalists.
+func (h *Handler) reportCalibration(ctx context.Context, s *batchReport, times calibration.Times) error {
 	if err := h.Watch.report(ctx, s.lease.GetSession(), times); err != nil {
 		h.Logger.Warn("calibration not reported", "error", err)
 	}

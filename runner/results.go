@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tilth-dev/tilth/runner/answer"
+	"github.com/tilth-dev/tilth/runner/verify"
 )
 
 // results holds the outputs of the reference on sets of data. The reference runs in a process without
@@ -31,7 +31,7 @@ type results struct {
 
 // resultsHeader is stored beside the outputs.
 type resultsHeader struct {
-	answer.Workload
+	verify.Workload
 	// Seed is the plan's seed. Reference is the digest of the reference's object.
 	Seed      uint64 `json:"seed"`
 	Reference string `json:"reference"`
@@ -175,7 +175,7 @@ func (h *resultsHeader) sound() bool {
 
 // computeResults runs the reference in a harness on each set.
 func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, error) {
-	memory, err := answer.NewMemory()
+	memory, err := verify.NewMemory()
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func computeResults(ctx context.Context, p Plan, want resultsHeader) (*results, 
 }
 
 // compute runs the reference in the process.
-func (r *results) compute(proc *process, p Plan, memory *answer.Memory) error {
+func (r *results) compute(proc *process, p Plan, memory *verify.Memory) error {
 	limit := p.Limits.Reference
 	workload, err := proc.workload(limit)
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *results) compute(proc *process, p Plan, memory *answer.Memory) error {
 	if err := memory.Grow(size * int64(practiceSets+most)); err != nil {
 		return err
 	}
-	if err := proc.say(word{op: goOn, seed: r.seed(0)}); err != nil {
+	if err := proc.send(command{op: cmdContinue, seed: r.seed(0)}); err != nil {
 		return err
 	}
 	for k := range practiceSets {
@@ -249,6 +249,6 @@ func (r *results) compute(proc *process, p Plan, memory *answer.Memory) error {
 // one runs the reference on one set of data.
 func (r *results) one(proc *process, set int, limit time.Duration) (took time.Duration, err error) {
 	began := time.Now()
-	err = proc.run(word{op: runSets, seed: r.seed(set), slot: uint64(set), n: 1}, limit)
+	err = proc.run(command{op: cmdRunSets, seed: r.seed(set), slot: uint64(set), n: 1}, limit)
 	return time.Since(began), err
 }

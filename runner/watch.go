@@ -101,15 +101,15 @@ func (w *Watch) run(ctx context.Context) (calibration.Times, error) {
 	return times, nil
 }
 
-// fresh is the maximum age of a calibration that represents the present.
-const fresh = 2 * time.Second
+// maxCalibrationAge is the maximum age of a calibration that represents the present.
+const maxCalibrationAge = 2 * time.Second
 
 // recent returns a fresh calibration, taken anew if necessary.
 func (w *Watch) recent(ctx context.Context) (calibration.Times, error) {
 	w.mu.Lock()
 	times, age := w.last, time.Since(w.lastAt)
 	w.mu.Unlock()
-	if times.Compute != nil && age < fresh {
+	if times.Compute != nil && age < maxCalibrationAge {
 		return times, nil
 	}
 	return w.run(ctx)

@@ -14,42 +14,42 @@ type budgetTime struct {
 	limit time.Duration
 	// left was the time left at the moment told, when the tracker last reported it. runs reports whether the
 	// clock was running.
-	left time.Duration
-	told time.Time
-	runs bool
+	left       time.Duration
+	reportedAt time.Time
+	runs       bool
 	// start is the start of the clock, shifted by the time for which the job was paused or could not proceed.
 	start time.Time
-	// own is set if the tuner has to end the job.
-	own bool
+	// endsJob is set if the tuner has to end the job.
+	endsJob bool
 }
 
 func newBudgetTime(work *tilthv1.SearchWork) budgetTime {
 	j, now := work.GetJob(), time.Now()
 	b := budgetTime{
-		limit: j.GetSpec().GetBudget().GetTime().AsDuration(), start: j.GetStartedAt().AsTime().Add(j.GetPaused().AsDuration()), told: now, runs: true,
+		limit: j.GetSpec().GetBudget().GetTime().AsDuration(), start: j.GetStartedAt().AsTime().Add(j.GetPaused().AsDuration()), reportedAt: now, runs: true,
 	}
 	if left := work.GetTimeLeft(); left != nil {
 		b.left, b.start = left.AsDuration(), now.Add(left.AsDuration()-b.limit)
 	} else {
-		b.own, b.left = b.limit > 0, b.limit-now.Sub(b.start)
+		b.endsJob, b.left = b.limit > 0, b.limit-now.Sub(b.start)
 	}
 	return b
 }
 
-// tell applies a status from the tracker.
-func (b *budgetTime) tell(s *tilthv1.JobStatus, now time.Time) {
-	if b.own || s.GetTimeSpent() == nil {
+// applyStatus applies a status from the tracker.
+func (b *budgetTime) applyStatus(s *tilthv1.JobStatus, now time.Time) {
+	if b.endsJob || s.GetTimeSpent() == nil {
 		return
 	}
 	spent := s.GetTimeSpent().AsDuration()
-	b.left, b.told, b.runs, b.start = b.limit-spent, now, s.GetTimeRuns(), now.Add(-spent)
+	b.left, b.reportedAt, b.runs, b.start = b.limit-spent, now, s.GetTimeRuns(), now.Add(-spent)
 }
 
 // leftAt estimates the time left. limited is false if the job has no time budget.
 func (b *budgetTime) leftAt(now time.Time) (left time.Duration, limited bool) {
 	left = b.left
 	if b.runs {
-		left -= now.Sub(b.told)
+		left -= now.Sub(b.reportedAt)
 	}
 	return left, b.limit > 0
 }
@@ -57,7 +57,7 @@ func (b *budgetTime) leftAt(now time.Time) (left time.Duration, limited bool) {
 // deadline returns the time at which the tuner must end the job, or zero if the tracker ends it or the job
 // has no time budget.
 func (b *budgetTime) deadline() time.Time {
-	if !b.own {
+	if !b.endsJob {
 		return time.Time{}
 	}
 	return b.start.Add(b.limit)

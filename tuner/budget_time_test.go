@@ -20,16 +20,16 @@ func TestTheTrackersClockDecidesOverABudget(t *testing.T) {
 	b := newBudgetTime(&tilthv1.SearchWork{
 		Job: &tilthv1.Job{Spec: timed(time.Minute), StartedAt: timestamppb.New(time.Now().Add(-time.Hour))}, TimeLeft: durationpb.New(40 * time.Second),
 	})
-	at := func(d time.Duration) time.Time { return b.told.Add(d) }
+	at := func(d time.Duration) time.Time { return b.reportedAt.Add(d) }
 	if left, limited := b.leftAt(at(10 * time.Second)); left != 30*time.Second || !limited || !b.deadline().IsZero() {
 		t.Errorf("left are %v, and the tuner ends it at %v", left, b.deadline())
 	}
-	b.tell(&tilthv1.JobStatus{TimeSpent: durationpb.New(35 * time.Second)}, at(15*time.Second))
+	b.applyStatus(&tilthv1.JobStatus{TimeSpent: durationpb.New(35 * time.Second)}, at(15*time.Second))
 	if left, _ := b.leftAt(at(time.Hour)); left != 25*time.Second {
 		t.Errorf("while nothing can be done, left are %v", left)
 	}
-	b.tell(&tilthv1.JobStatus{TimeSpent: durationpb.New(35 * time.Second), TimeRuns: true}, at(20*time.Second))
-	if left, _ := b.leftAt(b.told.Add(5 * time.Second)); left != 20*time.Second {
+	b.applyStatus(&tilthv1.JobStatus{TimeSpent: durationpb.New(35 * time.Second), TimeRuns: true}, at(20*time.Second))
+	if left, _ := b.leftAt(b.reportedAt.Add(5 * time.Second)); left != 20*time.Second {
 		t.Errorf("when it goes on, left are %v", left)
 	}
 }

@@ -12,14 +12,14 @@ import (
 const (
 	// fittedTrials is the number of trials that the scales of the process are fitted to.
 	fittedTrials = 64
-	// penalty is the assumed slowdown of a failed trial against the slowest one, as a base-2 logarithm.
-	penalty = 1
-	// doubt is the standard deviation of the error in a single task of what the model adds to the analytic
+	// failurePenalty is the assumed slowdown of a failed trial against the slowest one, as a base-2 logarithm.
+	failurePenalty = 1
+	// taskDeviation is the standard deviation of the error in a single task of what the model adds to the analytic
 	// cost.
-	doubt = 0.5
-	// partiality and fault are the prior standard deviations of the model's error for an algorithm as a whole
+	taskDeviation = 0.5
+	// algorithmDeviation and fault are the prior standard deviations of the model's error for an algorithm as a whole
 	// and for a single schedule, in base-2 logarithms.
-	partiality, fault = 0.3, 0.5
+	algorithmDeviation, scheduleDeviation = 0.3, 0.5
 )
 
 // correction learns the error of the model from a task's own trials. A Gaussian process predicts that error,
@@ -43,7 +43,7 @@ type correction struct {
 
 // correction fits a correction to all trials. A failed trial counts as slower than the slowest one.
 func (g *learner) correction() correction {
-	prospects, logs := g.lessons()
+	prospects, logs := g.countedTrials()
 	times := g.times(prospects)
 	c := correction{space: g.space}
 	if all := g.space.Algorithms(); len(all) > 1 {
@@ -61,8 +61,8 @@ func (g *learner) correction() correction {
 	if len(g.fastest) > 0 {
 		c.fastest = g.fastest[0].log() - c.mean
 	}
-	trends := append([]float64{doubt * doubt}, slices.Repeat([]float64{partiality * partiality}, len(c.algorithms))...)
-	prior := gauss.Prior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: fault * fault}
+	trends := append([]float64{taskDeviation * taskDeviation}, slices.Repeat([]float64{algorithmDeviation * algorithmDeviation}, len(c.algorithms))...)
+	prior := gauss.Prior{Dimensions: len(g.space.Knobs), Trends: trends, Variance: scheduleDeviation * scheduleDeviation}
 	c.process = gauss.Fit(prior, c.places(prospects, times), logs, fittedTrials)
 	return c
 }
@@ -76,8 +76,8 @@ func (c correction) seconds(time float64) float64 {
 	return math.Exp2(time+c.mean) / 1e9
 }
 
-// lessons returns the trials that count, with the base-2 logarithms of their nanoseconds.
-func (g *learner) lessons() (prospects []*prospect, logs []float64) {
+// countedTrials returns the trials that count, with the base-2 logarithms of their nanoseconds.
+func (g *learner) countedTrials() (prospects []*prospect, logs []float64) {
 	for _, m := range g.trials {
 		prospects, logs = append(prospects, g.prospect(m.point)), append(logs, m.log())
 	}
@@ -87,7 +87,7 @@ func (g *learner) lessons() (prospects []*prospect, logs []float64) {
 	slowest := slices.Max(logs)
 	for _, p := range g.failed {
 		if m := g.prospect(p); m != nil {
-			prospects, logs = append(prospects, m), append(logs, slowest+penalty)
+			prospects, logs = append(prospects, m), append(logs, slowest+failurePenalty)
 		}
 	}
 	return prospects, logs

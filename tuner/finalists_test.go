@@ -76,7 +76,7 @@ func TestFinalistsHaveTheirTimeBehindTheTrialsInFlight(t *testing.T) {
 	began := time.Unix(1000, 0)
 	j := &job{
 		budget:   &tilthv1.Budget{Time: durationpb.New(100 * time.Second)},
-		time:     budgetTime{limit: 100 * time.Second, left: 100 * time.Second, start: began, told: began, runs: true},
+		time:     budgetTime{limit: 100 * time.Second, left: 100 * time.Second, start: began, reportedAt: began, runs: true},
 		inFlight: map[string]int{"a": 16, "b": 16},
 	}
 	busy := &task{weight: 1, recorded: 320, best: 1}

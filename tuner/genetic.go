@@ -19,8 +19,8 @@ type genetic struct {
 const (
 	// elite is the number of fastest trials that breed.
 	elite = 8
-	// litter is the number of children drafted per proposal.
-	litter = 6
+	// draftsPerProposal is the number of children drafted per proposal.
+	draftsPerProposal = 6
 	// seeded is the number of a task's first trials that begin with its hand-written points.
 	seeded = 16
 	// blind is the number of candidates, in a batch of sixteen, that are drawn regardless of the cost.
@@ -45,9 +45,9 @@ func (g *genetic) Propose(n int) []Candidate {
 	}
 	blindly := (n*blind + 15) / 16
 	if len(g.measured) >= 2 {
-		list = g.fill(list, n-blindly, g.children((n-len(list))*litter))
+		list = g.fill(list, n-blindly, g.children((n-len(list))*draftsPerProposal))
 	} else {
-		list = g.fill(list, n-blindly, g.draft((n-len(list))*litter))
+		list = g.fill(list, n-blindly, g.draft((n-len(list))*draftsPerProposal))
 	}
 	for len(list) < n && g.misses < maxMisses {
 		p, ok := g.space.Random(g.rng)

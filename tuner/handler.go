@@ -29,8 +29,8 @@ type Config struct {
 	// BatchSize is the maximum number of candidates built and measured together; 0 means
 	// wire.BatchCandidates.
 	BatchSize int
-	// Ear receives search statistics; nil discards them.
-	Ear Ear
+	// Observer receives search statistics; nil discards them.
+	Observer Observer
 	// Reader, if set, enables reading models here.
 	Reader Reader
 	// Ahead is the number of batches kept in flight, so that search, build and measurement overlap; 0 means
@@ -59,8 +59,8 @@ func NewHandler(c Config) *Handler {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Ear == nil {
-		c.Ear = deaf{}
+	if c.Observer == nil {
+		c.Observer = nopObserver{}
 	}
 	return &Handler{Config: c, reading: make(chan struct{}, 1)}
 }
@@ -90,7 +90,7 @@ func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) err
 	if err != nil {
 		return err
 	}
-	j, err := newJob(ctx, search, known, h.Ear)
+	j, err := newJob(ctx, search, known, h.Observer)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -100,7 +100,7 @@ func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &round{Handler: h, job: j, lease: work.GetLease()}
-	events := make(chan news)
+	events := make(chan update)
 	watching := make(chan error, 1)
 	go func() { watching <- h.watch(ctx, search.GetJob().GetId(), events) }()
 	err = r.run(ctx, events, watching)
@@ -110,17 +110,17 @@ func (h *Handler) tune(ctx context.Context, work *tilthv1.LeaseWorkResponse) err
 	return err
 }
 
-// news is either an event of a job or its status; the other field is nil.
-type news struct {
+// update is either an event of a job or its status; the other field is nil.
+type update struct {
 	event  *tilthv1.JobEvent
 	status *tilthv1.JobStatus
 }
 
 // watch sends the job's events, from the first on, and its status. It closes the channel at the end, and
 // returns nil when the job has ended.
-func (h *Handler) watch(ctx context.Context, jobID string, all chan<- news) error {
+func (h *Handler) watch(ctx context.Context, jobID string, all chan<- update) error {
 	defer close(all)
-	send := func(n news) error {
+	send := func(n update) error {
 		select {
 		case all <- n:
 			return nil
@@ -129,8 +129,8 @@ func (h *Handler) watch(ctx context.Context, jobID string, all chan<- news) erro
 		}
 	}
 	return agent.WatchStatus(ctx, h.Conn, h.Logger, jobID, 0,
-		func(e *tilthv1.JobEvent) error { return send(news{event: e}) },
-		func(s *tilthv1.JobStatus) error { return send(news{status: s}) })
+		func(e *tilthv1.JobEvent) error { return send(update{event: e}) },
+		func(s *tilthv1.JobStatus) error { return send(update{status: s}) })
 }
 
 func (h *Handler) finish(ctx context.Context, lease *tilthv1.LeaseToken, state tilthv1.JobState, reason string) error {
@@ -150,7 +150,7 @@ type round struct {
 	warned bool
 }
 
-func (r *round) run(ctx context.Context, events <-chan news, watching <-chan error) error {
+func (r *round) run(ctx context.Context, events <-chan update, watching <-chan error) error {
 	deadline := r.job.time.deadline()
 	var timeout <-chan time.Time
 	if !deadline.IsZero() {
@@ -164,7 +164,7 @@ func (r *round) run(ctx context.Context, events <-chan news, watching <-chan err
 		}
 		if r.job.caughtUp() {
 			err := r.propose(ctx)
-			if errors.Is(err, errLate) {
+			if errors.Is(err, errOutOfTime) {
 				return r.end(ctx, "time spent: "+err.Error())
 			}
 			var broken *brokenSearch
@@ -184,7 +184,7 @@ func (r *round) run(ctx context.Context, events <-chan news, watching <-chan err
 				return r.ended(<-watching)
 			}
 			if n.status != nil {
-				r.job.time.tell(n.status, time.Now())
+				r.job.time.applyStatus(n.status, time.Now())
 				continue
 			}
 			r.job.apply(n.event)
@@ -292,14 +292,14 @@ func (b *batch) mode() tilthv1.BatchMode {
 func (r *round) lock(ctx context.Context) (release func(), err error) {
 	if deadline := r.job.time.deadline(); !deadline.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, deadline, errLate)
+		ctx, cancel = context.WithDeadlineCause(ctx, deadline, errOutOfTime)
 		defer cancel()
 	}
 	return r.Lock(ctx)
 }
 
-// errLate is returned if the job's time ran out while waiting for the machine.
-var errLate = errors.New("no time is left")
+// errOutOfTime is returned if the job's time ran out while waiting for the machine.
+var errOutOfTime = errors.New("no time is left")
 
 // search draws the next batch while nothing is timed on this machine. It returns nil if nothing is left to
 // propose.
@@ -322,7 +322,7 @@ func (r *round) search(ctx context.Context) (*batch, error) {
 		r.warn()
 		if len(candidates) > 0 {
 			b := &batch{task: t, candidates: candidates, seconds: time.Since(began).Seconds()}
-			r.Ear.Searched(len(candidates), b.seconds)
+			r.Observer.Searched(len(candidates), b.seconds)
 			return b, nil
 		}
 		t.exhausted = true

@@ -51,7 +51,7 @@ type race struct{ remeasures bool }
 
 // newJob starts the search of a job from earlier knowledge, which may be nil. A bug in the rules of a space
 // fails the job, not the agent. It returns early with the error of ctx.
-func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History, ear Ear) (state *job, err error) {
+func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History, observer Observer) (state *job, err error) {
 	defer trap.AsError(&err)
 	j := work.GetJob()
 	spec := j.GetSpec()
@@ -91,7 +91,7 @@ func newJob(ctx context.Context, work *tilthv1.SearchWork, h *knowledge.History,
 		}
 		search, err := NewSearch(s, state.knowledge, Options{
 			Algorithm: spec.GetTuner(), Seed: taskSeed(spec.GetSeed(), ts.GetWorkloadDigest()), NoTransfer: spec.GetNoTransfer(),
-			Imported: imported(s, ts), Ranked: ear.Ranked,
+			Imported: imported(s, ts), Ranked: observer.Ranked,
 		})
 		if err != nil {
 			return nil, err

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// hope is the optimism of an immature search: the number of standard deviations by which a point is
+	// optimism is the optimism of an immature search: the number of standard deviations by which a point is
 	// assumed to be faster than predicted.
-	hope = 0.3
-	// explored is the interval, in picks, at which a mature search draws a point regardless of predictions.
-	explored = 16
+	optimism = 0.3
+	// exploreInterval is the interval, in picks, at which a mature search draws a point regardless of predictions.
+	exploreInterval = 16
 )
 
 // pick extends the list to n candidates with the most promising of the population.
@@ -81,7 +81,7 @@ func (g *learner) promising(times []float64, fastest float64, field *gauss.Field
 		if math.IsInf(t, 1) {
 			continue
 		}
-		worth := hope*field.Deviation(k) - t
+		worth := optimism*field.Deviation(k) - t
 		if g.mature() {
 			worth = gain(fastest-t, field.Deviation(k))
 		}
@@ -89,7 +89,7 @@ func (g *learner) promising(times []float64, fastest float64, field *gauss.Field
 			most, at = worth, k
 		}
 	}
-	if at >= 0 && g.mature() && g.rng.IntN(explored) == 0 {
+	if at >= 0 && g.mature() && g.rng.IntN(exploreInterval) == 0 {
 		if k := g.rng.IntN(len(times)); !math.IsInf(times[k], 1) {
 			return k
 		}

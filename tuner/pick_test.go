@@ -15,7 +15,7 @@ func TestTheGainExpectedOfAPoint(t *testing.T) {
 		{"as fast, and uncertain", 0, 1, 1 / math.Sqrt(2*math.Pi)},
 		{"a deviation slower", -0.1, 0.1, 0.1 * 0.0833155},
 		{"a deviation faster", 0.1, 0.1, 0.1 * 1.0833155},
-		{"hopeless", -1, 0.01, 0},
+		{"worse", -1, 0.01, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := gain(c.mean, c.deviation); math.Abs(got-c.want) > 1e-7 || got < 0 {

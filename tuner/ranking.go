@@ -20,8 +20,8 @@ type prediction struct {
 // ranked is a candidate that was both predicted and measured.
 type ranked struct{ predicted, seconds float64 }
 
-// distinct is the ratio from which the order of two latencies is significant.
-const distinct = 1.05
+// significantRatio is the ratio from which the order of two latencies is significant.
+const significantRatio = 1.05
 
 // rememberedBatches bounds the batches that may still be measured. A tuner has few in flight.
 const rememberedBatches = 16
@@ -58,7 +58,7 @@ func (r *ranking) measured(t Trial) {
 	delete(r.predictions, t.Digest)
 	right, wrong := 0, 0
 	for _, other := range r.known[p.batch] {
-		if max(t.LatencySeconds, other.seconds) <= distinct*min(t.LatencySeconds, other.seconds) {
+		if max(t.LatencySeconds, other.seconds) <= significantRatio*min(t.LatencySeconds, other.seconds) {
 			continue
 		}
 		if (p.time < other.predicted) == (t.LatencySeconds < other.seconds) {

@@ -11,8 +11,8 @@ const (
 	// trials that they must exceed.
 	patience   = 96
 	impatience = 0.5
-	// hopeless is the number of failed trials after which a task without a success yields to all others.
-	hopeless = 64
+	// maxFailures is the number of failed trials after which a task without a success yields to all others.
+	maxFailures = 64
 	// prior is the weight of the mean experience of all tasks, in doublings of a task's trials.
 	prior = 1.0
 	// priorTrials is the weight, in trials, of the mean trial time of all tasks in the expected trial time of
@@ -61,7 +61,7 @@ func (s *scheduler) claim(t *task) float64 {
 		return math.Inf(1)
 	case t.best > 0:
 		return s.gain(t)
-	case t.recorded < t.proposed || t.failures.total() >= hopeless:
+	case t.recorded < t.proposed || t.failures.total() >= maxFailures:
 		return 0
 	}
 	return math.MaxFloat64

@@ -126,8 +126,8 @@ func TestATaskThatOnlyFailsDoesNotStarveTheOthers(t *testing.T) {
 			return right(latency)
 		})
 	}
-	if bad.proposed != hopeless {
-		t.Errorf("%d trials were spent on the task that fails, want %d", bad.proposed, hopeless)
+	if bad.proposed != maxFailures {
+		t.Errorf("%d trials were spent on the task that fails, want %d", bad.proposed, maxFailures)
 	}
 }
 

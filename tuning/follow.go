@@ -11,9 +11,9 @@ import (
 	"github.com/tilth-dev/tilth/tuning/trials"
 )
 
-// Hearing holds callbacks that Follow calls after it has tallied an event. Each may be nil. Follow returns
+// FollowHooks holds callbacks that Follow calls after it has tallied an event. Each may be nil. Follow returns
 // the error of a callback.
-type Hearing struct {
+type FollowHooks struct {
 	// Event is called with each event.
 	Event func(*tilthv1.JobEvent) error
 	// Status is called with the job's status before it is tallied.
@@ -27,7 +27,7 @@ type Hearing struct {
 
 // Follow tallies a job's events from the tally's last one to the job's end, across restarts of the tracker.
 // When the job's model was read, Follow adds its tasks to j and the tally.
-func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
+func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h FollowHooks) error {
 	for {
 		err := follow(ctx, c, j, tally, h)
 		if !agent.History(err) {
@@ -42,7 +42,7 @@ func Follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials
 	}
 }
 
-func follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
+func follow(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h FollowHooks) error {
 	changed := func() {
 		if h.Changed != nil {
 			h.Changed()

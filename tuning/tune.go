@@ -49,8 +49,8 @@ func Tune(ctx context.Context, c *client.Client, sources []Source, o Options) (*
 
 func (o *Options) patience() *client.Patience {
 	p := o.Patience
-	if p.Tell == nil {
-		p.Tell = func(string) {}
+	if p.Report == nil {
+		p.Report = func(string) {}
 	}
 	return &p
 }
@@ -58,7 +58,7 @@ func (o *Options) patience() *client.Patience {
 // Await follows a submitted job like Tune.
 func Await(ctx context.Context, c *client.Client, j *tilthv1.Job, progress func(*trials.Tally)) (*Result, error) {
 	tally := trials.NewTally(j, job.References(j.GetSpec()))
-	hearing := Hearing{}
+	hearing := FollowHooks{}
 	if progress != nil {
 		hearing.Changed = func() { progress(tally) }
 	}
@@ -89,7 +89,7 @@ func ended(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.
 }
 
 // end cancels a job and collects the remaining measurements.
-func end(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h Hearing) error {
+func end(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h FollowHooks) error {
 	if _, err := c.Cancel(ctx, j.GetId(), "its client gave up"); err != nil {
 		return fmt.Errorf("job %s goes on: %w", j.GetId(), err)
 	}

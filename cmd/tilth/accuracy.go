@@ -75,7 +75,7 @@ func (k *compileCommand) measure(ctx context.Context, t *target.Target, plain fu
 		if err != nil {
 			return nil, fmt.Errorf("--check: computing what strict numerics do: %w", err)
 		}
-		return k.judged(got, want)
+		return k.judgeError(got, want)
 	}, nil
 }
 
@@ -97,8 +97,8 @@ func (k *compileCommand) strict(ctx context.Context, p *program.Program, inputs 
 	return outputs[0], nil
 }
 
-// judged returns the error of each output. It returns an error if one is not finite or exceeds the limit.
-func (k *compileCommand) judged(got, want map[string]*array.Array) (*aot.Accuracy, error) {
+// judgeError returns the error of each output. It returns an error if one is not finite or exceeds the limit.
+func (k *compileCommand) judgeError(got, want map[string]*array.Array) (*aot.Accuracy, error) {
 	a := &aot.Accuracy{Numerics: k.numerics.level.String(), RelativeErrors: map[string]float64{}}
 	for name := range want {
 		a.RelativeErrors[name] = accuracy.Relative(got[name], want[name])

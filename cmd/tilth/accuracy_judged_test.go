@@ -27,7 +27,7 @@ func TestWhatIsSaidOfAnError(t *testing.T) {
 	} {
 		k := &compileCommand{}
 		k.accuracy.most, k.accuracy.limited = c.most, func() bool { return c.most > 0 }
-		_, err := k.judged(map[string]*array.Array{"y": c.got}, map[string]*array.Array{"y": c.want})
+		_, err := k.judgeError(map[string]*array.Array{"y": c.got}, map[string]*array.Array{"y": c.want})
 		if (err == nil) != (c.said == "") || err != nil && !strings.HasSuffix(err.Error(), c.said) {
 			t.Errorf("%s: %v, want %q", name, err, c.said)
 		}

@@ -94,12 +94,12 @@ func newBoardMonitor(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.sayMonitor(made, asJSON)
+		return a.printMonitor(made, asJSON)
 	})
 }
 
-// sayMonitor prints the built monitor, unless it was written to standard output.
-func (a *app) sayMonitor(made monitorResult, asJSON bool) error {
+// printMonitor prints the built monitor, unless it was written to standard output.
+func (a *app) printMonitor(made monitorResult, asJSON bool) error {
 	if asJSON {
 		return writeJSON(a.stdout, made)
 	}

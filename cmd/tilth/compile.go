@@ -78,12 +78,12 @@ type compileCommand struct {
 	tracker                  trackerFlags
 	allowHTTP                bool
 	untuned, asJSON, noCache bool
-	low                      lowFlag
+	low                      objectiveFlag
 	numerics                 numericsFlag
 	storage                  storageFlag
 	accuracy                 accuracyFlags
 	lock                     lockFlags
-	own                      ownFlags
+	own                      recordKernelFlags
 	confirm                  confirmFlag
 	verify                   verifyFlag
 	costModel                costModelFlag
@@ -255,7 +255,7 @@ func (k *compileCommand) run(ctx context.Context, path string) error {
 		Confirmed: k.confirm.confirmed, Refused: k.confirm.refused,
 		ArenaBytes: manifest.ArenaBytes, WeightsBytes: manifest.WeightsBytes, C: manifest.C, Seconds: time.Since(began).Seconds(), Accuracy: manifest.Accuracy, Weights: manifest.Weights,
 	}
-	return k.print(k.told(output), result)
+	return k.print(k.statusWriter(output), result)
 }
 
 func (k *compileCommand) compile(ctx context.Context, p *program.Program, t *target.Target, tc *toolchain.Toolchain, choices []aot.Choice, output string, o aot.Options) (*aot.Manifest, error) {

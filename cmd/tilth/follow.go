@@ -108,7 +108,7 @@ func terminalOf(w io.Writer) (terminal progress.Terminal, ok bool) {
 
 // watch follows the job from its first event to its last.
 func (w *follower) watch(ctx context.Context, c *client.Client) error {
-	h := tuning.Hearing{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
+	h := tuning.FollowHooks{Changed: func() { w.display.Update(w.tally) }, Restored: w.forget, Status: func(status *tilthv1.JobStatus) {
 		if w.own {
 			status.Wait = nil
 		}

@@ -78,7 +78,7 @@ func (s *jobsSubmit) submit(ctx context.Context, tracker *client.Client, paths [
 		return err
 	}
 	s.tune.kernels.warn(ctx, s.stderr, j.GetSpec())
-	s.tune.saySeeds(s.app, j.GetSpec())
+	s.tune.printSeeds(s.app, j.GetSpec())
 	if w := j.GetWait(); w.GetNothingCanRun() {
 		fmt.Fprintf(s.stderr, "%s waits: %s\n", j.GetId(), w.GetMessage())
 	}

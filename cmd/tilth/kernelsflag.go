@@ -142,8 +142,8 @@ func (f *kernelsFlag) allows(k *own.Kernel) bool {
 	return false
 }
 
-// ownFlags selects which hand-written kernels from records a package may use.
-type ownFlags struct {
+// recordKernelFlags selects which hand-written kernels from records a package may use.
+type recordKernelFlags struct {
 	kernelsFlag
 	all bool
 	// fits returns why a kernel's libraries are not available on this machine.
@@ -152,13 +152,13 @@ type ownFlags struct {
 	warned map[string]bool
 }
 
-func (f *ownFlags) add(c *cobra.Command) {
+func (f *recordKernelFlags) add(c *cobra.Command) {
 	f.kernelsFlag.add(c, "`folder` of a hand-written kernel that records may use; repeatable")
 	c.Flags().BoolVar(&f.all, "own-kernels", false, "use all hand-written kernels in records: their C source runs in your process")
 }
 
 // open reads the folders and prepares fits.
-func (f *ownFlags) open(ctx context.Context, compiler string, w io.Writer) error {
+func (f *recordKernelFlags) open(ctx context.Context, compiler string, w io.Writer) error {
 	if err := f.read(); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (f *ownFlags) open(ctx context.Context, compiler string, w io.Writer) error
 }
 
 // allows implements selection.Sources.Own.
-func (f *ownFlags) allows(k *own.Kernel) bool {
+func (f *recordKernelFlags) allows(k *own.Kernel) bool {
 	if f.kernelsFlag.allows(k) {
 		return true
 	}

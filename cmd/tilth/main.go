@@ -56,7 +56,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	// The command never started: its name, arguments or flags were wrong.
-	fmt.Fprintf(stderr, "tilth: %s\n", misuse(called, err))
+	fmt.Fprintf(stderr, "tilth: %s\n", usageMessage(called, err))
 	return exitUsage
 }
 

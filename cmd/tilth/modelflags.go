@@ -127,7 +127,7 @@ func (f *modelFlags) readAll(paths []string, visit func(path string, m *onnx.Mod
 		}
 		own := shapes
 		if len(paths) > 1 {
-			own = known(m, shapes)
+			own = shapesFor(m, shapes)
 		}
 		f.keep(path, own)
 		for name := range f.own[path] {
@@ -160,8 +160,8 @@ func (f *modelFlags) keep(path string, o frontend.Options) {
 	}
 }
 
-// known returns the shapes that apply to a model.
-func known(m *onnx.Model, o frontend.Options) frontend.Options {
+// shapesFor returns the shapes that apply to a model.
+func shapesFor(m *onnx.Model, o frontend.Options) frontend.Options {
 	own := frontend.Options{Shapes: map[string][]int64{}, Open: map[string]frontend.Bounds{}}
 	keep := func(name string) {
 		if shape, given := o.Shapes[name]; given {

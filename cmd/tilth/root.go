@@ -85,7 +85,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetUsageFunc(usage)
 	root.SetHelpFunc(help)
 	root.SetFlagErrorFunc(flagError)
-	wordErrors(root)
+	rewordErrors(root)
 	completeAll(root)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -76,7 +76,7 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 		r.Target = manifest.Target
 	}
 	r.Device, r.Limit, r.Owner = f.device, f.limit, owner()
-	r.Patience, r.Waits = f.wait.patience(a), tellWaits(a)
+	r.Patience, r.Waits = f.wait.patience(a), waitPrinter(a)
 	job, err := tracker.RunPackages(ctx, r, func(j *tilthv1.Job) {
 		fmt.Fprintf(a.stderr, "runs on the farm as %s\n", j.GetId())
 	})
@@ -86,8 +86,8 @@ func (f *runFarmFlags) runOn(ctx context.Context, a *app, tracker *client.Client
 	return job, f.wait.hint(err)
 }
 
-// tellWaits prints each reason why a run waits, once.
-func tellWaits(a *app) func(*tilthv1.Wait) {
+// waitPrinter prints each reason why a run waits, once.
+func waitPrinter(a *app) func(*tilthv1.Wait) {
 	var said tilthv1.WaitReason
 	return func(w *tilthv1.Wait) {
 		if w.GetReason() == said {

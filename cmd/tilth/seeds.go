@@ -68,8 +68,8 @@ func (a *app) showSeeds(log *tvm.Log, fresh int) error {
 	return err
 }
 
-// saySeeds prints how many seeds a job has.
-func (f *tuneFlags) saySeeds(a *app, spec *tilthv1.JobSpec) {
+// printSeeds prints how many seeds a job has.
+func (f *tuneFlags) printSeeds(a *app, spec *tilthv1.JobSpec) {
 	all, tasks := 0, 0
 	for _, t := range spec.GetTasks() {
 		if n := len(t.GetSeeds()); n > 0 {

@@ -37,8 +37,8 @@ func (a *app) writeStdout(fill func(io.Writer) error) error {
 	return nil
 }
 
-// told returns the writer for status messages: standard error if the file itself is standard output.
-func (a *app) told(path string) io.Writer {
+// statusWriter returns the writer for status messages: standard error if the file itself is standard output.
+func (a *app) statusWriter(path string) io.Writer {
 	if path == stdio {
 		return a.stderr
 	}

@@ -51,7 +51,7 @@ func newTrackerBackup(a *app) *cobra.Command {
 				return err
 			}
 		}
-		_, err = fmt.Fprintf(a.told(output), "wrote %s, %s\n", fileName(output), show.Bytes(int64(size)))
+		_, err = fmt.Fprintf(a.statusWriter(output), "wrote %s, %s\n", fileName(output), show.Bytes(int64(size)))
 		return err
 	})
 }

@@ -61,7 +61,7 @@ func newTrackerConvert(a *app) *cobra.Command {
 		if err != nil {
 			return errors.Join(err, from.Close())
 		}
-		counts, err := records.Convert(ctx, from, to, rarely(a.stderr, convertedEvery))
+		counts, err := records.Convert(ctx, from, to, progressPrinter(a.stderr, convertedEvery))
 		names := []string{from.Name(), to.Name()}
 		if err := errors.Join(err, to.Close(), from.Close()); err != nil {
 			return err
@@ -85,8 +85,8 @@ func convertible(choice string) (registry.Kind, error) {
 // convertedEvery is the interval of progress messages.
 const convertedEvery = 5 * time.Second
 
-// rarely prints the progress of a conversion at an interval.
-func rarely(w io.Writer, every time.Duration) func(records.Converted) {
+// progressPrinter prints the progress of a conversion at an interval.
+func progressPrinter(w io.Writer, every time.Duration) func(records.Converted) {
 	last := time.Now()
 	return func(c records.Converted) {
 		if time.Since(last) < every {

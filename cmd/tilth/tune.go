@@ -159,7 +159,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	}
 	t.kernels.warn(ctx, t.stderr, j.GetSpec())
 	if !t.quiet {
-		t.saySeeds(t.app, j.GetSpec())
+		t.printSeeds(t.app, j.GetSpec())
 	}
 	if err := t.follow(ctx, bound, f.Client, j, logs, trials.Summary{Records: file}); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (t *tuneCommand) local(ctx context.Context, paths []string) (err error) {
 	if t.board.name != "" { // the target is the board's
 		device = j.GetSpec()
 	}
-	t.sayNext(ctx, paths, device)
+	t.printNext(ctx, paths, device)
 	return nil
 }
 
@@ -255,18 +255,18 @@ func (t *tuneCommand) remote(ctx context.Context, paths []string) error {
 	}
 	t.kernels.warn(ctx, t.stderr, j.GetSpec())
 	if !t.quiet {
-		t.saySeeds(t.app, j.GetSpec())
+		t.printSeeds(t.app, j.GetSpec())
 	}
 	if err := t.follow(ctx, ctx, c, j, logs, trials.Summary{Tracker: t.tracker.addr}); err != nil {
 		return err
 	}
-	t.sayNext(ctx, paths, j.GetSpec())
+	t.printNext(ctx, paths, j.GetSpec())
 	return nil
 }
 
-// sayNext prints how to compile the models, unless the command is quiet or was interrupted. spec is the job
+// printNext prints how to compile the models, unless the command is quiet or was interrupted. spec is the job
 // of a farm; nil for local work.
-func (t *tuneCommand) sayNext(ctx context.Context, paths []string, spec *tilthv1.JobSpec) {
+func (t *tuneCommand) printNext(ctx context.Context, paths []string, spec *tilthv1.JobSpec) {
 	if ctx.Err() != nil || t.quiet {
 		return
 	}

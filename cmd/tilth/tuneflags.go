@@ -26,7 +26,7 @@ const defaultTime = 10 * time.Minute
 
 // tuneFlags selects what to tune, and for how long, locally or on a farm.
 type tuneFlags struct {
-	objective  objectiveFlags
+	objective  selectionFlags
 	threads    int
 	trials     int
 	time       time.Duration
@@ -41,7 +41,7 @@ type tuneFlags struct {
 	priority   int
 	private    bool
 	kernels    kernelsFlag
-	low        lowFlag
+	low        objectiveFlag
 	// seeds holds the imported seeds; nil until readSeeds.
 	seeds *seeds.File
 }

@@ -16,8 +16,8 @@ const (
 	exclusiveFlags = "cobra_annotation_mutually_exclusive"
 )
 
-// wordErrors rewords usage errors of a command and its subcommands.
-func wordErrors(c *cobra.Command) {
+// rewordErrors rewords usage errors of a command and its subcommands.
+func rewordErrors(c *cobra.Command) {
 	check := c.Args
 	if check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
@@ -28,7 +28,7 @@ func wordErrors(c *cobra.Command) {
 		}
 	}
 	for _, sub := range c.Commands() {
-		wordErrors(sub)
+		rewordErrors(sub)
 	}
 }
 
@@ -115,12 +115,12 @@ func flagNames(f *pflag.Flag) string {
 	return "-" + f.Shorthand + "/--" + f.Name
 }
 
-// suggesting separates cobra's error from its list of similar commands.
-const suggesting = "\n\nDid you mean this?\n"
+// suggestionSeparator separates cobra's error from its list of similar commands.
+const suggestionSeparator = "\n\nDid you mean this?\n"
 
-// misuse formats a usage error on one line.
-func misuse(c *cobra.Command, err error) string {
-	text, similar, found := strings.Cut(err.Error(), suggesting)
+// usageMessage formats a usage error on one line.
+func usageMessage(c *cobra.Command, err error) string {
+	text, similar, found := strings.Cut(err.Error(), suggestionSeparator)
 	if found {
 		text += ": did you mean " + strings.Join(strings.Fields(similar), " or ") + "?"
 	}
@@ -135,7 +135,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 	c.SuggestionsMinimumDistance = max(c.SuggestionsMinimumDistance, suggestedWithin)
 	text := fmt.Sprintf("unknown command %q for %q", name, c.CommandPath())
 	if similar := c.SuggestionsFor(name); len(similar) > 0 {
-		text += suggesting + strings.Join(similar, " ")
+		text += suggestionSeparator + strings.Join(similar, " ")
 	}
 	return errors.New(text)
 }

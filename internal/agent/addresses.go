@@ -65,9 +65,9 @@ func (l *resolved) Close() {
 	}
 }
 
-// tell reports the addresses once every part has a result; earlier, calls would only see some of them. It
+// report reports the addresses once every part has a result; earlier, calls would only see some of them. It
 // reports an error only if no part has an address.
-func (l *resolved) tell() error {
+func (l *resolved) report() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []resolver.Address
@@ -129,7 +129,7 @@ func (p *part) UpdateState(s resolver.State) error {
 	p.list.mu.Lock()
 	p.found, p.failed = found, nil
 	p.list.mu.Unlock()
-	return p.list.tell()
+	return p.list.report()
 }
 
 // ReportError implements resolver.ClientConn. Earlier addresses remain valid.
@@ -137,5 +137,5 @@ func (p *part) ReportError(err error) {
 	p.list.mu.Lock()
 	p.failed = err
 	p.list.mu.Unlock()
-	_ = p.list.tell()
+	_ = p.list.report()
 }

@@ -104,8 +104,8 @@ func after(ctx context.Context, subject string, took time.Duration) context.Cont
 	return context.WithValue(ctx, endedKey{}, endedLease{subject, took})
 }
 
-// silent records that a shard did not answer or refused.
-func (t *turns) silent(shard int) {
+// markUnresponsive records that a shard did not answer or refused.
+func (t *turns) markUnresponsive(shard int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failed[shard] = time.Now()
@@ -135,7 +135,7 @@ func (c *sharded) lease(ctx context.Context, req *tilthv1.LeaseWorkRequest) erro
 			c.take(shard, r)
 			return nil
 		case err != nil:
-			c.turns.silent(shard)
+			c.turns.markUnresponsive(shard)
 		}
 	}
 	if req.GetWait().AsDuration() == 0 {

@@ -85,7 +85,7 @@ func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 		defer cancel()
 	}
 	c.ask = nil
-	waits := c.heard(req.GetSession())
+	waits := c.waitingShards(req.GetSession())
 	replies, failed := c.each(ctx, func(shard int) proto.Message {
 		elsewhere := slices.Clone(waits)
 		elsewhere[shard] = false
@@ -116,8 +116,8 @@ func (c *sharded) heartbeat(ctx context.Context, req *tilthv1.HeartbeatRequest) 
 	return nil
 }
 
-// heard returns the shards where work waits for the agent of a session, according to the last heartbeat.
-func (c *sharded) heard(session string) []bool {
+// waitingShards returns the shards where work waits for the agent of a session, according to the last heartbeat.
+func (c *sharded) waitingShards(session string) []bool {
 	if heard, is := c.waits.Load(session); is {
 		if waits := heard.([]bool); len(waits) == c.n {
 			return waits

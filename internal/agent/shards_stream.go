@@ -76,7 +76,7 @@ func (s *shardedStream) begin(m any) error {
 		for shard := range n {
 			s.next = append(s.next, shard)
 		}
-		return s.goOn()
+		return s.askNextShard()
 	}
 	for shard := range n {
 		if err := s.addAttended(shard); err != nil {
@@ -106,8 +106,8 @@ func (s *shardedStream) addAttended(shard int) error {
 	return nil
 }
 
-// goOn asks the next shard.
-func (s *shardedStream) goOn() error {
+// askNextShard asks the next shard.
+func (s *shardedStream) askNextShard() error {
 	s.to = nil
 	err := s.addAttended(s.next[0])
 	s.next = s.next[1:]
@@ -159,7 +159,7 @@ func (s *shardedStream) RecvMsg(m any) error {
 		s.next = nil // a started response is not restarted elsewhere
 		return last
 	}
-	if err := s.goOn(); err != nil {
+	if err := s.askNextShard(); err != nil {
 		return err
 	}
 	if err := s.to[0].SendMsg(s.request); err != nil && !errors.Is(err, io.EOF) {

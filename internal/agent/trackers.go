@@ -14,27 +14,27 @@ import (
 // Trackers connects a tracker of a sharded farm to the others. It finds the tracker of a shard like an agent
 // does. It is safe for concurrent use.
 type Trackers struct {
-	conn *grpc.ClientConn
-	told *told
+	conn     *grpc.ClientConn
+	resolver *listResolver
 }
 
 // DialTrackers connects to the trackers set by Tell.
 func DialTrackers(side credentials.TransportCredentials) (*Trackers, error) {
-	told := &told{}
-	conn, err := dial(toldScheme+":///shards", nil, takeoverTime, grpc.WithResolvers(told), grpc.WithTransportCredentials(side))
+	told := &listResolver{}
+	conn, err := dial(listScheme+":///shards", nil, takeoverTime, grpc.WithResolvers(told), grpc.WithTransportCredentials(side))
 	if err != nil {
 		return nil, fmt.Errorf("other trackers: %w", err)
 	}
-	return &Trackers{conn: conn, told: told}, nil
+	return &Trackers{conn: conn, resolver: told}, nil
 }
 
-// Tell sets the addresses of the trackers, each host:port or unix:PATH.
-func (t *Trackers) Tell(addresses []string) {
+// SetAddresses sets the addresses of the trackers, each host:port or unix:PATH.
+func (t *Trackers) SetAddresses(addresses []string) {
 	var all []resolver.Address
 	for _, address := range addresses {
 		all = append(all, resolver.Address{Addr: address})
 	}
-	t.told.tell(resolver.State{Addresses: all})
+	t.resolver.tell(resolver.State{Addresses: all})
 }
 
 // Close cancels calls in progress.
@@ -58,21 +58,21 @@ func OverShards(ctx context.Context, n int, method string, req, reply any, invok
 	return c.call(ctx, req)
 }
 
-// toldScheme is the scheme of a connection to the trackers set by Tell.
-const toldScheme = "told"
+// listScheme is the scheme of a connection to the trackers set by Tell.
+const listScheme = "told"
 
-// told resolves to the addresses set last.
-type told struct {
+// listResolver resolves to the addresses set last.
+type listResolver struct {
 	mu    sync.Mutex
 	state resolver.State
 	cc    resolver.ClientConn // nil while the connection is idle
 }
 
 // Scheme implements resolver.Builder.
-func (*told) Scheme() string { return toldScheme }
+func (*listResolver) Scheme() string { return listScheme }
 
 // Build implements resolver.Builder.
-func (t *told) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (t *listResolver) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cc = cc
@@ -80,7 +80,7 @@ func (t *told) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Build
 	return t, nil
 }
 
-func (t *told) tell(state resolver.State) {
+func (t *listResolver) tell(state resolver.State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.state = state
@@ -90,10 +90,10 @@ func (t *told) tell(state resolver.State) {
 }
 
 // ResolveNow implements resolver.Resolver.
-func (*told) ResolveNow(resolver.ResolveNowOptions) {}
+func (*listResolver) ResolveNow(resolver.ResolveNowOptions) {}
 
 // Close implements resolver.Resolver.
-func (t *told) Close() {
+func (t *listResolver) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cc = nil

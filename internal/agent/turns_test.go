@@ -60,7 +60,7 @@ func TestShardsTakeTurnsByTheWeightsOfWhoWaits(t *testing.T) {
 
 func TestAShardThatDoesNotAnswerIsPassedOver(t *testing.T) {
 	var s turns
-	s.silent(1)
+	s.markUnresponsive(1)
 	if order := s.order(3); len(order) != 2 || order[0] != 0 || order[1] != 2 {
 		t.Errorf("the shards are asked in the order %v", order)
 	}

@@ -45,7 +45,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 	if err != nil {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}
-	kept, err := builder.OpenKept(filepath.Join(base.scratch, "kept"))
+	kept, err := builder.OpenObjectCache(filepath.Join(base.scratch, "kept"))
 	if err != nil {
 		return base.end(err)
 	}
@@ -58,7 +58,7 @@ func RunBuilder(ctx context.Context, cfg BuilderConfig) error {
 		return base.end(fmt.Errorf("builder: %w", err))
 	}
 	handler := builder.NewHandler(builder.Config{
-		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, Kept: kept, Parallel: cfg.Parallel, OwnKernels: cfg.OwnKernels},
+		Compiler:  &builder.Compiler{Toolchain: cfg.Toolchain.In(box), Cache: cache, ObjectCache: kept, Parallel: cfg.Parallel, OwnKernels: cfg.OwnKernels},
 		Artifacts: artifact.NewClient(base.conn, nil, cfg.Logger),
 		Report: metrics.Report(func(ctx context.Context, report *tilthv1.ReportBuildRequest) error {
 			if cfg.Built != nil {

@@ -66,7 +66,7 @@ type Local struct {
 	Client *client.Client
 
 	// own holds the socket and the artifacts; scratch, below the cache folder, the agents' scratch files.
-	own, scratch *passing
+	own, scratch *tempDir
 
 	life   context.Context
 	agents sync.WaitGroup
@@ -87,11 +87,11 @@ func StartLocal(ctx context.Context, cfg LocalConfig) (*Local, error) {
 			return nil, fmt.Errorf("local farm: %w", err)
 		}
 	}
-	own, err := newPassing(socketParent(), "tilth-farm-")
+	own, err := newTempDir(socketParent(), "tilth-farm-")
 	if err != nil {
 		return nil, fmt.Errorf("local farm: %w", err)
 	}
-	scratch, err := newPassing(filepath.Join(cfg.CacheDir, "scratch"), "farm-")
+	scratch, err := newTempDir(filepath.Join(cfg.CacheDir, "scratch"), "farm-")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("local farm: %w", err), own.remove())
 	}
@@ -186,7 +186,7 @@ func (l *Local) startAgents(cfg LocalConfig, socket string) error {
 		own.Name, own.ScratchDir = host+"/local/"+kind, filepath.Join(l.scratch.dir, kind)
 		return own
 	}
-	builds := &hopeless{end: l.fail}
+	builds := &buildFailureGuard{end: l.fail}
 	l.startAgent(func() error { return RunTuner(ctx, TunerConfig{AgentConfig: named("tuner"), Models: cfg.Models}) })
 	l.startAgent(func() error {
 		return RunBuilder(ctx, BuilderConfig{

@@ -78,12 +78,12 @@ func RunRunner(ctx context.Context, cfg RunnerConfig) error {
 		cfg.Logger.Warn("this device is an emulator: what it measures says nothing of a board's latencies", "emulator", cfg.Emulator[0])
 	}
 	if device != nil && device.ID != "" {
-		base.take(device)
+		base.bindCard(device)
 	}
 	var line func(context.Context) (*os.File, error)
 	if cfg.Board != nil {
 		line = cfg.Board.Line
-		base.takeBoard(cfg.Board)
+		base.bindBoard(cfg.Board)
 	}
 	cache, err := artifact.Open(artifact.Options{
 		Dir: filepath.Join(base.scratch, "artifacts"), CapBytes: runnerCacheBytes, UploadBytes: runnerCacheBytes, Logger: cfg.Logger,
@@ -180,8 +180,8 @@ func (b *base) label(key, value string) {
 	b.spec.Labels[key] = value
 }
 
-// take binds the runner to a card of this machine, with a label and a separate lock.
-func (b *base) take(device *backend.Device) {
+// bindCard binds the runner to a card of this machine, with a label and a separate lock.
+func (b *base) bindCard(device *backend.Device) {
 	if _, said := b.spec.Labels[CardLabel]; !said {
 		b.label(CardLabel, device.ID)
 	}
@@ -191,9 +191,9 @@ func (b *base) take(device *backend.Device) {
 // BoardLabel is the label with the name of a bare-metal board.
 const BoardLabel = "board"
 
-// takeBoard binds the runner to a board, with a separate lock, because load on its machine does not affect
+// bindBoard binds the runner to a board, with a separate lock, because load on its machine does not affect
 // the board's counters.
-func (b *base) takeBoard(board *boards.Board) {
+func (b *base) bindBoard(board *boards.Board) {
 	name := board.Hello().Board
 	if _, said := b.spec.Labels[BoardLabel]; !said {
 		b.label(BoardLabel, name)

@@ -102,12 +102,12 @@ func (s Security) openAudit(log *slog.Logger) (*audit.Log, error) {
 		}
 		return audit.New(file, log), nil
 	case s.AuditTo != nil:
-		return audit.New(kept{s.AuditTo}, log), nil
+		return audit.New(nopCloser{s.AuditTo}, log), nil
 	}
 	return nil, nil
 }
 
-// kept is a writer that stays open when the audit log is closed.
-type kept struct{ io.Writer }
+// nopCloser is a writer that stays open when the audit log is closed.
+type nopCloser struct{ io.Writer }
 
-func (kept) Close() error { return nil }
+func (nopCloser) Close() error { return nil }

@@ -28,7 +28,7 @@ type shardsServed struct {
 	security tracker.Security
 	host     *tracker.Host
 	members  atomic.Int64 // number of processes that serve shards, including this one
-	others   *others
+	others   *peerTrackers
 	giveUp   []chan struct{}
 	// began is set once a shard was opened or stood by for. Errors of an unreachable database are then
 	// transient. Before that, its address may be wrong.
@@ -121,20 +121,20 @@ func (s *shardsServed) balance(ctx context.Context, members registry.Members, ad
 		others, err := members.Meet(ctx, records.Member{Address: address, Certificate: s.others.shown(), Host: s.others.host})
 		if err == nil {
 			s.members.Store(int64(len(others)) + 1)
-			s.others.tell(others)
+			s.others.update(others)
 		}
 		if err != nil || s.host.Held() <= s.share() { // earlier members may be gone, and nobody would take a released shard
 			tooMany = 0
 		} else if tooMany++; tooMany >= giveUpAfter {
 			tooMany = 0
-			s.giveOneUp()
+			s.releaseOne()
 		}
 		_ = retry.Sleep(ctx, countEvery)
 	}
 }
 
-// giveOneUp releases the last shard of the process.
-func (s *shardsServed) giveOneUp() {
+// releaseOne releases the last shard of the process.
+func (s *shardsServed) releaseOne() {
 	for shard := s.cfg.Shards - 1; shard >= 0; shard-- {
 		if s.host.Has(shard) {
 			s.cfg.Logger.Info("another tracker is to have its share of the shards, giving one up", "shard", shard)
@@ -181,14 +181,14 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			log.Error("the shard is of a version that this tracker cannot use, going on with those that it has", "error", err, "in", pause)
 			_ = retry.Sleep(ctx, pause)
 			pause = min(2*pause, longestReopen)
-		case !comesBack(err, s.began.Load(), true):
+		case !isTransient(err, s.began.Load(), true):
 			return err
-		case store != nil && !isAway(err) || errors.Is(err, records.ErrDamaged):
+		case store != nil && !isUnreachable(err) || errors.Is(err, records.ErrDamaged):
 			log.Error("the shard cannot be served, trying again", "error", err, "in", pause)
 			_ = retry.Sleep(ctx, pause)
 			pause = min(2*pause, longestReopen)
 		default:
-			s.host.Say(awayOf(err))
+			s.host.Say(unreachableService(err))
 			if away.Due() {
 				log.Warn("the shard cannot be opened, trying again", "error", err)
 			}

@@ -17,8 +17,8 @@ type single struct {
 	cfg  TrackerConfig
 	kind registry.Kind
 	by   closers // answers calls while the tracker stands by; nil otherwise
-	// says is the part of by that reports the reason.
-	says *tracker.Standby
+	// standby is the part of by that reports the reason.
+	standby *tracker.Standby
 	// began is set once the process has served or stood by. Errors of the database are then transient. Before
 	// that, its address may be wrong.
 	began    bool
@@ -43,11 +43,11 @@ func (s *single) run(ctx context.Context) (err error) {
 			return err
 		case errors.Is(err, records.ErrTakenOver):
 			s.cfg.Logger.Warn("another tracker has the database now", "error", err)
-		case comesBack(err, s.began, store == nil):
+		case isTransient(err, s.began, store == nil):
 			if s.away.Due() {
 				s.cfg.Logger.Warn("the database cannot be opened, trying again", "error", err)
 			}
-			if err := s.answer(awayOf(err)); err != nil {
+			if err := s.answer(unreachableService(err)); err != nil {
 				return err
 			}
 			_ = retry.Sleep(ctx, reopenAfter)
@@ -76,7 +76,7 @@ func (s *single) openStore(ctx context.Context) (records.Store, error) {
 // nil if another tracker holds the database. Only the serving tracker writes the audit log.
 func (s *single) answer(away error) error {
 	if s.by != nil {
-		s.says.Say(away)
+		s.standby.Say(away)
 		return nil
 	}
 	own := s.cfg.Security
@@ -94,13 +94,13 @@ func (s *single) answer(away error) error {
 		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
 	}
 	by.Say(away)
-	s.by, s.says = closers{by, closer}, by
+	s.by, s.standby = closers{by, closer}, by
 	return nil
 }
 
 func (s *single) stopAnswering() error {
 	by := s.by
-	s.by, s.says = nil, nil
+	s.by, s.standby = nil, nil
 	return by.Close()
 }
 

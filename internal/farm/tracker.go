@@ -109,7 +109,7 @@ func openObjects(ctx context.Context, address string) (artifact.Blobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := bucket.Ready(ctx); err != nil && (!isAway(err) || objects.WrongAddress(err)) {
+	if err := bucket.Ready(ctx); err != nil && (!isUnreachable(err) || objects.WrongAddress(err)) {
 		return nil, err
 	}
 	return bucket, nil

@@ -47,7 +47,7 @@ func RunTuner(ctx context.Context, cfg TunerConfig) error {
 		return base.end(fmt.Errorf("tuner: %w", err))
 	}
 	config := tuner.Config{
-		Conn: base.conn, Lock: base.meter.Lock(base.cfg.Lock.Compute), Logger: cfg.Logger, Models: cfg.Models, Ear: metrics,
+		Conn: base.conn, Lock: base.meter.Lock(base.cfg.Lock.Compute), Logger: cfg.Logger, Models: cfg.Models, Observer: metrics,
 	}
 	if len(cfg.Read) == 0 {
 		return base.run(ctx, tuner.NewHandler(config), tunerSlots)

@@ -23,16 +23,16 @@ func (e *stepError) Error() string { return e.step.what + ": " + e.cause.Error()
 
 func (e *stepError) Unwrap() error { return e.cause }
 
-// birthError means that no child could be created.
-type birthError struct{ cause syscall.Errno }
+// forkError means that no child could be created.
+type forkError struct{ cause syscall.Errno }
 
-func (e *birthError) Error() string { return "making a process: " + e.cause.Error() }
+func (e *forkError) Error() string { return "making a process: " + e.cause.Error() }
 
-func (e *birthError) Unwrap() error { return e.cause }
+func (e *forkError) Unwrap() error { return e.cause }
 
-// birth holds the arguments of fork. It lives on the heap, so that it does not move during the child's few
+// forkArgs holds the arguments of fork. It lives on the heap, so that it does not move during the child's few
 // instructions.
-type birth struct {
+type forkArgs struct {
 	calls []call
 	// failure receives the index and errno of a failed call.
 	failure  [8]byte
@@ -44,7 +44,7 @@ type birth struct {
 }
 
 // run starts a child with clone flags that executes the script, whose last call executes a program or exits.
-// If the kernel refuses a call, it returns a *stepError or *birthError, and the child is gone.
+// If the kernel refuses a call, it returns a *stepError or *forkError, and the child is gone.
 func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -59,7 +59,7 @@ func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	flags |= unix.CLONE_VM | unix.CLONE_VFORK
-	b := &birth{calls: s.calls, report: uintptr(kept), all: ^uint64(0), clone: unix.SYS_CLONE, cloneArg: [2]uintptr{flags | uintptr(unix.SIGCHLD)}}
+	b := &forkArgs{calls: s.calls, report: uintptr(kept), all: ^uint64(0), clone: unix.SYS_CLONE, cloneArg: [2]uintptr{flags | uintptr(unix.SIGCHLD)}}
 	if cgroup >= 0 {
 		args := &cloneArgs{flags: uint64(flags) | unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD), cgroup: uint64(cgroup)}
 		b.clone, b.cloneArg = unix.SYS_CLONE3, [2]uintptr{at(s, args), unsafe.Sizeof(*args)}
@@ -72,7 +72,7 @@ func (s *script) run(flags uintptr, cgroup int) (*os.Process, error) {
 	runtime.KeepAlive(s)
 	closing := unix.Close(kept)
 	if errno != 0 {
-		return nil, &birthError{errno}
+		return nil, &forkError{errno}
 	}
 	p, err := os.FindProcess(int(pid))
 	if err = errors.Join(err, closing); err != nil {
@@ -113,7 +113,7 @@ func vfork(number, a0, a1 uintptr) (pid, errno uintptr)
 //go:nosplit
 //go:norace
 //go:noinline
-func fork(b *birth) (uintptr, syscall.Errno) {
+func fork(b *forkArgs) (uintptr, syscall.Errno) {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&b.all)), uintptr(unsafe.Pointer(&b.before)), 8, 0, 0)
 	pid, errno := vfork(b.clone, b.cloneArg[0], b.cloneArg[1])
 	if errno != 0 || pid != 0 {
@@ -129,7 +129,7 @@ func fork(b *birth) (uintptr, syscall.Errno) {
 //go:nosplit
 //go:norace
 //go:noinline
-func carryOut(b *birth) {
+func carryOut(b *forkArgs) {
 	var last uintptr
 	for k := 0; k < len(b.calls); k++ {
 		c := &b.calls[k]

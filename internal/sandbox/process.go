@@ -92,7 +92,7 @@ func (s *script) execute(command []string, c Command) {
 
 // prepare writes the script except for its last steps, the filter and the program.
 func (s *Sandbox) prepare(script *script, c Command, files []string) error {
-	if err := s.hide(script, files, len(c.Launcher) > 0); err != nil {
+	if err := s.isolate(script, files, len(c.Launcher) > 0); err != nil {
 		return err
 	}
 	script.layer = ""
@@ -105,7 +105,7 @@ func (s *Sandbox) prepare(script *script, c Command, files []string) error {
 	}
 	script.descriptors(c.Descriptors) // some may exceed the limits
 	script.limits(c.Limits, s.has[User])
-	s.yield(script)
+	s.dropPrivileges(script)
 	if s.has[Files] && !s.pivots {
 		if c.Executable != nil {
 			files = append(files, fmt.Sprintf("/proc/self/fd/%d", c.Executable.Fd()))

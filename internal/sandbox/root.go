@@ -70,9 +70,9 @@ func (r *root) show(path string) error {
 	r.made[path] = true
 	inside := r.dir + path
 	if info.IsDir() {
-		r.add("make folder "+path, unix.SYS_MKDIRAT, here, r.text(inside), 0o755)
+		r.add("make folder "+path, unix.SYS_MKDIRAT, atFDCWD, r.text(inside), 0o755)
 	} else {
-		r.add("make file "+path, unix.SYS_MKNODAT, here, r.text(inside), unix.S_IFREG|0o444, 0)
+		r.add("make file "+path, unix.SYS_MKNODAT, atFDCWD, r.text(inside), unix.S_IFREG|0o444, 0)
 	}
 	r.mount("show "+path, path, inside, "", unix.MS_BIND|unix.MS_REC, "")
 	return nil
@@ -86,7 +86,7 @@ func (r *root) showLibrary(path string) error {
 	}
 	r.folder(filepath.Dir(path))
 	r.made[path] = true
-	r.add("link "+path, unix.SYS_SYMLINKAT, r.text(target), here, r.text(r.dir+path))
+	r.add("link "+path, unix.SYS_SYMLINKAT, r.text(target), atFDCWD, r.text(r.dir+path))
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (r *root) folder(path string) {
 	}
 	r.folder(filepath.Dir(path))
 	r.made[path] = true
-	r.add("make folder "+path, unix.SYS_MKDIRAT, here, r.text(r.dir+path), 0o755)
+	r.add("make folder "+path, unix.SYS_MKDIRAT, atFDCWD, r.text(r.dir+path), 0o755)
 }
 
 func (r *root) shown(path string) bool {
@@ -131,7 +131,7 @@ func (r *root) processes() {
 // enter makes the tree read-only and the child's root.
 func (r *root) enter() {
 	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	r.add("make the root read-only", unix.SYS_MOUNT_SETATTR, here, r.text(r.dir), unix.AT_RECURSIVE, at(r.script, attributes), unix.MOUNT_ATTR_SIZE_VER0)
+	r.add("make the root read-only", unix.SYS_MOUNT_SETATTR, atFDCWD, r.text(r.dir), unix.AT_RECURSIVE, at(r.script, attributes), unix.MOUNT_ATTR_SIZE_VER0)
 	r.add("go to the root", unix.SYS_CHDIR, r.text(r.dir))
 	r.add("change the root", unix.SYS_PIVOT_ROOT, r.text("."), r.text("."))
 	r.add("leave the old root", unix.SYS_UMOUNT2, r.text("."), unix.MNT_DETACH)

@@ -136,9 +136,9 @@ func (s *Sandbox) Missing() []string {
 	return missing
 }
 
-// hide adds the first part of a child's script, which needs the privileges dropped later. files lists the
+// isolate adds the first part of a child's script, which needs the privileges dropped later. files lists the
 // visible files.
-func (s *Sandbox) hide(c *script, files []string, processes bool) error {
+func (s *Sandbox) isolate(c *script, files []string, processes bool) error {
 	if s.namespace {
 		c.mapIDs(unix.Geteuid(), unix.Getegid())
 	}
@@ -162,8 +162,8 @@ func (s *Sandbox) hide(c *script, files []string, processes bool) error {
 	return nil
 }
 
-// yield adds the second part, which drops privileges.
-func (s *Sandbox) yield(c *script) {
+// dropPrivileges adds the second part, which drops privileges.
+func (s *Sandbox) dropPrivileges(c *script) {
 	if s.has[Privileges] {
 		c.bound()
 	}

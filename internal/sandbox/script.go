@@ -94,12 +94,12 @@ func at[T any](s *script, value *T) uintptr {
 	return uintptr(unsafe.Pointer(value))
 }
 
-// here is AT_FDCWD as an argument.
-const here = ^uintptr(-unix.AT_FDCWD - 1)
+// atFDCWD is AT_FDCWD as an argument.
+const atFDCWD = ^uintptr(-unix.AT_FDCWD - 1)
 
 // write opens a file, writes a text to it, and leaves it open until the program starts.
 func (s *script) write(path, value string) {
-	s.add("open "+path, unix.SYS_OPENAT, here, s.text(path), unix.O_WRONLY|unix.O_CLOEXEC)
+	s.add("open "+path, unix.SYS_OPENAT, atFDCWD, s.text(path), unix.O_WRONLY|unix.O_CLOEXEC)
 	s.add("write "+path, unix.SYS_WRITE, 0, s.text(value), uintptr(len(value))).chained = true
 }
 

@@ -31,10 +31,10 @@ func (s *Sandbox) try() error {
 func (s *Sandbox) probe() error {
 	c := &script{}
 	defer c.release()
-	if err := s.hide(c, nil, false); err != nil {
+	if err := s.isolate(c, nil, false); err != nil {
 		return err
 	}
-	s.yield(c)
+	s.dropPrivileges(c)
 	if s.has[Files] && !s.pivots {
 		if err := c.landlock(s.landlock, s.added, nil); err != nil {
 			return err

@@ -215,9 +215,9 @@ func (b *Board) control(do func(fd int) error) error {
 func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	err = b.answers(ctx)
+	err = b.ensureResponsive(ctx)
 	if ctx.Err() == nil {
-		b.tell(err)
+		b.logState(err)
 	}
 	if err != nil {
 		return nil, err
@@ -232,8 +232,8 @@ func (b *Board) Line(ctx context.Context) (line *os.File, err error) {
 	return line, err
 }
 
-// tell logs once that the board is gone, and once that it is back.
-func (b *Board) tell(err error) {
+// logState logs once that the board is gone, and once that it is back.
+func (b *Board) logState(err error) {
 	switch gone := err != nil; {
 	case gone && !b.gone:
 		b.cfg.Logger.Warn("the board is gone: nothing is measured until it answers again", "board", b.name(), "error", err)
@@ -243,8 +243,8 @@ func (b *Board) tell(err error) {
 	b.gone = err != nil
 }
 
-// answers makes sure that the board answers.
-func (b *Board) answers(ctx context.Context) error {
+// ensureResponsive makes sure that the board answers.
+func (b *Board) ensureResponsive(ctx context.Context) error {
 	if b.line != nil {
 		err := b.greet(ctx)
 		if err == nil || ctx.Err() != nil {

@@ -62,8 +62,8 @@ func (r *Reading) End() (watts float64, err error) {
 	return positive(joules/seconds, r.meter)
 }
 
-// glance is the window in which counters are read for the current power.
-const glance = 100 * time.Millisecond
+// powerWindow is the window in which counters are read for the current power.
+const powerWindow = 100 * time.Millisecond
 
 // Now returns the current power in watts: a chip's moving average, or the mean of a tenth of a second.
 func (m *Meter) Now(ctx context.Context) (watts float64, err error) {
@@ -75,7 +75,7 @@ func (m *Meter) Now(ctx context.Context) (watts float64, err error) {
 		return 0, err
 	}
 	select {
-	case <-time.After(glance):
+	case <-time.After(powerWindow):
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}

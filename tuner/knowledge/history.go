@@ -34,7 +34,7 @@ func NewHistory(t *target.Target, tasks []*Task) *History {
 // known returns the trials of a workload on the history's own target, fastest first.
 func (h *History) known(digest string) []Trial {
 	if t := h.own(digest); t != nil {
-		return t.reads().ranked
+		return t.derive().ranked
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (h *History) own(digest string) *Task {
 		return nil
 	}
 	for _, t := range h.tasks {
-		if t.Target.Fingerprint() == h.target.Fingerprint() && t.reads().digest == digest {
+		if t.Target.Fingerprint() == h.target.Fingerprint() && t.derive().digest == digest {
 			return t
 		}
 	}
@@ -81,7 +81,7 @@ func taskName(number int) string { return fmt.Sprintf("%08d", number) }
 // samples returns at most the given number of trials as training samples under a task name: half of them the
 // fastest, the others spread evenly.
 func (t *Task) samples(name string, most int) []costmodel.Sample {
-	r := t.reads()
+	r := t.derive()
 	list := r.ranked
 	if most = max(most, 2); len(list) > most {
 		picked := append([]Trial{}, list[:most/2]...)

@@ -47,9 +47,9 @@ func TestANearWorkloadLendsItsPoints(t *testing.T) {
 	s := backendtest.Space(t, exprtest.Product(t, 64, 128, 96), m, schedule.Default)
 	points := h.near(s, "")
 	if len(points) == 0 {
-		t.Fatal("nothing is lent")
+		t.Fatal("no points were taken from neighbours")
 	}
-	want, ok := s.Parse(odd.reads().ranked[0].Origin)
+	want, ok := s.Parse(odd.derive().ranked[0].Origin)
 	if !ok || points[0].Key() != want.Key() {
 		t.Errorf("first is %s, not the nearest task's best %s", s.Format(points[0]), s.Format(want))
 	}

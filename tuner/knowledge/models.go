@@ -118,7 +118,7 @@ func (h *History) digest(prior *costmodel.Model) string {
 		_ = prior.Write(sum) // writing to a digest does not fail
 	}
 	for _, t := range h.tasks {
-		fmt.Fprintln(sum, t.Target.Fingerprint(), t.reads().digest, len(t.Trials))
+		fmt.Fprintln(sum, t.Target.Fingerprint(), t.derive().digest, len(t.Trials))
 		for _, trial := range t.Trials {
 			_, _ = io.WriteString(sum, trial.Origin) // writing to a digest does not fail
 			fmt.Fprintln(sum, "", trial.LatencySeconds)

@@ -12,12 +12,12 @@ import (
 const (
 	// nearTasks is the number of neighbouring tasks to take points from.
 	nearTasks = 6
-	// lent is the number of points taken from each neighbour; lentSlack is how much slower than its best they
+	// pointsPerNeighbour is the number of points taken from each neighbour; neighbourSlack is how much slower than its best they
 	// may be.
-	lent      = 6
-	lentSlack = 1.25
-	// strange is the distance added between workloads of different classes whose spaces have the same knobs.
-	strange = 8
+	pointsPerNeighbour = 6
+	neighbourSlack     = 1.25
+	// unrelatedDistance is the distance added between workloads of different classes whose spaces have the same knobs.
+	unrelatedDistance = 8
 )
 
 // near returns points of s that were fast for the same workload on a sibling target or for similar workloads.
@@ -26,10 +26,10 @@ func (h *History) near(s *space.Space, digest string) []space.Point {
 	tasks := h.neighbours(s, digest)
 	var points []space.Point
 	seen := map[string]bool{}
-	for rank := range lent {
+	for rank := range pointsPerNeighbour {
 		for _, t := range tasks {
-			r := t.reads()
-			if rank >= len(r.ranked) || r.ranked[rank].LatencySeconds > lentSlack*r.ranked[0].LatencySeconds {
+			r := t.derive()
+			if rank >= len(r.ranked) || r.ranked[rank].LatencySeconds > neighbourSlack*r.ranked[0].LatencySeconds {
 				continue
 			}
 			if p, ok := s.Parse(r.ranked[rank].Origin); ok && !seen[p.Key()] {
@@ -50,7 +50,7 @@ func (h *History) neighbours(s *space.Space, digest string) []*Task {
 	own, knobs, flop := expr.ShapeOf(s.Workload.Text()), knobNames(s), s.Workload.Flop()
 	var list []neighbour
 	for _, t := range h.tasks {
-		r := t.reads()
+		r := t.derive()
 		sibling := t.Target.Fingerprint() != h.target.Fingerprint()
 		if len(r.ranked) == 0 || r.digest == digest && !sibling {
 			continue
@@ -60,7 +60,7 @@ func (h *History) neighbours(s *space.Space, digest string) []*Task {
 			if r.knobs != knobs {
 				continue
 			}
-			d = strange + math.Abs(math.Log2((flop+1)/(t.Workload.Flop()+1)))
+			d = unrelatedDistance + math.Abs(math.Log2((flop+1)/(t.Workload.Flop()+1)))
 		}
 		if sibling {
 			d += 0.5

@@ -49,8 +49,8 @@ type reading struct {
 	knobs  string
 }
 
-// reads derives the data that a history needs from the task, once.
-func (t *Task) reads() *reading {
+// derive derives the data that a history needs from the task, once.
+func (t *Task) derive() *reading {
 	t.once.Do(func() {
 		r := &t.read
 		r.shape, r.digest = expr.ShapeOf(t.Workload.Text()), t.Workload.Digest()
@@ -77,7 +77,7 @@ func (t *Task) describes(trial Trial) Row {
 	if known {
 		return row
 	}
-	s := t.reads().space
+	s := t.derive().space
 	if p, ok := s.Parse(trial.Origin); ok {
 		if sch, err := s.Apply(p); err == nil {
 			row = Describe(s, p, sch)

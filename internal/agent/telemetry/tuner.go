@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Tuner holds the metrics of tuners and implements tuner.Ear.
+// Tuner holds the metrics of tuners and implements tuner.Observer.
 type Tuner struct {
 	proposed prometheus.Counter
 	seconds  prometheus.Histogram
@@ -28,13 +28,13 @@ func NewTuner(reg prometheus.Registerer) (*Tuner, error) {
 	return t, register(reg, t.proposed, t.seconds, t.pairs)
 }
 
-// Searched implements tuner.Ear.
+// Searched implements tuner.Observer.
 func (t *Tuner) Searched(candidates int, seconds float64) {
 	t.proposed.Add(float64(candidates))
 	t.seconds.Observe(seconds)
 }
 
-// Ranked implements tuner.Ear.
+// Ranked implements tuner.Observer.
 func (t *Tuner) Ranked(right, wrong int) {
 	t.pairs.WithLabelValues(orderRight).Add(float64(right))
 	t.pairs.WithLabelValues(orderWrong).Add(float64(wrong))

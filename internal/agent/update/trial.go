@@ -24,24 +24,24 @@ func OnTrial() bool { return os.Getenv(trialVariable) != "" }
 const ExitLater = 75
 
 const (
-	// mostSaid bounds the output kept from a program on trial.
-	mostSaid = 4 << 10
+	// maxTail bounds the output kept from a program on trial.
+	maxTail = 4 << 10
 	// pipeDelay is how long leftover processes of a trial may hold its pipes.
 	pipeDelay = 5 * time.Second
 )
 
-// lastSaid keeps the last bytes written.
-type lastSaid struct{ kept []byte }
+// tailBuffer keeps the last bytes written.
+type tailBuffer struct{ kept []byte }
 
 // Write implements io.Writer. It never fails.
-func (l *lastSaid) Write(p []byte) (int, error) {
-	l.kept = append(l.kept, p[max(0, len(p)-mostSaid):]...)
-	l.kept = l.kept[max(0, len(l.kept)-mostSaid):]
+func (l *tailBuffer) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p[max(0, len(p)-maxTail):]...)
+	l.kept = l.kept[max(0, len(l.kept)-maxTail):]
 	return len(p), nil
 }
 
 // line returns the last line.
-func (l *lastSaid) line() string {
+func (l *tailBuffer) line() string {
 	text := strings.TrimSpace(string(l.kept))
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
@@ -58,7 +58,7 @@ func (u *Updater) Try(ctx context.Context, version string, args []string) error 
 	}
 	limited, cancel := context.WithTimeout(ctx, u.cfg.Trial)
 	defer cancel()
-	said := &lastSaid{}
+	said := &tailBuffer{}
 	err := u.child(limited, io.Discard, said, append(os.Environ(), trialVariable+"=1"), args)
 	switch {
 	case ctx.Err() != nil:
@@ -85,7 +85,7 @@ func (u *Updater) intact() error {
 func (u *Updater) claims(ctx context.Context, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.Trial)
 	defer cancel()
-	said := &lastSaid{}
+	said := &tailBuffer{}
 	if err := u.child(ctx, said, io.Discard, nil, []string{"--version"}); err != nil {
 		return judged(fmt.Errorf("it does not run on this machine: %w", err))
 	}

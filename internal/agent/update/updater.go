@@ -46,8 +46,8 @@ type Config struct {
 // Updater looks for releases while an agent runs.
 type Updater struct {
 	cfg Config
-	// said is the last logged problem, which is not repeated.
-	said string
+	// lastProblem is the last logged problem, which is not repeated.
+	lastProblem string
 	// locked is the open lock file during an update.
 	locked *os.File
 	// digest is the digest of the downloaded program.
@@ -112,29 +112,29 @@ func (u *Updater) Watch(ctx context.Context, conn grpc.ClientConnInterface) stri
 		case <-timer.C:
 		}
 		wait = u.cfg.Every
-		version, err := u.bring(ctx, client)
+		version, err := u.download(ctx, client)
 		if version != "" {
 			u.cfg.Logger.Info("the tracker offers a newer release: draining, to try it", "version", version, "own", u.cfg.Version)
 			return version
 		}
-		u.complain(err)
+		u.logOnce(err)
 	}
 }
 
-// complain logs a problem of a release, once.
-func (u *Updater) complain(err error) {
+// logOnce logs a problem of a release, once.
+func (u *Updater) logOnce(err error) {
 	if err == nil {
-		u.said = ""
+		u.lastProblem = ""
 		return
 	}
-	if words := wire.Words(err); words != u.said {
-		u.said = words
+	if words := wire.Words(err); words != u.lastProblem {
+		u.lastProblem = words
 		u.cfg.Logger.Warn("the release that the tracker offers is not taken", "error", words)
 	}
 }
 
-// bring downloads a newer program and returns its version, or "" if there is none.
-func (u *Updater) bring(ctx context.Context, client tilthv1.ReleaseServiceClient) (string, error) {
+// download downloads a newer program and returns its version, or "" if there is none.
+func (u *Updater) download(ctx context.Context, client tilthv1.ReleaseServiceClient) (string, error) {
 	offer, err := client.GetRelease(ctx, &tilthv1.GetReleaseRequest{})
 	switch status.Code(err) {
 	case codes.OK:
@@ -168,14 +168,14 @@ func (u *Updater) bring(ctx context.Context, client tilthv1.ReleaseServiceClient
 		return "", err
 	}
 	if u.digest, err = u.get(ctx, client, name, digest); err != nil {
-		return "", u.damage(ctx, digest, fmt.Errorf("release %s: %w", r.version, err))
+		return "", u.recordDamage(ctx, digest, fmt.Errorf("release %s: %w", r.version, err))
 	}
 	return r.version, nil
 }
 
-// damage records a failed download, so that the archive is skipped for a while, unless the connection was the
+// recordDamage records a failed download, so that the archive is skipped for a while, unless the connection was the
 // cause.
-func (u *Updater) damage(ctx context.Context, digest string, why error) error {
+func (u *Updater) recordDamage(ctx context.Context, digest string, why error) error {
 	_ = os.Remove(u.next()) // usually it does not exist
 	u.unlock()
 	switch status.Code(why) {

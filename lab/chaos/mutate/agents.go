@@ -4,7 +4,7 @@ import "slices"
 
 // agents are mutations of what promises 1, 5, 6 and 10 say of agents, files and sandboxes.
 var agents = slices.Concat(
-	in("agent", []mutation{
+	in("internal/agent", []mutation{
 		{
 			name: "heartbeats name no leases", file: "session.go",
 			from: "&tilthv1.HeartbeatRequest{Session: s.id, Leases: s.tokens()}", to: "&tilthv1.HeartbeatRequest{Session: s.id}",
@@ -18,7 +18,7 @@ var agents = slices.Concat(
 			test: "TestAFileThatWasWrittenOutlivesAPowerCut",
 		},
 	}),
-	in("sandbox", []mutation{
+	in("internal/sandbox", []mutation{
 		{
 			name: "a sandbox bounds no memory", file: "limits.go",
 			from: "if l.MemoryBytes > 0 {", to: "if l.MemoryBytes < 0 {",

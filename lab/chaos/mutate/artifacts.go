@@ -2,7 +2,7 @@ package mutate
 
 // artifacts are mutations of what promises 1 and 7 say of the artifact store: nobody fills it, and what it has is
 // whole.
-var artifacts = in("artifact", []mutation{
+var artifacts = in("internal/artifact", []mutation{
 	{
 		name: "what is announced takes room", file: "put.go",
 		from: "err = s.grow(u, int64(len(b)))", to: "err = s.grow(u, sizeBytes)",

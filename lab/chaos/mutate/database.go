@@ -103,7 +103,7 @@ var converted = []mutation{
 	},
 	{
 		name: "a tracker that stands by ends when it cannot take over", file: "internal/farm/single.go",
-		from: "case comesBack(err, s.began, store == nil):", to: "case !s.began && comesBack(err, s.began, store == nil):",
+		from: "case isTransient(err, s.began, store == nil):", to: "case !s.began && isTransient(err, s.began, store == nil):",
 		pkg: "./tracker", test: "TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt",
 	},
 	{

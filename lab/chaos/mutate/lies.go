@@ -7,7 +7,7 @@ var lies = slices.Concat(
 	in("runner", []mutation{
 		{
 			name: "a best is believed without an examination", file: "examine.go",
-			from: "if seconds <= believable*claimed {", to: "if seconds >= 0 {",
+			from: "if seconds <= maxClockRatio*claimed {", to: "if seconds >= 0 {",
 			test: "TestAKernelIsTimedOnDataThatItHasNotSeen",
 		},
 		{
@@ -41,12 +41,12 @@ var lies = slices.Concat(
 			test: "TestACandidateWritesNoVerdict",
 		},
 		{
-			name: "a candidate that fails beside another has failed", file: "appeal.go",
+			name: "a candidate that fails beside another has failed", file: "remeasure.go",
 			from: "if len(m.plan.Candidates) == 1 {", to: "if len(m.plan.Candidates) > 0 {",
 			test: "TestWhatAnObjectDoesToItsProcessCostsNoRival",
 		},
 	}),
-	in("runner/answer", []mutation{
+	in("runner/verify", []mutation{
 		{
 			name: "a kernel's tolerance has no bound", file: "arg.go",
 			from: "o.Times(growth)", to: "a.Tolerance*max(growth, 1) + a.Rounding",

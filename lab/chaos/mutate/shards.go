@@ -4,7 +4,7 @@ import "slices"
 
 // shards are mutations of what is said of trackers that share a database.
 var shards = slices.Concat(
-	in("agent", []mutation{
+	in("internal/agent", []mutation{
 		{
 			name: "shards take turns whoever waits in them", file: "shards_lease.go",
 			from: "if of.weight <= 0 {", to: "if of.weight >= 0 {",
@@ -26,7 +26,7 @@ var shards = slices.Concat(
 			test: "TestAShardThatDoesNotAnswerDelaysNoHeartbeatOfTheOthers",
 		},
 	}),
-	in("farm", []mutation{
+	in("internal/farm", []mutation{
 		{
 			name: "a tracker drops its shards when another is of a later version", file: "shards.go",
 			from: "errors.Is(err, records.ErrVersion) && s.host.Held() > 0", to: "errors.Is(err, records.ErrVersion) && s.host.Held() < 0",
@@ -56,7 +56,7 @@ var shards = slices.Concat(
 		},
 		{
 			name: "a tracker of shards ends when one cannot be taken over", pkg: "./tracker", file: "internal/farm/shards.go",
-			from: "case !comesBack(err, s.began.Load(), true):", to: "case s.began.Load() || !comesBack(err, s.began.Load(), true):",
+			from: "case !isTransient(err, s.began.Load(), true):", to: "case s.began.Load() || !isTransient(err, s.began.Load(), true):",
 			test: "TestATrackerOfShardsOutlivesADatabaseThatRefusesIt",
 		},
 		{

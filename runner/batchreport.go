@@ -14,8 +14,8 @@ import (
 // reportInterval is how long measurements may be held back to be reported together.
 const reportInterval = time.Second
 
-// sheet collects a batch's measurements until they are reported.
-type sheet struct {
+// batchReport collects a batch's measurements until they are reported.
+type batchReport struct {
 	handler *Handler
 	lease   *tilthv1.LeaseToken
 	// open holds the candidates without an outcome, by digest.
@@ -24,8 +24,8 @@ type sheet struct {
 	flushed time.Time
 }
 
-func newSheet(h *Handler, lease *tilthv1.LeaseToken, batch *tilthv1.MeasureWork) *sheet {
-	s := &sheet{handler: h, lease: lease, open: map[string]*tilthv1.Candidate{}, flushed: time.Now()}
+func newSheet(h *Handler, lease *tilthv1.LeaseToken, batch *tilthv1.MeasureWork) *batchReport {
+	s := &batchReport{handler: h, lease: lease, open: map[string]*tilthv1.Candidate{}, flushed: time.Now()}
 	for _, c := range batch.GetCandidates() {
 		s.open[c.GetDigest()] = c
 	}
@@ -39,7 +39,7 @@ type reportError struct{ cause error }
 func (e *reportError) Error() string { return e.cause.Error() }
 
 // measure runs a plan for the batch's candidates and ignores reports of other candidates.
-func (s *sheet) measure(ctx context.Context, plan Plan) error {
+func (s *batchReport) measure(ctx context.Context, plan Plan) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := Measure(ctx, plan, func(o Outcome) {
@@ -57,7 +57,7 @@ func (s *sheet) measure(ctx context.Context, plan Plan) error {
 	return err
 }
 
-func (s *sheet) add(o Outcome) {
+func (s *batchReport) add(o Outcome) {
 	candidate, ok := s.open[o.Kernel]
 	if !ok {
 		return
@@ -79,13 +79,13 @@ func interval(samples []float64) *tilthv1.Interval {
 }
 
 // infra marks the attempt as failed for the candidates without an outcome.
-func (s *sheet) infra(err error) {
+func (s *batchReport) infra(err error) {
 	s.pending.InfraError = failure.Class(err, tilthv1.ErrorClass_ERROR_CLASS_DEVICE_INFRA)
 	s.pending.InfraMessage = failure.Message(err.Error())
 }
 
 // flush reports the collected measurements, if any.
-func (s *sheet) flush(ctx context.Context) error {
+func (s *batchReport) flush(ctx context.Context) error {
 	if len(s.pending.GetMeasurements()) == 0 && s.pending.GetInfraError() == 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ func TestCandidatesBuiltBeforeAreNotBuiltAgain(t *testing.T) {
 	c, w := newCompiler(t, ""), product(t)
 	c.Parallel = 1
 	var err error
-	if c.Kept, err = OpenKept(filepath.Join(t.TempDir(), "kept")); err != nil {
+	if c.ObjectCache, err = OpenObjectCache(filepath.Join(t.TempDir(), "kept")); err != nil {
 		t.Fatal(err)
 	}
 	build := func(factors ...int64) *Built {

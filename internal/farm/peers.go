@@ -19,17 +19,17 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// others connects to the trackers of other shards of a database, to forward calls of web pages. Their
+// peerTrackers connects to the trackers of other shards of a database, to forward calls of web pages. Their
 // addresses and certificates come from the database.
-type others struct {
+type peerTrackers struct {
 	*agent.Trackers
 	host    []byte        // identifies this tracker's host
 	tls     *certs.Server // TLS of this tracker; nil means that no tracker uses TLS
 	members atomic.Pointer[[]records.Member]
 }
 
-func newOthers(security tracker.Security) (o *others, err error) {
-	o = &others{host: thisHost(), tls: security.TLS}
+func newOthers(security tracker.Security) (o *peerTrackers, err error) {
+	o = &peerTrackers{host: thisHost(), tls: security.TLS}
 	o.members.Store(&[]records.Member{})
 	side := insecure.NewCredentials()
 	if o.tls != nil {
@@ -63,13 +63,13 @@ func thisHost() []byte {
 }
 
 // here reports whether traffic to a tracker stays on this host.
-func (o *others) here(m records.Member) bool {
+func (o *peerTrackers) here(m records.Member) bool {
 	return caller.Local(m.Address) && len(o.host) > 0 && bytes.Equal(m.Host, o.host)
 }
 
-// tell updates the list of peer trackers. Without certificates, loopback addresses of other hosts must be
+// update replaces the list of peer trackers. Without certificates, loopback addresses of other hosts must be
 // dropped, because they would lead to another listener on this host.
-func (o *others) tell(members []records.Member) {
+func (o *peerTrackers) update(members []records.Member) {
 	o.members.Store(&members)
 	var addresses []string
 	for _, m := range members {
@@ -77,11 +77,11 @@ func (o *others) tell(members []records.Member) {
 			addresses = append(addresses, m.Address)
 		}
 	}
-	o.Tell(addresses)
+	o.SetAddresses(addresses)
 }
 
 // pins returns the digests of the peers' certificates.
-func (o *others) pins() (pins [][]byte) {
+func (o *peerTrackers) pins() (pins [][]byte) {
 	for _, m := range *o.members.Load() {
 		if len(m.Certificate) > 0 {
 			pins = append(pins, m.Certificate)
@@ -91,7 +91,7 @@ func (o *others) pins() (pins [][]byte) {
 }
 
 // shown returns the digest of this tracker's certificate, or "".
-func (o *others) shown() []byte {
+func (o *peerTrackers) shown() []byte {
 	if o.tls == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (o *others) shown() []byte {
 }
 
 // call calls a shard that another tracker serves. It sends a token without TLS only within this host.
-func (o *others) call(ctx context.Context, shard int, authorization, method string, req, reply any) error {
+func (o *peerTrackers) call(ctx context.Context, shard int, authorization, method string, req, reply any) error {
 	if authorization != "" {
 		for _, m := range *o.members.Load() {
 			if o.tls == nil && m.Address != "" && !o.here(m) {

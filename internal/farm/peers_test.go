@@ -65,21 +65,21 @@ func (k *known) ListOwners(ctx context.Context, _ *tilthv1.ListOwnersRequest) (*
 }
 
 // listOwners makes a call of a shard elsewhere, as somebody by a token.
-func listOwners(t *testing.T, o *others) error {
+func listOwners(t *testing.T, o *peerTrackers) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which bounds a hang
 	defer cancel()
 	return o.call(ctx, 1, "Bearer secret", tilthv1.JobService_ListOwners_FullMethodName, &tilthv1.ListOwnersRequest{}, &tilthv1.ListOwnersResponse{})
 }
 
-func newOthersUnderTest(t *testing.T, security tracker.Security, members ...records.Member) *others {
+func newOthersUnderTest(t *testing.T, security tracker.Security, members ...records.Member) *peerTrackers {
 	t.Helper()
 	o, err := newOthers(security)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.Close() })
-	o.tell(members)
+	o.update(members)
 	return o
 }
 

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// passing is a folder that is removed with its process. The next process removes the folder of a killed one.
-type passing struct {
+// tempDir is a folder that is removed with its process. The next process removes the folder of a killed one.
+type tempDir struct {
 	dir   string
 	claim *os.File // locked while the process lives
 }
 
-// newPassing creates a folder in parent whose name begins with prefix. It first removes such folders that no
+// newTempDir creates a folder in parent whose name begins with prefix. It first removes such folders that no
 // process holds, except those of other users.
-func newPassing(parent, prefix string) (*passing, error) {
+func newTempDir(parent, prefix string) (*tempDir, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func newPassing(parent, prefix string) (*passing, error) {
 			return nil, errors.Join(err, os.RemoveAll(dir))
 		}
 		sweep(parent, prefix)
-		return &passing{dir: dir, claim: claim}, nil
+		return &tempDir{dir: dir, claim: claim}, nil
 	}
 }
 
@@ -80,7 +80,7 @@ func sweep(parent, prefix string) {
 }
 
 // remove removes the folder.
-func (p *passing) remove() error {
+func (p *tempDir) remove() error {
 	if p == nil {
 		return nil
 	}

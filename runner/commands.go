@@ -7,40 +7,40 @@ import (
 	"os"
 	"time"
 
-	"github.com/tilth-dev/tilth/runner/answer"
+	"github.com/tilth-dev/tilth/runner/verify"
 )
 
-// word is a command to a harness; see harness/src/judge.h.
-type word struct {
+// command is a command to a harness; see harness/src/judge.h.
+type command struct {
 	op            byte
 	seed, slot, n uint64
 }
 
 const (
-	goOn     = 'o'
-	isWrong  = 'w'
-	fillSets = 'f'
-	runSets  = 'r'
-	loadOne  = 'l'
-	enough   = 'e'
-	// arguments is followed by n bytes: the command line for a pooled process.
-	arguments = 'a'
+	cmdContinue = 'o'
+	cmdWrong    = 'w'
+	cmdFillSets = 'f'
+	cmdRunSets  = 'r'
+	cmdLoad     = 'l'
+	cmdEnough   = 'e'
+	// cmdArguments is followed by n bytes: the command line for a pooled process.
+	cmdArguments = 'a'
 )
 
-// hearing is how long a harness may leave commands unread. A pipe holds thousands, and the harness requests
+// writeTimeout is how long a harness may leave commands unread. A pipe holds thousands, and the harness requests
 // one at a time.
-const hearing = time.Second
+const writeTimeout = time.Second
 
-// say writes a command to the harness. It is a no-op after the harness has exited; its report explains why.
-func (p *process) say(w word) error {
-	if err := p.words.SetWriteDeadline(time.Now().Add(hearing)); err != nil {
+// send writes a command to the harness. It is a no-op after the harness has exited; its report explains why.
+func (p *process) send(w command) error {
+	if err := p.commands.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return fmt.Errorf("the harness: %w", err)
 	}
 	text := binary.NativeEndian.AppendUint64(nil, uint64(w.op))
 	for _, v := range []uint64{w.seed, w.slot, w.n} {
 		text = binary.NativeEndian.AppendUint64(text, v)
 	}
-	_, err := p.words.Write(text)
+	_, err := p.commands.Write(text)
 	switch {
 	case err != nil && p.ended.Load():
 		return fmt.Errorf("the harness: %w", err)
@@ -51,7 +51,7 @@ func (p *process) say(w word) error {
 }
 
 // workload reads the harness's description of the workload, which precedes all requests.
-func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
+func (p *process) workload(limit time.Duration) (*verify.Workload, error) {
 	for {
 		e, err := p.next(limit)
 		switch {
@@ -62,7 +62,7 @@ func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
 			for k := range e.Args {
 				e.Args[k].Tolerance = max(e.Args[k].Tolerance, e.Tolerance)
 			}
-			return &answer.Workload{Args: e.Args}, nil
+			return &verify.Workload{Args: e.Args}, nil
 		case e.Event == "error", e.Event == "fault":
 			return nil, &infraError{e.Message}
 		case e.Event == "lost":
@@ -74,8 +74,8 @@ func (p *process) workload(limit time.Duration) (*answer.Workload, error) {
 }
 
 // run makes a harness run on sets of data and waits for it.
-func (p *process) run(w word, limit time.Duration) error {
-	if err := p.say(w); err != nil {
+func (p *process) run(w command, limit time.Duration) error {
+	if err := p.send(w); err != nil {
 		return err
 	}
 	e, err := p.next(limit)

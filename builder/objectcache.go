@@ -9,26 +9,26 @@ import (
 	"github.com/tilth-dev/tilth/internal/lrudir"
 )
 
-// Kept caches the objects of recently built candidates, because the fastest ones are measured again as
+// ObjectCache caches the objects of recently built candidates, because the fastest ones are measured again as
 // finalists. The folder belongs to one process, because another version of the compiler generates other code
 // for the same trace.
-type Kept struct{ dir *lrudir.Dir }
+type ObjectCache struct{ dir *lrudir.Dir }
 
-// keptBytes bounds the cached objects. The object of a batch counts once per candidate.
-const keptBytes = 256 << 20
+// objectCacheBytes bounds the cached objects. The object of a batch counts once per candidate.
+const objectCacheBytes = 256 << 20
 
-// OpenKept opens a folder private to this process, on the file system of the batches' folders.
-func OpenKept(dir string) (*Kept, error) {
-	files, err := lrudir.Open(dir, keptBytes)
+// OpenObjectCache opens a folder private to this process, on the file system of the batches' folders.
+func OpenObjectCache(dir string) (*ObjectCache, error) {
+	files, err := lrudir.Open(dir, objectCacheBytes)
 	if err != nil {
 		return nil, fmt.Errorf("builder: %w", err)
 	}
-	return &Kept{files}, nil
+	return &ObjectCache{files}, nil
 }
 
 // add stores the object of some candidates under their keys. Failures are ignored: the object is then built
 // again.
-func (k *Kept) add(object string, keys []string) {
+func (k *ObjectCache) add(object string, keys []string) {
 	if k == nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (k *Kept) add(object string, keys []string) {
 }
 
 // find returns the object of a candidate, or "".
-func (k *Kept) find(key string) string {
+func (k *ObjectCache) find(key string) string {
 	if k == nil || !k.dir.Touch(key) {
 		return ""
 	}
@@ -56,7 +56,7 @@ func (b Batch) key(candidate string) string {
 func (j *job) reuse(kernels []replayed) (rest []replayed) {
 	var found []os.FileInfo
 	for _, k := range kernels {
-		object := j.compiler.Kept.find(j.batch.key(k.ID))
+		object := j.compiler.ObjectCache.find(j.batch.key(k.ID))
 		info, err := os.Stat(object)
 		if err != nil {
 			rest = append(rest, k)

@@ -65,7 +65,7 @@ func TestABatchIsMeasuredWithNothingThatAnothersHarnessMade(t *testing.T) {
 	if m := measure("mallory", "liar"); m.GetError() != wrong {
 		t.Fatalf("the liar's harness says %v", m)
 	}
-	h.calibration(maker{builtBy: "mallory", harness: "liar"}.device(machine.DeviceClass())).add(1e-9)
+	h.calibration(buildOrigin{builtBy: "mallory", harness: "liar"}.device(machine.DeviceClass())).add(1e-9)
 	for _, builder := range []string{"alice", "mallory"} {
 		if m := measure(builder, "honest"); m.GetError() != none || m.GetCalibrationRatio() > 100 {
 			t.Errorf("of %s's batch with an honest harness: %v", builder, m)

@@ -8,11 +8,11 @@ import (
 
 func TestPassingFoldersOfKilledProcessesAreSwept(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "parent")
-	alive, err := newPassing(parent, "farm-")
+	alive, err := newTempDir(parent, "farm-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed, err := newPassing(parent, "farm-")
+	killed, err := newTempDir(parent, "farm-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestPassingFoldersOfKilledProcessesAreSwept(t *testing.T) {
 	if err := os.Mkdir(other, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	next, err := newPassing(parent, "farm-")
+	next, err := newTempDir(parent, "farm-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestPassingFoldersOfKilledProcessesAreSwept(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	for _, p := range []*passing{alive, next} {
+	for _, p := range []*tempDir{alive, next} {
 		if err := p.remove(); err != nil {
 			t.Error(err)
 		}

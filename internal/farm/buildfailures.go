@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// hopelessBuilds is the number of initial builds that must fail in the same way before a single-process farm
+// maxInitialFailures is the number of initial builds that must fail in the same way before a single-process farm
 // gives up. It has no other builder, and waiting does not repair this machine.
-const hopelessBuilds = 3
+const maxInitialFailures = 3
 
-// hopeless stops a farm whose builds all fail in the same way.
-type hopeless struct {
+// buildFailureGuard stops a farm whose builds all fail in the same way.
+type buildFailureGuard struct {
 	// end is called once, with the failure.
 	end func(error)
 
@@ -25,7 +25,7 @@ type hopeless struct {
 var numbers = regexp.MustCompile(`[0-9]+`)
 
 // built records a build with its failure, or "".
-func (h *hopeless) built(failure string) {
+func (h *buildFailureGuard) built(failure string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.settled = h.settled || failure == ""; h.settled {
@@ -35,9 +35,9 @@ func (h *hopeless) built(failure string) {
 	if kind != h.last {
 		h.last, h.failures = kind, 0
 	}
-	if h.failures++; h.failures < hopelessBuilds {
+	if h.failures++; h.failures < maxInitialFailures {
 		return
 	}
 	h.settled = true
-	h.end(fmt.Errorf("this machine builds nothing: the first %d builds fail alike: %s", hopelessBuilds, failure))
+	h.end(fmt.Errorf("this machine builds nothing: the first %d builds fail alike: %s", maxInitialFailures, failure))
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/tilth-dev/tilth/compiler/target"
 )
 
-// lowFlag is --objective, the quantity to minimize.
-type lowFlag struct {
+// objectiveFlag is --objective, the quantity to minimize.
+type objectiveFlag struct {
 	name  string
 	given *pflag.Flag
 }
 
 const latency = "latency"
 
-func (f *lowFlag) add(c *cobra.Command) {
+func (f *objectiveFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "objective", latency, "what to minimize: latency, or energy (the device needs a meter)")
 	f.given = c.Flags().Lookup("objective")
 }
 
-func (f *lowFlag) check() error {
+func (f *objectiveFlag) check() error {
 	if f.name != latency && f.name != target.Energy {
 		return usagef("--objective %s: want latency or energy", f.name)
 	}
@@ -28,7 +28,7 @@ func (f *lowFlag) check() error {
 }
 
 // objective returns the name used by targets.
-func (f *lowFlag) objective() string {
+func (f *objectiveFlag) objective() string {
 	if f.name == latency {
 		return ""
 	}
@@ -36,7 +36,7 @@ func (f *lowFlag) objective() string {
 }
 
 // of returns a target with the objective. The objective of a target file applies unless the flag is given.
-func (f *lowFlag) of(t *target.Target) (*target.Target, error) {
+func (f *objectiveFlag) of(t *target.Target) (*target.Target, error) {
 	if f.given.Changed || t.Objective == "" {
 		t = t.WithObjective(f.objective())
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/tilth-dev/tilth/tuning/job"
 )
 
-// objectiveFlags selects the models and tasks whose latency to minimize, and their weights.
-type objectiveFlags struct {
+// selectionFlags selects the models and tasks whose latency to minimize, and their weights.
+type selectionFlags struct {
 	model   modelFlags
 	tasks   string
 	weights string
@@ -24,7 +24,7 @@ type objectiveFlags struct {
 	listed []byte
 }
 
-func (f *objectiveFlags) add(c *cobra.Command) {
+func (f *selectionFlags) add(c *cobra.Command) {
 	f.model.add(c)
 	c.Flags().StringVar(&f.weights, "weight", "", "weight of each model, in order: `numbers` such as 3,1 (default 1 each)")
 	c.Flags().StringVar(&f.tasks, "tasks", "", "tasks to tune: `numbers`, ranges or parts of names, such as 0,3-5,dense (default all)")
@@ -34,13 +34,13 @@ func (f *objectiveFlags) add(c *cobra.Command) {
 }
 
 // check validates the flags for a number of models.
-func (f *objectiveFlags) check(models int) error {
+func (f *selectionFlags) check(models int) error {
 	_, err := f.modelWeights(models)
 	return err
 }
 
 // modelWeights returns the weight of each model.
-func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
+func (f *selectionFlags) modelWeights(models int) ([]float64, error) {
 	weights := make([]float64, models)
 	for i := range weights {
 		weights[i] = 1
@@ -63,7 +63,7 @@ func (f *objectiveFlags) modelWeights(models int) ([]float64, error) {
 }
 
 // load reads the models with a storage type and selects their tasks. It may be called again.
-func (f *objectiveFlags) load(paths []string, storage array.Storage) (*tuning.Objective, error) {
+func (f *selectionFlags) load(paths []string, storage array.Storage) (*tuning.Objective, error) {
 	weights, err := f.modelWeights(len(paths))
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (f *objectiveFlags) load(paths []string, storage array.Storage) (*tuning.Ob
 	return o, err
 }
 
-func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
+func (f *selectionFlags) choose(tasks []job.Task) ([]job.Task, error) {
 	if f.list == "" {
 		return job.Select(tasks, f.tasks)
 	}
@@ -104,7 +104,7 @@ func (f *objectiveFlags) choose(tasks []job.Task) ([]job.Task, error) {
 const maxListBytes = 16 << 20
 
 // readList reads the list of tasks and weights.
-func (f *objectiveFlags) readList() error {
+func (f *selectionFlags) readList() error {
 	list := f.model.stdin()
 	if f.list != stdio {
 		file, err := os.Open(f.list)

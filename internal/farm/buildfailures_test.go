@@ -17,7 +17,7 @@ func TestBuildsThatAllFailAlikeAreGivenUp(t *testing.T) {
 		"one succeeds":                {[]string{"no", "", "no", "no", "no"}, false},
 	} {
 		var said []error
-		h := &hopeless{end: func(err error) { said = append(said, err) }}
+		h := &buildFailureGuard{end: func(err error) { said = append(said, err) }}
 		for _, b := range c.builds {
 			h.built(b)
 		}
