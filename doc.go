@@ -8,5 +8,5 @@
 //	...
 //	scores, err := tilth.Values[float32](outputs[0])
 //
-// Package tuning has a farm tune models, and farm.Tune does it in the program itself. docs/go.md has more examples.
+// Package tuning tunes models on a farm; farm.Tune does so within the program. docs/go.md has more examples.
 package tilth

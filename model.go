@@ -11,29 +11,29 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-// ErrClosed is the error of calls on a model that was closed.
+// ErrClosed is returned by calls on a closed model.
 var ErrClosed = errors.New("the model is closed")
 
-// Model is a package that was loaded. Its methods may be called by many goroutines: executions come one after another.
-// Load a package several times for executions at the same time.
+// Model is a loaded package. It is safe for concurrent use; executions are serialised. Load a package several
+// times for concurrent executions.
 type Model struct {
 	model *aot.Model
-	// turn holds a token, which whoever uses the model takes.
+	// turn holds a token that the current user of the model takes.
 	turn   chan struct{}
 	closed bool
 }
 
-// Options say how a model is loaded. The zero value is what Load does.
+// Options configures the loading of a model. The zero value is used by Load.
 type Options struct {
-	// Threads is how many threads run the model, at most those that it was compiled for; 0 is that many, or one for
-	// each of CPUs if those are fewer. Outputs do not depend on it. Packages for GPUs pass over it.
+	// Threads is the number of threads, at most that of the compilation; 0 means that number, or one per
+	// element of CPUs if these are fewer. It does not affect outputs. Packages for GPUs ignore it.
 	Threads int
-	// CPUs are the processors that these threads may run on, by the system's numbers; none = all that the program may
-	// use, or, where Threads is 0 and cores are of several classes, those of the class that the package is for.
+	// CPUs lists the processors of these threads, by the system's numbers. Empty means all that the program
+	// may use or, if Threads is 0 and the machine has several core classes, those of the package's class.
 	CPUs []int
-	// VerifyKey is a public key of minisign, as text: the package must be signed with it (tilth sign), and have its
-	// signature beside it. What is loaded is a copy in memory of what was verified. Empty = no signature
-	// is needed: a program whose key comes from elsewhere has to refuse an empty one itself.
+	// VerifyKey is a minisign public key, as text, that must have signed the package (tilth sign); the
+	// signature must be beside it. The loaded data are a verified copy in memory. Empty disables
+	// verification; a program with a configurable key must reject an empty one itself.
 	VerifyKey string
 }
 
@@ -41,28 +41,29 @@ type Options struct {
 type Spec struct {
 	Name string
 	Type Type
-	// Shape has the largest extents: on the axes of Varying, an execution may have fewer.
+	// Shape holds the maximum extents. Executions may have smaller ones on the axes in Varying.
 	Shape []int64
-	// Varying are the axes whose extent the inputs of an execution decide, or, of an output, the data.
+	// Varying lists the axes whose extent depends on the inputs of an execution or, for outputs, on the data.
 	Varying []int
-	// Kept says, of an input, that Decode leaves it as the execution before has made it.
+	// Kept is set for an input that Decode takes from the previous execution.
 	Kept bool
 
 	text string
 }
 
-// String is the type and the shape, e.g. f32[1 3 224 224], or i64[1 sequence] with the name of an extent.
+// String formats the type and the shape, such as f32[1 3 224 224], or i64[1 sequence] with a named extent.
 func (s Spec) String() string { return s.text }
 
-// Extent is a number that the shapes of an execution's inputs decide, such as the length of a sequence.
+// Extent is a number determined by the shapes of an execution's inputs, such as the length of a sequence.
 type Extent struct {
 	Name string
-	// Least and Most are its bounds, inclusive.
+	// Least and Most are inclusive bounds.
 	Least, Most int64
 }
 
-// Load opens a package on the threads that it was compiled for. The file must not change while the model is open: its
-// weights are used where they lie. An error is one line; it names the file and the remedy.
+// Load opens a package with the number of threads that it was compiled for. The file must not change while
+// the model is open, because its weights are mapped. Errors have one line, which names the file and the
+// remedy.
 func Load(path string) (*Model, error) { return LoadWith(path, Options{}) }
 
 // LoadWith is Load with options.
@@ -88,7 +89,7 @@ func LoadWith(path string, o Options) (*Model, error) {
 	return m, nil
 }
 
-// Name is the model's.
+// Name returns the model's name.
 func (m *Model) Name() string { return m.model.Manifest().Model }
 
 // Inputs describes the inputs, in the model's order.
@@ -104,7 +105,7 @@ func (m *Model) Inputs() []Spec {
 // Outputs describes the outputs, in the model's order.
 func (m *Model) Outputs() []Spec { return specs(m.model.Manifest().Outputs) }
 
-// Extents are those that the shapes of inputs decide; none in most packages.
+// Extents returns the extents determined by the shapes of inputs; most packages have none.
 func (m *Model) Extents() []Extent {
 	var list []Extent
 	for _, e := range m.model.Manifest().Extents {
@@ -113,18 +114,18 @@ func (m *Model) Extents() []Extent {
 	return list
 }
 
-// Decoder reports whether Decode can go on where an execution ended.
+// Decoder reports whether the model supports Decode.
 func (m *Model) Decoder() bool { return m.model.Manifest().Decoding != nil }
 
-// Run executes the model once. Every input must be there, in any order, of its type and of a shape that it can have.
-// The outputs come in the model's order; they are copies. When ctx ends while the model is busy, Run returns its
-// cause; an execution that has begun is not interrupted.
+// Run executes the model once. inputs must contain every input, in any order, with its type and a valid
+// shape. The outputs are copies in the model's order. If ctx ends while the model is busy, Run returns its
+// cause; a started execution is not interrupted.
 func (m *Model) Run(ctx context.Context, inputs []Tensor) ([]Tensor, error) {
 	return m.execute(ctx, inputs, m.model.SetInputs)
 }
 
-// Decode is Run for a decoder, from where its last execution ended: it keeps the keys and values of all positions so
-// far, whose inputs (Spec.Kept) are left out. Others who run the model between two calls change where it ended.
+// Decode continues a decoder from its last execution: the keys and values of all positions so far are kept,
+// and their inputs (Spec.Kept) are omitted. Other executions between two calls change this state.
 func (m *Model) Decode(ctx context.Context, inputs []Tensor) ([]Tensor, error) {
 	return m.execute(ctx, inputs, m.model.Continue)
 }
@@ -157,7 +158,7 @@ func (m *Model) outputs() []Tensor {
 	return list
 }
 
-// take waits for the model's turn, unless it is closed.
+// take waits for the model's turn. It fails if the model is closed.
 func (m *Model) take(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -176,7 +177,7 @@ func (m *Model) take(ctx context.Context) error {
 
 func (m *Model) give() { m.turn <- struct{}{} }
 
-// Threads is how many threads run the model; 1 on a GPU, and 0 once it is closed.
+// Threads returns the number of threads; 1 on a GPU, and 0 after Close.
 func (m *Model) Threads() int {
 	if m.take(context.Background()) != nil {
 		return 0
@@ -185,8 +186,8 @@ func (m *Model) Threads() int {
 	return m.model.Threads()
 }
 
-// Close waits for the execution that is under way, ends the model's threads and frees its memory. Closing again does
-// nothing.
+// Close waits for the current execution, ends the model's threads and frees its memory. Further calls have no
+// effect.
 func (m *Model) Close() error {
 	if m.take(context.Background()) != nil {
 		return nil

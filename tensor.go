@@ -7,10 +7,10 @@ import (
 	"github.com/tilth-dev/tilth/compiler/array"
 )
 
-// Type is the type of a tensor's elements. The zero value is none.
+// Type is the element type of a tensor. The zero value is invalid.
 type Type uint8
 
-// The types of elements.
+// Element types.
 const (
 	Float32  = Type(array.Float32)
 	Float64  = Type(array.Float64)
@@ -27,29 +27,29 @@ const (
 	Bool     = Type(array.Bool)
 )
 
-// String is the short name: f32, bf16, i64, u8, bool, ...
+// String returns the short name: f32, bf16, i64, u8, bool, ...
 func (t Type) String() string { return array.DType(t).String() }
 
-// Bytes is the size of one element; 0 when there is no such type.
+// Bytes returns the size of one element, or 0 for an unknown type.
 func (t Type) Bytes() int { return int(array.DType(t).Bytes()) }
 
-// Element is a type in Go that elements of a tensor have. Go has none for Float16 and BFloat16: Tensor.Float32s
-// converts these.
+// Element is a Go type of tensor elements. Go has no type for Float16 and BFloat16; Tensor.Float32s converts
+// these.
 type Element interface {
 	float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | bool
 }
 
 // Tensor is an array of any rank. A scalar has an empty shape.
 type Tensor struct {
-	// Name is that of the model's input or output.
+	// Name is the name of the model's input or output.
 	Name  string
 	Type  Type
 	Shape []int64
-	// Data has the elements row by row (the last axis varies fastest), little-endian.
+	// Data holds the elements in row-major order, little-endian.
 	Data []byte
 }
 
-// NewTensor copies values, of which there must be as many as the shape has elements: Run says so otherwise.
+// NewTensor copies values. Their number must match the shape; otherwise Run fails.
 func NewTensor[T Element](name string, values []T, shape ...int64) Tensor {
 	data, err := binary.Append(make([]byte, 0, binary.Size(values)), binary.LittleEndian, values)
 	if err != nil {
@@ -58,7 +58,7 @@ func NewTensor[T Element](name string, values []T, shape ...int64) Tensor {
 	return Tensor{Name: name, Type: typeOf[T](), Shape: append([]int64{}, shape...), Data: data}
 }
 
-// Values copies the elements of a tensor of that very type.
+// Values copies the elements of a tensor of exactly that type.
 func Values[T Element](t Tensor) ([]T, error) {
 	if want := typeOf[T](); t.Type != want {
 		return nil, fmt.Errorf("tensor %q is of %v, not of %v", t.Name, t.Type, want)
@@ -109,7 +109,7 @@ func typeOf[T Element]() Type {
 	return Bool
 }
 
-// array is the tensor as the compiler has it, with the same memory.
+// array returns the tensor in the compiler's form, sharing its memory.
 func (t Tensor) array() *array.Array {
 	return &array.Array{DType: array.DType(t.Type), Shape: t.Shape, Data: t.Data}
 }

@@ -47,7 +47,7 @@ func (o *objects) measure(ctx context.Context) error {
 			return nil
 		case !errors.As(err, &broken):
 			return err
-		case len(o.plan.Kernels) == 0 && !m.loaded: // nobody knows whom it costs
+		case len(o.plan.Kernels) == 0 && !m.loaded: // the affected kernels are unknown
 			return &infraError{broken.Error()}
 		}
 		if err := o.without(ctx, m, broken); err != nil {

@@ -12,7 +12,7 @@ import (
 type budgetTime struct {
 	// limit is the whole budget; 0 means no limit.
 	limit time.Duration
-	// left was the time left at the moment told, when the tracker last reported it. runs reports whether the
+	// left was the time left at reportedAt, when the tracker last reported it. runs reports whether the
 	// clock was running.
 	left       time.Duration
 	reportedAt time.Time

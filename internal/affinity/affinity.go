@@ -9,13 +9,14 @@ import (
 	"github.com/tilth-dev/tilth/internal/cpulist"
 )
 
-// Do calls f on a thread that runs on the processors alone, as do processes that f starts. An empty list is any
-// processor. The error is f's, or says that the thread may not run there.
+// Do calls f on a thread confined to the given processors, as are processes that f starts. An empty list
+// means any processor. It returns the error of f, or an error if the thread may not run there.
 func Do(cpus []int, f func() error) error {
 	if len(cpus) == 0 {
 		return f()
 	}
-	// While a thread is locked, the Go runtime starts no others from it, which would be confined, too.
+	// While a thread is locked, the Go runtime starts no other threads from it, which would inherit the
+	// affinity.
 	runtime.LockOSThread()
 	var before, wanted unix.CPUSet
 	for _, n := range cpus {
@@ -31,7 +32,7 @@ func Do(cpus []int, f func() error) error {
 	}
 	err = f()
 	if unix.SchedSetaffinity(0, &before) == nil {
-		runtime.UnlockOSThread() // else the thread ends with its goroutine
+		runtime.UnlockOSThread() // otherwise the thread ends with its goroutine
 	}
 	return err
 }

@@ -1,2 +1,2 @@
-// Package affinity confines what is started to some of the machine's logical processors.
+// Package affinity confines threads and processes to some of the machine's logical processors.
 package affinity

@@ -132,7 +132,7 @@ func (s *shardedStream) SendMsg(m any) error {
 	ended := 0
 	for _, err := range sent {
 		switch {
-		case errors.Is(err, io.EOF): // RecvMsg tells how
+		case errors.Is(err, io.EOF): // RecvMsg returns the cause
 			ended++
 		case err != nil:
 			return err

@@ -1,2 +1,2 @@
-// Package atomicfile writes files that appear whole or not at all.
+// Package atomicfile writes files atomically.
 package atomicfile

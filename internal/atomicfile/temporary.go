@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// mostAtOnce bounds how many may write one file at once under names of their own that the next writer knows.
+// mostAtOnce bounds the concurrent writers of a file whose temporary names the next writer knows.
 const mostAtOnce = 16
 
-// temporary makes a file to be written in the place of the one at path. It is locked while its process lives, under a
-// name that the next writer of path knows, so that what killed ones left is removed then.
+// temporary creates a temporary file that will replace the one at path. It is locked while its process lives,
+// and has a predictable name, so that the next writer of path removes files of killed processes.
 func temporary(path string) (f *os.File, err error) {
 	dir, base := filepath.Split(path)
 	for n := 0; n < mostAtOnce; n++ {
@@ -30,7 +30,7 @@ func temporary(path string) (f *os.File, err error) {
 	return f, nil
 }
 
-// claim makes a file and locks it; nil without an error when there is one, or was for a moment.
+// claim creates and locks a file. It returns nil without an error if the file exists or existed briefly.
 func claim(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -39,17 +39,17 @@ func claim(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Where the file system knows no locks, nobody takes the file for one that was left.
+	// If the file system does not support locks, other processes never treat the file as abandoned.
 	switch err := lock(f); {
 	case errors.Is(err, syscall.EWOULDBLOCK) || err == nil && !in(name, f):
-		return nil, f.Close() // another one took it for that in the moment before it was locked
+		return nil, f.Close() // another process considered it abandoned before it was locked
 	}
 	return f, nil
 }
 
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// in says whether a file is the one of a name still.
+// in reports whether a file still has its name.
 func in(name string, f *os.File) bool {
 	own, err := f.Stat()
 	if err != nil {
@@ -59,7 +59,7 @@ func in(name string, f *os.File) bool {
 	return err == nil && os.SameFile(own, there)
 }
 
-// abandoned removes a file of this user that nobody has locked. False when there is one that is to stay.
+// abandoned removes an unlocked file of this user. It returns false if the file must stay.
 func abandoned(name string) bool {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,22 +13,22 @@ import (
 	"github.com/tilth-dev/tilth/internal/disk"
 )
 
-// Write has the file at path written by fill, and replaces what is there only when all of it has reached the disk. On
-// failure nothing is left behind; what a killed process leaves beside it, the next Write of the same path removes.
-// What is there but is no regular file, such as /dev/stdout, is written directly.
+// Write replaces the file at path by the output of fill once all of it is on disk. On failure it leaves
+// nothing behind. The next Write of the same path removes temporary files of a killed process. An existing
+// path that is not a regular file, such as /dev/stdout, is written directly.
 func Write(path string, fill func(io.Writer) error) error {
 	return write(path, fill, func(f *os.File, _ fs.FileInfo) error { return f.Chmod(0o644) })
 }
 
-// WritePrivate is Write for what nobody but its owner may read. A file that is replaced keeps its owner, who is to
-// find it readable: root may write what a service reads.
+// WritePrivate is Write for a file that only its owner may read. A replaced file keeps its owner, so that
+// root can write a file that a service reads.
 func WritePrivate(path string, fill func(io.Writer) error) error {
 	return write(path, fill, func(f *os.File, old fs.FileInfo) error {
 		return errors.Join(f.Chmod(0o600), keepOwner(f, old))
 	})
 }
 
-// keepOwner gives a file the owner of the one that it replaces, if there is one.
+// keepOwner gives a file the owner of the file that it replaces, if any.
 func keepOwner(f *os.File, old fs.FileInfo) error {
 	if old == nil {
 		return nil
@@ -43,7 +43,7 @@ func keepOwner(f *os.File, old fs.FileInfo) error {
 	return nil
 }
 
-// write has settle give the new file its mode and owner; old is the file that it replaces, if there is one.
+// write calls settle to set the mode and owner of the new file; old is the replaced file, if any.
 func write(path string, fill func(io.Writer) error, settle func(f *os.File, old fs.FileInfo) error) error {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -63,7 +63,7 @@ func write(path string, fill func(io.Writer) error, settle func(f *os.File, old 
 	if err != nil {
 		return explain(path, errors.Join(err, os.Remove(f.Name()), f.Close()))
 	}
-	// It is closed, and its lock given up, when the name is another's.
+	// The file is closed, and its lock released, after the rename.
 	if err := errors.Join(disk.SyncFolder(filepath.Dir(path)), f.Close()); err != nil {
 		return explain(path, err)
 	}
@@ -89,7 +89,7 @@ func buffered(w io.Writer, fill func(io.Writer) error) error {
 	return b.Flush()
 }
 
-// explain names the file that was asked for, not the temporary one.
+// explain replaces the temporary name in an error by the requested one.
 func explain(path string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {

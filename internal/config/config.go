@@ -9,26 +9,27 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The flags of this package's own, which are no settings.
+// Flags of this package, which are not settings.
 const (
 	FileFlag  = "config"
 	CheckFlag = "config-check"
 )
 
-// Setting is a flag's value and where it comes from.
+// Setting is a flag's value and its source.
 type Setting struct {
 	Flag *pflag.Flag
 	// Source is "default", "flag", the variable's name, or FILE:LINE.
 	Source string
 }
 
-// Variable is the name of a flag's environment variable: TILTH_TLS_CERT for tls-cert.
+// Variable returns the environment variable of a flag, such as TILTH_TLS_CERT for tls-cert.
 func Variable(flag string) string {
 	return "TILTH_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Apply sets the flags that the command line left out, and returns all settings by name. Lookup reads the environment;
-// an empty variable counts as none. The file is the one that the flag FileFlag or its variable names; none need be.
+// Apply sets the flags missing on the command line and returns all settings by name. lookup reads the
+// environment; an empty variable counts as unset. The configuration file is optional and named by the flag
+// FileFlag or its variable.
 func Apply(flags *pflag.FlagSet, lookup func(string) (string, bool)) ([]Setting, error) {
 	path := ""
 	if f := flags.Lookup(FileFlag); f != nil {
@@ -56,7 +57,7 @@ func Apply(flags *pflag.FlagSet, lookup func(string) (string, bool)) ([]Setting,
 	return settings, failure
 }
 
-// Environment sets those of the named flags that the command line left out from their variables.
+// Environment sets the named flags missing on the command line from their variables.
 func Environment(flags *pflag.FlagSet, lookup func(string) (string, bool), names ...string) error {
 	for _, name := range names {
 		f := flags.Lookup(name)
@@ -70,12 +71,12 @@ func Environment(flags *pflag.FlagSet, lookup func(string) (string, bool), names
 	return nil
 }
 
-// isSetting says whether a flag is one that can be set elsewhere.
+// isSetting reports whether a flag can be set by file or environment.
 func isSetting(f *pflag.Flag) bool {
 	return !slices.Contains([]string{FileFlag, CheckFlag, "help", "help-all", "version"}, f.Name)
 }
 
-// set gives a flag the value of its strongest source.
+// set sets a flag from its strongest source.
 func set(f *pflag.Flag, values values, lookup func(string) (string, bool)) (source string, err error) {
 	if f.Changed {
 		return "flag", nil
@@ -98,7 +99,7 @@ func set(f *pflag.Flag, values values, lookup func(string) (string, bool)) (sour
 	return v.where, nil
 }
 
-// unfit says what a flag wants in the place of a text that it did not take.
+// unfit describes what a flag expects instead of a rejected text.
 func unfit(f *pflag.Flag, text string, cause error) error {
 	switch f.Value.Type() {
 	case "bool":
@@ -119,7 +120,7 @@ func unfit(f *pflag.Flag, text string, cause error) error {
 	return fmt.Errorf("%q: %w", text, cause)
 }
 
-// What a value of the wrong shape is told.
+// Errors for values of the wrong shape.
 var (
 	errNoList  = errors.New("is a list: want one value")
 	errNoNames = errors.New("has names of its own: want one value")

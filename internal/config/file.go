@@ -18,7 +18,7 @@ import (
 // maxFileBytes bounds a configuration file.
 const maxFileBytes = 1 << 20
 
-// values are what a file says, by key.
+// values maps the keys of a file to their values.
 type values map[string]value
 
 type value struct {
@@ -27,7 +27,7 @@ type value struct {
 	line  int
 }
 
-// readFile reads a file; an empty path is a file without values.
+// readFile reads a file. An empty path stands for a file without values.
 func readFile(path string) (values, error) {
 	if path == "" {
 		return nil, nil
@@ -47,7 +47,7 @@ func readFile(path string) (values, error) {
 	return parse(path, text)
 }
 
-// yamlLine is how the YAML library tells where.
+// yamlLine matches the position in the YAML library's errors.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 func parse(path string, text []byte) (values, error) {
@@ -75,7 +75,7 @@ func parse(path string, text []byte) (values, error) {
 func mapping(path string, root *yaml.Node) (values, error) {
 	where := func(n *yaml.Node) string { return fmt.Sprintf("%s:%d", path, n.Line) }
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, nil // nothing but comments
+		return nil, nil // only comments
 	}
 	if root.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s: want keys and values, such as name: board-7", where(root))
@@ -94,7 +94,7 @@ func mapping(path string, root *yaml.Node) (values, error) {
 	return out, nil
 }
 
-// checkKeys refuses keys that are no settings, the first of them in the file.
+// checkKeys rejects the first key that is not a setting.
 func (v values) checkKeys(flags *pflag.FlagSet) error {
 	var unknown []string
 	for key := range v {
@@ -118,7 +118,7 @@ func (v values) checkKeys(flags *pflag.FlagSet) error {
 	return fmt.Errorf("%s: unknown key %q: keys are the command's flags, see --help-all", v[key].where, key)
 }
 
-// set gives a flag the value.
+// set sets a flag to the value.
 func (v value) set(f *pflag.Flag) error {
 	switch v.node.Kind {
 	case yaml.SequenceNode:
@@ -168,7 +168,7 @@ func setMap(f *pflag.Flag, node *yaml.Node) error {
 		pairs = append(pairs, items[i]+"="+items[i+1])
 	}
 	text := strings.Join(pairs, ",")
-	if f.Value.Type() == "stringToString" { // it alone can quote
+	if f.Value.Type() == "stringToString" { // the only type that supports quotes
 		text = quoted(pairs)
 	}
 	if err := f.Value.Set(text); err != nil {
@@ -177,19 +177,19 @@ func setMap(f *pflag.Flag, node *yaml.Node) error {
 	return nil
 }
 
-// isMap says whether a flag takes names with values.
+// isMap reports whether a flag takes names with values.
 func isMap(f *pflag.Flag) bool { return strings.HasPrefix(f.Value.Type(), "stringTo") }
 
-// quoted is a line of CSV.
+// quoted returns a CSV line.
 func quoted(fields []string) string {
 	var text strings.Builder
 	w := csv.NewWriter(&text)
-	_ = w.Write(fields) // a builder takes everything
+	_ = w.Write(fields) // a builder does not fail
 	w.Flush()
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// scalars are the texts of nodes, none of which may have parts.
+// scalars returns the texts of nodes, which must be scalars.
 func scalars(nodes []*yaml.Node) (out []string, err error) {
 	for _, n := range nodes {
 		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
@@ -200,12 +200,12 @@ func scalars(nodes []*yaml.Node) (out []string, err error) {
 	return out, nil
 }
 
-// nearest is the name that takes the fewest changes to a word; the first one among equals.
+// nearest returns the name with the smallest edit distance to a word, the first among equals.
 func nearest(word string, names []string) string {
 	return slices.MinFunc(names, func(a, b string) int { return distance(word, a) - distance(word, b) })
 }
 
-// distance is how many bytes have to be inserted, removed or replaced (Levenshtein).
+// distance returns the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

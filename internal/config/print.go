@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Write writes settings as a configuration file, with the source of each value beside it.
+// Write writes settings as a configuration file, with the source of each value as a comment.
 func Write(w io.Writer, settings []Setting) error {
 	doc := &yaml.Node{Kind: yaml.MappingNode}
 	for _, s := range settings {
@@ -35,7 +35,7 @@ func Write(w io.Writer, settings []Setting) error {
 	return e.Close()
 }
 
-// encode is a flag's value as it would be written in a file.
+// encode returns a flag's value as in a file.
 func encode(f *pflag.Flag) (*yaml.Node, error) {
 	if list, is := f.Value.(pflag.SliceValue); is {
 		node := &yaml.Node{Kind: yaml.SequenceNode}
@@ -61,7 +61,7 @@ func encode(f *pflag.Flag) (*yaml.Node, error) {
 	return text(f.Value.String()), nil
 }
 
-// encodeMap reads the flag's own notation: [a=1,b=2], as CSV.
+// encodeMap parses the flag's own notation: [a=1,b=2], as CSV.
 func encodeMap(f *pflag.Flag) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	inner := strings.TrimSuffix(strings.TrimPrefix(f.Value.String(), "["), "]")
@@ -88,5 +88,5 @@ func encodeMap(f *pflag.Flag) (*yaml.Node, error) {
 	return node, nil
 }
 
-// text is a value that stays a text when it is read, and is quoted where it would not.
+// text returns a string node, which is quoted if necessary.
 func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }

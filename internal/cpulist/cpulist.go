@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// most bounds the numbers of processors; larger ones are typing errors.
+// most bounds processor numbers, to detect typing errors.
 const most = 1 << 16
 
 var errForm = errors.New("want numbers and ranges, such as 0,2-5")
 
-// Parse reads numbers and ranges, in the order given. An empty text is an empty list.
+// Parse parses numbers and ranges, in order. An empty text is an empty list.
 func Parse(text string) (list []int, err error) {
 	if text == "" {
 		return nil, nil
@@ -38,7 +38,7 @@ func Parse(text string) (list []int, err error) {
 	return list, nil
 }
 
-// Format writes a list in ascending order: 0, 1, 2, 3 and 8 are 0-3,8.
+// Format formats a list in ascending order: 0, 1, 2, 3 and 8 become 0-3,8.
 func Format(list []int) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(list)))
 	var parts []string

@@ -1,2 +1,2 @@
-// Package cpulist reads and writes lists of logical processors as Linux does, such as 0-3,8.
+// Package cpulist parses and formats lists of logical processors in Linux notation, such as 0-3,8.
 package cpulist

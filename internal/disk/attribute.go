@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAttributeBytes bounds the value of an attribute that is read.
+// maxAttributeBytes bounds the value of an attribute.
 const maxAttributeBytes = 256
 
-// SetAttribute writes something beside a file's bytes. Not every file system can.
+// SetAttribute sets an extended attribute of a file. Not every file system supports them.
 func SetAttribute(path, name, value string) error {
 	return unix.Setxattr(path, name, []byte(value), 0)
 }
 
-// Attribute reads what SetAttribute wrote; empty where there is nothing.
+// Attribute returns an attribute set by SetAttribute, or "".
 func Attribute(path, name string) string {
 	value := make([]byte, maxAttributeBytes)
 	n, err := unix.Getxattr(path, name, value)
@@ -24,5 +24,5 @@ func Attribute(path, name string) string {
 	return string(value[:n])
 }
 
-// DropCache has the system read a file from the disk next, not from its memory, where it can.
+// DropCache drops a file from the page cache, if supported, so that it is read from disk next.
 func DropCache(f *os.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

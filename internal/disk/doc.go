@@ -1,3 +1,3 @@
-// Package disk asks file systems for free space and attributes, syncs folders so that names in them survive a power
-// cut, and has locks.
+// Package disk queries free space and attributes of file systems, syncs folders so that names survive a power
+// failure, and provides lock files.
 package disk

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 )
 
-// MakeFolder makes a folder, and those above it that are missing, so that they outlive a power cut. One that is there
-// already may have been made by a process that was killed before it got that far, so its name is brought to the disk
-// all the same.
+// MakeFolder creates a folder and missing parents so that they survive a power failure. It also syncs an
+// existing folder, whose creator may have been killed before doing so.
 func MakeFolder(path string, mode fs.FileMode) error {
 	path = filepath.Clean(path)
 	above := filepath.Dir(path)
@@ -26,7 +25,7 @@ func MakeFolder(path string, mode fs.FileMode) error {
 	return SyncFolder(above)
 }
 
-// SyncFolder brings the names in a folder to the disk. One that may not be read is left to the system.
+// SyncFolder syncs the names in a folder. It ignores folders that it may not read.
 func SyncFolder(path string) error {
 	d, err := os.Open(path)
 	if errors.Is(err, fs.ErrPermission) {

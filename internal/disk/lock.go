@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// ErrLocked is returned when another process, or another part of this one, has a lock.
+// ErrLocked is returned if another process, or another part of this one, holds a lock.
 var ErrLocked = errors.New("locked by another process")
 
-// Lock is had by one holder at a time, and lost when its process ends, however it does.
+// Lock is an exclusive lock, released when its process ends.
 type Lock struct{ file *os.File }
 
-// TryLock takes the lock that a file stands for, which is made. ErrLocked when somebody else has it.
+// TryLock acquires the lock of a file, which it creates. It returns ErrLocked if the lock is held.
 func TryLock(path string) (*Lock, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -31,7 +31,7 @@ func TryLock(path string) (*Lock, error) {
 	}
 }
 
-// tryLock locks a file. It got nothing, and there is no error, when the file was removed by its last holder meanwhile.
+// tryLock locks a file. It returns false without an error if the last holder removed the file meanwhile.
 func tryLock(f *os.File) (got bool, err error) {
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -51,7 +51,7 @@ func tryLock(f *os.File) (got bool, err error) {
 	return err == nil && os.SameFile(own, there), err
 }
 
-// Unlock gives the lock up, and removes its file.
+// Unlock releases the lock and removes its file.
 func (l *Lock) Unlock() error {
 	err := os.Remove(l.file.Name())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,11 +13,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// maxAnswerBytes bounds what is read of an answer.
+// maxAnswerBytes bounds the response.
 const maxAnswerBytes = 4096
 
-// Ask gets one of the pages from addr, host:port or unix:PATH, and returns why the process is not well; nil when it
-// is. side turns TLS on.
+// Ask requests one of the pages from addr, host:port or unix:PATH, and returns why the process is unhealthy,
+// or nil. A non-nil side enables TLS.
 func Ask(ctx context.Context, addr, path string, side *tls.Config) error {
 	if err := wire.CheckAddress(addr); err != nil {
 		return fmt.Errorf("health: %w", err)

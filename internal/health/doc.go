@@ -1,2 +1,2 @@
-// Package health serves the health of a process over HTTP: whether it is alive, and whether it is ready.
+// Package health serves the liveness and readiness of a process over HTTP.
 package health

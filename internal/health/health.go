@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Paths of the pages. They are for everybody, so what they say names no files and nobody.
+// Paths of the pages. They are public, so their texts must not name files or users.
 const (
 	LivePath  = "/healthz"
 	ReadyPath = "/readyz"
 )
 
-// readyLimit bounds how long a process may take to find out whether it is ready.
+// readyLimit bounds a readiness check.
 const readyLimit = 2 * time.Second
 
-// Checks say why a process is not well; each returns nil when it is.
+// Checks return why a process is unhealthy, or nil.
 type Checks struct {
-	// Live fails when only a restart helps.
+	// Live fails if only a restart helps.
 	Live func() error
 	// Ready fails while the process cannot do its work.
 	Ready func(ctx context.Context) error
 }
 
-// Register serves both pages: 200 and "ok", or 503 and why not.
+// Register serves both pages: 200 and "ok", or 503 and the reason.
 func (c Checks) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+LivePath, func(w http.ResponseWriter, _ *http.Request) { answer(w, c.Live()) })
 	mux.HandleFunc("GET "+ReadyPath, func(w http.ResponseWriter, r *http.Request) {

@@ -1,2 +1,2 @@
-// Package loader tells where this machine's dynamic loader finds shared libraries, besides its own folders.
+// Package loader finds the folders that were added to the configuration of this machine's dynamic loader.
 package loader

@@ -8,11 +8,11 @@ import (
 
 const configuration = "/etc/ld.so.conf"
 
-// Folders are those that the machine's owner has added to the loader's own, such as that of CUDA, in the order of
-// /etc/ld.so.conf and the files that it includes (ldconfig(8)). There are none where there is no such file.
+// Folders returns the folders added to the loader's defaults, such as that of CUDA, in the order of
+// /etc/ld.so.conf and its included files (ldconfig(8)). It returns none if the file does not exist.
 func Folders() []string { return read(configuration) }
 
-// Find is the path of a library in the first of these folders that has it; empty where none has.
+// Find returns the path of a library in the first of these folders that contains it, or "".
 func Find(soname string) string { return find(Folders(), soname) }
 
 func find(folders []string, soname string) string {
@@ -31,7 +31,7 @@ func read(path string) []string {
 	return r.folders
 }
 
-// reader collects folders. Files may include each other, so it reads each once.
+// reader collects folders. It reads each file once, because files may include each other.
 type reader struct {
 	seen    map[string]bool
 	folders []string
@@ -40,7 +40,7 @@ type reader struct {
 func (r *reader) file(path string) {
 	text, err := os.ReadFile(path)
 	if err != nil || r.seen[path] {
-		return // as the loader's own tools do, without what cannot be read
+		return // unreadable files are ignored, as by the loader's own tools
 	}
 	r.seen[path] = true
 	for line := range strings.Lines(string(text)) {

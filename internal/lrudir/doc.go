@@ -1,2 +1,2 @@
-// Package lrudir bounds a cache folder: the least recently used files are deleted when it outgrows its limit.
+// Package lrudir bounds a cache folder by deleting the least recently used files.
 package lrudir

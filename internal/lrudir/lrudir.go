@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Dir is such a folder. The time of a file's last use is its modification time. It is safe for concurrent use, by
-// several processes too, as long as files appear in it by renaming.
+// Dir is a bounded cache folder. The modification time of a file is its last use. It is safe for concurrent
+// use, also by several processes, if files are created by renaming.
 type Dir struct {
 	path     string
 	capBytes int64
 	mu       sync.Mutex
 }
 
-// Open uses the folder at path, which is made when it is missing. No cap (0) means 1 GiB.
+// Open opens the folder at path and creates it if necessary. A cap of 0 means 1 GiB.
 func Open(path string, capBytes int64) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the cache: %w", err)
@@ -30,16 +30,17 @@ func Open(path string, capBytes int64) (*Dir, error) {
 	return &Dir{path: path, capBytes: capBytes}, nil
 }
 
-// Path is where the file of that name is, or belongs.
+// Path returns the path of a file by name.
 func (d *Dir) Path(name string) string { return filepath.Join(d.path, name) }
 
-// Touch marks a file as used and reports whether it is there.
+// Touch marks a file as used and reports whether it exists.
 func (d *Dir) Touch(name string) bool {
 	now := time.Now()
 	return os.Chtimes(d.Path(name), now, now) == nil
 }
 
-// Evict removes the least recently used files until the cap is kept; the newest one stays whatever its size.
+// Evict removes the least recently used files until the cap is met. It keeps the newest file regardless of
+// its size.
 func (d *Dir) Evict(newest string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +63,7 @@ func (d *Dir) Evict(newest string) error {
 	return nil
 }
 
-// files are the folder's files, the least recently used first, and their size in bytes.
+// files returns the files of the folder, least recently used first, and their total size in bytes.
 func (d *Dir) files() (files []fs.FileInfo, total int64, err error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -71,7 +72,7 @@ func (d *Dir) files() (files []fs.FileInfo, total int64, err error) {
 	for _, entry := range entries {
 		info, err := entry.Info()
 		if err != nil || !info.Mode().IsRegular() {
-			continue // gone, or a scratch folder
+			continue // deleted, or a scratch folder
 		}
 		files = append(files, info)
 		total += info.Size()

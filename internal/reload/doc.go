@@ -1,3 +1,3 @@
-// Package reload keeps a value that was read from files, and reads it again when one of them changes, so that
-// certificates and tokens are replaced without a restart.
+// Package reload caches a value read from files and reads it again after a change, so that certificates and
+// tokens can be replaced without a restart.
 package reload

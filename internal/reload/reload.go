@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// Files is a value made of files. Its methods may be called from many goroutines.
+// Files is a value read from files. It is safe for concurrent use.
 type Files[T any] struct {
 	paths []string
 	read  func() (T, error)
 	log   *slog.Logger
 
 	mu    sync.Mutex
-	seen  []stamp // the state that value, or the last complaint about what they say, was made of
-	told  []stamp // the state of the last complaint
+	seen  []stamp // state of the files behind value, or behind the last complaint about their content
+	told  []stamp // state of the files at the last complaint
 	value T
 }
 
-// stamp tells one state of a file from the next. A file that is replaced by renaming has another inode, one that is
-// written in place another time or size.
+// stamp identifies the state of a file. Renaming changes the inode; writing in place changes the time or
+// size.
 type stamp struct {
 	modified time.Time
 	size     int64
 	inode    uint64
 }
 
-// New reads the files, which has to succeed this first time.
+// New reads the files, which must succeed the first time.
 func New[T any](log *slog.Logger, read func() (T, error), paths ...string) (*Files[T], error) {
 	f := &Files[T]{paths: paths, read: read, log: log, seen: stamps(paths)}
 	var err error
@@ -40,12 +40,12 @@ func New[T any](log *slog.Logger, read func() (T, error), paths ...string) (*Fil
 	return f, err
 }
 
-// Get returns the value of the files as they are now. While they cannot be read, or make no sense, it is the last that
-// could be, and the log says so once for each change: half a change must not lock everybody out.
+// Get returns the current value of the files. If they cannot be read or are invalid, it returns the last
+// valid value and logs each change once, so that a partial change locks nobody out.
 func (f *Files[T]) Get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Before reading: what changes meanwhile is seen the next time.
+	// Taken before reading, so that concurrent changes are seen the next time.
 	now := stamps(f.paths)
 	if slices.Equal(now, f.seen) {
 		return f.value
@@ -60,8 +60,8 @@ func (f *Files[T]) Get() T {
 	return value
 }
 
-// complain tells once of a change that cannot be used. What could not even be opened, as when there are too many open
-// files, is tried again the next time; what was read is not, until it changes.
+// complain logs an unusable change once. Files that could not be opened, for example for lack of descriptors,
+// are retried the next time; invalid content is not, until it changes.
 func (f *Files[T]) complain(now []stamp, err error) {
 	if !slices.Equal(now, f.told) {
 		f.told = now

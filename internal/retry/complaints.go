@@ -1,12 +1,12 @@
 package retry
 
-// Complaints counts those about what stays as it is, such as a server that is away for days.
+// Complaints counts repeated complaints about a persistent condition, such as an unreachable server.
 type Complaints int
 
-// rarest is after how many others one is written down again.
+// rarest is the maximum interval, in complaints, between logged ones.
 const rarest = 256
 
-// Due says whether another one is to be written down: the first, and then ever fewer.
+// Due reports whether to log another complaint: the first, and then at increasing intervals.
 func (c *Complaints) Due() bool {
 	*c++
 	n := int(*c)

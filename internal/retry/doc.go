@@ -1,3 +1,3 @@
-// Package retry repeats calls that failed because the other side was unavailable, with exponential back-off and
-// jitter.
+// Package retry repeats calls that failed because the other side was unavailable, with exponential back-off
+// and jitter.
 package retry

@@ -13,24 +13,24 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// Policy says how long to wait between attempts.
+// Policy configures the delays between attempts.
 type Policy struct {
-	// First wait, at most; each further one is twice as long, up to Max. 0 = 100 ms.
+	// First bounds the first delay; each further bound is twice as large, up to Max. 0 means 100 ms.
 	First time.Duration
-	// Longest wait; 0 = 5 s.
+	// Max is the largest bound; 0 means 5 s.
 	Max time.Duration
-	// Try bounds one attempt; 0 = 30 s.
+	// Try bounds one attempt; 0 means 30 s.
 	Try time.Duration
 }
 
-// Backoff is the waiting between the attempts of one undertaking. Its zero value follows the zero Policy.
+// Backoff computes the delays between attempts. Its zero value follows the zero Policy.
 type Backoff struct {
 	Policy Policy
 	failed int
 }
 
-// Next returns how long to wait now: any part of a wait that doubles with every call, so that the many who lost the
-// same tracker at once do not come back at once.
+// Next returns a random delay below a bound that doubles with each call, so that clients that lost the same
+// tracker do not return at the same time.
 func (b *Backoff) Next() time.Duration {
 	first, longest := b.Policy.First, b.Policy.Max
 	if first == 0 {
@@ -47,15 +47,15 @@ func (b *Backoff) Next() time.Duration {
 	return rand.N(wait + 1)
 }
 
-// Reset begins anew with the first wait, after a success.
+// Reset restarts with the first delay, after a success.
 func (b *Backoff) Reset() { b.failed = 0 }
 
-// Wait waits for the next attempt, or until ctx ends and returns its cause.
+// Wait waits for the next attempt. If ctx ends first, it returns the cause.
 func (b *Backoff) Wait(ctx context.Context) error {
 	return Sleep(ctx, b.Next())
 }
 
-// Sleep waits for d, or until ctx ends and returns its cause.
+// Sleep waits for d. If ctx ends first, it returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -67,8 +67,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Lost says whether err means that the other side could not be reached or did not answer, so that what was asked may
-// or may not have happened and may be asked again, or that it is to be asked again later.
+// Lost reports whether a call may be retried: the other side was unreachable, did not answer (so that the
+// call may or may not have taken effect), or asked to retry later.
 func Lost(err error) bool {
 	if _, later := wire.RetryAfter(err); later {
 		return true
@@ -80,8 +80,8 @@ func Lost(err error) bool {
 	return false
 }
 
-// Do calls until the call succeeds, fails for good (an error that is not Lost), or ctx ends. Each attempt has a
-// context of its own, bounded by the policy.
+// Do calls until success, a permanent error (not Lost), or the end of ctx. The policy bounds each attempt's
+// context.
 func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(context.Context) error) error {
 	limit := p.Try
 	if limit == 0 {
@@ -108,8 +108,7 @@ func Do(ctx context.Context, log *slog.Logger, p Policy, what string, call func(
 	}
 }
 
-// after is how long to wait for what the other side says to try again later: not less than it says, and not all at
-// once.
+// after returns the delay that the other side requested, plus jitter.
 func after(err error) time.Duration {
 	wait, later := wire.RetryAfter(err)
 	if !later {
@@ -118,8 +117,8 @@ func after(err error) time.Duration {
 	return wait + rand.N(wait+time.Millisecond)
 }
 
-// Later is a client's interceptor that makes calls again which the other side put off, when it said, for as long as
-// their contexts allow.
+// Later is a client interceptor that retries deferred calls at the requested time, for as long as their
+// contexts allow.
 func Later(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	for {
 		err := invoke(ctx, method, req, reply, conn, opts...)

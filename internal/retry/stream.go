@@ -13,8 +13,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// LaterStream is Later for streams with one request or one answer: one that is put off before it has answered anything
-// is begun anew with what was sent. Streams that go both ways are left alone.
+// LaterStream is Later for streams with a single request or a single response. It restarts a stream that is
+// deferred before any response, and resends its messages. It does not affect bidirectional streams.
 func LaterStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	begin := func() (grpc.ClientStream, error) { return open(ctx, desc, conn, method, opts...) }
 	stream, err := begin()
@@ -24,31 +24,31 @@ func LaterStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientCo
 	return &laterStream{ClientStream: stream, ctx: ctx, begin: begin}, nil
 }
 
-// mostResent bounds what is kept of a stream to send it again, in bytes. No more than this is on its way before the
-// other side reads any of it, and it reads nothing of what it puts off: a window, what gRPC takes from its callers
-// ahead of that (writeQuota), the message that was begun last, and the next one, which waits.
+// mostResent bounds the bytes kept for resending. The other side does not read a deferred stream, so no more
+// than this is in flight: a window, gRPC's buffer ahead of it (writeQuota), the message started last, and the
+// next, waiting one.
 const (
 	mostResent = wire.WindowBytes + writeQuota + 2*(wire.PieceBytes+1<<10)
 	writeQuota = 64 << 10
 )
 
-// laterStream is used by one goroutine at a time, as streams are that go one way.
+// laterStream is used by one goroutine at a time, like any unidirectional stream.
 type laterStream struct {
-	grpc.ClientStream // that was begun last
+	grpc.ClientStream // the current attempt
 	ctx               context.Context
 	begin             func() (grpc.ClientStream, error)
-	// settled says that the stream is not begun anew: it was answered, or more was sent than is kept.
+	// settled is set once the stream cannot be restarted: it was answered, or more was sent than is kept.
 	settled bool
 	sent    []proto.Message
 	bytes   int
-	closed  bool // nothing more is sent
-	// early is how the stream ended while it was sent; nil = it did not.
+	closed  bool // no more messages to send
+	// early is the end of a stream during sending, or nil.
 	early *ending
 }
 
-// ending is an answer, of any kind, or an error.
+// ending is a response of any type, or an error.
 type ending struct {
-	answer emptypb.Empty // whose unknown fields are the answer
+	answer emptypb.Empty // its unknown fields are the response
 	err    error
 }
 
@@ -68,7 +68,7 @@ func (s *laterStream) SendMsg(m any) error {
 	return err
 }
 
-// keep keeps a copy of a message, which is the caller's again once it is sent.
+// keep keeps a copy of a message, because the caller may reuse it after sending.
 func (s *laterStream) keep(m any) {
 	message, is := m.(proto.Message)
 	if s.settled || !is {
@@ -83,7 +83,7 @@ func (s *laterStream) keep(m any) {
 
 func (s *laterStream) settle() { s.settled, s.sent = true, nil }
 
-// putOff waits for as long as an answer says to, if it does. False when the stream is not to be begun anew.
+// putOff waits for the requested delay. It returns false if the stream must not be restarted.
 func (s *laterStream) putOff(err error) bool {
 	wait := after(err)
 	if deadline, bounded := s.ctx.Deadline(); s.settled || wait == 0 || bounded && time.Until(deadline) < wait {
@@ -92,7 +92,7 @@ func (s *laterStream) putOff(err error) bool {
 	return Sleep(s.ctx, wait) == nil
 }
 
-// resend begins the stream anew. io.EOF = it has ended meanwhile.
+// resend restarts the stream. It returns io.EOF if the stream has ended meanwhile.
 func (s *laterStream) resend() error {
 	stream, err := s.begin()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *laterStream) RecvMsg(m any) error {
 	return err
 }
 
-// tell puts the answer into a message of its kind.
+// tell copies the response into a message of its type.
 func (e *ending) tell(m any) error {
 	if e.err != nil {
 		return e.err

@@ -1,7 +1,7 @@
-// Package signing signs files and verifies signatures, in minisign's format: Ed25519 over the BLAKE2b-512 digest of
-// the file, in a file of its own, FILE.minisig. Whoever has minisign can verify what this package signs, and the
-// other way round. A signature carries a trusted comment, which is signed too: it says what the file is.
+// Package signing signs files and verifies signatures in minisign's format: Ed25519 over the BLAKE2b-512
+// digest of a file, stored in FILE.minisig. It is interoperable with minisign. A signature contains a signed
+// (trusted) comment that describes the file.
 //
-// A signature depends on the file, the comment and the key alone, so that who signs the same release twice gets the
+// A signature only depends on the file, the comment and the key, so signing the same release twice gives the
 // same bytes.
 package signing

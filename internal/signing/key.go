@@ -9,28 +9,28 @@ import (
 	"aead.dev/minisign"
 )
 
-// maxKeyBytes is the most that a file of a key or a signature may have: both have a few hundred bytes.
+// maxKeyBytes bounds the file of a key or a signature, which has a few hundred bytes.
 const maxKeyBytes = 16 << 10
 
-// PrivateKey signs.
+// PrivateKey signs files.
 type PrivateKey struct{ key minisign.PrivateKey }
 
-// PublicKey verifies.
+// PublicKey verifies signatures.
 type PublicKey struct{ key minisign.PublicKey }
 
-// Public is the key that verifies what this one signs.
+// Public returns the corresponding public key.
 func (k PrivateKey) Public() PublicKey { return PublicKey{k.key.Public().(minisign.PublicKey)} }
 
-// ID names the pair of keys; it is random, and proves nothing.
+// ID returns the random id of the key pair. It proves nothing.
 func (k PublicKey) ID() string { return keyName(k.key.ID()) }
 
-// String is the key as minisign takes it on its command line.
+// String returns the key in the format of minisign's command line.
 func (k PublicKey) String() string { return k.key.String() }
 
-// keyName is how minisign writes the number of a key.
+// keyName formats a key id like minisign.
 func keyName(id uint64) string { return fmt.Sprintf("%016X", id) }
 
-// ReadPrivateKey reads a file that 'minisign -G' has written. The password is asked for only if the key is encrypted.
+// ReadPrivateKey reads a file written by 'minisign -G'. It calls password only if the key is encrypted.
 func ReadPrivateKey(path string, password func() (string, error)) (PrivateKey, error) {
 	text, err := readSmall(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func ReadPrivateKey(path string, password func() (string, error)) (PrivateKey, e
 	return PrivateKey{key}, nil
 }
 
-// ReadPublicKey reads a file with a public key: what 'minisign -G' has written, or the key alone.
+// ReadPublicKey reads a public key file: as written by 'minisign -G', or only the key.
 func ReadPublicKey(path string) (PublicKey, error) {
 	text, err := readSmall(path)
 	if err != nil {
@@ -68,7 +68,7 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	return key, nil
 }
 
-// ParsePublicKey reads the text of a public key, with or without minisign's comment above it.
+// ParsePublicKey parses a public key, with or without minisign's comment.
 func ParsePublicKey(text string) (PublicKey, error) {
 	var key minisign.PublicKey
 	if err := key.UnmarshalText([]byte(text)); err != nil {
@@ -77,7 +77,7 @@ func ParsePublicKey(text string) (PublicKey, error) {
 	return PublicKey{key}, nil
 }
 
-// readSmall reads a file of a bounded size.
+// readSmall reads a file of bounded size.
 func readSmall(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -87,7 +87,7 @@ func readSmall(path string) ([]byte, error) {
 	return readAll(f)
 }
 
-// readAll reads an open file of a bounded size.
+// readAll reads an open file of bounded size.
 func readAll(f *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
 	if err == nil && len(text) > maxKeyBytes {

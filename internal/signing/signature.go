@@ -9,20 +9,20 @@ import (
 	"aead.dev/minisign"
 )
 
-// Suffix follows the name of a file in the name of its signature.
+// Suffix is appended to the name of a file to name its signature.
 const Suffix = ".minisig"
 
 // maxCommentBytes is the longest comment that minisign reads.
 const maxCommentBytes = 1024
 
 var (
-	// ErrOtherKey says that a signature is another key's.
+	// ErrOtherKey means that another key made the signature.
 	ErrOtherKey = errors.New("signed with another key")
-	// ErrChanged says that a file, or the signature's trusted comment, is not what was signed.
+	// ErrChanged means that the file or the trusted comment differs from what was signed.
 	ErrChanged = errors.New("the file or its signature was changed after signing")
 )
 
-// Sign reads a file to its end, and returns the text of its signature. The comment is signed, too.
+// Sign reads a file to its end and returns the text of its signature, which covers the comment.
 func Sign(file io.Reader, key PrivateKey, comment string) ([]byte, error) {
 	if len(comment) > maxCommentBytes || strings.ContainsAny(comment, "\r\n") {
 		return nil, fmt.Errorf("the comment has a line break or more than %d bytes", maxCommentBytes)
@@ -34,15 +34,15 @@ func Sign(file io.Reader, key PrivateKey, comment string) ([]byte, error) {
 	return digest.SignWithComments(key.key, comment, "signature from key "+key.Public().ID()), nil
 }
 
-// Signature is a signature that was read, and not yet verified.
+// Signature is a parsed, unverified signature.
 type Signature struct {
 	text  []byte
 	keyID uint64
-	// comment may be shown only after verification.
+	// comment must not be shown before verification.
 	comment string
 }
 
-// ReadSignature reads the file of a signature.
+// ReadSignature reads a signature file.
 func ReadSignature(path string) (Signature, error) {
 	f, err := OpenRegular(path)
 	if err != nil {
@@ -60,8 +60,7 @@ func ReadSignature(path string) (Signature, error) {
 	return s, nil
 }
 
-// ParseSignature reads the text of a signature. Signatures of the kind before minisign 0.6, which do not begin with
-// the digest of the file, are refused.
+// ParseSignature parses a signature. It rejects signatures made before minisign 0.6, which are not prehashed.
 func ParseSignature(text []byte) (Signature, error) {
 	var s minisign.Signature
 	if err := s.UnmarshalText(text); err != nil {
@@ -73,10 +72,10 @@ func ParseSignature(text []byte) (Signature, error) {
 	return Signature{text, s.KeyID, s.TrustedComment}, nil
 }
 
-// KeyID names the key that the signature claims to be of.
+// KeyID returns the id of the claimed key.
 func (s Signature) KeyID() string { return keyName(s.keyID) }
 
-// Verify reads a file to its end. It returns the trusted comment if the key has signed both, and otherwise ErrOtherKey
+// Verify reads a file to its end. It returns the trusted comment if the key signed both, or else ErrOtherKey
 // or ErrChanged.
 func (s Signature) Verify(file io.Reader, key PublicKey) (comment string, err error) {
 	if s.keyID != key.key.ID() {

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsigned says that a file has no signature beside it.
+// ErrUnsigned means that a file has no signature beside it.
 var ErrUnsigned = errors.New("it is not signed")
 
-// OpenVerified opens a copy of a file that the key has signed; the signature is FILE.minisig. The copy lies in memory,
-// where nobody can change it any more, so that what is read is what was verified, whatever becomes of the file. An
-// error names the file.
+// OpenVerified opens a copy of a file signed by the key; the signature is FILE.minisig. The copy is in sealed
+// memory, so later changes of the file have no effect. Errors name the file.
 func OpenVerified(path string, key PublicKey) (*os.File, error) {
 	s, err := ReadSignature(path + Suffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +26,7 @@ func OpenVerified(path string, key PublicKey) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.keyID != key.key.ID() { // which is known before the file is read
+	if s.keyID != key.key.ID() { // known before reading the file
 		return nil, fmt.Errorf("%s is not verified: %w: %s, not %s", path, ErrOtherKey, s.KeyID(), key.ID())
 	}
 	file, err := OpenRegular(path)
@@ -42,8 +41,8 @@ func OpenVerified(path string, key PublicKey) (*os.File, error) {
 	return sealed, nil
 }
 
-// sealed is a copy of a file that was verified. It takes memory only once the file is known to be signed, and then
-// verifies the copy, since the file may have been changed meanwhile.
+// sealed returns a verified copy of a file. It allocates memory only after the file has been verified, and
+// then verifies the copy, because the file may have changed meanwhile.
 func (s Signature) sealed(file *os.File, key PublicKey) (*os.File, error) {
 	if _, err := s.Verify(file, key); err != nil {
 		return nil, err
@@ -68,8 +67,7 @@ func (s Signature) sealed(file *os.File, key PublicKey) (*os.File, error) {
 	return sealed, nil
 }
 
-// OpenRegular opens a file that can have a signature, or be an export's. It does not wait for whoever writes to a
-// pipe.
+// OpenRegular opens a regular file that may be signed or part of an export. It does not block on a pipe.
 func OpenRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -85,8 +83,8 @@ func OpenRegular(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Sealed is a copy in memory of what in has, but for what is beyond its first most bytes. The copy is at its
-// beginning, and nobody can change it.
+// Sealed copies at most the given number of bytes of in to sealed memory. The copy is positioned at its start
+// and immutable.
 func Sealed(in io.Reader, most int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("tilth-verified", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

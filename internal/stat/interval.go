@@ -2,16 +2,16 @@ package stat
 
 import "slices"
 
-// Interval is where the median of what samples were drawn from lies, with probability Level.
+// Interval contains the median of the underlying distribution with probability Level.
 type Interval struct{ Low, High, Level float64 }
 
-// LatencyLevel is the level that intervals of latencies have where there are samples enough.
+// LatencyLevel is the usual level of latency intervals.
 const LatencyLevel = 0.9
 
-// MedianInterval is the narrowest pair of order statistics that holds the median with a probability of at least 0.9,
-// or the range of the samples where these are too few. It assumes of the samples that they are independent, and
-// nothing of their distribution: each is below the median with probability 1/2 (David and Nagaraja, Order Statistics,
-// section 7.1). All zero without samples.
+// MedianInterval returns the narrowest pair of order statistics that contains the median with a probability
+// of at least 0.9, or the range of the samples if there are too few. It assumes independent samples of any
+// distribution: each is below the median with probability 1/2 (David and Nagaraja, Order Statistics, section
+// 7.1). It returns zeros without samples.
 func MedianInterval(samples []float64) Interval { return MedianIntervalAt(samples, LatencyLevel) }
 
 // MedianIntervalAt is MedianInterval with a probability of at least level.
@@ -32,8 +32,8 @@ func MedianIntervalAt(samples []float64, level float64) Interval {
 	return best
 }
 
-// coverage is the probability that the median lies between the k-th smallest and the k-th largest of n samples,
-// counted from 0.
+// coverage returns the probability that the median is between the k-th smallest and the k-th largest of n
+// samples, counted from 0.
 func coverage(n, k int) float64 {
 	// term is the probability of exactly i samples below the median.
 	term, below := 1.0, 0.0

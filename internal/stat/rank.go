@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Spearman is the correlation of the ranks of two lists of the same length, from -1 to 1; 0 where all of a list are
-// equal.
+// Spearman returns the rank correlation of two lists of the same length, from -1 to 1, or 0 if all values of
+// a list are equal.
 func Spearman(a, b []float64) float64 {
 	x, y := ranks(a), ranks(b)
 	mean := float64(len(a)-1) / 2
@@ -22,7 +22,7 @@ func Spearman(a, b []float64) float64 {
 	return xy / math.Sqrt(xx*yy)
 }
 
-// ranks are the places of the values in order; equal values share the mean of theirs.
+// ranks returns the ranks of the values. Equal values share their mean rank.
 func ranks(values []float64) []float64 {
 	order := make([]int, len(values))
 	for k := range order {

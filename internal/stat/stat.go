@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Summary describes samples by the figures people compare.
+// Summary holds the usual statistics of samples.
 type Summary struct {
 	Mean, Median, Min, Max float64
 	// StdDev is the sample standard deviation; 0 for a single sample.
@@ -13,7 +13,7 @@ type Summary struct {
 	Count  int
 }
 
-// Of sums up samples; it is all zero when there are none.
+// Of summarises samples. It returns the zero Summary without samples.
 func Of(samples []float64) Summary {
 	n := len(samples)
 	if n == 0 {
@@ -34,7 +34,7 @@ func Of(samples []float64) Summary {
 	return s
 }
 
-// GeometricMean is that of ratios, all of them above zero; zero when there are none.
+// GeometricMean returns the geometric mean of positive ratios, or 0 without ratios.
 func GeometricMean(ratios []float64) float64 {
 	if len(ratios) == 0 {
 		return 0
@@ -46,8 +46,7 @@ func GeometricMean(ratios []float64) float64 {
 	return math.Exp(logs / float64(len(ratios)))
 }
 
-// Quartiles are the values that a quarter, a half and three quarters of the samples are not above, interpolated
-// between samples; zero when there are none.
+// Quartiles returns the quartiles of samples, interpolated between them, or zeros without samples.
 func Quartiles(samples []float64) (low, median, high float64) {
 	if len(samples) == 0 {
 		return 0, 0, 0

@@ -1,10 +1,11 @@
 package stat
 
-// lowerHalf is the distance of a normal distribution's lower quartile from its median, in standard deviations.
+// lowerHalf is the distance between the lower quartile and the median of a normal distribution, in standard
+// deviations.
 const lowerHalf = 0.6745
 
-// Steady is the lower quartile of samples that something may have lengthened, never shortened, and an estimate of
-// their standard deviation from the half that it lengthened least, relative to their median. Both are 0 without
+// Steady returns the lower quartile of samples that disturbances may have lengthened, but never shortened,
+// and an estimate of their relative standard deviation from the less disturbed half. It returns zeros without
 // samples.
 func Steady(samples []float64) (low, noise float64) {
 	low, middle, _ := Quartiles(samples)

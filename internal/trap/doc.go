@@ -1,2 +1,2 @@
-// Package trap turns panics of the compiler into errors, so that its bugs do not take an agent down.
+// Package trap turns panics of the compiler into errors, so that bugs do not crash an agent.
 package trap

@@ -138,7 +138,7 @@ func (u *Updater) download(ctx context.Context, client tilthv1.ReleaseServiceCli
 	offer, err := client.GetRelease(ctx, &tilthv1.GetReleaseRequest{})
 	switch status.Code(err) {
 	case codes.OK:
-	case codes.NotFound, codes.Unimplemented, codes.Canceled, codes.Unavailable: // there is none, or the agent itself tells
+	case codes.NotFound, codes.Unimplemented, codes.Canceled, codes.Unavailable: // no release, or the agent reports the outage itself
 		return "", nil
 	default:
 		return "", err
