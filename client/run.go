@@ -138,7 +138,7 @@ func (c *Client) awaitRun(ctx context.Context, job *tilthv1.Job, waits func(*til
 	if ctx.Err() != nil {
 		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		if _, err := c.Cancel(parting, job.GetId(), "nobody waits for it any more"); err != nil {
+		if _, err := c.Cancel(parting, job.GetId(), "its client stopped waiting"); err != nil {
 			return nil, errors.Join(context.Cause(ctx), err)
 		}
 		return nil, fmt.Errorf("job %s was cancelled: %w", job.GetId(), context.Cause(ctx))

@@ -91,7 +91,7 @@ func ended(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.
 // end cancels a job and collects the remaining measurements.
 func end(ctx context.Context, c *client.Client, j *tilthv1.Job, tally *trials.Tally, h FollowHooks) error {
 	if _, err := c.Cancel(ctx, j.GetId(), "its client gave up"); err != nil {
-		return fmt.Errorf("job %s goes on: %w", j.GetId(), err)
+		return fmt.Errorf("job %s continues: %w", j.GetId(), err)
 	}
 	return Follow(ctx, c, j, tally, h)
 }

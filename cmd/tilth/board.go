@@ -26,11 +26,11 @@ func newBoard(a *app) *cobra.Command {
 }
 
 const boardMonitorLong = `Build the monitor of a board without an operating system: the firmware that lets a
-runner measure there. It is an ELF file, which programs that write flash memory take;
-'objcopy -O binary' makes one of raw bytes of it.
+runner measure there. It is an ELF file for flashing tools; 'objcopy -O binary' converts
+it to raw bytes.
 
-A board is one that is known by name, or the header that describes another:
-its clock, memory and serial port. Then --target, --port and --ram are needed, too; see
+BOARD is the name of a known board, or a C header that describes the clock, memory and
+serial port of another one; that also needs --target, --port and --ram: see
 docs/bare-metal-boards.md.`
 
 // monitorResult describes a built monitor in JSON.

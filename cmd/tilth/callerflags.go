@@ -13,7 +13,7 @@ type callerFlags struct{ proof caller.Proof }
 func (f *callerFlags) add(c *cobra.Command, prefix, more string) {
 	c.Flags().StringVar(&f.proof.TLS.CA, prefix+"tls-ca", "", "`file` of the authorities that may sign the certificate of a tracker or server, or system; turns TLS on for a tracker"+more)
 	c.Flags().StringVar(&f.proof.TLS.Cert, prefix+"tls-cert", "", "`file` of the certificate that proves who calls"+more)
-	c.Flags().StringVar(&f.proof.TLS.Key, prefix+"tls-key", "", "`file` of its key"+more)
+	c.Flags().StringVar(&f.proof.TLS.Key, prefix+"tls-key", "", "`file` of the certificate's key"+more)
 	c.Flags().StringVar(&f.proof.TokenFile, prefix+"token-file", "", "`file` of the token that proves who calls"+more)
 }
 

@@ -37,8 +37,8 @@ type compareCommand struct {
 	farm           runFarmFlags
 }
 
-const compareLong = `Time packages in turns on random inputs, and compare each with the first. Taking turns
-makes a machine that slows down or speeds up do so for all of them.
+const compareLong = `Time packages in turns on random inputs, and compare each with the first. Because they
+take turns, changes of the machine's speed affect all of them.
 
 The speed-up is the median over the rounds of the first package's time divided by this
 one's, with its 95 % confidence interval. Where the interval contains 1.00x, the

@@ -50,8 +50,8 @@ func newDevicesCordon(a *app) *cobra.Command {
 		Use: "cordon DEVICE", Short: "Give a device no new work, for some time or until it is uncordoned",
 		Long: `Give a device no new work, for some time or until it is uncordoned.
 
-It finishes what it holds; 'tilth devices drain' waits for that. The device stays
-joined. With --for it is uncordoned by itself, even when the tracker restarts meanwhile.`,
+The device finishes its current work ('tilth devices drain' waits for that) and stays
+joined. With --for, the cordon expires by itself, also across restarts of the tracker.`,
 		Example: "  tilth devices cordon rack3/board7 --for 1h --reason 'a look at the fan'",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -85,8 +85,8 @@ func newDevicesUncordon(a *app) *cobra.Command {
 func newDevicesRecalibrate(a *app) *cobra.Command {
 	var flags decisionFlags
 	c := &cobra.Command{
-		Use: "recalibrate DEVICE", Short: "Accept a device's present speed: forget its reference, end its quarantine",
-		Long: `Accept a device's present speed: forget its reference, end its quarantine.
+		Use: "recalibrate DEVICE", Short: "Accept a device's current speed: discard its reference and end its quarantine",
+		Long: `Accept a device's current speed: discard its reference and end its quarantine.
 
 Its next calm calibrations become the new reference.`,
 		Example: "  tilth devices recalibrate rack3/board7 --reason 'clocked down for the summer'",

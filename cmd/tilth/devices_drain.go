@@ -13,8 +13,8 @@ import (
 func newDevicesDrain(a *app) *cobra.Command {
 	var flags decisionFlags
 	c := &cobra.Command{
-		Use: "drain DEVICE", Short: "Cordon a device, and wait until it has finished what it holds",
-		Long: `Cordon a device, and wait until it has finished what it holds.
+		Use: "drain DEVICE", Short: "Cordon a device, and wait until it has finished its work",
+		Long: `Cordon a device, and wait until it has finished its work.
 
 An interrupt only ends the wait: the device stays cordoned until it is uncordoned.`,
 		Example: "  tilth devices drain rack3/board7 --reason 'new kernel' && ssh board7 reboot",

@@ -15,18 +15,18 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-const doctorLong = `Examine this machine: what tuning on it needs, and what makes its measurements worse.
+const doctorLong = `Check whether this machine meets the needs of tuning, and what disturbs measurements.
 
-Each check is well, costs something, prevents tuning, or is of something that this
-machine does not show. What is not well is listed with its cost and the remedy. Nothing
-is changed. The exit status is 1 where something prevents tuning.`
+Each check is well, has a cost, prevents tuning, or is unknown on this machine. Problems
+are listed with their cost and remedy. Nothing is changed. The exit status is 1 if
+something prevents tuning.`
 
 func newDoctor(a *app) *cobra.Command {
 	var compiler string
 	var asJSON bool
 	var log logFlag
 	c := &cobra.Command{
-		Use: "doctor", Short: "Examine this machine: what tuning needs, and what disturbs it", Long: doctorLong,
+		Use: "doctor", Short: "Check this machine: needs of tuning, and disturbances", Long: doctorLong,
 		Example: "  tilth doctor\n  tilth doctor --json | jq '.[] | select(.state != \"well\")'",
 		Args:    cobra.NoArgs,
 	}

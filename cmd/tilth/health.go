@@ -21,7 +21,7 @@ func newHealth(a *app) *cobra.Command {
 		Use: "health", Short: "Check the health of a service",
 		Long: `Check the health of a service that serves HTTP: a tracker, or an agent with --http.
 
-A tracker is ready when it can write and its disk has space; an agent is ready when a
+A tracker is ready if it can write and its disk has space. An agent is ready if a
 tracker answers it. The exit status is 0 if the service is ready, and 1, with the
 reason, if it is not.`,
 		Example: `  tilth health                                 # the tracker on this machine

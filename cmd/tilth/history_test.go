@@ -60,10 +60,10 @@ func TestAJobThatIsGoneIsNotSaidToGoOn(t *testing.T) {
 	tune := &tuneCommand{}
 	tune.tracker.addr = "farm:9190"
 	gone := fmt.Errorf("watch job j: %w", status.Error(codes.NotFound, "job \"j\" does not exist"))
-	if err := tune.abandon(t.Context(), t.Context(), nil, "j", gone); strings.Contains(err.Error(), "goes on") || !strings.Contains(err.Error(), "submit it again") {
+	if err := tune.abandon(t.Context(), t.Context(), nil, "j", gone); strings.Contains(err.Error(), "continues") || !strings.Contains(err.Error(), "submit it again") {
 		t.Errorf("got %v", err)
 	}
-	if err := tune.abandon(t.Context(), t.Context(), nil, "j", errors.New("disk full")); !strings.Contains(err.Error(), "goes on") {
+	if err := tune.abandon(t.Context(), t.Context(), nil, "j", errors.New("disk full")); !strings.Contains(err.Error(), "continues") {
 		t.Errorf("got %v", err)
 	}
 }

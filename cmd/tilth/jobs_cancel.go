@@ -8,7 +8,7 @@ import (
 
 func newJobsCancel(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "cancel JOB", Short: "End a job; what was measured stays",
+		Use: "cancel JOB", Short: "End a job; its measurements are kept",
 		Example: "  tilth jobs cancel job-00000001 --reason 'wrong model'",
 	}
 	return a.control(c, "cancelled by "+owner(), (*client.Client).Cancel)

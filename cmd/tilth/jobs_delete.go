@@ -17,9 +17,9 @@ func newJobsDelete(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "delete JOB...", Short: "Remove jobs that have ended, with their events; records stay",
-		Long: `Remove jobs that have ended, with their events. Their records stay: these belong to
-workload and target. A job that has not ended must be cancelled first; one that is
-already deleted is skipped. The first that cannot be deleted ends the command.`,
+		Long: `Remove jobs that have ended, with their events. Their records stay, because they belong to
+the workload and the target. A job that has not ended must be cancelled first; one that is
+already deleted is skipped. The command stops at the first job that it cannot delete.`,
 		Example: "  tilth jobs delete job-00000001-abcdef\n  tilth jobs list --state failed --json | jq -r .[].job | xargs tilth jobs delete",
 		Args:    cobra.MinimumNArgs(1),
 	}

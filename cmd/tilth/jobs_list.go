@@ -23,14 +23,14 @@ func newJobsList(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List jobs, newest first",
 		Long: `List jobs, newest first. Ended jobs are kept for a time ('tilth tracker --keep-jobs');
-those that are no longer kept are counted on standard error.`,
+deleted ones are counted on standard error.`,
 		Example: "  tilth jobs list\n  tilth jobs list --state queued,running --json\n  tilth jobs list --name resnet",
 		Args:    cobra.NoArgs,
 	}
 	flags.add(c)
 	tableFlags(a, c, &asJSON)
 	c.Flags().IntVar(&filter.Limit, "limit", 100, "number of jobs at most")
-	c.Flags().StringVar(&filter.Name, "name", "", "only jobs whose name contains this `text`, in any case")
+	c.Flags().StringVar(&filter.Name, "name", "", "only jobs with a name that contains this `text`, ignoring case")
 	c.Flags().StringVar(&filter.Owner, "owner", "", "only jobs of this `owner`; see 'tilth jobs owners'")
 	c.Flags().StringSliceVar(&states, "state", nil, "only jobs in these `states`: reading, queued, running, paused, done, failed, cancelled")
 	return a.leaf(c, func(ctx context.Context, _ []string) error {

@@ -12,9 +12,9 @@ import (
 
 func newJobsPause(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "pause JOB", Short: "Begin nothing more of a job until it is resumed",
-		Long: `Begin nothing more of a job until it is resumed. What is being built or measured
-finishes and counts; the budget's time stands still. A paused job stays paused when the
+		Use: "pause JOB", Short: "Stop starting work of a job until it is resumed",
+		Long: `Stop starting work of a job until it is resumed. What is being built or measured
+finishes and counts; the time budget is suspended. A paused job stays paused when the
 tracker restarts.`,
 		Example: "  tilth jobs pause job-00000001 --reason 'the board is needed'",
 	}

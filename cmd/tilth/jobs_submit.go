@@ -12,11 +12,11 @@ import (
 
 const jobsSubmitLong = `Submit a job and print its id.
 
-With --dry-run nothing is submitted: the request is printed in protobuf's JSON, as any
-gRPC client takes it for tilth.v1.JobService/SubmitJob. It is then for --target, which
-this machine is by default, and its toolchain is --compiler's; no tracker is asked. With
+With --dry-run, nothing is submitted. The command prints the request in protobuf JSON,
+for any gRPC client of tilth.v1.JobService/SubmitJob. The request is for --target (this
+machine by default) with the toolchain of --compiler, and no tracker is contacted; with
 --device it is for that device of the tracker's farm. The same models and flags give the
-same request, and it has the same request_id: sent twice, it makes one job.`
+same request with the same request_id: sent twice, it creates one job.`
 
 type jobsSubmit struct {
 	*app

@@ -29,10 +29,10 @@ func newKernels(a *app) *cobra.Command {
 	return branch("kernels", "Check kernels that you wrote, and print what tasks compute", newKernelsCheck(a), newKernelsTasks(a))
 }
 
-const kernelsCheckLong = `Check the folder of a kernel that you wrote: its description, and, with --model, which
-tasks it computes, how many choices of its knobs are legal for each, and whether its
-default choice compiles and computes what it should. The kernel runs in a sandbox, in
-turns with the default schedule.`
+const kernelsCheckLong = `Check the folder of a hand-written kernel: its description and, with --model, which tasks
+it computes, how many knob settings are legal for each, and whether its default compiles
+and computes the correct result. The kernel runs in a sandbox, in turns with the default
+schedule.`
 
 // mostCounted bounds the knob settings that are enumerated.
 const mostCounted = 1 << 17
@@ -51,13 +51,13 @@ type kernelsCheck struct {
 func newKernelsCheck(a *app) *cobra.Command {
 	k := &kernelsCheck{app: a}
 	c := &cobra.Command{
-		Use: "check DIR", Short: "Check the folder of a kernel that you wrote", Long: kernelsCheckLong,
+		Use: "check DIR", Short: "Check the folder of a hand-written kernel", Long: kernelsCheckLong,
 		Example: `  tilth kernels check examples/own-kernel
   tilth kernels check examples/own-kernel --model mlp.onnx --threads 1`,
 		Args: cobra.ExactArgs(1),
 	}
 	k.model.add(c)
-	c.Flags().StringVar(&k.path, "model", "", "`model` for whose tasks the kernel is checked")
+	c.Flags().StringVar(&k.path, "model", "", "`model` with the tasks to check the kernel for")
 	targetFlag(c, &k.target, "what the kernel is for")
 	c.Flags().IntVar(&k.threads, "threads", 0, "threads a kernel runs on (default the physical cores)")
 	compilerFlag(c, &k.compiler)

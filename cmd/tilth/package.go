@@ -60,7 +60,7 @@ type packageTask struct {
 func newPackageShow(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "show PACKAGE.tar", Short: "Show what a package was made of, and by what",
+		Use: "show PACKAGE.tar", Short: "Show the contents and the provenance of a package",
 		Example: "  tilth package show resnet18.tar\n  tilth package show resnet18.tar --json | jq .provenance",
 		Args:    cobra.ExactArgs(1),
 	}

@@ -23,7 +23,7 @@ func newRecordsPrune(a *app) *cobra.Command {
 	var flags recordsFlags
 	var best, recent int
 	c := &cobra.Command{
-		Use: "prune", Short: "Remove records but the best and the newest of each workload and target", Long: pruneLong,
+		Use: "prune", Short: "Remove all but the best and the newest records of each workload and target", Long: pruneLong,
 		Example: "  tilth records prune --keep-best 100 --keep-recent 1000\n  tilth records prune --keep-best 20 --keep-recent 0 --tracker 127.0.0.1:9190",
 		Args:    cobra.NoArgs,
 	}

@@ -18,21 +18,20 @@ import (
 	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
 
-const syncLong = `Bring the records to TO that it lacks.
+const syncLong = `Copy to TO the records that it lacks.
 
 FROM and TO are each a records file, an export as JSON lines (FILE.jsonl, FILE.jsonl.gz),
 or a tracker (tracker:HOST:PORT, tracker:unix:PATH). FROM may also be an export that
 'tilth records export --static' made: https://HOST/PATH, file:///FOLDER or a folder.
 
-Both sides are compared by the digests and keys of their records, and only records that TO
-lacks are sent. So a sync that was interrupted, at whatever point, is completed by another
-one; nothing is sent twice. Records are checked as 'tilth records import' checks them; those
-that are not valid are refused and counted, and the others go on. TO never loses a record,
-and records that were pruned there come back as long as FROM has them.
+Both sides are compared by the digests and keys of their records, and only records that
+TO lacks are sent. An interrupted sync is therefore completed by the next one. Invalid
+records are refused and counted. TO never loses a record, and records pruned there
+return for as long as FROM has them.
 
-To add to a tracker's records needs the token of an admin. --tls-ca, --tls-cert, --tls-key
-and --token-file are for the side that is a tracker. Where both are, they are for TO, and
---from-tls-ca and so on for FROM, which is never shown what proves the caller to TO.`
+Adding to a tracker's records requires an admin token. --tls-ca, --tls-cert, --tls-key
+and --token-file apply to the side that is a tracker. If both are, they apply to TO, and
+--from-tls-ca etc. to FROM, which never receives the credentials for TO.`
 
 // syncCommand exchanges records.
 type syncCommand struct {
@@ -60,7 +59,7 @@ type syncResult struct {
 func newRecordsSync(a *app) *cobra.Command {
 	s := &syncCommand{app: a}
 	c := &cobra.Command{
-		Use: "sync FROM TO", Short: "Bring the records to a file or a farm that it lacks", Long: syncLong,
+		Use: "sync FROM TO", Short: "Copy missing records to a file or a farm", Long: syncLong,
 		Example: `  tilth records sync tracker:127.0.0.1:9190 mine.db
   tilth records sync mine.db tracker:farm.example.com:9190 --tls-ca ca.crt --token-file admin.token
   tilth records sync https://records.example.com/farm mine.db --model resnet18.onnx
@@ -108,7 +107,7 @@ func (s *syncCommand) run(ctx context.Context, from, to string) error {
 	})
 	err = errors.Join(err, source.close())
 	if err != nil && report.Sent > 0 && !s.dry && !recordsource.IsLines(to) {
-		err = fmt.Errorf("%w: %d records were sent, and another sync goes on from there", err, report.Sent)
+		err = fmt.Errorf("%w: %d records were sent; another sync continues from there", err, report.Sent)
 	}
 	if err != nil {
 		return err

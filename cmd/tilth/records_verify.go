@@ -16,8 +16,8 @@ import (
 
 const recordsVerifyLong = `Read all pages and rows of a records file, and report what is damaged.
 
-Every row has a checksum. A damaged row is never served: the best record is chosen again
-from the others, and whoever asks for the job of a damaged row is told. Nothing is
+Every row has a checksum. A damaged row is never served: the best record is chosen among
+the others, and requests for the job of a damaged row fail. Nothing is
 written. No process may have the file open for writing: stop the tracker first, or
 verify a backup.`
 

@@ -44,7 +44,7 @@ const firstSteps = `Tilth tunes neural-network kernels on real devices. Three wa
     tilth model resnet-18 -o resnet18.onnx       a test model; any ONNX file will do
     tilth tune resnet18.onnx --time 5m
 
-    tilth doctor                                 what of this machine disturbs measurements
+    tilth doctor                                 check this machine
 
   Compile a package, and run it:
     tilth compile resnet18.onnx -o resnet18.tar

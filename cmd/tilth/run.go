@@ -26,36 +26,35 @@ import (
 
 const runLong = `Run a package once on the inputs of an .npz file, and time it if asked.
 
-Without --inputs the model runs on random data: the same pseudo-random numbers in
-[-1, 1) every time, and zeros for inputs whose type is not a floating point one. That is
-enough to time it, and to compare the outputs of two packages of one model. Extents that
-the package leaves open are those of the inputs, or of --shape.
+Without --inputs the model runs on random data: always the same pseudo-random numbers in
+[-1, 1), or zeros for inputs that are not floating-point. Open extents come from the
+inputs or from --shape.
 
---decode goes on after that run: a package of a decoder, compiled with open extents for
-the positions before and for those of an execution (--shape sequence=1..32,past=0..511),
-keeps keys and values, and runs on one position of each sequence at a time, with the
-token of the largest score. Inputs and outputs are known by the names that Hugging Face's
-exporter gives them: input_ids, position_ids, attention_mask and logits.
+--decode continues after that run. It needs a decoder's package, compiled with open
+extents for the positions before and during an execution (--shape
+sequence=1..32,past=0..511). It keeps keys and values, and runs one position of each
+sequence at a time with the highest-scoring token. Inputs and outputs must have the names
+of Hugging Face's exporter: input_ids, position_ids, attention_mask and logits.
 
 --profile compares the kernel calls of each task with two limits of this machine,
-measured on the package's threads: the rate of multiply-adds in registers (of float32
-or, for sums of integers, of 8-bit integers, or of 16-bit ones where the processor has
-no instruction for those), and that of reading memory. PEAK is the least time of the
-operations over the time taken, or a dash where their rate is unknown. LIMIT is the
-larger of two times: of the operations of direct sums, and of the bytes that must move
-at least once. An algorithm that needs fewer operations, or data in a cache, may beat
-it. For a package on a GPU the limits are the GPU's, each task has its launches,
-occupancy and registers, and the time between launches is a line of its own.
+measured on the package's threads: the rate of multiply-adds in registers (of float32 or,
+for integer sums, of 8-bit integers, or 16-bit ones if the processor has no instruction
+for those), and the memory read rate. PEAK is the minimum time of the operations divided
+by the measured time, or a dash if their rate is unknown. LIMIT is the larger of two
+times: of the operations of direct sums, and of the bytes that must be moved at least
+once. An algorithm with fewer operations, or data in a cache, may beat it. For a package
+on a GPU the limits are the GPU's; each task shows its launches, occupancy and registers,
+and the time between launches has its own line.
 
-With --tracker or TILTH_TRACKER, the package runs on a device of a farm, of the kind that
-it was compiled for, under the farm's leases and limits. Package and inputs are
-uploaded unless the tracker has them; outputs and times come back.
+With --tracker or TILTH_TRACKER, the package runs on a device of a farm with the target
+of the package, under the farm's leases and limits. Package and inputs are uploaded
+unless the tracker has them; outputs and times are downloaded.
 
-With --emulator, a package that was compiled for other machines runs under an emulator,
-by a small program that a cross compiler makes. Its times say nothing, and are not taken.
+With --emulator, a package for another architecture runs under an emulator, in a small
+program built by a cross compiler. It is not timed.
 
-An interrupt (ctrl-C) stops between two executions, or cancels the run on the
-farm; a second one kills.`
+An interrupt (Ctrl-C) stops between two executions, or cancels the run on the farm; a
+second one kills the process.`
 
 type runCommand struct {
 	*app
@@ -117,7 +116,7 @@ func newRun(a *app) *cobra.Command {
 	c.Flags().IntVar(&r.repeat, "repeat", 10, "samples to time")
 	c.Flags().IntVar(&r.number, "number", 1, "executions in a sample")
 	c.Flags().BoolVar(&r.profile, "profile", false, "print the time of each task (median of --repeat executions) and the machine's limits")
-	c.Flags().IntVar(&r.decode, "decode", 0, "go on for `n` tokens, the likeliest each time, and print them and their time (decoders)")
+	c.Flags().IntVar(&r.decode, "decode", 0, "decode `n` tokens greedily, and print them and their time (decoders)")
 	tableFlags(a, c, &r.asJSON)
 	r.threads.add(c)
 	r.emulator.add(c, "`command` that runs programs of the machines that the package was compiled for")

@@ -23,33 +23,32 @@ import (
 
 const runnerLong = `Run a runner: it verifies and times candidates on this machine.
 
-Each number of threads is a device class of its own: latencies on one thread say
-nothing about two. By default a runner offers every number up to that of its physical
-cores. Where cores are of several classes, as those of big.LITTLE are, each class is
-offered, and its kernels run on its cores alone; --target native:1 offers the second.
+Each number of threads is a separate device class, because latencies on one thread do
+not predict those on two. By default a runner offers every number up to the number of
+physical cores. On machines with several classes of cores, such as big.LITTLE, each class
+is offered, and its kernels run only on its cores; --target native:1 is the second class.
 
-A runner for an NVIDIA card (--target cuda) measures on one of the machine's cards: the
-first that CUDA_VISIBLE_DEVICES shows, or the one that --target names by its number
-among those, by its UUID or by that of a MIG slice. Start one for each. What is timed on
-two cards is timed at the same time.
+A runner for an NVIDIA card (--target cuda) uses the first card that CUDA_VISIBLE_DEVICES
+shows, or the one that --target names by its number among those, by its UUID or by the
+UUID of a MIG slice. Start one runner per card. Cards are timed concurrently.
 
-Candidates and packages run in a sandbox: as another user or in a user namespace,
-without network, privileges, other processes or other files, and with limited
-resources. Layers that this machine lacks are logged and shown by 'tilth devices show';
-with --sandbox required, the runner then refuses to start.
+Candidates and packages run in a sandbox: as a different user or in a user namespace,
+without network, privileges, other processes or other files, and with limited resources.
+Unavailable layers are logged and shown by 'tilth devices show'. With --sandbox required,
+the runner does not start without them.
 
-With --emulator, candidates run under the emulator that it names. The device then has
-the label emulator, and what it measures are latencies of the emulator, which say
-nothing of a board's. A static runner may itself run under an emulator.
+With --emulator, candidates run under the given emulator, and the device gets the label
+emulator. The latencies are those of the emulator, not of a board. A static runner may
+itself run under an emulator.
 
-With --board, candidates run on a board without an operating system, whose monitor the
-runner reaches over a serial line, or on an emulated one: see docs/bare-metal-boards.md.
+With --board, candidates run on a bare-metal board, whose monitor the runner reaches over
+a serial line, or on an emulated one: see docs/bare-metal-boards.md.
 
-With --update-key, the runner replaces its program by newer releases that its tracker
-offers (tilth tracker --releases) and the key's owner has signed. It drains, runs the
-new program on trial, and goes on as before if that does not join the farm.
+With --update-key, the runner updates itself to newer releases that its tracker offers
+(tilth tracker --releases) and the key has signed. It drains and runs the new program on
+trial. If that does not join the farm, the runner continues with the old one.
 
-When it starts, and there is a C compiler, it measures the machine's limits, so that
+If there is a C compiler, the runner measures the machine's limits at start, so that
 latencies can be compared with them.`
 
 func newRunner(a *app) *cobra.Command {
@@ -141,7 +140,7 @@ func newRunner(a *app) *cobra.Command {
 func openMeter(name string, t *target.Target, emulated bool, log *slog.Logger) (*energy.Meter, error) {
 	if emulated || t.GPU != nil {
 		if name != "" {
-			return nil, usagef("--meter %s: it would not tell the energy of a GPU, a board or an emulated device", name)
+			return nil, usagef("--meter %s: it does not measure the energy of a GPU, a board or an emulated device", name)
 		}
 		return nil, nil
 	}
@@ -165,12 +164,12 @@ func rates(ctx context.Context, config farm.AgentConfig, targets []*target.Targe
 	}
 	tc, err := toolchain.Find(ctx, "")
 	if err != nil {
-		config.Logger.Info("the machine's limits are not known: no compiler here", "error", err)
+		config.Logger.Info("the machine's limits are unknown: no compiler here", "error", err)
 		return nil
 	}
 	measured, err := farm.MeasureRates(ctx, tc, targets, config.Lock, config.CacheDir)
 	if err != nil {
-		config.Logger.Warn("the machine's limits are not known", "error", err)
+		config.Logger.Warn("the machine's limits are unknown", "error", err)
 		return nil
 	}
 	return measured

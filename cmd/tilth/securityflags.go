@@ -41,14 +41,14 @@ const leastRequestMiB = 256
 
 func (f *securityFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.cert, "tls-cert", "", "`file` of the tracker's certificate; turns TLS on")
-	flags.StringVar(&f.key, "tls-key", "", "`file` of its key")
-	flags.StringVar(&f.clientCA, "tls-client-ca", "", "`file` of authorities whose client certificates prove who calls")
-	flags.StringVar(&f.tokens, "tokens", "", "`file` of the tokens that prove who calls")
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` of the tracker's certificate; enables TLS")
+	flags.StringVar(&f.key, "tls-key", "", "`file` of the certificate's key")
+	flags.StringVar(&f.clientCA, "tls-client-ca", "", "`file` of CA certificates that sign client certificates")
+	flags.StringVar(&f.tokens, "tokens", "", "`file` of the tokens that authenticate callers")
 	flags.StringToStringVar(&f.oidc, "oidc", nil, "take tokens of an OpenID Connect issuer too, `issuer=URL,audience=NAME`; also owner-claim (sub), owner-prefix, role-claim (groups), ca (a file)")
 	flags.StringSliceVar(&f.oidcRoles, "oidc-role", nil, "roles of that issuer's groups, e.g. `ml-team=client,farm-admins=admin`: the first counts that a caller is in; others are refused")
-	flags.BoolVar(&f.insecure, "insecure", false, "serve other machines without encryption or passwords: whoever reaches the tracker runs code on the farm")
-	flags.StringVar(&f.auditLog, "audit-log", "", "audit log `file`, which tells who did what; stderr or none (default DATA/audit.jsonl)")
+	flags.BoolVar(&f.insecure, "insecure", false, "serve other machines without encryption or authentication: anyone who reaches the tracker can run code on the farm")
+	flags.StringVar(&f.auditLog, "audit-log", "", "audit log `file`, or stderr or none (default DATA/audit.jsonl)")
 	flags.Int64Var(&f.auditBytes, "audit-max-bytes", audit.DefaultMaxBytes, "size at which the audit log is rotated")
 	flags.IntVar(&f.auditKeep, "audit-keep", audit.DefaultKeep, "number of full audit log files to keep")
 	d := connlimit.Limits{}.WithDefaults()
@@ -97,7 +97,7 @@ func (f *securityFlags) check(addrs ...string) error {
 func (f *securityFlags) issuer() (*oidc.Config, error) {
 	if len(f.oidc) == 0 {
 		if len(f.oidcRoles) > 0 {
-			return nil, usagef("--oidc-role %s: whose groups these are is missing: give --oidc too", strings.Join(f.oidcRoles, ","))
+			return nil, usagef("--oidc-role %s: the issuer is missing: give --oidc too", strings.Join(f.oidcRoles, ","))
 		}
 		return nil, nil
 	}

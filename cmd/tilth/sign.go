@@ -18,8 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/signing"
 )
 
-const signLong = `Sign files, so that others can verify who made them: packages, exports of records,
-releases.
+const signLong = `Sign packages, exports of records, releases or other files.
 
 The signature of FILE is written to FILE.minisig, in minisign's format. The key is one
 that 'minisign -G' has made. If it is encrypted, its password is asked for on the

@@ -31,8 +31,8 @@ func newTasks(a *app) *cobra.Command {
 operations of one execution, and their share of the model's operations. Several models
 are listed as 'tilth tune' sees them: a task that they share is one task.
 
-The tasks are those of --target, as 'tilth compile' has them: it says in which type bytes
-are multiplied and, with --numerics fast, which weights and activations have 16 bits.
+The tasks are those that 'tilth compile' has for --target, which determines the types of
+8-bit products and, with --numerics fast, which weights and activations have 16 bits.
 
 With --dump, print the graph after each pass, or the programs of the tasks, to debug
 a pass or a kernel.`,

@@ -45,18 +45,17 @@ func newTracker(a *app) *cobra.Command {
 		Use: "tracker", Short: "Run the tracker, which holds jobs, leases, artifacts and records",
 		Long: `Run the tracker, which holds jobs, leases, artifacts and records.
 
-It serves this machine only, unless it has a certificate and authenticates callers
+It only serves this machine, unless it has a certificate and authenticates callers
 (--tls-cert, --tls-key, and --tokens, --oidc or --tls-client-ca): see
 'tilth tracker certs', 'tilth tracker token' and docs/security.md.
 
-Jobs and records are in a file of --data, or in the database that --store names. Its
-password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD, as for PostgreSQL's own
-programs. One tracker at a time has a database; others stand by, and one of them takes
-over within five seconds when that one fails. With --shards, trackers share a database
-and serve side by side, and take over from each other. Artifacts are in --data, or in
-the object store that --artifacts names, which trackers of a database share. Its
-credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws/credentials or
-the machine's role.`,
+Jobs and records are stored in a file of --data, or in the database of --store, whose
+password comes from PGPASSFILE (~/.pgpass) or PGPASSWORD. One tracker at a time holds a
+database; the others stand by, and one of them takes over within five seconds of a
+failure. With --shards, several trackers serve a database together. Artifacts are stored
+in --data, or in the object store of --artifacts, which the trackers of a database
+share. Its credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
+~/.aws/credentials or the machine's role.`,
 		Example: `  tilth tracker
   tilth tracker --data ~/farm --listen unix:/tmp/tilth.sock --http ""
   tilth tracker --store postgres://tilth@db.example.com/tilth

@@ -19,10 +19,10 @@ func newTrackerCerts(a *app) *cobra.Command {
 		Use: "certs", Short: "Make a farm's certificates: an authority's, the tracker's, and those of callers",
 		Long: `Make a farm's certificates: an authority's, the tracker's, and those of callers.
 
-The authority (ca.crt, ca.key) is made when it is missing, and signs the others.
+The authority (ca.crt, ca.key) is created if it is missing, and signs the others.
 Callers need ca.crt for --tls-ca. A certificate of --client NAME=ROLE identifies a
 caller without a token; the roles are read-only, client, agent and admin. Keep ca.key
-secret: whoever has it can be anybody. A running tracker and its callers notice renewed
+secret: it can create any identity. A running tracker and its callers reload renewed
 files without a restart.`,
 		Example: `  tilth tracker certs --dir certs --host tracker.example.com,10.0.0.5
   tilth tracker certs --dir certs --client alice=admin --client board-7=agent

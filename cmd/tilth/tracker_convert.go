@@ -14,18 +14,18 @@ import (
 	"github.com/tilth-dev/tilth/records/registry"
 )
 
-const convertLong = `Copy all that a stopped tracker keeps to a store of another kind, and compare every row.
+const convertLong = `Copy the data of a stopped tracker to a store of another kind, and compare every row.
 
 FROM and TO are what 'tilth tracker --store' takes: bolt, which is the records file in
 --data, or the address of a PostgreSQL database. Jobs, their events and requests,
-batches, agents, decisions on devices, and records go along; artifacts stay where they
-are. The source is not changed. No tracker may run on either; none opens the target
-before all is there. A database may have several shards; the target has one, and gets
+batches, agents, cordons, and records are copied; artifacts stay where they are. The
+source is not changed. No tracker may run on either store, and none opens an incomplete
+target. A database may have several shards; the target has one, and gets
 more when trackers open it with --shards.
 
-The target must be empty. A conversion that was interrupted goes on when the same
-command is run again. When it has ended, start the tracker on the target; do not start
-one on the source any more: what that does is not in the target.`
+The target must be empty. Run the same command again to continue an interrupted
+conversion. When it has finished, start the tracker on the target. Do not start one on
+the source any more: its changes would be missing from the target.`
 
 func newTrackerConvert(a *app) *cobra.Command {
 	var data string

@@ -64,7 +64,7 @@ func showRestoration(w io.Writer, backup, path string, r *bolt.Restoration) erro
 			lines = append(lines, "lost jobs, to be submitted again: "+strings.Join(lost.Jobs, " ")+more)
 		}
 	}
-	lines = append(lines, "start the tracker: agents join anew, open jobs go on, and artifacts that are missing are built again")
+	lines = append(lines, "start the tracker: agents rejoin, open jobs continue, and missing artifacts are built again")
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }

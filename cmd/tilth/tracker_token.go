@@ -35,10 +35,10 @@ func newTokenCreate(a *app) *cobra.Command {
 		Use: "create NAME", Short: "Make a token and print it; it is shown only now",
 		Long: `Make a token and print it; it is shown only now.
 
-NAME is whose token it is: a person, or a machine. It owns the jobs that are
-submitted and the sessions that are opened with the token. A running tracker
-knows the token at once. To replace a token, make another of the same name,
-hand it out, and let the earlier ones expire (--retire) or revoke them.`,
+NAME identifies a person or a machine. It owns the jobs submitted and the sessions
+opened with the token. A running tracker accepts the token immediately. To replace a
+token, create another one with the same name, distribute it, and let the earlier ones
+expire (--retire) or revoke them.`,
 		Example: `  tilth tracker token create alice --role client --tokens tokens.json
   tilth tracker token create board-7 --role agent --tokens tokens.json -o board-7.token
   tilth tracker token create board-7 --role agent --tokens tokens.json -o board-7.token \

@@ -19,10 +19,10 @@ import (
 const trackerVerifyLong = `Read a tracker's artifacts and compare each with its sha256, then its records file as
 'tilth records verify' does. Nothing is changed.
 
-The tracker may run meanwhile, but keeps its records file to itself: verify a backup of
-that. It checks artifacts that are used by itself, and the rest in the background
-('tilth tracker --scrub-rate'); those that it finds damaged it sets aside in
-artifacts/damaged, and has them built again.`
+The tracker may run meanwhile, but locks its records file: verify a backup instead. A
+tracker checks artifacts when they are used, and the rest in the background
+('tilth tracker --scrub-rate'). It moves damaged ones to artifacts/damaged and has them
+built again.`
 
 func newTrackerVerify(a *app) *cobra.Command {
 	var data, address string

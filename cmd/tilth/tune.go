@@ -190,7 +190,7 @@ func (t *tuneCommand) prepare(ctx context.Context, paths []string) (*target.Targ
 		return nil, nil, nil, err
 	}
 	if t.board.name != "" && machine.Objective != "" {
-		return nil, nil, nil, usagef("--objective %s: meters tell of this machine, not of a board", machine.Objective)
+		return nil, nil, nil, usagef("--objective %s: meters measure this machine, not a board", machine.Objective)
 	}
 	if err := t.kernels.pin(ctx, t.compiler, true); err != nil {
 		return nil, nil, nil, err
@@ -215,7 +215,7 @@ func measure(ctx context.Context, tc *toolchain.Toolchain, machine *target.Targe
 	case ctx.Err() != nil && err != nil:
 		return nil, fmt.Errorf("measuring the machine's limits: %w", err)
 	case err != nil:
-		log.Warn("the machine's limits are not known", "error", err)
+		log.Warn("the machine's limits are unknown", "error", err)
 		return nil, nil
 	}
 	return rates[0].Encode(), nil
@@ -310,7 +310,7 @@ func (t *tuneCommand) abandon(ctx, bound context.Context, c *client.Client, id s
 		return fmt.Errorf("%w: it was deleted, or submitted after the backup that was restored since; submit it again", why)
 	}
 	if t.tracker.addr != "" {
-		return fmt.Errorf("%w: job %s goes on: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
+		return fmt.Errorf("%w: job %s continues: 'tilth jobs watch %s --tracker %s' follows it, 'tilth jobs cancel %s --tracker %s' ends it",
 			why, id, id, t.tracker.addr, id, t.tracker.addr)
 	}
 	if bound.Err() != nil { // the tracker has stopped; the next one on this records file closes the job
@@ -327,7 +327,7 @@ func (t *tuneCommand) interrupt(ctx context.Context, c *client.Client, w *follow
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTimeout)
 	defer cancel()
 	if _, err := c.Cancel(ctx, id, "interrupted"); err != nil {
-		return parting(fmt.Errorf("job %s goes on: %w", id, err))
+		return parting(fmt.Errorf("job %s continues: %w", id, err))
 	}
 	return w.watch(ctx, c)
 }

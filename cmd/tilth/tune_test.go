@@ -19,7 +19,7 @@ func TestAFullLogLeavesNoJobUnseen(t *testing.T) {
 	why := &os.PathError{Op: "write", Path: "log", Err: syscall.ENOSPC}
 	tune := &tuneCommand{app: &app{stderr: io.Discard}, tracker: trackerFlags{addr: "board:9190"}}
 	err := tune.abandon(t.Context(), t.Context(), nil, "job-1", why)
-	want := "write log: no space left on device: job job-1 goes on: " +
+	want := "write log: no space left on device: job job-1 continues: " +
 		"'tilth jobs watch job-1 --tracker board:9190' follows it, 'tilth jobs cancel job-1 --tracker board:9190' ends it"
 	if !errors.Is(err, syscall.ENOSPC) || err.Error() != want {
 		t.Errorf("on a farm: %v, want %s", err, want)

@@ -11,9 +11,9 @@ import (
 
 const tunerLong = `Run a tuner: it leases jobs and proposes candidates.
 
-A tuner also reads models that clients submitted without a compiler of their own. It
-does so in a sandbox, in a process with limits of memory and time. Layers that this
-machine lacks are logged; with --sandbox required, the tuner then refuses to start.`
+A tuner also reads models for clients without a compiler, in a sandboxed process with
+limits of memory and time. Unavailable sandbox layers are logged; with --sandbox
+required, the tuner does not start without them.`
 
 func newTuner(a *app) *cobra.Command {
 	var flags agentFlags

@@ -159,7 +159,7 @@ func TestARunnerTakesNewerReleasesOfItsKeyAlone(t *testing.T) {
 	f.says(ctx, "tilth-v72.0.0-linux-"+runtime.GOARCH+".tar.gz was changed")
 
 	f.offer(f.key, "v73.0.0", f.build("v74.0.0"), same)
-	f.runs(ctx, builtVersion, "v73.0.0 failed: it says that it is")
+	f.runs(ctx, builtVersion, "v73.0.0 failed: it reports version")
 
 	const broken = "#!/bin/sh\n[ \"$1\" = --version ] && echo tilth version v75.0.0 && exit\nprintf 'no such \\377farm' >&2\nexit 1\n"
 	f.offer(f.key, "v75.0.0", []byte(broken), same)

@@ -11,9 +11,8 @@ import (
 
 const verifyLong = `Verify the signatures of files that 'tilth sign' or minisign signed: each is FILE.minisig.
 
-A file is verified if the key has signed all of it, and the comment that is printed. Who
-has that key, and whether to trust them, is yours to know: the public key must come to
-you in another way than the file.`
+A file is verified if the key has signed all of it and the printed comment. Obtain the
+public key from a trusted source, separately from the file.`
 
 func newVerify(a *app) *cobra.Command {
 	var keyFile, keyText, signature string
@@ -34,7 +33,7 @@ func newVerify(a *app) *cobra.Command {
 			return usagef("--signature is of one file, but there are %d", len(files))
 		}
 		if keyFile == "" && keyText == "" {
-			return usagef("nothing says whose signature it must be: give --key-file or --key")
+			return usagef("the public key is missing: give --key-file or --key")
 		}
 		key, err := publicKey(keyFile, keyText)
 		if err != nil {

@@ -118,7 +118,7 @@ func (l *Local) start(ctx context.Context, cfg LocalConfig) error {
 		return err
 	}
 	if err := records.Announce(cfg.Records, strings.TrimPrefix(socket, "unix:")); err != nil {
-		cfg.Logger.Warn("nobody else can read the records meanwhile", "error", err) // for example, the folder is read-only
+		cfg.Logger.Warn("other processes cannot read the records during the job", "error", err) // for example, the folder is read-only
 	} else {
 		l.retract = func() error { return records.Retract(cfg.Records) }
 	}

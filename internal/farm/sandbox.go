@@ -19,12 +19,12 @@ func openSandbox(mode sandbox.Mode, b *base) (*sandbox.Sandbox, error) {
 		b.cfg.Logger.Warn("no sandbox: what runs here for the farm may do whatever this user may")
 	}
 	for _, missing := range box.Missing() {
-		b.cfg.Logger.Warn("the sandbox lacks a layer", "layer", missing)
+		b.cfg.Logger.Warn("a sandbox layer is unavailable", "layer", missing)
 	}
 	for _, s := range box.States() {
 		how := s.How
 		if s.Except != "" {
-			b.cfg.Logger.Warn("the sandbox lacks a layer around some programs", "layer", s.Layer, "except", s.Except)
+			b.cfg.Logger.Warn("a sandbox layer is unavailable for some programs", "layer", s.Layer, "except", s.Except)
 			how += ", except around " + s.Except
 		}
 		b.spec.Sandbox = append(b.spec.Sandbox, &tilthv1.SandboxLayer{Name: string(s.Layer), How: how, Missing: s.Missing, Substitute: s.Substitute})

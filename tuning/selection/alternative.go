@@ -42,7 +42,7 @@ func (c *chooser) recorded(ctx context.Context, task program.Task, r *tilthv1.Re
 		err = fmt.Errorf("its schedule needs numerics %v, not %v", s.Numerics(), numerics)
 	}
 	if err == nil && c.forbids(s) {
-		c.log.Warn("record has a kernel that somebody wrote, doing without: --kernels allows the one of a folder, --own-kernels all",
+		c.log.Warn("ignoring a record with a hand-written kernel: --kernels allows the kernel of a folder, --own-kernels all",
 			"task", task.Name, "kernel", s.Own.Kernel.Label())
 		return nil, nil
 	}

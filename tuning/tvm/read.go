@@ -51,7 +51,7 @@ func (l *Log) Err() error {
 		return errors.New("the log has no lines")
 	}
 	r := l.Refused[0]
-	return fmt.Errorf("none of the log's lines, of which there are %d, is a seed: of %d the reason is: %s (first line %d: %s)",
+	return fmt.Errorf("none of the log's %d lines is a seed: %d were refused because of: %s (first line %d: %s)",
 		l.Lines, r.Count, r.Reason, r.Line, r.Detail)
 }
 

@@ -76,7 +76,7 @@ func (u *Updater) intact() error {
 	if got, err := digestOf(u.next()); err != nil {
 		return laterError{err}
 	} else if got != u.digest {
-		return laterError{fmt.Errorf("somebody changed %s", u.next())}
+		return laterError{fmt.Errorf("%s was changed by another program", u.next())}
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (u *Updater) claims(ctx context.Context, version string) error {
 		return judged(fmt.Errorf("it does not run on this machine: %w", err))
 	}
 	if text := strings.TrimSpace(string(said.kept)); !strings.HasPrefix(text+" ", "tilth version "+version+" ") {
-		return fmt.Errorf("it says that it is %.100q, not version %s", text, version)
+		return fmt.Errorf("it reports version %.100q, not %s", text, version)
 	}
 	return nil
 }

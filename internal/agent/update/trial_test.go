@@ -145,8 +145,8 @@ func TestAProgramIsReplacedOnce(t *testing.T) {
 	if err := os.WriteFile(u.next(), []byte("planted"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := u.Replace(); err == nil || !strings.Contains(err.Error(), "somebody changed") {
-		t.Errorf("a program that somebody changed: %v", err)
+	if err := u.Replace(); err == nil || !strings.Contains(err.Error(), "was changed by another program") {
+		t.Errorf("a changed program: %v", err)
 	}
 }
 
