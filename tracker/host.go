@@ -117,11 +117,11 @@ func (h *Host) Remove(t *Tracker) {
 	}
 }
 
-// Say sets the dependency that the host waits for while it has no shard; nil means that others serve the shards.
-func (h *Host) Say(away error) { h.why.say(away) }
+// SetWaiting sets the dependency that the host waits for while it has no shard; nil means that others serve the shards.
+func (h *Host) SetWaiting(away error) { h.why.set(away) }
 
 // Has reports whether the host serves a shard.
-func (h *Host) Has(shard int) bool { return h.of(shard) != nil }
+func (h *Host) Has(shard int) bool { return h.shard(shard) != nil }
 
 // Held returns the number of shards that the host serves.
 func (h *Host) Held() int {
@@ -142,8 +142,8 @@ func (h *Host) all() (all []*hosted) {
 	return all
 }
 
-// of returns a hosted shard, or nil.
-func (h *Host) of(shard int) *hosted {
+// shard returns a hosted shard, or nil.
+func (h *Host) shard(shard int) *hosted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.shards[shard]
@@ -169,7 +169,7 @@ func (h *Host) called(method string, header metadata.MD) (*hosted, error) {
 		if err != nil || shard < 0 || shard >= h.cfg.Shards {
 			return nil, wire.RefuseShard(wire.ReasonShards, h.cfg.Shards, "there is no shard %q: this farm has %d", named[0], h.cfg.Shards)
 		}
-		if one := h.of(shard); one != nil {
+		if one := h.shard(shard); one != nil {
 			return one, nil
 		}
 		return nil, errElsewhere(shard)
@@ -317,7 +317,7 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 			all = errors.Join(all, err)
 		})
 	}
-	run("tell health", func() error { return h.tellHealth(ctx) })
+	run("tell health", func() error { return h.updateHealth(ctx) })
 	run("serve gRPC", func() error {
 		if err := server.Serve(rpc); !errors.Is(err, grpc.ErrServerStopped) {
 			return err
@@ -350,8 +350,8 @@ func (h *Host) Serve(ctx context.Context, rpc, pages net.Listener) error {
 // healthEvery is the interval between updates of the gRPC health service.
 const healthEvery = time.Second
 
-// tellHealth updates the gRPC health service until ctx ends.
-func (h *Host) tellHealth(ctx context.Context) error {
+// updateHealth updates the gRPC health service until ctx ends.
+func (h *Host) updateHealth(ctx context.Context) error {
 	ticker := time.NewTicker(healthEvery)
 	defer ticker.Stop()
 	for {
@@ -363,7 +363,7 @@ func (h *Host) tellHealth(ctx context.Context) error {
 		cancel()
 		h.health.SetServingStatus("", status)
 		if all := h.all(); len(all) > 0 { // agents have a session with every shard
-			services.TellKinds(all[0].engine, h.health)
+			services.UpdateServiceHealth(all[0].engine, h.health)
 		}
 		select {
 		case <-ticker.C:

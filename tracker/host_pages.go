@@ -34,11 +34,11 @@ func (m hostMetrics) Gather() ([]*dto.MetricFamily, error) {
 // hostConn is a connection to the services of all shards, whether this host or another process serves them.
 type hostConn struct{ *Host }
 
-// jobbed is a request about a job.
-type jobbed interface{ GetJobId() string }
+// jobRequest is a request about a job.
+type jobRequest interface{ GetJobId() string }
 
-// toldByAny lists methods for which any shard's answer will do, since agents join every shard.
-var toldByAny = []string{
+// answeredByAny lists methods for which any shard's answer will do, since agents join every shard.
+var answeredByAny = []string{
 	tilthv1.AgentService_ListAgents_FullMethodName, tilthv1.AgentService_GetAgent_FullMethodName,
 	tilthv1.DeviceService_ListDevices_FullMethodName, tilthv1.DeviceService_GetDevice_FullMethodName,
 	tilthv1.ArtifactService_StatArtifact_FullMethodName, tilthv1.ArtifactService_DownloadArtifact_FullMethodName,
@@ -59,10 +59,10 @@ func (c hostConn) shardFor(ctx context.Context, method string, request any) int 
 		}
 		return wire.ShardOfOwner(owner, c.cfg.Shards)
 	}
-	if wire.AnyShard(method) || slices.Contains(toldByAny, method) {
+	if wire.AnyShard(method) || slices.Contains(answeredByAny, method) {
 		return anyShard // even if it names a job: records use that only to find the owner
 	}
-	if about, is := request.(jobbed); is {
+	if about, is := request.(jobRequest); is {
 		shard := wire.ShardOf(about.GetJobId())
 		read := method == tilthv1.JobService_GetJob_FullMethodName || method == tilthv1.JobService_WatchJob_FullMethodName
 		if read && !c.Has(shard) {
@@ -73,10 +73,10 @@ func (c hostConn) shardFor(ctx context.Context, method string, request any) int 
 	return allShards
 }
 
-// here returns a hosted shard, any one for anyShard, or nil.
-func (c hostConn) here(shard int) *hosted {
+// local returns a hosted shard, any one for anyShard, or nil.
+func (c hostConn) local(shard int) *hosted {
 	if shard != anyShard {
-		return c.of(shard)
+		return c.shard(shard)
 	}
 	if all := c.all(); len(all) > 0 {
 		return all[0]
@@ -87,7 +87,7 @@ func (c hostConn) here(shard int) *hosted {
 // Invoke implements grpc.ClientConnInterface.
 func (c hostConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	invoke := func(ctx context.Context, shard int, req, reply any) error {
-		if one := c.here(shard); one != nil {
+		if one := c.local(shard); one != nil {
 			return one.conn.Invoke(ctx, method, req, reply, opts...)
 		}
 		return c.elsewhere(ctx, shard, method, req, reply)
@@ -148,7 +148,7 @@ type hostStream struct {
 
 // SendMsg implements grpc.ClientStream.
 func (s *hostStream) SendMsg(m any) error {
-	one := s.conn.here(s.conn.shardFor(s.ctx, s.method, m))
+	one := s.conn.local(s.conn.shardFor(s.ctx, s.method, m))
 	if one == nil {
 		return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", s.conn.why.why())
 	}

@@ -63,15 +63,15 @@ func (c *inProcess) Invoke(ctx context.Context, method string, args, reply any, 
 	counted := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		return c.count(ctx, req, info, func(ctx context.Context, req any) (any, error) { return c.gate.Unary(ctx, req, info, handle) })
 	}
-	response, err := m.unary(m.server, ctx, func(to any) error { return c.carry(method, args, to) }, counted)
+	response, err := m.unary(m.server, ctx, func(to any) error { return c.copyRequest(method, args, to) }, counted)
 	if err != nil {
 		return err
 	}
-	return hand(response, reply)
+	return copyResponse(response, reply)
 }
 
-// carry copies a request as the wire would: within its bounds and checked for control characters.
-func (c *inProcess) carry(method string, from, to any) error {
+// copyRequest copies a request as the wire would: within its bounds and checked for control characters.
+func (c *inProcess) copyRequest(method string, from, to any) error {
 	request, is := from.(proto.Message)
 	into, both := to.(proto.Message)
 	if !is || !both {
@@ -90,8 +90,8 @@ func (c *inProcess) carry(method string, from, to any) error {
 	return proto.Unmarshal(encoded, into)
 }
 
-// hand copies a response of the server to the client.
-func hand(from, to any) error {
+// copyResponse copies a response of the server to the client.
+func copyResponse(from, to any) error {
 	message, is := from.(proto.Message)
 	into, both := to.(proto.Message)
 	if !is || !both {
@@ -150,7 +150,7 @@ func (s *inProcessStream) CloseSend() error {
 func (s *inProcessStream) RecvMsg(m any) error {
 	select {
 	case message := <-s.messages:
-		return hand(message, m)
+		return copyResponse(message, m)
 	case <-s.ended:
 		if s.err != nil {
 			return s.err
@@ -178,7 +178,7 @@ func (s serverSide) RecvMsg(m any) error {
 	}
 	request := s.request
 	s.request = nil
-	return s.conn.carry(s.method, request, m)
+	return s.conn.copyRequest(s.method, request, m)
 }
 
 // SendMsg implements grpc.ServerStream. It sends a copy, so the server may reuse the message.

@@ -183,7 +183,7 @@ func TestASessionEndsWithItsIssuersToken(t *testing.T) {
 func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
 	c := newIssued(t)
 	c.check(c.list("carol"))
-	c.issuer.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) })
+	c.issuer.SetHandler(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusBadGateway) })
 	c.check(c.issuer.Rotate("second"))
 	c.issue("dora", "ml-team")
 	err := c.list("dora")
@@ -197,7 +197,7 @@ func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
 	if code, _, _ := c.visitor().do(http.MethodPost, "/signin", form); code != http.StatusServiceUnavailable {
 		t.Errorf("dora signs in: %d", code)
 	}
-	c.issuer.Answer(nil)
+	c.issuer.SetHandler(nil)
 	for err := c.list("dora"); err != nil; err = c.list("dora") { // until the keys are read
 		if wire.Reason(err) != wire.ReasonIssuer {
 			t.Fatal(err)
@@ -211,7 +211,7 @@ func TestACallThatNeedsTheIssuersKeysHoldsUpNoOther(t *testing.T) {
 	asked, goOn := make(chan struct{}, 100), make(chan struct{})
 	answer := sync.OnceFunc(func() { close(goOn) })
 	defer answer()
-	c.issuer.Answer(func(w http.ResponseWriter, r *http.Request) {
+	c.issuer.SetHandler(func(w http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
 		<-goOn
 		c.issuer.Serve(w, r)

@@ -126,7 +126,7 @@ func (t *Tracker) Serve(ctx context.Context, rpc, pages net.Listener) error {
 	}
 	go run("tracker", func() error { return t.Run(ctx) })
 	go run("tell health", func() error {
-		services.TellHealth(ctx, t.engine, t.health)
+		services.ServeHealth(ctx, t.engine, t.health)
 		return nil
 	})
 	go run("serve gRPC", func() error {

@@ -24,8 +24,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker/telemetry"
 )
 
-// errStandsBy is the answer of a tracker on standby.
-var errStandsBy = errors.New("this tracker stands by: another one has the database")
+// errStandby is the answer of a tracker on standby.
+var errStandby = errors.New("this tracker stands by: another one has the database")
 
 // Standby answers at the addresses of a tracker that waits for its database. It refuses every call with UNAVAILABLE,
 // so that callers try their next address. Over HTTP it is alive but not ready.
@@ -55,20 +55,20 @@ func StandBy(s Security, log *slog.Logger, metrics *prometheus.Registry, rpc, we
 	return by, nil
 }
 
-// Say sets the dependency that the tracker waits for; nil means that another tracker has the database.
-func (by *Standby) Say(away error) { by.why.say(away) }
+// SetWaiting sets the dependency that the tracker waits for; nil means that another tracker has the database.
+func (by *Standby) SetWaiting(away error) { by.why.set(away) }
 
 // waiting holds the dependency that a tracker waits for.
 type waiting struct{ away atomic.Pointer[error] }
 
-func (w *waiting) say(away error) { w.away.Store(&away) }
+func (w *waiting) set(away error) { w.away.Store(&away) }
 
 // why returns the error for callers.
 func (w *waiting) why() error {
 	if away := w.away.Load(); away != nil && *away != nil {
 		return fmt.Errorf("this tracker waits: %w", *away)
 	}
-	return errStandsBy
+	return errStandby
 }
 
 // Close stops the servers and closes both listeners.
@@ -94,7 +94,7 @@ func (s Security) refusingServer(why func() error) *grpc.Server {
 		grpc.Creds(side), grpc.MaxHeaderListSize(l.HeaderBytes), grpc.MaxConcurrentStreams(l.Streams), grpc.ConnectionTimeout(l.Handshake),
 		grpc.ReadBufferSize(readBufferBytes), grpc.WriteBufferSize(readBufferBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, Time: l.Ping, Timeout: l.Ping / 2}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: connlimit.LeastPing, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: connlimit.MinPing, PermitWithoutStream: true}),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 			return wire.Refuse(codes.Unavailable, wire.ReasonStandby, "%v", why())
 		}),

@@ -132,7 +132,7 @@ func (b *besieged) deaf(ctx context.Context, calls int, method, token string, re
 			b.t.Fatal(err)
 		}
 	}
-	go func() { _ = f.Hear() }()
+	go func() { _ = f.ReadAll() }()
 }
 
 // A client that downloaded an artifact again and again and read nothing took a tracker from 31 MiB to 14 GiB, and all

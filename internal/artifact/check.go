@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/wire"
 )
 
-// trust is how long an artifact is trusted after it was verified.
-const trust = time.Hour
+// trustFor is how long an artifact is trusted after it was verified.
+const trustFor = time.Hour
 
 // Confirm reports whether an artifact is present and intact. It reads the artifact unless it was verified within the
 // hour and has not been written since. A damaged artifact is set aside and reported as missing.
@@ -35,7 +35,7 @@ func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err err
 				return false, err
 			}
 		}
-		if !s.doubts(f) {
+		if !s.needsVerification(f) {
 			return true, nil
 		}
 		ended, err := s.beginCheck(ctx, digest)
@@ -53,10 +53,10 @@ func (s *Store) Confirm(ctx context.Context, digest string) (there bool, err err
 	}
 }
 
-// doubts reports whether an artifact has to be verified before use.
-func (s *Store) doubts(f *file) bool {
+// needsVerification reports whether an artifact has to be verified before use.
+func (s *Store) needsVerification(f *file) bool {
 	b := s.blobOf(f)
-	return s.Now().Sub(b.Checked) >= trust || !s.blobs.Written(b).Equal(b.Used)
+	return s.Now().Sub(b.Checked) >= trustFor || !s.blobs.Written(b).Equal(b.Used)
 }
 
 // beginCheck makes the caller the only one to verify an artifact until it calls ended. It returns nil after waiting
@@ -84,7 +84,7 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 	found := s.blobs.Written(b)
 	src, err := s.read(ctx, f, 0)
 	if err != nil {
-		return s.judge(f, err)
+		return s.classifyReadError(f, err)
 	}
 	err = readWhole(src, f.digest, func(b []byte) error {
 		s.mu.Lock()
@@ -93,7 +93,7 @@ func (s *Store) verify(ctx context.Context, f *file, pace func(bytes int) error)
 		return pace(len(b))
 	})
 	if err != nil {
-		return s.judge(f, err)
+		return s.classifyReadError(f, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,13 +140,13 @@ func matches(sum hash.Hash, digest string) error {
 	return nil
 }
 
-// judge sets an artifact aside and returns ErrDamaged if a read error means that it is damaged.
-func (s *Store) judge(f *file, err error) error {
+// classifyReadError sets an artifact aside and returns ErrDamaged if a read error means that it is damaged.
+func (s *Store) classifyReadError(f *file, err error) error {
 	if !errors.Is(err, ErrDamaged) && !errors.Is(err, syscall.EIO) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if s.shared && errors.Is(err, fs.ErrNotExist) {
-		return s.lose(f)
+		return s.forgetLost(f)
 	}
 	s.setAside(f, err)
 	if errors.Is(err, ErrDamaged) {

@@ -99,7 +99,7 @@ func (s *Store) drop(f *file, why string) {
 // a server.
 func (s *Store) removeBlob(b Blob) {
 	if s.shared {
-		s.doomed[b.Name] = b
+		s.removals[b.Name] = b
 		return
 	}
 	if err := s.blobs.Remove(context.Background(), b); err != nil {

@@ -21,7 +21,7 @@ func (s *Store) Run(ctx context.Context) {
 		scrub.Go(func() { s.scrub(ctx) })
 	}
 	if s.shared {
-		scrub.Go(func() { s.attend(ctx) })
+		scrub.Go(func() { s.maintainShared(ctx) })
 	}
 	logged := newStats().Dropped
 	for {
@@ -92,7 +92,7 @@ func (s *Store) due() (files []*file) {
 	s.mu.Lock()
 	before := s.Now().Add(-s.ScrubEvery)
 	for _, f := range s.files {
-		if !f.checked.After(before) && s.mine(f.digest) {
+		if !f.checked.After(before) && s.ownsPart(f.digest) {
 			all = append(all, due{f, f.checked})
 		}
 	}

@@ -98,7 +98,7 @@ func (s *Store) add(f *file) {
 	}
 	s.files[f.digest] = f
 	f.entered = s.Now()
-	if s.mine(f.digest) {
+	if s.ownsPart(f.digest) {
 		f.room = roomOf(f.sizeBytes)
 	}
 	s.used += f.room
@@ -127,8 +127,8 @@ func (s *Store) forget(f *file) {
 	delete(s.files, f.digest)
 }
 
-// greedy is the fraction of the cap up to which an owner's uploads evict files of any owner, the largest first.
-const greedy = 16
+// greedyShare is the fraction of the cap up to which an owner's uploads evict files of any owner, the largest first.
+const greedyShare = 16
 
 // makeRoom drops files until need more bytes fit, for an owner. It drops nothing if need exceeds the cap.
 func (s *Store) makeRoom(owner string, need int64) error {
@@ -161,7 +161,7 @@ func (s *Store) victim(owner string, need int64) *file {
 	if largest == nil {
 		return nil
 	}
-	if own := s.owners[owner]; own != nil && own.loose+need > max(s.CapBytes/greedy, largest.loose) {
+	if own := s.owners[owner]; own != nil && own.loose+need > max(s.CapBytes/greedyShare, largest.loose) {
 		return s.oldest(own)
 	}
 	return s.oldest(largest)

@@ -22,7 +22,7 @@ func (s *Store) Send(ctx context.Context, digest string, offset int64, send func
 		return fmt.Errorf("%w: artifact %s has %d bytes, none at %d", ErrSize, digest, f.sizeBytes, offset)
 	}
 	if err := s.send(ctx, f, offset, send); err != nil {
-		return s.judge(f, err)
+		return s.classifyReadError(f, err)
 	}
 	return nil
 }

@@ -34,8 +34,8 @@ const (
 	// countFor is how long an artifact outside this store's part is accounted for here: by then another store has
 	// listed it.
 	countFor = 2 * listEvery
-	// attendEvery is how often the object store is probed and pending work done.
-	attendEvery = 10 * time.Second
+	// maintainEvery is how often the object store is probed and pending work done.
+	maintainEvery = 10 * time.Second
 	// tidyAfter is the age at which a transfer counts as interrupted.
 	tidyAfter = 24 * time.Hour
 	// mostFailures is the number of consecutive failures to renew or remove artifacts at which the object store counts
@@ -45,16 +45,16 @@ const (
 	renewTries = 32
 )
 
-// mine reports whether this store drops and verifies an artifact.
-func (s *Store) mine(digest string) bool { return !s.shared || s.Part.Has(digest) }
+// ownsPart reports whether this store drops and verifies an artifact.
+func (s *Store) ownsPart(digest string) bool { return !s.shared || s.Part.Has(digest) }
 
 // mayGo reports whether an artifact that this store does not need may be dropped without harm to other stores.
 func (s *Store) mayGo(f *file) bool {
 	return !s.shared || s.Part.Has(f.digest) && s.Now().Sub(later(f.used, f.stamp)) >= graceFor
 }
 
-// relied reports whether this store may rely on an artifact to stay. s.mu must be held.
-func (s *Store) relied(f *file) bool {
+// isReliable reports whether this store may rely on an artifact to stay. s.mu must be held.
+func (s *Store) isReliable(f *file) bool {
 	return !s.shared || s.pins[f.digest] > 0 || s.Now().Sub(f.stamp) < freshFor
 }
 
@@ -77,7 +77,7 @@ func (s *Store) lookUp(ctx context.Context, digest string) (*file, error) {
 	if f := s.files[digest]; f != nil {
 		return f, nil
 	}
-	if _, gone := s.doomed[b.Name]; gone {
+	if _, gone := s.removals[b.Name]; gone {
 		return nil, nil
 	}
 	f = fileOf(b)
@@ -102,20 +102,20 @@ func (s *Store) read(ctx context.Context, f *file, offset int64) (io.ReadCloser,
 func (s *Store) rename(ctx context.Context, f *file) error {
 	b, err := s.blobs.Find(ctx, f.digest)
 	if err == nil {
-		s.named(f, b)
+		s.setName(f, b)
 	}
 	return err
 }
 
-// named records the name of an artifact, and the use that the name implies.
-func (s *Store) named(f *file, b Blob) {
+// setName records the name of an artifact, and the use that the name implies.
+func (s *Store) setName(f *file, b Blob) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rewrite(f, b)
+	s.setNameLocked(f, b)
 }
 
-// rewrite is like named; s.mu must be held. A file that its name protects is ordered behind the droppable ones.
-func (s *Store) rewrite(f *file, b Blob) {
+// setNameLocked is like named; s.mu must be held. A file that its name protects is ordered behind the droppable ones.
+func (s *Store) setNameLocked(f *file, b Blob) {
 	f.path, f.stamp = b.Name, b.Used
 	s.usedAt(f, b.Used)
 }
@@ -129,7 +129,7 @@ func (s *Store) renew(ctx context.Context, f *file) error {
 		}
 		// Another store has renamed it. The new name is fresh, but may look old if the clocks differ.
 		if err := s.rename(ctx, f); errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(s.lose(f), err)
+			return errors.Join(s.forgetLost(f), err)
 		} else if err != nil {
 			return err
 		}
@@ -144,13 +144,13 @@ func (s *Store) touchShared(ctx context.Context, f *file) error {
 	}
 	touched, err := s.blobs.Touch(ctx, b, s.Now())
 	if err == nil {
-		s.named(f, touched)
+		s.setName(f, touched)
 	}
 	return err
 }
 
-// lose forgets a vanished artifact, so that its content is produced again, and returns ErrNotFound.
-func (s *Store) lose(f *file) error {
+// forgetLost forgets a vanished artifact, so that its content is produced again, and returns ErrNotFound.
+func (s *Store) forgetLost(f *file) error {
 	s.mu.Lock()
 	known, needed := s.files[f.digest] == f, s.pins[f.digest] > 0
 	if known {
@@ -170,7 +170,7 @@ func (s *Store) forgetOthers() {
 	now := s.Now()
 	for digest, f := range s.files {
 		switch {
-		case s.mine(digest):
+		case s.ownsPart(digest):
 		case s.pins[digest] == 0 && now.Sub(f.used) >= freshFor:
 			s.forget(f)
 		case now.Sub(f.entered) >= countFor:
@@ -179,27 +179,27 @@ func (s *Store) forgetOthers() {
 	}
 }
 
-// attend maintains the shared artifacts until ctx ends.
-func (s *Store) attend(ctx context.Context) {
+// maintainShared maintains the shared artifacts until ctx ends.
+func (s *Store) maintainShared(ctx context.Context) {
 	var listed time.Time
 	failing := false
 	for ctx.Err() == nil {
 		err := s.blobs.Ready(ctx)
 		if err == nil {
-			err = errors.Join(s.doDue(ctx, &failing), s.refreshSometimes(ctx, &listed))
+			err = errors.Join(s.doPending(ctx, &failing), s.refreshSometimes(ctx, &listed))
 		}
 		if ctx.Err() == nil {
-			s.tellAway(err)
+			s.setAway(err)
 		}
-		_ = retry.Sleep(ctx, attendEvery)
+		_ = retry.Sleep(ctx, maintainEvery)
 	}
 }
 
-// doDue does pending renewals and removals. It fails if the object store is unavailable; failures of single artifacts
+// doPending does pending renewals and removals. It fails if the object store is unavailable; failures of single artifacts
 // are logged when they begin and end.
-func (s *Store) doDue(ctx context.Context, failing *bool) error {
+func (s *Store) doPending(ctx context.Context, failing *bool) error {
 	renewals, noRenewals := s.renewPinned(ctx)
-	removals, noRemovals := s.bury(ctx)
+	removals, noRemovals := s.removeDropped(ctx)
 	failed := slices.Concat(renewals, removals)
 	switch before := *failing; {
 	case ctx.Err() != nil:
@@ -234,8 +234,8 @@ func forEach[T any](ctx context.Context, items []T, do func(T) error) (failed []
 	return failed, nil
 }
 
-// tellAway records whether the object store is available, and logs changes.
-func (s *Store) tellAway(err error) {
+// setAway records whether the object store is available, and logs changes.
+func (s *Store) setAway(err error) {
 	s.mu.Lock()
 	before := s.away
 	s.away = err
@@ -280,10 +280,10 @@ func (s *Store) renewPinned(ctx context.Context) (failed []error, away error) {
 	})
 }
 
-// bury removes the dropped artifacts.
-func (s *Store) bury(ctx context.Context) (failed []error, away error) {
+// removeDropped removes the dropped artifacts.
+func (s *Store) removeDropped(ctx context.Context) (failed []error, away error) {
 	s.mu.Lock()
-	doomed := slices.Collect(maps.Values(s.doomed)) // in random order, so that failing ones do not block the rest
+	doomed := slices.Collect(maps.Values(s.removals)) // in random order, so that failing ones do not block the rest
 	s.mu.Unlock()
 	return forEach(ctx, doomed, func(b Blob) error {
 		if err := s.blobs.Remove(ctx, b); err != nil {
@@ -291,7 +291,7 @@ func (s *Store) bury(ctx context.Context) (failed []error, away error) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.doomed, b.Name)
+		delete(s.removals, b.Name)
 		return nil
 	})
 }
@@ -330,7 +330,7 @@ func (s *Store) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.learn(latest, former, begun)
+	s.applyListing(latest, former, begun)
 	if s.Part.Index > 0 {
 		return nil
 	}
@@ -340,14 +340,14 @@ func (s *Store) refresh(ctx context.Context) error {
 	return nil
 }
 
-// learn applies a listing of this store's part, begun at an instant: the latest name of each artifact, and former
+// applyListing applies a listing of this store's part, begun at an instant: the latest name of each artifact, and former
 // names.
-func (s *Store) learn(latest map[string]Blob, former []Blob, begun time.Time) {
+func (s *Store) applyListing(latest map[string]Blob, former []Blob, begun time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range former { // their removal failed
 		if begun.Sub(b.Used) >= graceFor {
-			s.doomed[b.Name] = b
+			s.removals[b.Name] = b
 		}
 	}
 	s.compare(latest, begun)
@@ -364,13 +364,13 @@ func (s *Store) compare(latest map[string]Blob, begun time.Time) {
 	}
 	for _, b := range latest {
 		f := s.files[b.Digest]
-		_, gone := s.doomed[b.Name]
+		_, gone := s.removals[b.Name]
 		switch {
 		case gone:
 		case f == nil:
 			s.add(fileOf(b))
 		case b.Used.After(f.stamp):
-			s.rewrite(f, b)
+			s.setNameLocked(f, b)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *Store) Stats() Stats {
 	out.OldestCheck = s.Now()
 	out.Away = s.away != nil
 	for digest, f := range s.files {
-		if at := later(f.checked, s.opened); at.Before(out.OldestCheck) && s.mine(digest) {
+		if at := later(f.checked, s.opened); at.Before(out.OldestCheck) && s.ownsPart(digest) {
 			out.OldestCheck = at
 		}
 	}

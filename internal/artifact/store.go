@@ -125,7 +125,7 @@ type Store struct {
 	opened  time.Time
 	// Seals and verifications in progress, by digest; the channels are closed at the end.
 	sealing, checking map[string]chan struct{}
-	doomed            map[string]Blob // artifacts to remove from the object store, by name
+	removals          map[string]Blob // artifacts to remove from the object store, by name
 	away              error           // why the object store is unavailable; nil = it is available
 }
 
@@ -135,7 +135,7 @@ func Open(opts Options) (*Store, error) {
 	s := &Store{
 		Options: opts, files: map[string]*file{}, uploads: map[string][]*upload{}, owners: map[string]*account{},
 		pins: map[string]int{}, folders: map[string]bool{}, stats: newStats(), opened: opts.Now(),
-		sealing: map[string]chan struct{}{}, checking: map[string]chan struct{}{}, doomed: map[string]Blob{},
+		sealing: map[string]chan struct{}{}, checking: map[string]chan struct{}{}, removals: map[string]Blob{},
 		blobs: opts.Blobs, shared: opts.Blobs != nil,
 	}
 	if !s.shared {
@@ -160,7 +160,7 @@ func (s *Store) path(digest string) string { return filepath.Join(s.Dir, digest[
 func (s *Store) Stat(digest string) (complete bool, sizeBytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.files[digest]; f != nil && s.relied(f) {
+	if f := s.files[digest]; f != nil && s.isReliable(f) {
 		return true, f.sizeBytes
 	}
 	return false, 0

@@ -157,12 +157,12 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			Index: shard, Count: s.cfg.Shards, Reluctant: func(context.Context) bool { return s.host.Held() >= s.share() },
 			StandsBy: func() {
 				s.began.Store(true)
-				s.host.Say(nil)
+				s.host.SetWaiting(nil)
 			},
 		})
 		if err == nil {
 			s.began.Store(true)
-			s.host.Say(nil)
+			s.host.SetWaiting(nil)
 			log.Info("has the shard")
 			s.versions.tell(s.cfg.Logger, store)
 			var served bool
@@ -188,7 +188,7 @@ func (s *shardsServed) serve(ctx context.Context, shard int) error {
 			_ = retry.Sleep(ctx, pause)
 			pause = min(2*pause, longestReopen)
 		default:
-			s.host.Say(unreachableService(err))
+			s.host.SetWaiting(unreachableService(err))
 			if away.Due() {
 				log.Warn("the shard cannot be opened, trying again", "error", err)
 			}
@@ -230,7 +230,7 @@ func (s *shardsServed) serveOnce(ctx context.Context, shard int, store records.S
 		}
 	}()
 	s.host.Add(t, metrics)
-	s.host.Say(nil)
+	s.host.SetWaiting(nil)
 	defer s.host.Remove(t)
 	return true, t.Run(ctx)
 }

@@ -76,7 +76,7 @@ func (s *single) openStore(ctx context.Context) (records.Store, error) {
 // nil if another tracker holds the database. Only the serving tracker writes the audit log.
 func (s *single) answer(away error) error {
 	if s.by != nil {
-		s.standby.Say(away)
+		s.standby.SetWaiting(away)
 		return nil
 	}
 	own := s.cfg.Security
@@ -93,7 +93,7 @@ func (s *single) answer(away error) error {
 	if err != nil {
 		return errors.Join(err, rpc.Close(), closeListener(web), closer.Close())
 	}
-	by.Say(away)
+	by.SetWaiting(away)
 	s.by, s.standby = closers{by, closer}, by
 	return nil
 }

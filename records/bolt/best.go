@@ -46,7 +46,7 @@ func (db *DB) BestPage(target, after string, most, mostBytes int) (best []*tilth
 			group, stored = c.Next()
 		}
 		for ; group != nil && string(group) < beyond; group, stored = c.Next() {
-			if _, err := groups.open(group, stored); tx.passOver(err) {
+			if _, err := groups.open(group, stored); tx.skipDamage(err) {
 				continue
 			}
 			record, err := bestOf(tx, group, records.Levels-1)
@@ -90,7 +90,7 @@ func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
 	records.CutMeasurement(r.GetMeasurement())
 	if withWorkload {
 		canonical, err := tx.table(bucketWorkloads).get(workload)
-		tx.passOver(err)
+		tx.skipDamage(err)
 		r.Workload = bytes.Clone(canonical)
 	}
 }
@@ -98,7 +98,7 @@ func complete(tx *txn, r *tilthv1.Record, group []byte, withWorkload bool) {
 // groupNumber returns the number of a group, or nil.
 func (tx *txn) groupNumber(group []byte) []byte {
 	number, err := tx.table(bucketGroups).get(group)
-	tx.passOver(err)
+	tx.skipDamage(err)
 	return number
 }
 
@@ -112,7 +112,7 @@ func eachGroup(tx *txn, target, workload string, visit func(group []byte) error)
 	groups := tx.table(bucketGroups)
 	c := groups.cursor()
 	for group, stored := c.Seek([]byte(from)); group != nil && string(group) < beyond; group, stored = c.Next() {
-		if _, err := groups.open(group, stored); tx.passOver(err) {
+		if _, err := groups.open(group, stored); tx.skipDamage(err) {
 			continue
 		}
 		if _, digest, _ := bytes.Cut(group, []byte{0}); workload != "" && string(digest) != workload {
@@ -218,7 +218,7 @@ func (db *DB) groupPage(group, from []byte) (p page, err error) {
 			}
 			r := &tilthv1.Record{}
 			if err := all.read(k, v, r); err != nil {
-				if tx.passOver(err) {
+				if tx.skipDamage(err) {
 					continue
 				}
 				return err

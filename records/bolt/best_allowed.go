@@ -23,7 +23,7 @@ func bestAllowed(tx *txn, number []byte, level int) (key []byte, r *tilthv1.Reco
 		return bestBeforeSeals(tx, number, level)
 	}
 	key, r, err = storedBest(tx, bestKey(number, level))
-	if !tx.passOver(err) {
+	if !tx.skipDamage(err) {
 		return key, r, err
 	}
 	// The records determine the result even if the row or its record is damaged.

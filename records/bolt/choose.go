@@ -35,7 +35,7 @@ func eachRecord(tx *txn, number []byte, visit func(records.Key, *tilthv1.Measure
 	for k, v := c.Seek(number); bytes.HasPrefix(k, number); k, v = c.Next() {
 		r := &tilthv1.Record{}
 		if err := rows.read(k, v, r); err != nil {
-			if tx.passOver(err) {
+			if tx.skipDamage(err) {
 				continue
 			}
 			return err

@@ -38,15 +38,15 @@ func (c *commit) apply(tx *txn) error {
 
 // Commit implements records.Store.
 func (db *DB) Commit(w *records.Write) *records.Pending {
-	return db.hand(commit{write: w, pending: records.NewPending()})
+	return db.enqueue(commit{write: w, pending: records.NewPending()})
 }
 
 // maintain submits internal operations that form one transaction.
 func (db *DB) maintain(ops ...func(*txn) error) *records.Pending {
-	return db.hand(commit{write: &records.Write{}, own: ops, pending: records.NewPending()})
+	return db.enqueue(commit{write: &records.Write{}, own: ops, pending: records.NewPending()})
 }
 
-func (db *DB) hand(c commit) *records.Pending {
+func (db *DB) enqueue(c commit) *records.Pending {
 	db.mu.Lock()
 	err := db.failed
 	if err == nil && (db.closing || db.stopped == nil) {
@@ -145,7 +145,7 @@ func (db *DB) transact(group []commit) error {
 		err = fmt.Errorf("write records file %s: %w", db.path, err)
 	}
 	if err != nil && !began {
-		db.lose(err)
+		db.setLost(err)
 	}
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func Compact(path string) (before, after int64, err error) {
 	temporary := path + compactSuffix
 	err = errors.Join(ignoreMissing(os.Remove(temporary)), old.writeCompact(temporary))
 	if err == nil {
-		before, after, err = dressAs(path, temporary)
+		before, after, err = copyAttributes(path, temporary)
 	}
 	if err == nil {
 		err = errors.Join(os.Rename(temporary, path), disk.SyncFolder(filepath.Dir(path)))
@@ -76,8 +76,8 @@ func finish(fresh *bbolt.DB) error {
 	return errors.Join(fresh.Update(putVersion), fresh.Sync(), fresh.Close())
 }
 
-// dressAs copies the owner and the permissions of the old file, and returns the sizes of both.
-func dressAs(path, compacted string) (before, after int64, err error) {
+// copyAttributes copies the owner and the permissions of the old file, and returns the sizes of both.
+func copyAttributes(path, compacted string) (before, after int64, err error) {
 	was, err := os.Stat(path)
 	if err != nil {
 		return 0, 0, err

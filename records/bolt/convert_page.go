@@ -85,7 +85,7 @@ func (tx *txn) rowsOf(kind records.RowKind, after []byte) (of table, value func(
 		return tx.table(bucketGroups), func(_, number []byte) ([]byte, error) { return tx.groupRow(number) }, nil
 	case records.RowAgent:
 		if tx.Bucket(bucketMeta).Get(keyCopied) != nil {
-			value = tx.voided
+			value = tx.withoutSession
 		}
 	case records.RowImport:
 		value = func(key, value []byte) ([]byte, error) { return value, unlessTrue(len(key) == importBytes) }
@@ -156,8 +156,8 @@ func (tx *txn) groupRow(number []byte) ([]byte, error) {
 	return of.Encode(), nil
 }
 
-// voided returns an agent without its session, since opening a copied file voids all sessions.
-func (tx *txn) voided(name, row []byte) ([]byte, error) {
+// withoutSession returns an agent without its session, since opening a copied file voids all sessions.
+func (tx *txn) withoutSession(name, row []byte) ([]byte, error) {
 	a := &tilthv1.Agent{}
 	if err := tx.table(bucketAgents).parse(name, row, a); err != nil {
 		return nil, err

@@ -34,21 +34,21 @@ func (db *DB) Damaged() uint64 {
 	return db.damaged
 }
 
-// passOver reports whether err is damage. If so, it records the row and sets it aside if the store can do without it.
-func (tx *txn) passOver(err error) bool {
+// skipDamage reports whether err is damage. If so, it records the row and sets it aside if the store can do without it.
+func (tx *txn) skipDamage(err error) bool {
 	var d *records.Damage
 	if !errors.As(err, &d) {
 		return false
 	}
-	if tx.db.note(d) && doneWithout[d.Bucket] {
+	if tx.db.note(d) && droppableBuckets[d.Bucket] {
 		tx.db.later(func(tx *txn) error { return tx.setAside(d) })
 	}
 	return true
 }
 
-// unlessPassedOver returns err unless it is damage.
-func (tx *txn) unlessPassedOver(err error) error {
-	if tx.passOver(err) {
+// unlessDamage returns err unless it is damage.
+func (tx *txn) unlessDamage(err error) error {
+	if tx.skipDamage(err) {
 		return nil
 	}
 	return err

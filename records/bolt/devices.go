@@ -20,7 +20,7 @@ func (db *DB) Devices(visit func(name string, row *storev1.DeviceRow)) error {
 			if err == nil {
 				err = tx.table(bucketDevices).parse(name, value, row)
 			}
-			if tx.passOver(err) {
+			if tx.skipDamage(err) {
 				row = damagedDevice()
 			} else if err != nil {
 				return err

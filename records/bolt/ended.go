@@ -20,7 +20,7 @@ func (db *DB) EndedJobs(visit func(id string, row *storev1.EndedRow)) error {
 			if err == nil {
 				err = ended.parse(id, value, row)
 			}
-			if !tx.passOver(err) {
+			if !tx.skipDamage(err) {
 				visit(string(id), row)
 			}
 			return nil
@@ -107,11 +107,11 @@ func (tx *txn) indexEnded() error {
 		if err == nil {
 			err = tx.table(bucketJobs).parse(id, value, &row)
 		}
-		if tx.passOver(err) || !records.Final(row.GetJob().GetState()) {
+		if tx.skipDamage(err) || !records.Final(row.GetJob().GetState()) {
 			return nil
 		}
 		spec, err := specs.get(id)
-		tx.passOver(err)
+		tx.skipDamage(err)
 		at := row.GetJob().GetEndedAt()
 		if at == nil {
 			at = &timestamppb.Timestamp{}

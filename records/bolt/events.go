@@ -44,11 +44,11 @@ func readMeasurement(tx *txn, key []byte) (*tilthv1.Measurement, error) {
 	rows := tx.table(bucketRecords)
 	value, err := rows.get(key)
 	if value == nil || err != nil {
-		return nil, tx.unlessPassedOver(err)
+		return nil, tx.unlessDamage(err)
 	}
 	var record tilthv1.Record
 	if err := rows.parse(key, value, &record); err != nil {
-		return nil, tx.unlessPassedOver(err)
+		return nil, tx.unlessDamage(err)
 	}
 	return record.GetMeasurement(), nil
 }

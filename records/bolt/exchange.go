@@ -25,7 +25,7 @@ func (db *DB) GroupPage(target, after string, most int) (groups []records.Group,
 			}
 			looked, next = looked+1, string(key)
 			number, err := rows.open(key, stored)
-			if tx.passOver(err) {
+			if tx.skipDamage(err) {
 				continue
 			}
 			if first, _ := all.Seek(number); first != nil && bytes.HasPrefix(first, number) {
@@ -48,7 +48,7 @@ func (db *DB) KeyPage(of records.Group, from records.Key, most int) (keys []reco
 		all := tx.table(bucketRecords)
 		c := all.cursor()
 		for k, v := c.Seek(recordKey(number, from)); bytes.HasPrefix(k, number) && len(keys) < most; k, v = c.Next() {
-			if _, err := all.open(k, v); tx.passOver(err) {
+			if _, err := all.open(k, v); tx.skipDamage(err) {
 				continue // so that another side may send it again
 			}
 			keys = append(keys, withinGroup(k))
@@ -70,7 +70,7 @@ func (db *DB) Some(of records.Group, keys []records.Key, mostBytes int) (found [
 				continue
 			}
 			r := &tilthv1.Record{}
-			if err := all.load(key, r); tx.passOver(err) {
+			if err := all.load(key, r); tx.skipDamage(err) {
 				continue
 			}
 			complete(tx, r, group, len(found) == 0)

@@ -109,7 +109,7 @@ func (i *importing) clear(add func(chunk []byte) ([]func(*txn) error, error)) er
 				return nil
 			}
 			value, err := rows.open(k, v)
-			tx.passOver(err)
+			tx.skipDamage(err)
 			key, chunk = bytes.Clone(k), bytes.Clone(value)
 			return nil
 		})
@@ -176,7 +176,7 @@ func (db *DB) importsLeft() (whole, parts []*importing, err error) {
 		}
 		c := left.cursor()
 		for k, v := c.First(); k != nil; {
-			if _, err := left.open(k, v); tx.passOver(err) {
+			if _, err := left.open(k, v); tx.skipDamage(err) {
 				k, v = c.Next()
 				continue
 			}

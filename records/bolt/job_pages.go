@@ -25,7 +25,7 @@ func (db *DB) Jobs(query records.JobQuery) (jobs []*tilthv1.Job, next string, er
 			}
 			seen++
 			job, err := q.load(tx, string(k))
-			if tx.passOver(err) || errors.Is(err, records.ErrNotFound) {
+			if tx.skipDamage(err) || errors.Is(err, records.ErrNotFound) {
 				job = damagedJob(string(k))
 			} else if err != nil {
 				return err

@@ -43,7 +43,7 @@ func (db *DB) OpenJobs() (jobs []*records.OpenJob, err error) {
 			if err != nil && !errors.Is(err, records.ErrDamaged) && !errors.Is(err, records.ErrNotFound) {
 				return err
 			}
-			tx.passOver(err)
+			tx.skipDamage(err)
 			job.Damage = err
 			jobs = append(jobs, job)
 		}
@@ -57,7 +57,7 @@ func openIDs(tx *txn) (ids []string, err error) {
 	damaged := false
 	err = tx.table(bucketOpen).each(func(id, _ []byte, err error) error {
 		ids = append(ids, string(id))
-		damaged = tx.passOver(err) || damaged
+		damaged = tx.skipDamage(err) || damaged
 		return nil
 	})
 	if err != nil || !damaged {
@@ -69,7 +69,7 @@ func openIDs(tx *txn) (ids []string, err error) {
 		if err == nil {
 			err = tx.table(bucketJobs).parse(id, value, &row)
 		}
-		if tx.passOver(err) || !records.Final(row.GetJob().GetState()) {
+		if tx.skipDamage(err) || !records.Final(row.GetJob().GetState()) {
 			ids = append(ids, string(id))
 		}
 		return nil
@@ -83,13 +83,13 @@ func (db *DB) LastJobID() (id string, err error) {
 		jobs := tx.table(bucketJobs)
 		c := jobs.cursor()
 		for k, v := c.Last(); k != nil; k, v = c.Prev() {
-			if _, err := jobs.open(k, v); !tx.passOver(err) {
+			if _, err := jobs.open(k, v); !tx.skipDamage(err) {
 				id = string(k)
 				break
 			}
 		}
 		last, err := tx.table(bucketMeta).get(keyLastJob)
-		if !tx.passOver(err) {
+		if !tx.skipDamage(err) {
 			id = max(id, string(last))
 		}
 		return nil
@@ -152,7 +152,7 @@ func (db *DB) OpenBatches() (batches []*records.OpenBatch, err error) {
 			if err == nil {
 				b.Damage = loadBatch(tx, b, value)
 			}
-			tx.passOver(b.Damage)
+			tx.skipDamage(b.Damage)
 			batches = append(batches, b)
 			return nil
 		})
@@ -220,14 +220,14 @@ func (db *DB) ClosedJobs() (ids []string, proposals []uint64, err error) {
 		c := closed.cursor()
 		for k, v := c.First(); k != nil; {
 			var batch storev1.BatchRow
-			if err := closed.read(k, v, &batch); tx.passOver(err) {
+			if err := closed.read(k, v, &batch); tx.skipDamage(err) {
 				k, v = c.Next()
 				continue
 			} else if err != nil {
 				return err
 			}
 			var row storev1.JobRow
-			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil && !tx.passOver(err) && !errors.Is(err, records.ErrNotFound) {
+			if err := lookUp(tx, bucketJobs, batch.GetJobId(), &row); err != nil && !tx.skipDamage(err) && !errors.Is(err, records.ErrNotFound) {
 				return err
 			}
 			ids, proposals = append(ids, batch.GetJobId()), append(proposals, row.GetProposals())
@@ -247,7 +247,7 @@ func (db *DB) Agents(visit func(*tilthv1.Agent)) error {
 			if err == nil {
 				err = tx.table(bucketAgents).parse(name, value, a)
 			}
-			if !tx.passOver(err) {
+			if !tx.skipDamage(err) {
 				visit(a)
 			}
 			return nil

@@ -34,11 +34,11 @@ func (db *DB) Known(target, workloadDigest, numerics, candidate string, most int
 		for k, v := lastOf(c, number); bytes.HasPrefix(k, number) && known.Trials < most; k, v = c.Prev() {
 			read += int64(len(v))
 			value, err := rows.open(k, v)
-			if tx.passOver(err) {
+			if tx.skipDamage(err) {
 				continue
 			}
 			known.Trials++
-			if err := known.Look(value, candidate); err != nil && !tx.passOver(damagedValue(bucketRecords, k, err)) {
+			if err := known.Look(value, candidate); err != nil && !tx.skipDamage(damagedValue(bucketRecords, k, err)) {
 				return err
 			}
 		}

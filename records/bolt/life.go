@@ -68,7 +68,7 @@ func (tx *txn) voidSessions() error {
 		if err == nil {
 			err = agents.parse(name, value, a)
 		}
-		if !tx.passOver(err) {
+		if !tx.skipDamage(err) {
 			all = append(all, a)
 		}
 		return nil

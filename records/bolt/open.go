@@ -377,14 +377,14 @@ func (db *DB) view(read func(tx *txn) error) error {
 	}
 	err = explain(db.path, err)
 	if !began {
-		db.lose(err)
+		db.setLost(err)
 	}
 	return err
 }
 
-// lose makes all further operations fail. When bbolt panics while beginning a transaction, for instance because the
+// setLost makes all further operations fail. When bbolt panics while beginning a transaction, for instance because the
 // first pages are gone, it keeps its locks, and the next transaction would block forever.
-func (db *DB) lose(err error) {
+func (db *DB) setLost(err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.stuck, db.failed = cmp.Or(db.stuck, err), cmp.Or(db.failed, err)

@@ -142,7 +142,7 @@ func (r *Restoration) compare(ctx context.Context, old *DB, fresh string) error 
 // replace installs the fresh file and keeps the old one.
 func (r *Restoration) replace(path, fresh string, now time.Time) error {
 	if _, err := os.Stat(path); err == nil {
-		if _, _, err := dressAs(path, fresh); err != nil {
+		if _, _, err := copyAttributes(path, fresh); err != nil {
 			return err
 		}
 		r.Aside = path + replacedSuffix + now.UTC().Format("20060102T150405Z")

@@ -61,7 +61,7 @@ func (db *DB) scrubSome(name, from []byte) (next []byte, rows, size int, err err
 			if err == nil && kind != nil {
 				err = t.parse(k, value, proto.Clone(kind))
 			}
-			tx.passOver(err)
+			tx.skipDamage(err)
 		}
 		return nil
 	})

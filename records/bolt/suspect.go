@@ -11,7 +11,7 @@ import (
 func (tx *txn) suspectBests(op records.SuspectBests) error {
 	var keys [][]byte
 	err := tx.table(bucketBest).each(func(_, key []byte, err error) error {
-		if !tx.passOver(err) && len(key) == recordKeyBytes && withinGroup(key).At().After(op.Since) {
+		if !tx.skipDamage(err) && len(key) == recordKeyBytes && withinGroup(key).At().After(op.Since) {
 			keys = append(keys, bytes.Clone(key)) // writing may move it
 		}
 		return nil
@@ -31,7 +31,7 @@ func (tx *txn) suspectBests(op records.SuspectBests) error {
 func (tx *txn) suspect(key []byte, device, reason string) error {
 	rows, r := tx.table(bucketRecords), &tilthv1.Record{}
 	if err := rows.load(key, r); err != nil {
-		return tx.unlessPassedOver(err)
+		return tx.unlessDamage(err)
 	}
 	if r.GetMeasurement().GetDevice() != device {
 		return nil

@@ -53,7 +53,7 @@ func (db *DB) await(ctx context.Context) error {
 	defer w.forget()
 	for {
 		free, err := w.look(ctx)
-		if err == nil && free && !w.leaves(ctx) {
+		if err == nil && free && !w.defers(ctx) {
 			err = w.take(ctx)
 			if err == nil {
 				return nil
@@ -64,7 +64,7 @@ func (db *DB) await(ctx context.Context) error {
 		}
 		if err != nil {
 			w.forget()
-			if !passes(err) {
+			if !isTransient(err) {
 				return err
 			}
 		}
@@ -107,11 +107,11 @@ func (w *watch) look(ctx context.Context) (free bool, err error) {
 		w.silent++
 	}
 	w.held = w.held || w.pid != 0
-	return w.over(), nil
+	return w.isFree(), nil
 }
 
-// over reports whether the database is free to be taken over.
-func (w *watch) over() bool {
+// isFree reports whether the database is free to be taken over.
+func (w *watch) isFree() bool {
 	switch {
 	case w.pid != 0:
 		return w.beats > 0 && w.silent >= silentLooks
@@ -123,9 +123,9 @@ func (w *watch) over() bool {
 	return w.silent >= silentLooks
 }
 
-// leaves reports whether to leave a released shard to another waiting process for some looks, because this process has
+// defers reports whether to leave a released shard to another waiting process for some looks, because this process has
 // its share. A shard whose process died is never left.
-func (w *watch) leaves(ctx context.Context) bool {
+func (w *watch) defers(ctx context.Context) bool {
 	if w.db.reluctant == nil || w.pid != 0 || w.beats != 0 || !w.db.reluctant(ctx) {
 		return false
 	}
@@ -165,7 +165,7 @@ func (w *watch) take(ctx context.Context) error {
 		err = errOtherServer
 	}
 	if err == nil {
-		err = w.seize(ctx, s)
+		err = w.takeOver(ctx, s)
 	}
 	if err != nil {
 		hangUp(s.Conn)
@@ -175,7 +175,7 @@ func (w *watch) take(ctx context.Context) error {
 	return nil
 }
 
-func (w *watch) seize(ctx context.Context, s *session) error {
+func (w *watch) takeOver(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	if w.pid != 0 {
@@ -202,9 +202,9 @@ func (w *watch) forget() {
 	}
 }
 
-// quieten clears the heartbeat count, so that waiting processes rely on the lock alone until the first heartbeat:
+// clearHeartbeat clears the heartbeat count, so that waiting processes rely on the lock alone until the first heartbeat:
 // migrations and conversions send none.
-func quieten(ctx context.Context, conn *pgx.Conn, shard int) error {
+func clearHeartbeat(ctx context.Context, conn *pgx.Conn, shard int) error {
 	var counted, sharded bool
 	err := conn.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL, "+shardedSQL, schemaName+".heartbeat").Scan(&counted, &sharded)
 	of := ""

@@ -13,9 +13,9 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// passing lists the classes of SQLSTATE (PostgreSQL's Appendix A) that are transient: the transaction may succeed
+// transientClasses lists the classes of SQLSTATE (PostgreSQL's Appendix A) that are transient: the transaction may succeed
 // later.
-var passing = []string{
+var transientClasses = []string{
 	"08", // connection exception
 	"25", // invalid transaction state: the server is a read-only standby
 	"28", // invalid authorization: the password is being changed
@@ -27,39 +27,39 @@ var passing = []string{
 	"58", // system error: I/O
 }
 
-// ours are errors of this package, which are not caused by a connection.
-var ours = []error{
+// ownErrors are errors of this package, which are not caused by a connection.
+var ownErrors = []error{
 	records.ErrNotFound, records.ErrDamaged, records.ErrInvalid, records.ErrVersion, records.ErrTakenOver, records.ErrClosed, records.ErrShards,
 	errOther, records.ErrInUse, pgx.ErrNoRows,
 }
 
-// passes reports whether an error is transient: the server is unavailable or cannot serve the request now.
-func passes(err error) bool {
+// isTransient reports whether an error is transient: the server is unavailable or cannot serve the request now.
+func isTransient(err error) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
-		return len(said.Code) == 5 && slices.Contains(passing, said.Code[:2])
+		return len(said.Code) == 5 && slices.Contains(transientClasses, said.Code[:2])
 	}
 	var scan pgx.ScanArgError
 	if errors.As(err, &scan) {
 		return false
 	}
-	return !slices.ContainsFunc(ours, func(own error) bool { return errors.Is(err, own) })
+	return !slices.ContainsFunc(ownErrors, func(own error) bool { return errors.Is(err, own) })
 }
 
-// absent reports whether an error of opening means that the server is down, starting or out of resources, rather than
+// isUnavailable reports whether an error of opening means that the server is down, starting or out of resources, rather than
 // that the address or password is wrong.
-func absent(err error) bool {
+func isUnavailable(err error) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
-		return passes(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
+		return isTransient(err) && !slices.Contains([]string{"28", "3D"}, said.Code[:2])
 	}
 	var network net.Error // includes timeouts
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// ifAway wraps a transient error of opening in records.ErrAway.
-func ifAway(err error) error {
-	if absent(err) {
+// wrapUnavailable wraps a transient error of opening in records.ErrAway.
+func wrapUnavailable(err error) error {
+	if isUnavailable(err) {
 		return fmt.Errorf("%w: %w", records.ErrAway, err)
 	}
 	return err
@@ -94,8 +94,8 @@ func (db *DB) OnFailed(f func(error)) {
 	}
 }
 
-// doubt makes the writer check the server, after a look-up failed.
-func (db *DB) doubt() {
+// requestCheck makes the writer check the server, after a look-up failed.
+func (db *DB) requestCheck() {
 	select {
 	case db.doubted <- struct{}{}:
 	default:

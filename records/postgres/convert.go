@@ -64,7 +64,7 @@ func openStopped(ctx context.Context, address string, opts Options, prepare func
 	}
 	s := &Stopped{db: db}
 	if err = db.acquire(ctx, cmp.Or(opts.LockTimeout, defaultLockTimeout)); err == nil {
-		err = quieten(ctx, db.conn.Conn, 0)
+		err = clearHeartbeat(ctx, db.conn.Conn, 0)
 	}
 	if err == nil {
 		err = prepare(db)
@@ -99,7 +99,7 @@ func (s *Stopped) takeShards(ctx context.Context, patience time.Duration) error 
 		case err != nil:
 			return err
 		case held:
-			if err := quieten(ctx, conn.Conn, shard); err != nil {
+			if err := clearHeartbeat(ctx, conn.Conn, shard); err != nil {
 				return err
 			}
 			shard++

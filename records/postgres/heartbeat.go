@@ -14,8 +14,8 @@ const (
 	beatTimeout = 2 * time.Second
 )
 
-// heart sends heartbeats on a connection of its own, since a long transaction of the writer must not suppress them.
-type heart struct {
+// heartbeat sends heartbeats on a connection of its own, since a long transaction of the writer must not suppress them.
+type heartbeat struct {
 	db     *DB
 	server *pgx.ConnConfig
 	conn   *pgx.Conn // nil without a connection
@@ -25,17 +25,17 @@ type heart struct {
 // has started an epoch.
 func (db *DB) beat() {
 	defer close(db.silent)
-	h := &heart{db: db}
+	h := &heartbeat{db: db}
 	defer h.hangUp()
 	for db.broken() == nil {
 		if err := h.once(); err != nil {
 			h.hangUp()
-			if !passes(err) {
+			if !isTransient(err) {
 				_ = db.fail(err)
 			}
 		}
 		if pause(context.Background(), db.ending, beatEvery) != nil {
-			h.farewell()
+			h.clear()
 			return
 		}
 	}
@@ -45,12 +45,12 @@ func (db *DB) beat() {
 const beatSQL = "UPDATE heartbeat SET beats = beats + 1 WHERE shard = $2 AND (SELECT epoch FROM tracker WHERE shard = $2) = $1"
 
 // once sends one heartbeat to the current writable server.
-func (h *heart) once() error {
+func (h *heartbeat) once() error {
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
 	if written := h.db.written.Load(); h.conn == nil || h.server != written {
 		h.hangUp()
-		conn, err := pgx.ConnectConfig(ctx, hasty(written))
+		conn, err := pgx.ConnectConfig(ctx, asyncCommits(written))
 		if err != nil {
 			return &connectError{err}
 		}
@@ -63,8 +63,8 @@ func (h *heart) once() error {
 	return h.db.checkEpoch(ctx, h.conn)
 }
 
-// farewell clears the count, so that waiting processes rely on the lock alone.
-func (h *heart) farewell() {
+// clear clears the count, so that waiting processes rely on the lock alone.
+func (h *heartbeat) clear() {
 	if h.conn == nil {
 		return
 	}
@@ -74,13 +74,13 @@ func (h *heart) farewell() {
 	_, _ = h.conn.Exec(ctx, none, h.db.epoch, h.db.shard) // without it, silence has the same effect later
 }
 
-func (h *heart) hangUp() {
+func (h *heartbeat) hangUp() {
 	hangUp(h.conn)
 	h.conn = nil
 }
 
-// hasty returns a configuration with asynchronous commits. Losing counts in a crash does no harm.
-func hasty(server *pgx.ConnConfig) *pgx.ConnConfig {
+// asyncCommits returns a configuration with asynchronous commits. Losing counts in a crash does no harm.
+func asyncCommits(server *pgx.ConnConfig) *pgx.ConnConfig {
 	cfg := server.Copy()
 	cfg.RuntimeParams["synchronous_commit"] = "off"
 	return cfg

@@ -128,7 +128,7 @@ func (t *txn) addAll(adds []records.AddRecord) (imported, skipped uint64, err er
 	for i, add := range adds {
 		ops[i] = add
 	}
-	if err := t.look(ops); err != nil {
+	if err := t.findExisting(ops); err != nil {
 		return 0, 0, err
 	}
 	for _, add := range adds {

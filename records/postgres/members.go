@@ -71,14 +71,14 @@ func (m *Members) Meet(ctx context.Context, own records.Member) (others []record
 	}
 	if err != nil {
 		m.hangUp()
-		m.goOn()
+		m.nextServer()
 		return nil, err
 	}
 	return others, nil
 }
 
-// goOn makes the next server the first to try.
-func (m *Members) goOn() { m.at = (m.at + 1) % len(m.servers) }
+// nextServer makes the next server the first to try.
+func (m *Members) nextServer() { m.at = (m.at + 1) % len(m.servers) }
 
 // connect connects to the first server that answers, starting with the last one used, unless connected.
 func (m *Members) connect(ctx context.Context) (err error) {
@@ -87,14 +87,14 @@ func (m *Members) connect(ctx context.Context) (err error) {
 		if m.conn != nil || len(failed) > 0 && ctx.Err() != nil {
 			break
 		}
-		if m.conn, err = pgx.ConnectConfig(ctx, hasty(m.servers[m.at])); err != nil {
+		if m.conn, err = pgx.ConnectConfig(ctx, asyncCommits(m.servers[m.at])); err != nil {
 			m.conn = nil
-			m.goOn()
+			m.nextServer()
 			failed = append(failed, &connectError{err})
 		}
 	}
 	if m.conn == nil {
-		return several(failed)
+		return multiError(failed)
 	}
 	return nil
 }

@@ -119,11 +119,11 @@ func Open(address string, opts Options) (*DB, error) {
 func Await(ctx context.Context, address string, opts Options, standsBy func() error) (*DB, error) {
 	return open(ctx, address, opts, func(db *DB) (err error) {
 		if err := db.settleFirst(ctx); err != nil {
-			return ifAway(err)
+			return wrapUnavailable(err)
 		}
 		if db.reluctant == nil || !db.reluctant(ctx) { // otherwise wait, even for a free lock
 			if db.conn, err = db.connect(ctx); !errors.Is(err, errHeld) {
-				return ifAway(err)
+				return wrapUnavailable(err)
 			}
 		}
 		if err := standsBy(); err != nil {
@@ -170,7 +170,7 @@ func open(ctx context.Context, address string, opts Options, lock func(*DB) erro
 		err = lock(db)
 	}
 	if err == nil {
-		err = ifAway(db.begin(ctx))
+		err = wrapUnavailable(db.begin(ctx))
 	}
 	if err != nil {
 		db.disconnect()
@@ -189,7 +189,7 @@ func (db *DB) begin(ctx context.Context) error {
 	if err := db.takeOver(ctx); err != nil {
 		return err
 	}
-	return db.briefly(ctx, func(ctx context.Context) error {
+	return db.withShortTimeout(ctx, func(ctx context.Context) error {
 		return db.conn.QueryRow(ctx, "SELECT coalesce(max(number), 0) FROM imports").Scan(&db.imports)
 	})
 }

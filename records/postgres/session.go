@@ -30,7 +30,7 @@ var errReplaced = errors.New("a standby was promoted in place of this server: st
 func (db *DB) dial(ctx context.Context, server *pgx.ConnConfig) (_ *session, err error) {
 	s := &session{server: server}
 	cfg := server.Copy()
-	cfg.OnNotice = s.hear
+	cfg.OnNotice = s.onNotice
 	if s.Conn, err = pgx.ConnectConfig(ctx, cfg); err != nil {
 		return nil, &connectError{err}
 	}
@@ -61,8 +61,8 @@ func (s *session) prepare(ctx context.Context) error {
 	return err
 }
 
-// hear watches for the warning about an unconfirmed commit. Its text is localized, but its routine's name is not.
-func (s *session) hear(_ *pgconn.PgConn, n *pgconn.Notice) {
+// onNotice watches for the warning about an unconfirmed commit. Its text is localized, but its routine's name is not.
+func (s *session) onNotice(_ *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Routine == "SyncRepWaitForLSN" {
 		s.unconfirmed.Store(n)
 	}
@@ -105,16 +105,16 @@ func (db *DB) reach(ctx context.Context) (*session, error) {
 		return best, nil
 	}
 	// Permanent errors take precedence.
-	if i := slices.IndexFunc(failed, func(err error) bool { return !passes(err) }); i >= 0 {
+	if i := slices.IndexFunc(failed, func(err error) bool { return !isTransient(err) }); i >= 0 {
 		return nil, failed[i]
 	}
-	return nil, several(failed)
+	return nil, multiError(failed)
 }
 
-// several joins the errors of several attempts into one line.
-type several []error
+// multiError joins the errors of several attempts into one line.
+type multiError []error
 
-func (s several) Error() string {
+func (s multiError) Error() string {
 	var all []string
 	for _, err := range s {
 		if said := err.Error(); !slices.Contains(all, said) {
@@ -124,7 +124,7 @@ func (s several) Error() string {
 	return strings.Join(all, "; ")
 }
 
-func (s several) Unwrap() []error { return s }
+func (s multiError) Unwrap() []error { return s }
 
 // connectError formats the driver's error as one line without repetitions. The driver reports an error for each
 // attempt, with and without TLS and for each address of a host.

@@ -18,7 +18,7 @@ const shardedSQL = `EXISTS (SELECT FROM information_schema.columns WHERE table_s
 // process has that shard now.
 func (db *DB) shareOut(ctx context.Context) error {
 	var has int
-	err := db.briefly(ctx, func(ctx context.Context) error {
+	err := db.withShortTimeout(ctx, func(ctx context.Context) error {
 		return db.conn.QueryRow(ctx, "SELECT count(*) FROM tracker").Scan(&has)
 	})
 	if err != nil {
@@ -26,7 +26,7 @@ func (db *DB) shareOut(ctx context.Context) error {
 	}
 	want := max(db.opts.Shards, 1)
 	if db.shard == 0 && has == 1 && want > 1 {
-		return db.atLength(ctx, func(ctx context.Context) error {
+		return db.withLongTimeout(ctx, func(ctx context.Context) error {
 			return pgx.BeginFunc(ctx, db.conn, func(tx pgx.Tx) error { return makeShards(ctx, tx, want) })
 		})
 	}
@@ -108,7 +108,7 @@ func (db *DB) awaitShard(ctx context.Context) error {
 		switch {
 		case err == nil && ready:
 			return nil
-		case err != nil && !passes(err):
+		case err != nil && !isTransient(err):
 			return err
 		case err != nil && conn != nil:
 			hangUp(conn.Conn)

@@ -53,7 +53,7 @@ func apply(t *txn, group []commit) error {
 			return err
 		}
 	}
-	if err := t.look(ops); err != nil {
+	if err := t.findExisting(ops); err != nil {
 		return err
 	}
 	for _, c := range group {
@@ -95,8 +95,8 @@ func (t *txn) query(sql string, args, to []any, row func() error) error {
 const lookSQL = `SELECT wanted.grp, wanted.key FROM unnest($1::int[], $2::bytea[]) AS wanted (grp, key),
 	LATERAL (SELECT FROM records r WHERE r.grp = wanted.grp AND r.key = wanted.key OFFSET 0) AS found`
 
-// look determines which of the records to be added exist, in one query.
-func (t *txn) look(ops []records.Op) error {
+// findExisting determines which of the records to be added exist, in one query.
+func (t *txn) findExisting(ops []records.Op) error {
 	var groups []int32
 	var keys [][]byte
 	add := func(of records.Group, entries ...records.Entry) error {

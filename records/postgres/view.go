@@ -54,8 +54,8 @@ func (db *DB) view(ctx context.Context, read func(v *view) error) error {
 		return nil
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow):
 		return context.Cause(ctx)
-	case passes(err):
-		db.doubt()
+	case isTransient(err):
+		db.requestCheck()
 		return fmt.Errorf("%s: %w: %v", db.name, records.ErrAway, err)
 	}
 	return err

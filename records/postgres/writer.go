@@ -50,20 +50,20 @@ func (c *commit) apply(t *txn) error {
 
 // Commit implements records.Store. While the server is unavailable, commits wait.
 func (db *DB) Commit(w *records.Write) *records.Pending {
-	return db.hand(commit{write: w, pending: records.NewPending()})
+	return db.enqueue(commit{write: w, pending: records.NewPending()})
 }
 
 // maintain submits an internal operation that forms one transaction. It may run several times, but takes effect once.
 func (db *DB) maintain(own func(*txn) error) *records.Pending {
-	return db.hand(commit{write: &records.Write{}, own: own, pending: records.NewPending()})
+	return db.enqueue(commit{write: &records.Write{}, own: own, pending: records.NewPending()})
 }
 
 // maintainRecords is like maintain for operations that change records.
 func (db *DB) maintainRecords(own func(*txn) error) *records.Pending {
-	return db.hand(commit{write: &records.Write{}, own: own, common: true, pending: records.NewPending()})
+	return db.enqueue(commit{write: &records.Write{}, own: own, common: true, pending: records.NewPending()})
 }
 
-func (db *DB) hand(c commit) *records.Pending {
+func (db *DB) enqueue(c commit) *records.Pending {
 	db.mu.Lock()
 	err := db.failed
 	if err == nil && db.closing {
@@ -180,7 +180,7 @@ func (db *DB) try(work func(ctx context.Context) error) error {
 		return nil
 	}
 	db.disconnect()
-	if !passes(err) {
+	if !isTransient(err) {
 		_ = db.fail(err)
 		return nil
 	}
@@ -215,11 +215,11 @@ func (db *DB) transact(ctx context.Context, number int64, group []commit) error 
 		return err
 	}
 	db.transaction = number
-	db.tell(records.Transaction{Took: time.Since(begin), Sync: time.Since(sync), Commits: len(group)})
+	db.observeTransaction(records.Transaction{Took: time.Since(begin), Sync: time.Since(sync), Commits: len(group)})
 	return nil
 }
 
-func (db *DB) tell(of records.Transaction) {
+func (db *DB) observeTransaction(of records.Transaction) {
 	db.mu.Lock()
 	observe := db.observe
 	db.mu.Unlock()

@@ -80,7 +80,7 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Recover() error {
 	file, isFile := e.store.(records.File)
 	if isFile {
-		file.OnDamage(e.tellDamage)
+		file.OnDamage(e.logDamage)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +175,7 @@ func (e *Engine) damaged(digest string) {
 	}
 }
 
-// tellDamage logs a damaged row of the records file.
-func (e *Engine) tellDamage(d *records.Damage) {
+// logDamage logs a damaged row of the records file.
+func (e *Engine) logDamage(d *records.Damage) {
 	e.log.Error("row of the records file damaged", "bucket", d.Bucket, "key", string(d.Key), "error", d.Err)
 }

@@ -18,7 +18,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer stop()
 	keeping.Go(func() { e.artifacts.Run(ctx) })
 	keeping.Go(func() { e.sweeper(ctx) })
-	timer := time.NewTimer(e.untilBeat())
+	timer := time.NewTimer(e.untilTick())
 	defer timer.Stop()
 	for {
 		select {
@@ -31,29 +31,29 @@ func (e *Engine) Run(ctx context.Context) error {
 		case <-e.failed:
 			return e.failure
 		case <-timer.C:
-			e.beat(ctx)
-			timer.Reset(e.untilBeat())
+			e.tick(ctx)
+			timer.Reset(e.untilTick())
 		}
 	}
 }
 
-// leastBeat is the minimum interval between two ticks.
-const leastBeat = 10 * time.Millisecond
+// minTick is the minimum interval between two ticks.
+const minTick = 10 * time.Millisecond
 
-// untilBeat returns the time until the next tick: one second, or less if a time budget runs out earlier.
-func (e *Engine) untilBeat() time.Duration {
+// untilTick returns the time until the next tick: one second, or less if a time budget runs out earlier.
+func (e *Engine) untilTick() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := min(time.Second, e.cfg.State.LeaseTimeout/4)
 	if spent, ok := e.machine.UntilSpent(); ok {
-		wait = min(wait, max(spent, leastBeat))
+		wait = min(wait, max(spent, minTick))
 	}
 	return wait
 }
 
-// beat runs the periodic operations, each in a change of its own. It skips ticks while the store's server is away; the
+// tick runs the periodic operations, each in a change of its own. It skips ticks while the store's server is away; the
 // tracker counts as stopped during that time.
-func (e *Engine) beat(ctx context.Context) {
+func (e *Engine) tick(ctx context.Context) {
 	if e.away() {
 		return
 	}

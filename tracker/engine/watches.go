@@ -10,8 +10,8 @@ import (
 
 // The unread events of one watcher are bounded. A watcher that falls behind reads the stored log.
 const (
-	mostUnread      = 512
-	mostUnreadBytes = 4 << 20
+	maxUnread      = 512
+	maxUnreadBytes = 4 << 20
 )
 
 // Watches deliver events to the watchers of their jobs once they are on disk.
@@ -87,7 +87,7 @@ func (w *Watches) publish(jobID string, events []*tilthv1.JobEvent) {
 		bytes += proto.Size(e)
 	}
 	for s := range w.byJob[jobID] {
-		if s.missed || len(s.unread)+len(events) > mostUnread || s.bytes+bytes > mostUnreadBytes {
+		if s.missed || len(s.unread)+len(events) > maxUnread || s.bytes+bytes > maxUnreadBytes {
 			s.unread, s.bytes, s.missed = nil, 0, true
 		} else {
 			s.unread, s.bytes = append(s.unread, events...), s.bytes+bytes

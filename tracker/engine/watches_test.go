@@ -11,9 +11,9 @@ func TestASlowWatcherMissesNoEvent(t *testing.T) {
 	w := newWatches(1)
 	s := w.Subscribe("job")
 	defer w.End("job", s)
-	events := make([]*tilthv1.JobEvent, mostUnread)
+	events := make([]*tilthv1.JobEvent, maxUnread)
 	w.publish("job", events)
-	if got, missed := w.Take(s); len(got) != mostUnread || missed {
+	if got, missed := w.Take(s); len(got) != maxUnread || missed {
 		t.Errorf("%d events, missed: %v", len(got), missed)
 	}
 	w.publish("job", events[1:])

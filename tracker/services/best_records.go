@@ -70,7 +70,7 @@ func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 	}
 	from, err := strconv.Atoi(req.GetPageToken())
 	if err != nil || from < 0 || from > len(req.GetWorkloadDigests()) {
-		return 0, strangeToken(req.GetPageToken())
+		return 0, invalidPageToken(req.GetPageToken())
 	}
 	return from, nil
 }
@@ -80,7 +80,7 @@ func placeOf(req *tilthv1.BestRecordsRequest) (int, error) {
 func (s *Services) bestPage(owner string, req *tilthv1.BestRecordsRequest) (*tilthv1.BestRecordsResponse, error) {
 	mark, err := hex.DecodeString(req.GetPageToken())
 	if err != nil || !marks(string(mark), owner, req.GetTarget()) {
-		return nil, strangeToken(req.GetPageToken())
+		return nil, invalidPageToken(req.GetPageToken())
 	}
 	within, private := req.GetTarget(), records.IsPrivate(string(mark))
 	if private {

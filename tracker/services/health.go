@@ -22,9 +22,9 @@ var needs = map[tilthv1.AgentKind]string{
 // healthInterval is the interval between updates of the gRPC health service.
 const healthInterval = time.Second
 
-// TellHealth updates a gRPC health server until ctx ends. The empty name is the tracker's own health; services that
+// ServeHealth updates a gRPC health server until ctx ends. The empty name is the tracker's own health; services that
 // need agents have their own.
-func TellHealth(ctx context.Context, e *engine.Engine, server *health.Server) {
+func ServeHealth(ctx context.Context, e *engine.Engine, server *health.Server) {
 	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -40,11 +40,11 @@ func updateHealth(ctx context.Context, e *engine.Engine, server *health.Server) 
 	ctx, cancel := context.WithTimeout(ctx, 2*healthInterval)
 	defer cancel()
 	server.SetServingStatus("", serving(e.Ready(ctx) == nil))
-	TellKinds(e, server)
+	UpdateServiceHealth(e, server)
 }
 
-// TellKinds updates the health of the services that need agents.
-func TellKinds(e *engine.Engine, server *health.Server) {
+// UpdateServiceHealth updates the health of the services that need agents.
+func UpdateServiceHealth(e *engine.Engine, server *health.Server) {
 	var present map[tilthv1.AgentKind]bool
 	e.Read(func(m *state.Machine) { present = m.Kinds() })
 	for kind, name := range needs {

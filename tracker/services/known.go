@@ -17,7 +17,7 @@ const mostKnown = 500_000
 // firstProgress returns the initial progress of a job's tasks, from existing records of their workloads.
 func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*tilthv1.TaskProgress, error) {
 	progress := make([]*tilthv1.TaskProgress, len(spec.GetTasks()))
-	k := knowing{spec: spec, left: mostKnown, seen: map[[2]string]records.Known{}, look: look}
+	k := recordLookup{spec: spec, left: mostKnown, seen: map[[2]string]records.Known{}, look: look}
 	for i, task := range spec.GetTasks() {
 		progress[i] = &tilthv1.TaskProgress{}
 		if spec.GetNoTransfer() {
@@ -26,7 +26,7 @@ func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err() // the caller has gone
 		}
-		known, err := k.of(task)
+		known, err := k.find(task)
 		if err != nil {
 			return nil, StoreError(err)
 		}
@@ -40,9 +40,9 @@ func firstProgress(ctx context.Context, look lookUp, spec *tilthv1.JobSpec) ([]*
 	return progress, nil
 }
 
-// knowing looks up the records of a job's tasks, once per workload. It reads at most left records in all, but at least
+// recordLookup looks up the records of a job's tasks, once per workload. It reads at most left records in all, but at least
 // one per workload.
-type knowing struct {
+type recordLookup struct {
 	spec *tilthv1.JobSpec
 	left int
 	seen map[[2]string]records.Known // by workload and default schedule
@@ -52,7 +52,7 @@ type knowing struct {
 // lookUp has the signature of records.Measurements.Known.
 type lookUp func(target, workload, numerics, candidate string, most int) (records.Known, error)
 
-func (k *knowing) of(task *tilthv1.TaskSpec) (records.Known, error) {
+func (k *recordLookup) find(task *tilthv1.TaskSpec) (records.Known, error) {
 	key := [2]string{task.GetWorkloadDigest(), task.GetDefaultDigest()}
 	if known, is := k.seen[key]; is {
 		return known, nil

@@ -13,14 +13,14 @@ import (
 func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 	const recorded, tasks = 1000, 20_000
 	looked := 0
-	k := knowing{spec: &tilthv1.JobSpec{}, left: 3 * recorded, seen: map[[2]string]records.Known{},
+	k := recordLookup{spec: &tilthv1.JobSpec{}, left: 3 * recorded, seen: map[[2]string]records.Known{},
 		look: func(_, _, _, _ string, most int) (records.Known, error) {
 			n := min(recorded, most)
 			looked += n
 			return records.Known{Trials: n}, nil
 		}}
 	for range tasks {
-		if known, err := k.of(&tilthv1.TaskSpec{WorkloadDigest: "same"}); err != nil || known.Trials != recorded {
+		if known, err := k.find(&tilthv1.TaskSpec{WorkloadDigest: "same"}); err != nil || known.Trials != recorded {
 			t.Fatalf("%d trials are known, %v", known.Trials, err)
 		}
 	}
@@ -28,7 +28,7 @@ func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 		t.Errorf("%d records were looked at for %d tasks of a workload that has %d", looked, tasks, recorded)
 	}
 	for n := range tasks {
-		if known, err := k.of(&tilthv1.TaskSpec{WorkloadDigest: fmt.Sprint(n)}); err != nil || known.Trials == 0 {
+		if known, err := k.find(&tilthv1.TaskSpec{WorkloadDigest: fmt.Sprint(n)}); err != nil || known.Trials == 0 {
 			t.Fatalf("%d trials are known, %v", known.Trials, err)
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Services) ListJobs(ctx context.Context, req *tilthv1.ListJobsRequest) (
 		}
 	}
 	if token := req.GetPageToken(); token != "" && !state.IsJobID(token) {
-		return nil, strangeToken(token)
+		return nil, invalidPageToken(token)
 	}
 	response, err := s.listJobs(viewerOf(ctx), req)
 	if err == nil {

@@ -19,7 +19,7 @@ func (s *Services) ListRecordGroups(_ context.Context, req *tilthv1.ListRecordGr
 	after, err := hex.DecodeString(req.GetPageToken())
 	target, _, whole := strings.Cut(string(after), "\x00")
 	if err != nil || len(after) > 0 && (!whole || records.IsPrivate(target) || req.GetTarget() != "" && target != req.GetTarget()) {
-		return nil, strangeToken(req.GetPageToken())
+		return nil, invalidPageToken(req.GetPageToken())
 	}
 	filter := exchange.Filter{Target: req.GetTarget(), Workloads: slices.Sorted(slices.Values(req.GetWorkloadDigests()))}
 	page, next, err := exchange.Summaries(s.engine.Store(), filter, string(after), int(req.GetPageSize()))

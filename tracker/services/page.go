@@ -26,7 +26,7 @@ func page[M proto.Message](
 	s *Services, all func(*state.Machine) []string, req pageRequest, show func(m *state.Machine, name string) (item M, ok bool),
 ) (items []M, next string, err error) {
 	if token := req.GetPageToken(); token != "" && !strings.HasPrefix(token, afterName) {
-		return nil, "", strangeToken(token)
+		return nil, "", invalidPageToken(token)
 	}
 	var names []string
 	s.engine.Read(func(m *state.Machine) { names = all(m) })
@@ -49,8 +49,8 @@ func page[M proto.Message](
 	return items, next, nil
 }
 
-// strangeToken returns the error for an invalid page token.
-func strangeToken(token string) error {
+// invalidPageToken returns the error for an invalid page token.
+func invalidPageToken(token string) error {
 	return invalid("page_token", "%q is not valid: begin without one", token)
 }
 

@@ -114,9 +114,9 @@ func (a *agent) proto() *tilthv1.Agent {
 	return out
 }
 
-// shown returns the agent as clients see it. It omits the session, which is the agent's only credential when
+// view returns the agent as clients see it. It omits the session, which is the agent's only credential when
 // authentication is off.
-func (a *agent) shown() *tilthv1.Agent {
+func (a *agent) view() *tilthv1.Agent {
 	out := a.proto()
 	out.Session = ""
 	return out

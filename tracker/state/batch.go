@@ -175,7 +175,7 @@ func (c *Change) recordTrial(b *batch, i int, m *tilthv1.Measurement) *tilthv1.J
 	e.Event = &tilthv1.JobEvent_Trial{Trial: &tilthv1.TrialRecorded{
 		TaskIndex: b.task, BatchId: b.id, Measurement: m, BestSeconds: p.GetBestSeconds(), PredictedSeconds: b.predictedSeconds(i),
 	}}
-	c.tell(Trial{m})
+	c.addFact(Trial{m})
 	return e
 }
 

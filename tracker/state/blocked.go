@@ -13,8 +13,8 @@ func (c *Change) noteBlocked(j *job, known *supplies) {
 	}
 }
 
-// tellLacks logs the classes of work that became unserviceable, or serviceable again, since the previous tick.
-func (c *Change) tellLacks(before, now *supplies) {
+// logLacks logs the classes of work that became unserviceable, or serviceable again, since the previous tick.
+func (c *Change) logLacks(before, now *supplies) {
 	for of, s := range now.of {
 		was := false
 		if old := before.of[of]; old != nil {
@@ -26,9 +26,9 @@ func (c *Change) tellLacks(before, now *supplies) {
 		}
 		switch {
 		case reason != 0 && !was:
-			c.log.Warn("jobs wait", "for", of.what(), "reason", names.WaitReason(reason), "message", c.describeLack(now, s, reason))
+			c.log.Warn("jobs wait", "for", of.describe(), "reason", names.WaitReason(reason), "message", c.describeLack(now, s, reason))
 		case reason == 0 && was:
-			c.log.Info("jobs go on", "for", of.what())
+			c.log.Info("jobs go on", "for", of.describe())
 		}
 	}
 }

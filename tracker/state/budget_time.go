@@ -93,7 +93,7 @@ func (c *Change) KeepTime() {
 	for _, j := range over {
 		c.endSpent(j)
 	}
-	c.tellLacks(c.supplies, known)
+	c.logLacks(c.supplies, known)
 	c.Machine.supplies, c.Machine.nextSpent = known, next
 }
 

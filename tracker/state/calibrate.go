@@ -68,12 +68,12 @@ func (c *Change) calibrated(d *device, session string, report *tilthv1.Calibrati
 	d.calibration.Surroundings = report.GetSurroundings()
 	remember(d.calibration, now)
 	d.calibrateAt = now.Add(v.Next)
-	c.tell(Calibrated)
+	c.addFact(Calibrated)
 	switch {
 	case v.Quarantine != "" && c.irreplaceable(d):
 		c.warn(d, v.Quarantine)
 	case v.Quarantine != "":
-		c.tell(Quarantined)
+		c.addFact(Quarantined)
 		c.changeDevice(d, "", v.Quarantine, func() { d.quarantine, d.warning = c.quarantine(d, v), nil })
 	case v.Release, d.warning != nil && d.calibration.GetDisturbed() == 0:
 		c.changeDevice(d, "", "it measures as it should again", func() { d.quarantine, d.warning = nil, nil })

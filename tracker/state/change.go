@@ -87,4 +87,4 @@ func (c *Change) move(b *batch) { c.moved[b] = struct{}{} }
 func (c *Change) Confirm() { c.write.Confirm() }
 
 // Repeated records that a call was a duplicate and changed nothing.
-func (c *Change) Repeated(call string) { c.tell(Repeated{call}) }
+func (c *Change) Repeated(call string) { c.addFact(Repeated{call}) }

@@ -13,8 +13,8 @@ import (
 // mostDeadLetters bounds the dead letters of a job. A job that reaches it fails: the farm cannot tune it.
 const mostDeadLetters = 100
 
-// bury gives up a batch and records it as a dead letter of its job.
-func (c *Change) bury(b *batch, class tilthv1.ErrorClass, message string) {
+// addDeadLetter gives up a batch and records it as a dead letter of its job.
+func (c *Change) addDeadLetter(b *batch, class tilthv1.ErrorClass, message string) {
 	letter := &tilthv1.DeadLetter{
 		BatchId: b.id, TaskIndex: b.task, Error: class, Message: clip(message, maxMessageBytes), Attempts: b.failures, Agents: b.failedBy,
 	}
@@ -27,7 +27,7 @@ func (c *Change) bury(b *batch, class tilthv1.ErrorClass, message string) {
 	delete(c.moved, b)
 	b.stage = storev1.Stage_STAGE_DEAD
 	c.write.CloseBatch(b.id, b.row())
-	c.tell(GaveUp(class))
+	c.addFact(GaveUp(class))
 	c.log.Error("batch given up", "batch", b.id, "class", class.String(), "message", message, "agents", b.failedBy)
 	if len(j.meta.GetDeadLetters()) >= mostDeadLetters {
 		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, fmt.Sprintf("the farm gave up %d batches, the last: %s", mostDeadLetters, letter.GetMessage()))
@@ -55,8 +55,8 @@ func (c *Change) stillDead(j *job, dead []DeadBatch) (out []*batch, err error) {
 	return out, nil
 }
 
-// unbury requeues a dead batch for building and clears its failures.
-func (c *Change) unbury(b *batch) {
+// requeueDead requeues a dead batch for building and clears its failures.
+func (c *Change) requeueDead(b *batch) {
 	j := b.job
 	j.meta.DeadLetters = slices.DeleteFunc(j.meta.GetDeadLetters(), func(d *tilthv1.DeadLetter) bool { return d.GetBatchId() == b.id })
 	b.stage, b.failedBy = storev1.Stage_STAGE_BUILD, nil
@@ -88,7 +88,7 @@ func (c *Change) RetryDead(jobID string, dead []DeadBatch) (ids []string, ok boo
 	}
 	batches, err := c.stillDead(j, dead)
 	for _, b := range batches {
-		c.unbury(b)
+		c.requeueDead(b)
 		ids = append(ids, b.id)
 	}
 	return ids, true, err

@@ -51,12 +51,12 @@ func (d deadlines) Less(i, j int) bool { return d[i].at.Before(d[j].at) }
 // Swap implements heap.Interface.
 func (d deadlines) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d.tell(i)
-	d.tell(j)
+	d.setIndex(i)
+	d.setIndex(j)
 }
 
-// tell updates the index of the lease at i.
-func (d deadlines) tell(i int) {
+// setIndex updates the index of the lease at i.
+func (d deadlines) setIndex(i int) {
 	if l := d[i].lease; l != nil {
 		l.place = i
 	}
@@ -65,7 +65,7 @@ func (d deadlines) tell(i int) {
 // Push implements heap.Interface.
 func (d *deadlines) Push(x any) {
 	*d = append(*d, x.(deadline))
-	d.tell(len(*d) - 1)
+	d.setIndex(len(*d) - 1)
 }
 
 // Pop implements heap.Interface.

@@ -96,8 +96,8 @@ func (m *Machine) deviceOf(name string) (*device, error) {
 	return m.devices[name], nil
 }
 
-// doing describes leased work for clients.
-func doing(w work) *tilthv1.DeviceWork {
+// deviceWork describes leased work for clients.
+func deviceWork(w work) *tilthv1.DeviceWork {
 	if b, is := w.(*batch); is {
 		return &tilthv1.DeviceWork{JobId: b.job.id, JobName: b.job.spec.GetName(), Task: b.spec().GetName()}
 	}
@@ -108,9 +108,9 @@ func doing(w work) *tilthv1.DeviceWork {
 // describe returns the device as clients see it.
 func (m *Machine) describe(d *device) *tilthv1.Device {
 	a := m.agents[d.name]
-	out := &tilthv1.Device{Agent: a.shown(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
+	out := &tilthv1.Device{Agent: a.view(), State: d.state(), Leases: uint32(len(a.leases)), History: slices.Clone(d.history)}
 	for _, l := range slices.SortedFunc(maps.Values(a.leases), func(a, b *lease) int { return cmp.Compare(a.token.GetSubject(), b.token.GetSubject()) }) {
-		out.Work = append(out.Work, doing(l.work))
+		out.Work = append(out.Work, deviceWork(l.work))
 	}
 	if d.cordon != nil {
 		out.Cordon = proto.CloneOf(d.cordon)
@@ -136,7 +136,7 @@ func (m *Machine) describe(d *device) *tilthv1.Device {
 func (c *Change) changeDevice(d *device, by, reason string, decide func()) {
 	before := d.state()
 	decide()
-	c.note(d, before, by, reason)
+	c.recordChange(d, before, by, reason)
 	c.write.PutDevice(d.name, d.row())
 	if due := d.due(); due.IsZero() {
 		delete(c.timed, d)
@@ -152,8 +152,8 @@ func (c *Change) changeDevice(d *device, by, reason string, decide func()) {
 	}
 }
 
-// note adds the change to the device's history.
-func (c *Change) note(d *device, before tilthv1.DeviceState, by, reason string) {
+// recordChange adds the change to the device's history.
+func (c *Change) recordChange(d *device, before tilthv1.DeviceState, by, reason string) {
 	now := d.state()
 	last := &tilthv1.DeviceChange{}
 	if n := len(d.history); n > 0 {

@@ -36,5 +36,5 @@ func (m *Machine) Effects() []*Effects {
 	return all
 }
 
-// tell adds a fact to the change's effects.
-func (c *Change) tell(f Fact) { c.effects.Facts = append(c.effects.Facts, f) }
+// addFact adds a fact to the change's effects.
+func (c *Change) addFact(f Fact) { c.effects.Facts = append(c.effects.Facts, f) }

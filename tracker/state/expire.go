@@ -70,8 +70,8 @@ func (c *Change) overdue(now time.Time) (sessions []*agent, leases []*lease) {
 // awake reports whether the tracker ran without interruption since the previous tick. A stopped process or a suspended
 // machine receives no heartbeats, so everything gets the grace period, as after a restart.
 func (c *Change) awake(now time.Time) bool {
-	last := c.lastBeat
-	c.Machine.lastBeat = now
+	last := c.lastTick
+	c.Machine.lastTick = now
 	if gap := now.Sub(last); !last.IsZero() && (gap > c.cfg.LeaseTimeout/2 || gap < 0) {
 		c.Machine.patientUntil = now.Add(c.cfg.Grace)
 		c.log.Warn("the tracker stood still: nothing expires before the grace is over",
@@ -82,13 +82,13 @@ func (c *Change) awake(now time.Time) bool {
 
 func (c *Change) expireLease(w work) {
 	a := w.held().lease.agent
-	c.tell(Expired{a.spec.GetKind()})
-	c.lose(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, "lost contact with "+a.name())
+	c.addFact(Expired{a.spec.GetKind()})
+	c.failAttempt(w, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, "lost contact with "+a.name())
 }
 
 // excuseLease takes back a lease lost in an outage. It blames neither the work nor the agent.
 func (c *Change) excuseLease(w work) {
-	c.tell(Expired{w.held().lease.agent.spec.GetKind()})
+	c.addFact(Expired{w.held().lease.agent.spec.GetKind()})
 	c.giveBack(w, "fell silent with most of the farm")
 }
 

@@ -79,7 +79,7 @@ func (m *Machine) unheard(a *agent) (out []*lease) {
 // takeBack requeues the work of a lost lease. A lost response counts as no failure.
 func (c *Change) takeBack(l *lease) {
 	if l.listed {
-		c.lose(l.work, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, l.agent.spec.GetName()+" ended it without a report")
+		c.failAttempt(l.work, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, l.agent.spec.GetName()+" ended it without a report")
 		return
 	}
 	c.log.Warn("lease never arrived, granting it anew", "subject", l.work.subject(), "agent", l.agent.spec.GetName())

@@ -12,8 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// what describes an agent of the class, e.g. "device of class x86" or "builder with clang-19".
-func (c class) what() string {
+// describe describes an agent of the class, e.g. "device of class x86" or "builder with clang-19".
+func (c class) describe() string {
 	switch {
 	case c == anyBuilder:
 		return "builder"
@@ -42,49 +42,49 @@ func (m *Machine) describeLack(known *supplies, s *supply, reason tilthv1.WaitRe
 func (m *Machine) lack(known *supplies, s *supply, reason tilthv1.WaitReason) string {
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_NO_DEVICE, tilthv1.WaitReason_WAIT_REASON_NO_BUILDER, tilthv1.WaitReason_WAIT_REASON_NO_TUNER:
-		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.what(), m.others(known, s.of), names.AgentKind(s.of.kind)))
+		return oneLine(fmt.Sprintf("no %s is joined%s: start one with 'tilth %s'", s.of.describe(), m.describeMismatches(known, s.of), names.AgentKind(s.of.kind)))
 	}
 	if s.usable > 0 {
-		return oneLine(fmt.Sprintf("each %s rests from this job, since its leases failed there: see 'tilth jobs show' and the agent's log", s.of.what()))
+		return oneLine(fmt.Sprintf("each %s rests from this job, since its leases failed there: see 'tilth jobs show' and the agent's log", s.of.describe()))
 	}
 	all := 0
 	var parts []string
-	for _, r := range keptReasons {
-		k := s.kept[r]
+	for _, r := range unavailableReasons {
+		k := s.unavailable[r]
 		if k == nil {
 			continue
 		}
 		all += k.count
 		for _, a := range k.some {
-			parts = append(parts, a.name()+" "+m.whyKept(a, r))
+			parts = append(parts, a.name()+" "+m.explainUnavailable(a, r))
 		}
 		if more := k.count - len(k.some); more > 0 {
 			parts = append(parts, fmt.Sprintf("%d more as well", more))
 		}
 	}
 	if all == 1 {
-		return oneLine(fmt.Sprintf("the only %s is not given work: %s", s.of.what(), strings.Join(parts, "; ")))
+		return oneLine(fmt.Sprintf("the only %s is not given work: %s", s.of.describe(), strings.Join(parts, "; ")))
 	}
-	return oneLine(fmt.Sprintf("none of %d agents, each a %s, is given work: %s", all, s.of.what(), strings.Join(parts, "; ")))
+	return oneLine(fmt.Sprintf("none of %d agents, each a %s, is given work: %s", all, s.of.describe(), strings.Join(parts, "; ")))
 }
 
-// keptReasons are the reasons for not giving work to a joined agent.
-var keptReasons = []tilthv1.WaitReason{
+// unavailableReasons are the reasons for not giving work to a joined agent.
+var unavailableReasons = []tilthv1.WaitReason{
 	tilthv1.WaitReason_WAIT_REASON_QUARANTINED, tilthv1.WaitReason_WAIT_REASON_CORDONED,
 	tilthv1.WaitReason_WAIT_REASON_RESTING, tilthv1.WaitReason_WAIT_REASON_SILENT,
 }
 
-// whyKept explains why an agent is given no work, until when, and how to change that.
-func (m *Machine) whyKept(a *agent, reason tilthv1.WaitReason) string {
+// explainUnavailable explains why an agent is given no work, until when, and how to change that.
+func (m *Machine) explainUnavailable(a *agent, reason tilthv1.WaitReason) string {
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_CORDONED:
 		c := a.device.cordon
-		text := "is cordoned since " + stamp(c.GetSince())
+		text := "is cordoned since " + formatTimestamp(c.GetSince())
 		if c.GetBy() != "" {
 			text += " by " + c.GetBy()
 		}
 		if c.GetUntil() != nil {
-			text += " until " + stamp(c.GetUntil())
+			text += " until " + formatTimestamp(c.GetUntil())
 		}
 		if c.GetReason() != "" {
 			text += ": " + clip(c.GetReason(), mostQuoted)
@@ -93,22 +93,22 @@ func (m *Machine) whyKept(a *agent, reason tilthv1.WaitReason) string {
 	case tilthv1.WaitReason_WAIT_REASON_QUARANTINED:
 		q := a.device.quarantine
 		return fmt.Sprintf("is quarantined since %s, until %s at least: %s ('tilth devices show %s' tells more)",
-			stamp(q.GetSince()), stamp(q.GetUntil()), clip(q.GetReason(), mostQuoted), a.name())
+			formatTimestamp(q.GetSince()), formatTimestamp(q.GetUntil()), clip(q.GetReason(), mostQuoted), a.name())
 	case tilthv1.WaitReason_WAIT_REASON_RESTING:
 		until, why, _ := a.rest.Last()
-		return fmt.Sprintf("rests until %s: %s", at(until), clip(why, mostQuoted))
+		return fmt.Sprintf("rests until %s: %s", formatTime(until), clip(why, mostQuoted))
 	}
-	return "is silent since " + at(a.seen)
+	return "is silent since " + formatTime(a.seen)
 }
 
 // mostQuoted bounds a quoted text within a message, in bytes.
 const mostQuoted = 200
 
-// others describes agents of the right kind that do not fit: devices of other classes, and agents that are gone.
-func (m *Machine) others(known *supplies, c class) string {
+// describeMismatches describes agents of the right kind that do not fit: devices of other classes, and agents that are gone.
+func (m *Machine) describeMismatches(known *supplies, c class) string {
 	all := known.all[c.kind]
 	if all == nil {
-		all = &kept{}
+		all = &unavailableAgents{}
 		for _, a := range m.agents {
 			if a.spec.GetKind() == c.kind {
 				all.add(a)
@@ -118,7 +118,7 @@ func (m *Machine) others(known *supplies, c class) string {
 	}
 	var parts []string
 	for _, a := range all.some {
-		parts = append(parts, a.name()+" "+c.unfit(a))
+		parts = append(parts, a.name()+" "+c.mismatch(a))
 	}
 	if more := all.count - len(all.some); more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more do not do either", more))
@@ -129,11 +129,11 @@ func (m *Machine) others(known *supplies, c class) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// unfit explains why an agent cannot do the work of the class.
-func (c class) unfit(a *agent) string {
+// mismatch explains why an agent cannot do the work of the class.
+func (c class) mismatch(a *agent) string {
 	switch {
 	case a.gone:
-		return "is gone since " + at(a.seen)
+		return "is gone since " + formatTime(a.seen)
 	case c.runs && slices.Contains(a.offers, class{kind: c.kind, name: c.name}):
 		return "runs no packages, or is another one"
 	case c.reads:
@@ -154,7 +154,7 @@ const maxWaitBytes = 1000
 // oneLine joins text from several sources into one bounded line.
 func oneLine(text string) string { return clip(strings.Join(strings.Fields(text), " "), maxWaitBytes) }
 
-func stamp(ts *timestamppb.Timestamp) string { return at(ts.AsTime()) }
+func formatTimestamp(ts *timestamppb.Timestamp) string { return formatTime(ts.AsTime()) }
 
-// at formats a time for messages.
-func at(when time.Time) string { return when.UTC().Format(time.RFC3339) }
+// formatTime formats a time for messages.
+func formatTime(when time.Time) string { return when.UTC().Format(time.RFC3339) }

@@ -60,7 +60,7 @@ func (m *Machine) grant(a *agent, to *Waiter, q *queue, w work, charge *fairqueu
 			response.Weight = c.waitingWeight(q, w)
 		}
 		c.effects.Grant = &Grant{To: to, Response: response}
-		c.tell(Granted{a.spec.GetKind(), now.Sub(h.queued)})
+		c.addFact(Granted{a.spec.GetKind(), now.Sub(h.queued)})
 		return nil
 	})
 	return effects
@@ -122,7 +122,7 @@ func (c *Change) release(w work) {
 	a := h.lease.agent
 	delete(a.leases, w.subject())
 	if !h.lease.granted.IsZero() { // unknown for leases granted before a restart
-		c.tell(Ended{a.spec.GetKind(), c.cfg.Clock().Sub(h.lease.granted)})
+		c.addFact(Ended{a.spec.GetKind(), c.cfg.Clock().Sub(h.lease.granted)})
 	}
 	h.lease.settle(c.cfg.Clock())
 	h.lease = nil

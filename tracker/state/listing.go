@@ -23,7 +23,7 @@ func (m *Machine) Agent(name string) (*tilthv1.Agent, error) {
 	if a == nil {
 		return nil, refusal.Unknown("agent", name)
 	}
-	return a.shown(), nil
+	return a.view(), nil
 }
 
 // Session returns the agent of a valid session and the identity with which it joined.

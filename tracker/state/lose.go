@@ -19,10 +19,10 @@ func (c *Change) giveBack(w work, why string) {
 	c.enqueue(w, true)
 }
 
-// lose handles a failed attempt. The work is retried later, on another agent if possible, and given up after too many
+// failAttempt handles a failed attempt. The work is retried later, on another agent if possible, and given up after too many
 // attempts. If everything fails on the agent, the agent is to blame: it enters a cooldown, and the failure counts only
 // towards the bound on all attempts.
-func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
+func (c *Change) failAttempt(w work, class tilthv1.ErrorClass, message string) {
 	h, a := w.held(), w.held().lease.agent
 	message = records.Cut(message, records.MaxReasonBytes)
 	a.failed++
@@ -51,7 +51,7 @@ func (c *Change) lose(w work, class tilthv1.ErrorClass, message string) {
 		c.setState(w, w.waiting(), message)
 	case *batch:
 		if givenUp {
-			c.bury(w, class, message)
+			c.addDeadLetter(w, class, message)
 			return
 		}
 		if w.stage == storev1.Stage_STAGE_MEASURE && !c.artifactsThere(w) {

@@ -79,7 +79,7 @@ type Machine struct {
 	archive   *retention.Archive // ended jobs
 
 	// When deadlines were last checked, and until when none is enforced.
-	lastBeat, patientUntil time.Time
+	lastTick, patientUntil time.Time
 	outage                 *outage               // nil without an outage
 	devices                map[string]*device    // all known devices by name
 	timed                  map[*device]time.Time // when devices change state by themselves

@@ -54,7 +54,7 @@ func (c *Change) judgeOutage(now time.Time, overdue bool) verdict {
 			until: now.Add(c.cfg.OutageWait), shownSince: wall, shownUntil: wall.Add(c.cfg.OutageWait),
 			silent: silent, agents: len(c.sessions),
 		}
-		c.tell(OutageBegan)
+		c.addFact(OutageBegan)
 		c.log.Error("most agents fell silent at once: waiting for them", "silent", silent, "agents", len(c.sessions),
 			"wait_seconds", c.cfg.OutageWait.Seconds())
 		return outageWait

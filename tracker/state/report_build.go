@@ -36,7 +36,7 @@ func (c *Change) built(b *batch, req *tilthv1.ReportBuildRequest) error {
 			}))
 		}
 	}
-	c.tell(shares)
+	c.addFact(shares)
 	c.storeTrials(b, trials)
 	if b.open == 0 {
 		c.closeBatch(b)
@@ -83,7 +83,7 @@ func (c *Change) ReportBuild(req *tilthv1.ReportBuildRequest) (known bool, err e
 	return c.report("ReportBuild", req.GetLease(), storev1.Stage_STAGE_BUILD, func(b *batch) error {
 		if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
 			b.settle()
-			c.lose(b, class, req.GetInfraMessage())
+			c.failAttempt(b, class, req.GetInfraMessage())
 			return nil
 		}
 		return c.built(b, req)

@@ -41,7 +41,7 @@ func (c *Change) measured(b *batch, req *tilthv1.ReportMeasurementsRequest) erro
 		c.closeBatch(b)
 	case infra != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED:
 		b.settle()
-		c.lose(b, infra, req.GetInfraMessage())
+		c.failAttempt(b, infra, req.GetInfraMessage())
 	}
 	return nil
 }

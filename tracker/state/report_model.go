@@ -49,7 +49,7 @@ func (c *Change) ReportModel(r *Reading) (ok bool, err error) {
 	}
 	if r.infra != "" {
 		j.finishedBy = j.lease.proto()
-		c.lose(j, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, r.infra)
+		c.failAttempt(j, tilthv1.ErrorClass_ERROR_CLASS_FARM_INFRA, r.infra)
 		return true, nil
 	}
 	failure := r.failure
@@ -66,7 +66,7 @@ func (c *Change) ReportModel(r *Reading) (ok bool, err error) {
 		c.end(j, tilthv1.JobState_JOB_STATE_FAILED, clip(failure, maxMessageBytes))
 		return true, nil
 	}
-	c.take(j, r)
+	c.setTasks(j, r)
 	c.setState(j, tilthv1.JobState_JOB_STATE_QUEUED, fmt.Sprintf("%s read the model: tasks: %d", a.name(), len(j.spec.GetTasks())))
 	c.enqueue(j, false)
 	return true, nil
@@ -90,8 +90,8 @@ func (c *Change) checkReading(j *job, r *Reading) (failure string, err error) {
 	return "", c.roomForSpec(more)
 }
 
-// take gives a job the tasks of its model, and unpins the model.
-func (c *Change) take(j *job, r *Reading) {
+// setTasks gives a job the tasks of its model, and unpins the model.
+func (c *Change) setTasks(j *job, r *Reading) {
 	c.release(j)
 	c.leaveQueues(j)
 	c.artifacts.Unpin(j.needs()...)

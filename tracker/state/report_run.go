@@ -7,12 +7,12 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// ran accepts the outcome of a run.
-func (c *Change) ran(j *job, req *tilthv1.ReportRunRequest) error {
+// finishRun accepts the outcome of a run.
+func (c *Change) finishRun(j *job, req *tilthv1.ReportRunRequest) error {
 	a := j.lease.agent
 	if class := req.GetInfraError(); class != tilthv1.ErrorClass_ERROR_CLASS_UNSPECIFIED {
 		j.finishedBy = j.lease.proto()
-		c.lose(j, class, req.GetInfraMessage())
+		c.failAttempt(j, class, req.GetInfraMessage())
 		return nil
 	}
 	if result := req.GetResult(); result != nil {
@@ -47,5 +47,5 @@ func (c *Change) ReportRun(req *tilthv1.ReportRunRequest) (ok bool, err error) {
 		j := c.jobs[req.GetLease().GetSubject()]
 		return j != nil && proto.Equal(j.finishedBy, req.GetLease()), nil // it has been retried since
 	}
-	return true, c.ran(j, req)
+	return true, c.finishRun(j, req)
 }

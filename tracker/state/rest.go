@@ -36,7 +36,7 @@ func (c *Change) beginRest(a *agent, w work, message string) {
 	if !begun {
 		return
 	}
-	c.tell(Rested)
+	c.addFact(Rested)
 	_, reason, _ := a.rest.Last()
 	c.log.Warn("agent is given a rest", "agent", a.name(), "seconds", wait.Seconds(), "reason", reason)
 }

@@ -46,6 +46,6 @@ func (c *Change) dropEnded(j *retention.Job, why string) {
 	c.write.DropJob(j.ID)
 	c.lapsed++
 	c.effects.Dropped = true
-	c.tell(Dropped(why))
+	c.addFact(Dropped(why))
 	c.log.Info("ended job dropped", "job", j.ID, "owner", j.Owner, "why", why, "ended", j.Ended, "bytes", j.Bytes)
 }

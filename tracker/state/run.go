@@ -30,8 +30,8 @@ func (j *job) needs() (digests []string) {
 	return digests
 }
 
-// keep pins the artifacts that a job needs. It returns an error that names a missing one.
-func (c *Change) keep(j *job) error {
+// pinArtifacts pins the artifacts that a job needs. It returns an error that names a missing one.
+func (c *Change) pinArtifacts(j *job) error {
 	if digest := c.lackedBy(j); digest != "" {
 		return refusal.Artifact(digest)
 	}

@@ -58,7 +58,7 @@ func unreadable(err error) error {
 func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err error) {
 	if j := c.requests[s.request]; j != nil {
 		c.Repeated("SubmitJob")
-		return c.shown(j), "", nil
+		return c.jobView(j), "", nil
 	}
 	if s.before == nil || s.lapsed != c.lapsed {
 		if err := s.LookUp(c.cfg.Requested, c.lapsed); err != nil {
@@ -76,7 +76,7 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 		request: s.request, requestKey: records.RequestKey(s.owner, s.id), spec: s.spec, specBytes: s.encoded.SpecBytes(), storedBytes: s.encoded.SpecBytes(),
 		progress: s.progress, batches: map[string]*batch{},
 	}
-	if err := c.keep(j); err != nil {
+	if err := c.pinArtifacts(j); err != nil {
 		return nil, "", err
 	}
 	c.nextJob++
@@ -88,5 +88,5 @@ func (c *Change) Submit(s *Submission) (made *tilthv1.Job, before string, err er
 	c.setState(j, j.waiting(), "")
 	c.enqueue(j, false)
 	c.retainOf(s.owner)
-	return c.shown(j), "", nil
+	return c.jobView(j), "", nil
 }

@@ -15,13 +15,13 @@ type supply struct {
 	// How many of the usable agents are in a cooldown from a job, by job id.
 	resting map[string]int
 	// The unusable agents, by reason.
-	kept map[tilthv1.WaitReason]*kept
+	unavailable map[tilthv1.WaitReason]*unavailableAgents
 	// Cached result of describeLack.
 	lack string
 }
 
-// kept are the agents that are unusable for one reason.
-type kept struct {
+// unavailableAgents are the agents that are unusable for one reason.
+type unavailableAgents struct {
 	count int
 	some  []*agent // the first few by name
 }
@@ -30,7 +30,7 @@ type kept struct {
 const mostNamed = 3
 
 // add counts an agent. It keeps the few that come first by name.
-func (k *kept) add(a *agent) {
+func (k *unavailableAgents) add(a *agent) {
 	k.count++
 	at, _ := slices.BinarySearchFunc(k.some, a, func(x, y *agent) int { return strings.Compare(x.name(), y.name()) })
 	if at < mostNamed {
@@ -43,11 +43,11 @@ func (k *kept) add(a *agent) {
 type supplies struct {
 	of map[class]*supply
 	// All known agents, by kind.
-	all map[tilthv1.AgentKind]*kept
+	all map[tilthv1.AgentKind]*unavailableAgents
 }
 
 func newSupplies() *supplies {
-	return &supplies{of: map[class]*supply{}, all: map[tilthv1.AgentKind]*kept{}}
+	return &supplies{of: map[class]*supply{}, all: map[tilthv1.AgentKind]*unavailableAgents{}}
 }
 
 // supply returns the cached supply of a class, computing it on first use.
@@ -55,7 +55,7 @@ func (m *Machine) supply(known *supplies, of class) *supply {
 	if s := known.of[of]; s != nil {
 		return s
 	}
-	s := &supply{of: of, resting: map[string]int{}, kept: map[tilthv1.WaitReason]*kept{}}
+	s := &supply{of: of, resting: map[string]int{}, unavailable: map[tilthv1.WaitReason]*unavailableAgents{}}
 	known.of[of] = s
 	q := m.queues[of]
 	if q == nil {
@@ -69,10 +69,10 @@ func (m *Machine) supply(known *supplies, of class) *supply {
 				s.resting[job]++
 			}
 		} else {
-			if s.kept[reason] == nil {
-				s.kept[reason] = &kept{}
+			if s.unavailable[reason] == nil {
+				s.unavailable[reason] = &unavailableAgents{}
 			}
-			s.kept[reason].add(a)
+			s.unavailable[reason].add(a)
 		}
 	}
 	return s
@@ -112,7 +112,7 @@ func (s *supply) lacking(j *job) tilthv1.WaitReason {
 		tilthv1.WaitReason_WAIT_REASON_SILENT, tilthv1.WaitReason_WAIT_REASON_RESTING,
 		tilthv1.WaitReason_WAIT_REASON_QUARANTINED, tilthv1.WaitReason_WAIT_REASON_CORDONED,
 	} {
-		if s.kept[reason] != nil {
+		if s.unavailable[reason] != nil {
 			return reason
 		}
 	}

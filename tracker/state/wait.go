@@ -34,12 +34,12 @@ func (m *Machine) waitReason(known *supplies, j *job) tilthv1.WaitReason {
 	if _, reason := m.blocked(known, j); reason != 0 {
 		return reason
 	}
-	reason, _ := m.holdUp(j)
+	reason, _ := m.idleReason(j)
 	return reason
 }
 
-// holdUp returns why nothing of an unblocked job is running, and the work that waits; 0 while something is.
-func (m *Machine) holdUp(j *job) (tilthv1.WaitReason, work) {
+// idleReason returns why nothing of an unblocked job is running, and the work that waits; 0 while something is.
+func (m *Machine) idleReason(j *job) (tilthv1.WaitReason, work) {
 	if j.lease == nil {
 		return m.whyQueued(j), j
 	}
@@ -81,8 +81,8 @@ func (m *Machine) whyQueued(w work) tilthv1.WaitReason {
 	return tilthv1.WaitReason_WAIT_REASON_TURN
 }
 
-// shown returns a job as clients see it, including why it waits.
-func (m *Machine) shown(j *job) *tilthv1.Job {
+// jobView returns a job as clients see it, including why it waits.
+func (m *Machine) jobView(j *job) *tilthv1.Job {
 	out := j.whole()
 	out.Wait = m.waits(newSupplies(), j, true)
 	return out

@@ -11,7 +11,7 @@ import (
 
 // waitsForOthers explains why nothing of a job is running although suitable agents exist; nil while something is.
 func (m *Machine) waitsForOthers(j *job, detail bool) *tilthv1.Wait {
-	reason, w := m.holdUp(j)
+	reason, w := m.idleReason(j)
 	if reason == 0 {
 		return nil
 	}
@@ -23,16 +23,16 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 	switch reason {
 	case tilthv1.WaitReason_WAIT_REASON_SILENT:
 		a := h.lease.agent
-		text := fmt.Sprintf("%s has it and is silent since %s", a.name(), at(a.seen))
+		text := fmt.Sprintf("%s has it and is silent since %s", a.name(), formatTime(a.seen))
 		if o := m.outage; o != nil {
-			return text + fmt.Sprintf(", as are %d of %d agents; they are waited for until %s", o.silent, o.agents, at(o.shownUntil))
+			return text + fmt.Sprintf(", as are %d of %d agents; they are waited for until %s", o.silent, o.agents, formatTime(o.shownUntil))
 		}
 		left := h.lease.deadline.Sub(m.cfg.Clock())
-		return text + "; it is waited for until " + at(m.cfg.Now().Add(max(left, 0)))
+		return text + "; it is waited for until " + formatTime(m.cfg.Now().Add(max(left, 0)))
 	case tilthv1.WaitReason_WAIT_REASON_RETRY:
 		left := h.retry.due.Sub(m.cfg.Clock())
 		return fmt.Sprintf("%s failed on %s and is tried again at %s", w.subject(), strings.Join(h.failedBy[:min(len(h.failedBy), mostNamed)], ", "),
-			at(m.cfg.Now().Add(max(left, 0))))
+			formatTime(m.cfg.Now().Add(max(left, 0))))
 	case tilthv1.WaitReason_WAIT_REASON_QUOTA:
 		return fmt.Sprintf("owner %q has %d bytes of artifacts waiting for devices, and may have %d: nothing more is built until some are measured",
 			clip(owner, mostQuoted), m.usageOf(owner).ArtifactBytes, m.cfg.Shares.Of(owner).ArtifactBytes)
@@ -42,7 +42,7 @@ func (m *Machine) describeHeld(reason tilthv1.WaitReason, w work, detail bool) s
 
 // describeTurn explains whose work the agents are doing, and whose is next.
 func (m *Machine) describeTurn(w work, detail bool) string {
-	text := fmt.Sprintf("queued for a %s", w.class().what())
+	text := fmt.Sprintf("queued for a %s", w.class().describe())
 	q := m.queues[w.class()]
 	if !detail || q == nil {
 		return text

@@ -36,7 +36,7 @@ func (c *Change) warn(d *device, reason string) {
 		c.write.PutDevice(d.name, d.row())
 		return
 	}
-	c.tell(Warned)
+	c.addFact(Warned)
 	c.changeDevice(d, "", reason+"; as the only device of its class it is given work all the same", func() {
 		d.quarantine, d.warning = nil, w
 	})

@@ -137,7 +137,7 @@ func (u *Upkeep) keepBackups(ctx context.Context) {
 	}
 	wait := time.Duration(0)
 	if all, err := u.Policy.list(); err == nil && len(all) > 0 {
-		u.tell(all)
+		u.observe(all)
 		wait = max(u.Policy.Every-u.Now().Sub(all[0].at), 0)
 	}
 	for waits.Sleep(ctx, wait) == nil {
@@ -150,7 +150,7 @@ func (u *Upkeep) keepBackups(ctx context.Context) {
 	}
 }
 
-func (u *Upkeep) tell(all []backup) { u.Observer.Backups(all[0].at, all[0].size, len(all)) }
+func (u *Upkeep) observe(all []backup) { u.Observer.Backups(all[0].at, all[0].size, len(all)) }
 
 // backUp makes a backup and removes expired ones.
 func (u *Upkeep) backUp(ctx context.Context) error {
@@ -174,7 +174,7 @@ func (u *Upkeep) backUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.tell(all)
+	u.observe(all)
 	return policy.remove(policy.expired(all, begin))
 }
 

@@ -32,8 +32,8 @@ type view struct {
 	notReady error
 }
 
-// elsewhere lists the alerts that a tracker cannot evaluate, with the reasons.
-var elsewhere = map[string]string{
+// notEvaluated lists the alerts that a tracker cannot evaluate, with the reasons.
+var notEvaluated = map[string]string{
 	"TilthNoTrackerServes":     "a tracker does not know how others are",
 	"TilthShardWithoutTracker": "a tracker does not know which shards others have",
 	"TilthAgentDown":           "it is Prometheus that asks agents",

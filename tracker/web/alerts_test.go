@@ -66,12 +66,12 @@ func TestTheFirstPagesAlertsAreThoseOfPrometheus(t *testing.T) {
 		known[a.Name] = a
 	}
 	all := rules(t)
-	if len(all) != len(alerts)+len(elsewhere) {
-		t.Errorf("Prometheus has %d alerts, the page knows %d and %d that it cannot judge", len(all), len(alerts), len(elsewhere))
+	if len(all) != len(alerts)+len(notEvaluated) {
+		t.Errorf("Prometheus has %d alerts, the page knows %d and %d that it cannot judge", len(all), len(alerts), len(notEvaluated))
 	}
 	for _, r := range all {
 		a, is := known[r.Alert]
-		if elsewhere[r.Alert] != "" && !is {
+		if notEvaluated[r.Alert] != "" && !is {
 			continue
 		}
 		if !is {
@@ -192,7 +192,7 @@ func TestWhatCountersWereIsBounded(t *testing.T) {
 		t.Errorf("there are %d notes, want at most %d", n, mostNotes)
 	}
 	for _, age := range []time.Duration{time.Minute, 15 * time.Minute, 30 * time.Minute, 24 * time.Hour} {
-		i := slices.IndexFunc(h.notes, func(n note) bool { return now.Sub(n.at) >= age && now.Sub(n.at) <= age+distantly })
+		i := slices.IndexFunc(h.notes, func(n note) bool { return now.Sub(n.at) >= age && now.Sub(n.at) <= age+coarseInterval })
 		if i < 0 {
 			t.Errorf("there is none of %s ago", age)
 		}

@@ -104,22 +104,22 @@ func (s *Site) admitJSON(w http.ResponseWriter, r *http.Request) (http.ResponseW
 	if !ok {
 		return w, nil, status.Error(codes.Unavailable, "there are too many streams: end one, or try again")
 	}
-	p := patient{w, http.NewResponseController(w)}
+	p := deadlineWriter{w, http.NewResponseController(w)}
 	_ = p.c.SetReadDeadline(time.Time{}) // the request's deadline would end the stream
 	return p, end, nil
 }
 
-// patient is a long response in which each write has a deadline of its own.
-type patient struct {
+// deadlineWriter is a long response in which each write has a deadline of its own.
+type deadlineWriter struct {
 	http.ResponseWriter
 	c *http.ResponseController
 }
 
 // Write implements http.ResponseWriter.
-func (p patient) Write(b []byte) (int, error) {
+func (p deadlineWriter) Write(b []byte) (int, error) {
 	_ = p.c.SetWriteDeadline(time.Now().Add(streamStall))
 	return p.ResponseWriter.Write(b)
 }
 
 // Unwrap implements the contract of http.ResponseController.
-func (p patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+func (p deadlineWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -25,8 +25,8 @@ const (
 	mostPoints = 20_000
 	// mostRead bounds the events that one page reads. The next page continues.
 	mostRead = 50_000
-	// mostTold bounds the events that are shown.
-	mostTold = 40
+	// maxEventLines bounds the events that are shown.
+	maxEventLines = 40
 )
 
 // follows caches summaries of jobs' events, so that a page reads only new events.
@@ -46,7 +46,7 @@ type follow struct {
 	points []point
 	// every is the sampling interval of trials that are no improvement; others counts those since the last sample.
 	every, others int
-	told          []told
+	told          []eventLine
 	forms         forms
 	// behind is set if events were left for the next page.
 	behind bool
@@ -65,8 +65,8 @@ type point struct {
 	knobs         knobs
 }
 
-// told is an event formatted as text.
-type told struct {
+// eventLine is an event formatted as text.
+type eventLine struct {
 	At   *timestamppb.Timestamp
 	Text string
 }
@@ -175,8 +175,8 @@ func (f *follow) add(e *tilthv1.JobEvent) {
 			knobs: f.forms.read(string(m.GetCandidate().GetOrigin())),
 		})
 	}
-	if text := f.tell(e); text != "" {
-		if f.told = append(f.told, told{e.GetAt(), text}); len(f.told) > mostTold {
+	if text := f.describe(e); text != "" {
+		if f.told = append(f.told, eventLine{e.GetAt(), text}); len(f.told) > maxEventLines {
 			f.told = slices.Clone(f.told[1:])
 		}
 	}
@@ -239,8 +239,8 @@ func algorithm(c *tilthv1.Candidate) string {
 	return level
 }
 
-// tell describes an event, or returns "" if it is not worth a line.
-func (f *follow) tell(e *tilthv1.JobEvent) string {
+// describe describes an event, or returns "" if it is not worth a line.
+func (f *follow) describe(e *tilthv1.JobEvent) string {
 	task := func(i uint32) string {
 		if int(i) < len(f.tally.Tasks) {
 			return f.tally.Tasks[i].Name
@@ -249,14 +249,14 @@ func (f *follow) tell(e *tilthv1.JobEvent) string {
 	}
 	switch e := e.GetEvent().(type) {
 	case *tilthv1.JobEvent_State:
-		return because("the job is "+names.JobState(e.State.GetState()), e.State.GetReason())
+		return withReason("the job is "+names.JobState(e.State.GetState()), e.State.GetReason())
 	case *tilthv1.JobEvent_DeadLetter:
-		return because(fmt.Sprintf("a batch of %s was given up (%s)", task(e.DeadLetter.GetTaskIndex()), names.ErrorClass(e.DeadLetter.GetError())),
+		return withReason(fmt.Sprintf("a batch of %s was given up (%s)", task(e.DeadLetter.GetTaskIndex()), names.ErrorClass(e.DeadLetter.GetError())),
 			e.DeadLetter.GetMessage())
 	case *tilthv1.JobEvent_Retried:
 		return "a batch of " + task(e.Retried.GetTaskIndex()) + " is tried again"
 	case *tilthv1.JobEvent_Suspected:
-		return because("the best of "+task(e.Suspected.GetTaskIndex())+" is measured again", e.Suspected.GetReason())
+		return withReason("the best of "+task(e.Suspected.GetTaskIndex())+" is measured again", e.Suspected.GetReason())
 	case *tilthv1.JobEvent_Trial:
 		m := e.Trial.GetMeasurement()
 		if m.GetLatencySeconds() > 0 && m.GetLatencySeconds() == e.Trial.GetBestSeconds() {
@@ -266,7 +266,7 @@ func (f *follow) tell(e *tilthv1.JobEvent) string {
 	return ""
 }
 
-func because(what, why string) string {
+func withReason(what, why string) string {
 	if why == "" {
 		return what
 	}

@@ -124,7 +124,7 @@ func New(cfg Config) *Site {
 		"POST " + signInPath:               s.signIn,
 		"POST /signout":                    s.signOut,
 		"GET " + LivePath:                  s.live,
-		"/":                                s.nothing,
+		"/":                                s.notFound,
 	} {
 		mux.Handle(path, s.page(show))
 	}

@@ -12,11 +12,11 @@ import (
 
 // Sampling of counters: every minute for an hour, every half hour for a day.
 const (
-	noteEvery  = time.Minute
-	closelyFor = time.Hour
-	distantly  = 30 * time.Minute
-	notedFor   = 25 * time.Hour
-	mostNotes  = int(closelyFor/noteEvery+notedFor/distantly) + 2
+	noteEvery      = time.Minute
+	fineFor        = time.Hour
+	coarseInterval = 30 * time.Minute
+	historyLength  = 25 * time.Hour
+	mostNotes      = int(fineFor/noteEvery+historyLength/coarseInterval) + 2
 )
 
 // history holds past values of counters, and since when alerts have been firing.
@@ -68,7 +68,7 @@ func (w *history) note(m metrics, now time.Time) {
 	var last time.Time
 	w.notes = slices.DeleteFunc(w.notes, func(n note) bool {
 		age := now.Sub(n.at)
-		old := age > notedFor || age > closelyFor && n.at.Sub(last) < distantly
+		old := age > historyLength || age > fineFor && n.at.Sub(last) < coarseInterval
 		if !old {
 			last = n.at
 		}

@@ -59,7 +59,7 @@ type jobPage struct {
 	MoreFailures int
 	// MoreDead counts dead letters that are not shown.
 	MoreDead         int
-	Told             []told
+	Told             []eventLine
 	ByTime, ByTrials template.HTML
 	Shares           trials.Shares
 	Actions          []string
@@ -76,7 +76,7 @@ func (s *Site) job(w http.ResponseWriter, r *http.Request) error {
 	}
 	j := got.GetJob()
 	p := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Outage: got.GetOutage(), Actions: s.jobActions(r, j), Packages: packagesOf(j)}
-	if err := s.view(r.Context(), j, p.take); err != nil {
+	if err := s.view(r.Context(), j, p.fill); err != nil {
 		return err
 	}
 	if p.Part, err = partOf(r, len(p.Tasks)); err != nil {
@@ -111,8 +111,8 @@ func mostFrequent(all []failure) (shown []failure, more int) {
 	return all, max(more, 0)
 }
 
-// take fills in the page from the summary of a job's events.
-func (p *jobPage) take(f *follow) {
+// fill fills in the page from the summary of a job's events.
+func (p *jobPage) fill(f *follow) {
 	t := f.tally
 	p.UntunedSeconds, p.Latency, p.Behind = t.UntunedSeconds(), t.BestSeconds(), f.behind
 	p.Limit = t.LimitSeconds()
@@ -260,7 +260,7 @@ func (s *Site) compare(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		one := jobPage{Job: j, jobRow: rows([]*tilthv1.Job{j})[0], Packages: packagesOf(j)}
-		if err := s.view(r.Context(), j, one.take); err != nil {
+		if err := s.view(r.Context(), j, one.fill); err != nil {
 			return err
 		}
 		p.Jobs = append(p.Jobs, one)

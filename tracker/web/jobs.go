@@ -33,7 +33,7 @@ type jobRow struct {
 func rows(jobs []*tilthv1.Job) (out []jobRow) {
 	for _, j := range jobs {
 		t := trials.OfProgress(j, nil)
-		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: left(j, uint32(t.Trials()))}
+		row := jobRow{Job: j, Trials: uint32(t.Trials()), Budget: j.GetSpec().GetBudget().GetTrials(), Left: remainingTime(j, uint32(t.Trials()))}
 		if !j.GetTruncated() {
 			row.BestSeconds, row.UntunedSeconds = t.BestSeconds(), t.UntunedSeconds()
 		}

@@ -7,9 +7,9 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// left estimates a job's remaining time; "" if unknown. For a budget of trials it assumes that the remaining trials
+// remainingTime estimates a job's remaining time; "" if unknown. For a budget of trials it assumes that the remaining trials
 // take as long as the past ones on average.
-func left(job *tilthv1.Job, trials uint32) string {
+func remainingTime(job *tilthv1.Job, trials uint32) string {
 	if job.GetEndedAt() != nil {
 		return ""
 	}

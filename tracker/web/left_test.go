@@ -30,7 +30,7 @@ func TestTheTimeLeftIsWhatTheBudgetLeaves(t *testing.T) {
 		if c.ended {
 			job.EndedAt = timestamppb.Now()
 		}
-		if got := left(job, uint32(c.inTrial)); got != c.want {
+		if got := remainingTime(job, uint32(c.inTrial)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

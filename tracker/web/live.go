@@ -96,7 +96,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
 		}()
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	return s.tell(w, r, id == "", changes, over)
+	return s.writeChanges(w, r, id == "", changes, over)
 }
 
 // watch announces every change of a job until the job ends or watching fails; the reloaded page then shows the reason.
@@ -112,8 +112,8 @@ func (s *Site) watch(ctx context.Context, id string, next uint64, changes chan<-
 	}
 }
 
-// tell writes a line for each change, or periodically, until the stream ends.
-func (s *Site) tell(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan struct{}) error {
+// writeChanges writes a line for each change, or periodically, until the stream ends.
+func (s *Site) writeChanges(w http.ResponseWriter, r *http.Request, regularly bool, changes <-chan struct{}, over <-chan struct{}) error {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // the request's deadline would end the stream
 	write := func(line string) error {

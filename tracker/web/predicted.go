@@ -24,7 +24,7 @@ type predictions struct {
 	All         accuracy
 	ByAlgorithm []accuracy
 	// Fastest are the fastest trials.
-	Fastest []foretold
+	Fastest []prediction
 	Chart   template.HTML
 }
 
@@ -49,8 +49,8 @@ func (a accuracy) Rank() string {
 // Within formats Off.
 func (a accuracy) Within() string { return fmt.Sprintf("%.2fx", a.Off) }
 
-// foretold is a trial with prediction and measurement. Place is the rank of its prediction, from 1.
-type foretold struct {
+// prediction is a trial with prediction and measurement. Place is the rank of its prediction, from 1.
+type prediction struct {
 	Trial               uint32
 	Algorithm           string
 	Predicted, Measured float64 // seconds
@@ -73,9 +73,9 @@ func predictionsOf(points []point) (out predictions) {
 	}
 	slices.SortStableFunc(known, func(a, b point) int { return cmp.Compare(a.predicted, b.predicted) })
 	for i, p := range known {
-		out.Fastest = append(out.Fastest, foretold{p.trial, p.algorithm, float64(p.predicted), p.latency, i + 1})
+		out.Fastest = append(out.Fastest, prediction{p.trial, p.algorithm, float64(p.predicted), p.latency, i + 1})
 	}
-	slices.SortStableFunc(out.Fastest, func(a, b foretold) int { return cmp.Compare(a.Measured, b.Measured) })
+	slices.SortStableFunc(out.Fastest, func(a, b prediction) int { return cmp.Compare(a.Measured, b.Measured) })
 	out.Fastest = out.Fastest[:min(len(out.Fastest), fastestShown)]
 	out.Chart = predictedOf(points)
 	return out

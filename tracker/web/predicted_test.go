@@ -25,7 +25,7 @@ func TestPredictionsAreComparedWithWhatWasMeasured(t *testing.T) {
 	if len(got.ByAlgorithm) != 2 || got.ByAlgorithm[0].Algorithm != "fast" || got.ByAlgorithm[0].Rank() != "-" || got.ByAlgorithm[1].Trials != 4 {
 		t.Errorf("by algorithm: %+v", got.ByAlgorithm)
 	}
-	if len(got.Fastest) != 5 || got.Fastest[0] != (foretold{3, "fast", 2, 1, 1}) || got.Fastest[4] != (foretold{6, "strict", 3, 9, 2}) {
+	if len(got.Fastest) != 5 || got.Fastest[0] != (prediction{3, "fast", 2, 1, 1}) || got.Fastest[4] != (prediction{6, "strict", 3, 9, 2}) {
 		t.Errorf("the fastest: %+v", got.Fastest)
 	}
 	text := string(got.Chart)

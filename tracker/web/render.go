@@ -26,13 +26,13 @@ var templates = parse("overview", "jobs", "job", "task", "compare", "devices", "
 func parse(pages ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
 	for _, page := range pages {
-		out[page] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles, "templates/layout.html", "templates/"+page+".html"))
+		out[page] = template.Must(template.New("layout.html").Funcs(templateFuncs).ParseFS(templateFiles, "templates/layout.html", "templates/"+page+".html"))
 	}
 	return out
 }
 
-// words are the template functions.
-var words = template.FuncMap{
+// templateFuncs are the template functions.
+var templateFuncs = template.FuncMap{
 	"seconds":     show.Seconds,
 	"ratio":       show.Ratio,
 	"digest":      show.Digest,
@@ -173,8 +173,8 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// nothing handles unknown paths.
-func (s *Site) nothing(_ http.ResponseWriter, r *http.Request) error {
+// notFound handles unknown paths.
+func (s *Site) notFound(_ http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return status.Errorf(codes.Unimplemented, "%s is not for this page", r.Method)
 	}

@@ -11,8 +11,8 @@ import (
 // signInPage is the sign-in form.
 type signInPage struct{ Next, Message, Issuer string }
 
-// here returns next if it is a path of this site, else "/": it prevents open redirects.
-func here(next string) string {
+// localPath returns next if it is a path of this site, else "/": it prevents open redirects.
+func localPath(next string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
@@ -24,7 +24,7 @@ func (s *Site) signInForm(w http.ResponseWriter, r *http.Request) error {
 		return status.Error(codes.NotFound, "this tracker takes no tokens: there is nothing to sign in to")
 	}
 	return s.render(w, r, http.StatusOK, "signin", layout{Title: "Sign in", Page: signInPage{
-		Next: here(r.URL.Query().Get("next")), Issuer: s.Door.Issuer(),
+		Next: localPath(r.URL.Query().Get("next")), Issuer: s.Door.Issuer(),
 	}})
 }
 
@@ -32,7 +32,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := s.form(w, r); err != nil {
 		return err
 	}
-	next := here(r.PostForm.Get("next"))
+	next := localPath(r.PostForm.Get("next"))
 	if err := s.Door.SignIn(w, r, r.PostForm.Get("token")); err != nil {
 		code := httpCodes[status.Code(err)]
 		return s.render(w, r, max(code, http.StatusBadRequest), "signin", layout{

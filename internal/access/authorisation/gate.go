@@ -79,7 +79,7 @@ type Gate struct {
 	cfg   Config
 	rates rates
 	// Refusals written to the log, of unauthenticated and of authenticated callers.
-	strangers, known spam
+	strangers, known refusalLimiter
 	sessions         sessionTable
 	attempts         rates
 	formKey          []byte // key of the form tokens
@@ -101,8 +101,8 @@ func New(cfg Config) *Gate {
 	return &Gate{
 		cfg:       cfg,
 		formKey:   key,
-		strangers: spam{perKey: strangerRefusals, keys: strangerHosts, whose: "of callers who are not known"},
-		known:     spam{perKey: knownRefusals, keys: knownCallers, whose: "of callers who are known, but call in vain time and again,"},
+		strangers: refusalLimiter{perKey: strangerRefusals, keys: strangerHosts, whose: "of callers who are not known"},
+		known:     refusalLimiter{perKey: knownRefusals, keys: knownCallers, whose: "of callers who are known, but call in vain time and again,"},
 	}
 }
 
@@ -133,10 +133,10 @@ func (g *Gate) Admit(ctx context.Context, method string, header metadata.MD) (co
 	rule, known := rules[method]
 	c.rule = rule
 	err := g.admit(ctx, c, header, known)
-	if often := g.frequent(c); often != nil && (err == nil || !c.caller.proved) {
+	if often := g.checkRate(c); often != nil && (err == nil || !c.caller.proved) {
 		err = often
 	}
-	if putOff(err) {
+	if isRetryLater(err) {
 		return nil, err
 	}
 	if err != nil {
@@ -180,8 +180,8 @@ func (c *call) permitted(known bool) error {
 	return nil
 }
 
-// belongs refuses a request that concerns another identity's job or session.
-func (g *Gate) belongs(c *call, req any) error {
+// checkOwnership refuses a request that concerns another identity's job or session.
+func (g *Gate) checkOwnership(c *call, req any) error {
 	if g.open() && c.rule.log == refusals {
 		return nil // nothing to check or to log
 	}
@@ -236,7 +236,7 @@ func (g *Gate) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	if !is {
 		return nil, notAdmitted(info.FullMethod)
 	}
-	if err := g.belongs(c, req); err != nil {
+	if err := g.checkOwnership(c, req); err != nil {
 		g.refused(c, req, err)
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (g *Gate) HTTP(next http.Handler, public ...string) http.Handler {
 		}
 		caller, err := g.admitPage(r, public)
 		if err != nil {
-			if g.asksForForm(r, err) {
+			if g.needsSignInForm(r, err) {
 				http.Redirect(w, r, SignInPath+"?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 				return
 			}
@@ -75,8 +75,8 @@ func (g *Gate) PassOn(ctx context.Context) (authorization string, err error) {
 	return "Bearer " + by.token, nil
 }
 
-// asksForForm reports whether the request comes from a browser without credentials that can sign in by a form.
-func (g *Gate) asksForForm(r *http.Request, err error) bool {
+// needsSignInForm reports whether the request comes from a browser without credentials that can sign in by a form.
+func (g *Gate) needsSignInForm(r *http.Request, err error) bool {
 	return status.Code(err) == codes.Unauthenticated && g.takesTokens() && r.Method == http.MethodGet &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
@@ -94,10 +94,10 @@ func (g *Gate) admitPage(r *http.Request, public []string) (caller, error) {
 	if err == nil {
 		err = mayRead(by)
 	}
-	if often := g.frequent(c); often != nil && (err == nil || !by.proved) {
+	if often := g.checkRate(c); often != nil && (err == nil || !by.proved) {
 		err = often
 	}
-	if err != nil && !g.asksForForm(r, err) { // a redirect to the form is not a refusal yet
+	if err != nil && !g.needsSignInForm(r, err) { // a redirect to the form is not a refusal yet
 		g.refused(c, nil, err)
 	}
 	return by, err

@@ -51,11 +51,11 @@ func (g *Gate) identify(ctx context.Context, from string, p proof) (caller, erro
 	if p.certificate != nil && g.cfg.Certificates {
 		return g.byCertificate(c, p.certificate)
 	}
-	return c, status.Error(codes.Unauthenticated, g.wanted())
+	return c, status.Error(codes.Unauthenticated, g.requiredCredentials())
 }
 
-// wanted describes which credentials the tracker accepts.
-func (g *Gate) wanted() string {
+// requiredCredentials describes which credentials the tracker accepts.
+func (g *Gate) requiredCredentials() string {
 	switch {
 	case !g.takesTokens():
 		return "this tracker wants a client certificate: name one with --tls-cert and --tls-key"
@@ -67,7 +67,7 @@ func (g *Gate) wanted() string {
 
 func (g *Gate) byHeader(ctx context.Context, c caller, p proof) (caller, error) {
 	if !g.takesTokens() {
-		return c, status.Error(codes.Unauthenticated, "this tracker takes no tokens: "+g.wanted())
+		return c, status.Error(codes.Unauthenticated, "this tracker takes no tokens: "+g.requiredCredentials())
 	}
 	scheme, text, is := strings.Cut(p.authorization[0], " ")
 	if len(p.authorization) != 1 || !is || !strings.EqualFold(scheme, "bearer") {
@@ -105,8 +105,8 @@ func badToken(err error) error {
 // keysWait is the retry delay for callers whose token's issuer keys are being fetched.
 const keysWait = 250 * time.Millisecond
 
-// putOff reports whether a call should be retried after a delay; it is not refused yet.
-func putOff(err error) bool {
+// isRetryLater reports whether a call should be retried after a delay; it is not refused yet.
+func isRetryLater(err error) bool {
 	_, later := wire.RetryAfter(err)
 	return later && wire.Reason(err) == wire.ReasonIssuer
 }
@@ -114,12 +114,12 @@ func putOff(err error) bool {
 // byIssuer identifies the caller by a token of the issuer. Checking a signature is expensive, so an address with too
 // many unauthenticated calls has to wait with a new token.
 func (g *Gate) byIssuer(c caller, text string, verify func() (*oidc.Token, error)) (caller, error) {
-	if wait := g.strangerWaits(c.from); wait > 0 && !g.cfg.OIDC.Remembers(text) {
+	if wait := g.unauthenticatedWait(c.from); wait > 0 && !g.cfg.OIDC.Remembers(text) {
 		return c, tooOften(hostOf(c.from), "with tokens", wait)
 	}
 	t, err := verify()
 	switch {
-	case errors.Is(err, oidc.ErrKeysComing):
+	case errors.Is(err, oidc.ErrKeysPending):
 		return c, wire.RefuseUntil(keysWait, codes.Unavailable, wire.ReasonIssuer, "%v", err)
 	case errors.Is(err, oidc.ErrKeysUnavailable):
 		return c, wire.Refuse(codes.Unavailable, wire.ReasonIssuer, "%v", err)
@@ -144,7 +144,7 @@ func (g *Gate) byCertificate(c caller, cert *x509.Certificate) (caller, error) {
 		return c, status.Errorf(codes.Unauthenticated, "%v: ask an admin for another ('tilth tracker certs')", err)
 	}
 	if !is {
-		return c, status.Error(codes.Unauthenticated, "the certificate tells no role (an organisation such as tilth:agent): "+g.wanted())
+		return c, status.Error(codes.Unauthenticated, "the certificate tells no role (an organisation such as tilth:agent): "+g.requiredCredentials())
 	}
 	c.Identity, c.proved = id, true
 	c.valid = func() error {

@@ -113,7 +113,7 @@ func TestAFloodOfTokensIsNotChecked(t *testing.T) {
 	if err := call("192.0.2.1:1", known); err != nil {
 		t.Fatal(err)
 	}
-	if count, _ := admitted(from("192.0.2.1:1"), g, aMethod, bearer("e30.e30.e30"), burstSeconds*callsOfStranger); count != 0 {
+	if count, _ := admitted(from("192.0.2.1:1"), g, aMethod, bearer("e30.e30.e30"), burstSeconds*unauthenticatedCalls); count != 0 {
 		t.Errorf("%d calls with a token that is none are let in", count)
 	}
 	late := client("bob")

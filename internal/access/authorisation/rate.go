@@ -15,12 +15,12 @@ import (
 type rate struct{ perSecond, burst float64 }
 
 const (
-	// callsOfSession is what each session adds to the rate of its identity: a farm's agents may share an identity.
-	callsOfSession = 50
+	// callsPerSession is what each session adds to the rate of its identity: a farm's agents may share an identity.
+	callsPerSession = 50
 	// burstSeconds is the idle time after which a caller may make that many seconds' worth of calls at once.
 	burstSeconds = 2
-	// callsOfStranger is the rate of unauthenticated calls from one address.
-	callsOfStranger = 50
+	// unauthenticatedCalls is the rate of unauthenticated calls from one address.
+	unauthenticatedCalls = 50
 	// recount is how often the sessions of a throttled caller are counted again.
 	recount = 100 * time.Millisecond
 	// mostBuckets bounds the number of buckets.
@@ -122,9 +122,9 @@ func (r *rates) forget(now time.Time) {
 	}
 }
 
-// frequent refuses a call of a caller over its rate.
-func (g *Gate) frequent(c *call) error {
-	wait := g.tooOften(c)
+// checkRate refuses a call of a caller over its rate.
+func (g *Gate) checkRate(c *call) error {
+	wait := g.takeCall(c)
 	if wait == 0 {
 		return nil
 	}
@@ -139,8 +139,8 @@ func tooOften(who, what string, wait time.Duration) error {
 	return wire.RefuseUntil(wait, codes.ResourceExhausted, wire.ReasonRate, "%s calls %s too often: try again in %v", who, what, wait.Round(time.Millisecond))
 }
 
-// tooOften takes a call from the caller's bucket, or returns the time until there is one; 0 = now.
-func (g *Gate) tooOften(c *call) time.Duration {
+// takeCall takes a call from the caller's bucket, or returns the time until there is one; 0 = now.
+func (g *Gate) takeCall(c *call) time.Duration {
 	now, host := g.cfg.Now(), hostOf(c.caller.from)
 	switch {
 	case g.cfg.CallsPerSecond == 0:
@@ -152,13 +152,13 @@ func (g *Gate) tooOften(c *call) time.Duration {
 	case g.open() && !c.rule.public:
 		return g.rates.take(bucketKey{who: "host " + host}, now, perSecond(g.cfg.CallsPerSecond), nil)
 	}
-	return g.rates.take(strangerKey(host), now, perSecond(callsOfStranger), nil)
+	return g.rates.take(strangerKey(host), now, perSecond(unauthenticatedCalls), nil)
 }
 
 func strangerKey(host string) bucketKey { return bucketKey{who: "stranger " + host} }
 
-// strangerWaits returns the time until an address may make another unauthenticated call; 0 = now.
-func (g *Gate) strangerWaits(from string) time.Duration {
+// unauthenticatedWait returns the time until an address may make another unauthenticated call; 0 = now.
+func (g *Gate) unauthenticatedWait(from string) time.Duration {
 	host := hostOf(from)
 	if g.cfg.CallsPerSecond == 0 || host == "" {
 		return 0
@@ -169,7 +169,7 @@ func (g *Gate) strangerWaits(from string) time.Duration {
 func (g *Gate) ofIdentity(c *call, now time.Time) time.Duration {
 	name := c.caller.Name
 	return g.rates.take(bucketKey{who: name}, now, perSecond(g.cfg.CallsPerSecond), func() rate {
-		return perSecond(g.cfg.CallsPerSecond + callsOfSession*float64(g.cfg.Holdings.Sessions(name)))
+		return perSecond(g.cfg.CallsPerSecond + callsPerSession*float64(g.cfg.Holdings.Sessions(name)))
 	})
 }
 

@@ -159,7 +159,7 @@ func TestRefusalsOfAKnownCallerAreWrittenUpToABound(t *testing.T) {
 	if written.count != knownRefusals {
 		t.Errorf("%d of 10000 refusals are written, want %d", written.count, knownRefusals)
 	}
-	*now = now.Add(spamWindow)
+	*now = now.Add(refusalWindow)
 	c.rule.log = audited
 	g.done(c, nil, nil, nil)
 	if written.count != knownRefusals+2 {

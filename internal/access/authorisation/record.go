@@ -12,8 +12,8 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// maxWords bounds each value of a request in the audit log, in bytes.
-const maxWords = 256
+// maxValueBytes bounds each value of a request in the audit log, in bytes.
+const maxValueBytes = 256
 
 // jobOf returns the ID of the job that a request concerns.
 func jobOf(req any) string {
@@ -39,7 +39,7 @@ func (g *Gate) done(c *call, req, response any, err error) {
 	if c.rule.log == refusals {
 		return
 	}
-	g.tellSuppressed()
+	g.logSuppressed()
 	e := g.entry(c, req, err)
 	if err == nil {
 		addScalars(e.What, response)
@@ -108,8 +108,8 @@ func addScalars(what map[string]string, message any) {
 }
 
 func short(text string) string {
-	if len(text) <= maxWords {
+	if len(text) <= maxValueBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxWords], "") + "..."
+	return strings.ToValidUTF8(text[:maxValueBytes], "") + "..."
 }

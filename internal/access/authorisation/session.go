@@ -146,7 +146,7 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request, token string) erro
 	}
 	if err != nil {
 		if !c.caller.proved {
-			g.tooOften(c) // counts as an unauthenticated call of its address
+			g.takeCall(c) // counts as an unauthenticated call of its address
 		}
 		g.refused(c, nil, err)
 		return err

@@ -53,7 +53,7 @@ func (s *guarded) RecvMsg(m any) error {
 	}
 	if s.single {
 		s.request = m
-		if s.refusal = s.gate.belongs(s.call, m); s.refusal != nil {
+		if s.refusal = s.gate.checkOwnership(s.call, m); s.refusal != nil {
 			return s.refusal
 		}
 	}

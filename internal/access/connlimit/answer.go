@@ -21,14 +21,14 @@ import (
 type answer struct {
 	guard  *Guard
 	room   *room
-	taker  taker
+	taker  account
 	unread *unread
 	most   int64 // estimate of making the answer
 
-	mu   sync.Mutex
-	held int64 // bytes taken from the room
-	lent int64 // part of held that belongs to messages buffered by the transport
-	over bool  // the answer is complete
+	mu       sync.Mutex
+	held     int64 // bytes taken from the room
+	buffered int64 // part of held that belongs to messages buffered by the transport
+	over     bool  // the answer is complete
 }
 
 // begin takes the estimate from the room, and waits a while for it if necessary.
@@ -52,8 +52,8 @@ func (a *answer) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.over = true
-	a.room.give(a.taker, a.held-a.lent)
-	a.held = a.lent
+	a.room.give(a.taker, a.held-a.buffered)
+	a.held = a.buffered
 }
 
 // pack returns a message that is to be sent in place of the given one, and is accounted for until the transport
@@ -68,21 +68,21 @@ func (a *answer) pack(ctx context.Context, message any) (any, error) {
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		return message, nil
 	}
-	p := &parcel{message: m, size: size, bytes: min(int64(size), a.room.perConn), of: a}
-	if err := a.lend(ctx, p.bytes); err != nil {
+	p := &trackedMessage{message: m, size: size, bytes: min(int64(size), a.room.perConn), of: a}
+	if err := a.track(ctx, p.bytes); err != nil {
 		return nil, err
 	}
 	if !a.unread.add(p) {
-		a.back(p.bytes)
+		a.release(p.bytes)
 		return nil, wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the connection is closed")
 	}
 	return p, nil
 }
 
-func (a *answer) lend(ctx context.Context, bytes int64) error {
+func (a *answer) track(ctx context.Context, bytes int64) error {
 	a.mu.Lock()
-	more := a.lent + bytes - a.held
-	a.lent += bytes
+	more := a.buffered + bytes - a.held
+	a.buffered += bytes
 	a.mu.Unlock()
 	if more <= 0 {
 		return nil
@@ -90,7 +90,7 @@ func (a *answer) lend(ctx context.Context, bytes int64) error {
 	if err := a.room.await(ctx, a.taker, more); err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.lent -= bytes
+		a.buffered -= bytes
 		return a.noRoom(ctx)
 	}
 	a.mu.Lock()
@@ -99,11 +99,11 @@ func (a *answer) lend(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// back is called when the transport releases a message.
-func (a *answer) back(bytes int64) {
+// release is called when the transport releases a message.
+func (a *answer) release(bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lent -= bytes
+	a.buffered -= bytes
 	if a.over {
 		a.held -= bytes
 		a.room.give(a.taker, bytes)
@@ -118,9 +118,9 @@ func (a *answer) noRoom(ctx context.Context) error {
 	return wire.Refuse(codes.Unavailable, wire.ReasonOverloaded, "the answers that are being made, or that nobody has read, leave no room for this one: try again later")
 }
 
-// parcel is a message in transit to a peer. It also implements the buffer pool that its bytes return to, which is how
+// trackedMessage is a message in transit to a peer. It also implements the buffer pool that its bytes return to, which is how
 // it learns that the transport has released them.
-type parcel struct {
+type trackedMessage struct {
 	message proto.Message
 	size    int
 	bytes   int64
@@ -133,7 +133,7 @@ type parcel struct {
 const mostPooled = 32 << 10
 
 // encode encodes the message.
-func (p *parcel) encode() (mem.BufferSlice, error) {
+func (p *trackedMessage) encode() (mem.BufferSlice, error) {
 	buf := new([]byte)
 	if p.pooled = p.size <= mostPooled; p.pooled {
 		buf = mem.DefaultBufferPool().Get(p.size)
@@ -151,10 +151,10 @@ func (p *parcel) encode() (mem.BufferSlice, error) {
 }
 
 // Get implements mem.BufferPool.
-func (*parcel) Get(length int) *[]byte { return mem.DefaultBufferPool().Get(length) }
+func (*trackedMessage) Get(length int) *[]byte { return mem.DefaultBufferPool().Get(length) }
 
 // Put implements mem.BufferPool.
-func (p *parcel) Put(buf *[]byte) {
+func (p *trackedMessage) Put(buf *[]byte) {
 	if p.pooled {
 		mem.DefaultBufferPool().Put(buf)
 	}
@@ -171,31 +171,31 @@ type unread struct {
 
 	mu      sync.Mutex
 	closed  bool
-	parcels map[*parcel]struct{}
+	parcels map[*trackedMessage]struct{}
 }
 
-func (u *unread) add(p *parcel) bool {
+func (u *unread) add(p *trackedMessage) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
 		return false
 	}
 	if u.parcels == nil {
-		u.parcels = map[*parcel]struct{}{}
+		u.parcels = map[*trackedMessage]struct{}{}
 	}
 	u.parcels[p] = struct{}{}
 	p.timer = time.AfterFunc(u.limit, u.end)
 	return true
 }
 
-func (u *unread) drop(p *parcel) {
+func (u *unread) drop(p *trackedMessage) {
 	u.mu.Lock()
 	_, is := u.parcels[p]
 	delete(u.parcels, p)
 	u.mu.Unlock()
 	if is {
 		p.timer.Stop()
-		p.of.back(p.bytes)
+		p.of.release(p.bytes)
 	}
 }
 
@@ -208,12 +208,12 @@ func (u *unread) close() {
 	u.mu.Unlock()
 	for p := range left {
 		p.timer.Stop()
-		p.of.back(p.bytes)
+		p.of.release(p.bytes)
 	}
 }
 
 // answerTo returns the account of a call's answer; nil if the guard does not manage its connection.
-func (g *Guard) answerTo(ctx context.Context, a Admission, by taker) *answer {
+func (g *Guard) answerTo(ctx context.Context, a Admission, by account) *answer {
 	f := filterOf(ctx)
 	if f == nil {
 		return nil
@@ -226,7 +226,7 @@ func (g *Guard) answerTo(ctx context.Context, a Admission, by taker) *answer {
 // answers requests for which there is no room.
 func (g *Guard) HTTP(next http.Handler, bytes int, who func(*http.Request) string, refuse func(http.ResponseWriter, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := &answer{guard: g, room: g.answers, taker: taker{caller: who(r), conn: new(int64)}, most: int64(bytes)}
+		a := &answer{guard: g, room: g.answers, taker: account{caller: who(r), conn: new(int64)}, most: int64(bytes)}
 		if err := a.begin(r.Context()); err != nil {
 			refuse(w, err)
 			return

@@ -11,9 +11,9 @@ func BenchmarkWatch(b *testing.B) {
 	r, conn := newRoom(1<<30, time.Second), int64(0)
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(context.Background())
-		in := &intake{room: r, taker: taker{caller: "shelf-1", conn: &conn}}
+		in := &intake{room: r, taker: account{caller: "shelf-1", conn: &conn}}
 		in.open()
-		c := of(watch(ctx, "/test.Service/Echo", time.Minute, in))
+		c := callFrom(watch(ctx, "/test.Service/Echo", time.Minute, in))
 		c.end()
 		in.settle()
 		c.over()

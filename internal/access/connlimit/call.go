@@ -50,7 +50,7 @@ func watch(ctx context.Context, method string, limit time.Duration, in *intake) 
 	}
 }
 
-func of(ctx context.Context) *call {
+func callFrom(ctx context.Context) *call {
 	c, _ := ctx.Value(callKey{}).(*call)
 	return c
 }
@@ -88,7 +88,7 @@ func (c *call) receive(decode func(any) error, m any) error {
 	in := incoming{message: m}
 	err := decode(&in)
 	if c != nil && in.fault == nil {
-		in.fault = c.unfit()
+		in.fault = c.messageError()
 	}
 	if in.fault == nil {
 		return err
@@ -99,9 +99,9 @@ func (c *call) receive(decode func(any) error, m any) error {
 	return in.fault
 }
 
-// unfit returns the error of a compressed or oversized message, or nil. The transport has already sent its own error,
+// messageError returns the error of a compressed or oversized message, or nil. The transport has already sent its own error,
 // which is worded differently.
-func (c *call) unfit() error {
+func (c *call) messageError() error {
 	method, length := strings.TrimPrefix(c.method, "/"), c.intake.tooLong.Load()
 	switch {
 	case c.intake.compressed.Load():
@@ -114,7 +114,7 @@ func (c *call) unfit() error {
 
 // unary is called once the request has arrived.
 func unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	c := of(ctx)
+	c := callFrom(ctx)
 	if c == nil {
 		return handle(ctx, req)
 	}
@@ -133,7 +133,7 @@ func unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.Un
 
 // stream is called once the headers have arrived.
 func stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	c := of(ss.Context())
+	c := callFrom(ss.Context())
 	c.end()
 	defer c.answerTo().end()
 	if err := c.answerTo().begin(ss.Context()); err != nil {

@@ -57,8 +57,8 @@ const (
 	AnswerRoom  Room = "answers"
 )
 
-// LeastPing is the minimum interval between two pings of a peer.
-const LeastPing = 5 * time.Second
+// MinPing is the minimum interval between two pings of a peer.
+const MinPing = 5 * time.Second
 
 // Guard enforces limits on a server.
 type Guard struct {
@@ -98,7 +98,7 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: l.Idle, MaxConnectionAge: l.Age, MaxConnectionAgeGrace: l.AgeGrace, Time: l.Ping, Timeout: l.Ping / 2,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: LeastPing, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: MinPing, PermitWithoutStream: true}),
 		grpc.InTapHandle(g.tap),
 		grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream),
 	}
@@ -118,7 +118,7 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 		return nil, err
 	}
 	l, f := g.Limits, filterOf(ctx)
-	by := takerOf(a, f)
+	by := accountOf(a, f)
 	in := &intake{room: g.room, taker: by, most: cmp.Or(a.MessageBytes, l.MessageBytes), window: wire.WindowBytes}
 	if !in.open() {
 		g.NoRoom(RequestRoom)
@@ -136,10 +136,10 @@ func (g *Guard) tap(ctx context.Context, info *tap.Info) (context.Context, error
 	return c, nil
 }
 
-// takerOf returns the account of a call. Anonymous callers are counted by address; those of this machine form one
+// accountOf returns the account of a call. Anonymous callers are counted by address; those of this machine form one
 // account without limits.
-func takerOf(a Admission, f *filter) taker {
-	t := taker{caller: a.Caller, stranger: a.Stranger, conn: new(int64)}
+func accountOf(a Admission, f *filter) account {
+	t := account{caller: a.Caller, stranger: a.Stranger, conn: new(int64)}
 	if f == nil {
 		return t
 	}

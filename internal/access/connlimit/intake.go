@@ -12,13 +12,13 @@ import (
 // prefixBytes is the length of the prefix of a gRPC message: a compression flag and the length.
 const prefixBytes = 5
 
-var errUnfit = errors.New("a message is compressed, or longer than its method allows")
+var errInvalidMessage = errors.New("a message is compressed, or longer than its method allows")
 
 // intake accounts for the request of one call. It takes room as bytes arrive, but at most what the transport buffers:
 // a flow control window, and the message that the server is reading.
 type intake struct {
 	room  *room
-	taker taker
+	taker account
 	ctx   context.Context
 	// most is the maximum length of a message; window is how much the transport accepts before the server reads.
 	most, window int
@@ -110,7 +110,7 @@ func (i *intake) follow(b []byte) error {
 		length := binary.BigEndian.Uint32(i.prefix[1:])
 		if !i.fits(length) {
 			if took < prefixBytes {
-				return errUnfit // a part of the prefix was already passed on
+				return errInvalidMessage // a part of the prefix was already passed on
 			}
 			binary.BigEndian.PutUint32(b[1:], math.MaxUint32)
 			length = math.MaxUint32

@@ -31,7 +31,7 @@ func newCodec(check Check) codec { return codec{encoding.GetCodecV2(protocodec.N
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if p, is := v.(*parcel); is {
+	if p, is := v.(*trackedMessage); is {
 		return p.encode()
 	}
 	return c.CodecV2.Marshal(v)
@@ -69,7 +69,7 @@ func (r registrar) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	for _, m := range desc.Methods {
 		handle := m.Handler
 		m.Handler = func(srv any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
-			s := of(ctx)
+			s := callFrom(ctx)
 			defer s.over()
 			return handle(srv, ctx, func(m any) error { return s.receive(decode, m) }, intercept)
 		}

@@ -35,8 +35,8 @@ func newRoom(total int64, wait time.Duration) *room {
 	return &room{perConn: total / 8, perCaller: total / 4, total: total, wait: wait, callers: map[string]*int64{}, waiting: map[string]int{}}
 }
 
-// taker is the account that bytes are taken on.
-type taker struct {
+// account is the account that bytes are taken on.
+type account struct {
 	// caller is an identity, or the address of unauthenticated callers; empty = no per-caller limit.
 	caller   string
 	stranger bool
@@ -44,13 +44,13 @@ type taker struct {
 }
 
 // take takes bytes, all or none, and reports whether it did.
-func (r *room) take(t taker, bytes int64) bool {
+func (r *room) take(t account, bytes int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.takeLocked(t, bytes)
 }
 
-func (r *room) takeLocked(t taker, bytes int64) bool {
+func (r *room) takeLocked(t account, bytes int64) bool {
 	perConn, perCaller := r.perConn, r.perCaller
 	if t.stranger {
 		perConn, perCaller = strangerConnBytes, strangerHostBytes
@@ -68,7 +68,7 @@ func (r *room) takeLocked(t taker, bytes int64) bool {
 }
 
 // add adds bytes to the account; negative values release them. r.mu must be held.
-func (r *room) add(t taker, bytes int64) {
+func (r *room) add(t account, bytes int64) {
 	r.held += bytes
 	*t.conn += bytes
 	if t.stranger {
@@ -87,7 +87,7 @@ func (r *room) add(t taker, bytes int64) {
 	}
 }
 
-func (r *room) give(t taker, bytes int64) {
+func (r *room) give(t account, bytes int64) {
 	if bytes == 0 {
 		return
 	}
@@ -104,7 +104,7 @@ func (r *room) give(t taker, bytes int64) {
 const mostWaiting = 256
 
 // await takes bytes, and waits a while for them if necessary.
-func (r *room) await(ctx context.Context, t taker, bytes int64) error {
+func (r *room) await(ctx context.Context, t account, bytes int64) error {
 	var timer *time.Timer
 	for {
 		r.mu.Lock()
@@ -112,7 +112,7 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 			r.mu.Unlock()
 			return nil
 		}
-		if timer == nil && !r.waits(t.caller) {
+		if timer == nil && !r.addWaiter(t.caller) {
 			r.mu.Unlock()
 			return errNoRoom
 		}
@@ -124,7 +124,7 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 		if timer == nil {
 			timer = time.NewTimer(r.wait)
 			defer timer.Stop()
-			defer r.waitsNoMore(t.caller)
+			defer r.removeWaiter(t.caller)
 		}
 		select {
 		case <-freed:
@@ -136,8 +136,8 @@ func (r *room) await(ctx context.Context, t taker, bytes int64) error {
 	}
 }
 
-// waits registers a waiter, and reports whether there may be another. r.mu must be held.
-func (r *room) waits(caller string) bool {
+// addWaiter registers a waiter, and reports whether there may be another. r.mu must be held.
+func (r *room) addWaiter(caller string) bool {
 	if caller != "" && r.waiting[caller] == mostWaiting {
 		return false
 	}
@@ -145,7 +145,7 @@ func (r *room) waits(caller string) bool {
 	return true
 }
 
-func (r *room) waitsNoMore(caller string) {
+func (r *room) removeWaiter(caller string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiting[caller]--; r.waiting[caller] == 0 {

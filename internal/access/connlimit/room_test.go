@@ -132,9 +132,9 @@ func TestACallThatBreaksOffGivesItsRoomBack(t *testing.T) {
 func TestRoomIsSharedByCallersAndConnections(t *testing.T) {
 	r := newRoom(800, 0)
 	conns := make([]int64, 20)
-	on := func(caller string, conn int) taker { return taker{caller: caller, conn: &conns[conn]} }
+	on := func(caller string, conn int) account { return account{caller: caller, conn: &conns[conn]} }
 	for name, c := range map[string]struct {
-		of    taker
+		of    account
 		bytes int64
 		want  bool
 	}{
@@ -167,7 +167,7 @@ func TestStrangersHaveNextToNoRoom(t *testing.T) {
 	calls := func(hosts, connections int) (taken int64) {
 		for host := range hosts {
 			for range connections {
-				who := taker{caller: fmt.Sprint("host ", host), stranger: true, conn: new(int64)}
+				who := account{caller: fmt.Sprint("host ", host), stranger: true, conn: new(int64)}
 				for r.take(who, callBytes) {
 					taken += callBytes
 				}
@@ -184,14 +184,14 @@ func TestStrangersHaveNextToNoRoom(t *testing.T) {
 	if got := calls(1000, 1000); got != strangersBytes-strangerHostBytes {
 		t.Errorf("other addresses take %d bytes", got)
 	}
-	if !r.take(taker{caller: "a", conn: new(int64)}, 1<<30) {
+	if !r.take(account{caller: "a", conn: new(int64)}, 1<<30) {
 		t.Error("there is no room for who is known")
 	}
 }
 
 func TestWhoWaitsForRoomGetsItWhenItIsGivenBack(t *testing.T) {
 	r, conn := newRoom(80, time.Minute), int64(0)
-	who := taker{caller: "a", conn: &conn}
+	who := account{caller: "a", conn: &conn}
 	if !r.take(who, 10) {
 		t.Fatal("no room")
 	}
@@ -290,7 +290,7 @@ func FuzzFrames(f *testing.F) {
 			}
 			rest = rest[n:]
 			if fr.opened != 0 {
-				fr.open(&intake{room: r, taker: taker{conn: &held}, ctx: t.Context(), most: 1 << 10, window: 1 << 16})
+				fr.open(&intake{room: r, taker: account{conn: &held}, ctx: t.Context(), most: 1 << 10, window: 1 << 16})
 			}
 		}
 		if r.taken() > 4*(1<<16) {

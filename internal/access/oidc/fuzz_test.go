@@ -84,7 +84,7 @@ func FuzzKeys(f *testing.F) {
 			t.Errorf("%d keys, and %v", len(keys), err)
 		}
 		for _, k := range keys {
-			if !k.usable() || len(k.id) > mostKeyIDBytes || k.print == "" {
+			if !k.usable() || len(k.id) > mostKeyIDBytes || k.thumbprint == "" {
 				t.Errorf("key %+v", k)
 			}
 		}

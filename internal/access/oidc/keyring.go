@@ -18,40 +18,40 @@ const (
 	refreshEvery = 10 * time.Minute
 	// retryEvery is the retry interval after a failure.
 	retryEvery = 30 * time.Second
-	// askEvery is the minimum interval between fetches caused by tokens with unknown keys: anyone can make such
+	// requestEvery is the minimum interval between fetches caused by tokens with unknown keys: anyone can make such
 	// tokens.
-	askEvery = 10 * time.Second
-	// waitMost is how long a call waits for a fetch.
-	waitMost = 3 * time.Second
+	requestEvery = 10 * time.Second
+	// maxWait is how long a call waits for a fetch.
+	maxWait = 3 * time.Second
 )
 
 // ErrKeysUnavailable is wrapped by the error for a token with an unknown key while the issuer's keys cannot be
 // fetched. The token may be valid.
 var ErrKeysUnavailable = errors.New("the issuer's keys cannot be read now")
 
-// ErrKeysComing is wrapped by the error for a token with an unknown key while the issuer's keys are being fetched.
-var ErrKeysComing = errors.New("the issuer's keys are being read")
+// ErrKeysPending is wrapped by the error for a token with an unknown key while the issuer's keys are being fetched.
+var ErrKeysPending = errors.New("the issuer's keys are being read")
 
 // times are the intervals between fetches.
 type times struct{ refresh, retry, ask time.Duration }
 
 // keyring has the last known keys of an issuer.
 type keyring struct {
-	source *source
-	times  times
-	log    *slog.Logger
-	asked  chan struct{} // receives when keys must be fetched at once
+	source    *source
+	times     times
+	log       *slog.Logger
+	requested chan struct{} // receives when keys must be fetched at once
 
-	mu     sync.Mutex
-	keys   []key
-	read   time.Time     // when keys were last fetched; zero = never
-	failed error         // error of the last attempt
-	ended  time.Time     // end of the last attempt
-	under  chan struct{} // closed at the end of the attempt in progress or requested; nil = none
+	mu      sync.Mutex
+	keys    []key
+	read    time.Time     // when keys were last fetched; zero = never
+	failed  error         // error of the last attempt
+	ended   time.Time     // end of the last attempt
+	attempt chan struct{} // closed at the end of the attempt in progress or requested; nil = none
 }
 
 func newKeyring(from *source, t times, log *slog.Logger) *keyring {
-	return &keyring{source: from, times: t, log: log, asked: make(chan struct{}, 1), under: make(chan struct{})}
+	return &keyring{source: from, times: t, log: log, requested: make(chan struct{}, 1), attempt: make(chan struct{})}
 }
 
 // run fetches the keys at once, and then periodically, until ctx ends.
@@ -65,7 +65,7 @@ func (r *keyring) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-r.asked:
+		case <-r.requested:
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
@@ -79,11 +79,11 @@ func (r *keyring) run(ctx context.Context) {
 func (r *keyring) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.under == nil {
-		r.under = make(chan struct{})
+	if r.attempt == nil {
+		r.attempt = make(chan struct{})
 	}
 	select {
-	case <-r.asked: // this attempt also serves the request
+	case <-r.requested: // this attempt also serves the request
 	default:
 	}
 }
@@ -93,14 +93,14 @@ func (r *keyring) note(keys []key, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed, r.ended = err, time.Now()
-	close(r.under)
-	r.under = nil
+	close(r.attempt)
+	r.attempt = nil
 	if err != nil {
 		r.log.Warn("the keys of the issuer cannot be read, going on with those that are known", "issuer", r.source.issuer,
 			"known", len(r.keys), "error", err)
 		return r.times.retry
 	}
-	if !slices.EqualFunc(keys, r.keys, func(a, b key) bool { return a.id == b.id && a.print == b.print }) {
+	if !slices.EqualFunc(keys, r.keys, func(a, b key) bool { return a.id == b.id && a.thumbprint == b.thumbprint }) {
 		r.log.Info("keys of the issuer read", "issuer", r.source.issuer, "keys", len(keys))
 	}
 	r.keys, r.read = keys, r.ended
@@ -114,7 +114,7 @@ func (r *keyring) find(ctx context.Context, id string, a jose.SignatureAlgorithm
 		return k, err
 	}
 	if coming != nil {
-		ctx, cancel := context.WithTimeout(ctx, waitMost)
+		ctx, cancel := context.WithTimeout(ctx, maxWait)
 		defer cancel()
 		select {
 		case <-coming:
@@ -124,21 +124,21 @@ func (r *keyring) find(ctx context.Context, id string, a jose.SignatureAlgorithm
 	return r.known(id, a)
 }
 
-// findNow is like find but never waits: it returns ErrKeysComing if a fetch may return the key. After a failed attempt
+// findNow is like find but never waits: it returns ErrKeysPending if a fetch may return the key. After a failed attempt
 // it returns the failure instead.
 func (r *keyring) findNow(id string, a jose.SignatureAlgorithm) (*key, error) {
 	k, coming, err := r.look(id, a)
 	if k != nil || err != nil {
 		return k, err
 	}
-	if coming != nil && !r.away() {
-		return nil, fmt.Errorf("the token's key is not known yet, and %w: try again in a moment", ErrKeysComing)
+	if coming != nil && !r.failing() {
+		return nil, fmt.Errorf("the token's key is not known yet, and %w: try again in a moment", ErrKeysPending)
 	}
 	return r.known(id, a)
 }
 
-// away reports whether the last attempt failed.
-func (r *keyring) away() bool {
+// failing reports whether the last attempt failed.
+func (r *keyring) failing() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed != nil
@@ -152,11 +152,11 @@ func (r *keyring) look(id string, a jose.SignatureAlgorithm) (k *key, coming <-c
 	if k, err = choose(r.keys, id, a); k != nil || err != nil {
 		return k, nil, err
 	}
-	if r.under == nil && time.Since(r.ended) >= r.times.ask {
-		r.under = make(chan struct{})
-		r.asked <- struct{}{} // never blocks: a requested attempt stays in progress until it ends
+	if r.attempt == nil && time.Since(r.ended) >= r.times.ask {
+		r.attempt = make(chan struct{})
+		r.requested <- struct{}{} // never blocks: a requested attempt stays in progress until it ends
 	}
-	return nil, r.under, nil
+	return nil, r.attempt, nil
 }
 
 func (r *keyring) known(id string, a jose.SignatureAlgorithm) (*key, error) {
@@ -166,7 +166,7 @@ func (r *keyring) known(id string, a jose.SignatureAlgorithm) (*key, error) {
 	switch {
 	case k != nil || err != nil:
 		return k, err
-	case r.failed != nil || r.under != nil:
+	case r.failed != nil || r.attempt != nil:
 		return nil, fmt.Errorf("the token's key is not known, and %w: try again later", ErrKeysUnavailable)
 	}
 	return nil, fmt.Errorf("the token is signed with a key that %s does not have", r.source.issuer)
@@ -176,7 +176,7 @@ func (r *keyring) known(id string, a jose.SignatureAlgorithm) (*key, error) {
 func (r *keyring) has(k *key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.keys, func(other key) bool { return other.id == k.id && other.print == k.print })
+	return slices.ContainsFunc(r.keys, func(other key) bool { return other.id == k.id && other.thumbprint == k.thumbprint })
 }
 
 // readAt returns when keys were last fetched; zero = never.

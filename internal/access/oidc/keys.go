@@ -38,8 +38,8 @@ type key struct {
 	id string
 	// algorithm is the only one allowed; empty = all that the key type supports.
 	algorithm jose.SignatureAlgorithm
-	// print is the thumbprint of the key (RFC 7638).
-	print string
+	// thumbprint is the thumbprint of the key (RFC 7638).
+	thumbprint string
 }
 
 // parseKeys parses a key set. Keys that are not for signatures or are of unsupported types are skipped.
@@ -71,7 +71,7 @@ func parseKey(text []byte) (key, bool) {
 		return key{}, false
 	}
 	print, err := k.Thumbprint(crypto.SHA256)
-	made := key{public: k.Key, id: k.KeyID, algorithm: jose.SignatureAlgorithm(k.Algorithm), print: string(print)}
+	made := key{public: k.Key, id: k.KeyID, algorithm: jose.SignatureAlgorithm(k.Algorithm), thumbprint: string(print)}
 	return made, err == nil && made.usable()
 }
 

@@ -63,7 +63,7 @@ func Open(cfg Config, o Options) (*Verifier, error) {
 		return nil, err
 	}
 	often := times{
-		refresh: cmp.Or(o.Refresh, refreshEvery), retry: cmp.Or(o.Retry, retryEvery), ask: cmp.Or(o.Ask, askEvery),
+		refresh: cmp.Or(o.Refresh, refreshEvery), retry: cmp.Or(o.Retry, retryEvery), ask: cmp.Or(o.Ask, requestEvery),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &Verifier{
@@ -97,7 +97,7 @@ func (v *Verifier) Verify(ctx context.Context, text string, now time.Time) (*Tok
 	return v.judge(text, now, func(id string, a jose.SignatureAlgorithm) (*key, error) { return v.keys.find(ctx, id, a) })
 }
 
-// VerifyNow is like Verify but never waits: it returns an error that wraps ErrKeysComing instead.
+// VerifyNow is like Verify but never waits: it returns an error that wraps ErrKeysPending instead.
 func (v *Verifier) VerifyNow(text string, now time.Time) (*Token, error) {
 	return v.judge(text, now, v.keys.findNow)
 }

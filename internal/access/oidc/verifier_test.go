@@ -357,11 +357,11 @@ func TestTokensOfUnknownKeysAskTheIssuerSeldom(t *testing.T) {
 	f := newFarm(t, Options{Ask: time.Hour})
 	_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
-	before := f.Asked()
+	before := f.Requests()
 	for range 100 {
 		f.readAgain()
 	}
-	if asked := f.Asked() - before; asked != 0 {
+	if asked := f.Requests() - before; asked != 0 {
 		t.Errorf("the issuer was asked %d times", asked)
 	}
 }
@@ -412,7 +412,7 @@ func TestAnIssuerThatFailsBreaksNoKnownKeys(t *testing.T) {
 			_, err := f.Verify(t.Context(), known, time.Now())
 			check(t, err)
 			check(t, f.Rotate("second"))
-			f.Answer(c.answer)
+			f.SetHandler(c.answer)
 			next := f.sign(nil, nil)
 			_, err = f.Verify(t.Context(), next, time.Now())
 			wantError(t, err, next, "try again later")
@@ -424,7 +424,7 @@ func TestAnIssuerThatFailsBreaksNoKnownKeys(t *testing.T) {
 			}
 			_, err = f.Verify(t.Context(), f.signedBefore(), time.Now())
 			check(t, err)
-			f.Answer(nil)
+			f.SetHandler(nil)
 			_, err = f.Verify(t.Context(), next, time.Now())
 			check(t, err)
 		})
@@ -447,7 +447,7 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 	f := newFarm(t, often)
 	_, err := f.Verify(t.Context(), f.sign(nil, nil), time.Now())
 	check(t, err)
-	f.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	f.SetHandler(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	check(t, f.Rotate("second"))
 	token := f.sign(nil, nil)
 	_, err = f.Verify(t.Context(), token, time.Now())
@@ -462,7 +462,7 @@ func TestAnIssuerMayComeLater(t *testing.T) {
 	issuer, err := oidctest.New(ca)
 	check(t, err)
 	defer issuer.Close()
-	issuer.Answer(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) })
+	issuer.SetHandler(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) })
 	cfg, err := Parse(map[string]string{"issuer": issuer.URL(), "audience": oidctest.Audience, "ca": ca}, []string{"g=client"})
 	check(t, err)
 	v, err := Open(cfg, often)
@@ -473,7 +473,7 @@ func TestAnIssuerMayComeLater(t *testing.T) {
 	if _, err = v.Verify(t.Context(), token, time.Now()); !errors.Is(err, ErrKeysUnavailable) || !v.KeysRead().IsZero() {
 		t.Errorf("while the issuer is away: %v; keys were read at %v", err, v.KeysRead())
 	}
-	issuer.Answer(nil)
+	issuer.SetHandler(nil)
 	if _, err = v.Verify(t.Context(), token, time.Now()); err != nil || v.KeysRead().IsZero() {
 		t.Errorf("when the issuer is there: %v; keys were read at %v", err, v.KeysRead())
 	}

@@ -56,10 +56,10 @@ func (f *Flood) Ask(method, token string, message []byte) error {
 	return errors.Join(err, f.framer.WriteData(stream, true, append(prefix, message...)))
 }
 
-// Hear reads frames until the connection ends.
-func (f *Flood) Hear() error {
+// ReadAll reads frames until the connection ends.
+func (f *Flood) ReadAll() error {
 	for {
-		if err := f.hear(); err != nil {
+		if err := f.readFrame(); err != nil {
 			return err
 		}
 	}
@@ -96,7 +96,7 @@ func (f *Flood) Send() error {
 		}
 		moved, err := f.send()
 		if err == nil && !moved {
-			err = f.hear()
+			err = f.readFrame()
 		}
 		if err != nil {
 			return err
@@ -125,8 +125,8 @@ func (f *Flood) send() (moved bool, err error) {
 	return moved, nil
 }
 
-// hear reads and handles one frame.
-func (f *Flood) hear() error {
+// readFrame reads and handles one frame.
+func (f *Flood) readFrame() error {
 	frame, err := f.framer.ReadFrame()
 	if err != nil {
 		return err

@@ -93,15 +93,15 @@ func (i *Issuer) Last() Key {
 	return i.keys[len(i.keys)-1]
 }
 
-// Answer sets a handler for all requests; nil = the default behaviour.
-func (i *Issuer) Answer(by http.HandlerFunc) {
+// SetHandler sets a handler for all requests; nil = the default behaviour.
+func (i *Issuer) SetHandler(by http.HandlerFunc) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.answer = by
 }
 
-// Asked returns the number of requests.
-func (i *Issuer) Asked() int {
+// Requests returns the number of requests.
+func (i *Issuer) Requests() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.asked

@@ -7,7 +7,7 @@ import (
 )
 
 func TestRefusalsAreWrittenUpToABoundOfEachHost(t *testing.T) {
-	s := spam{perKey: strangerRefusals, keys: strangerHosts}
+	s := refusalLimiter{perKey: strangerRefusals, keys: strangerHosts}
 	now := time.Unix(1000, 0)
 	written := func(n int, from func(i int) string) (count int) {
 		for i := range n {
@@ -27,7 +27,7 @@ func TestRefusalsAreWrittenUpToABoundOfEachHost(t *testing.T) {
 	if n := written(1000, func(i int) string { return fmt.Sprintf("[2001:db8::%x]:1", i) }); n != strangerHosts-2 {
 		t.Errorf("%d of 1000 from as many hosts, want %d", n, strangerHosts-2)
 	}
-	now = now.Add(spamWindow)
+	now = now.Add(refusalWindow)
 	if is, suppressed := s.count(portless(one(1)), now); !is || suppressed != 100-strangerRefusals+1000-(strangerHosts-2) {
 		t.Errorf("afterwards: written %v, and %d were not before", is, suppressed)
 	}

@@ -13,13 +13,13 @@ import (
 
 // Bounds on the refusals logged within a window: per host of unauthenticated callers, and per authenticated caller.
 const (
-	spamWindow                      = time.Minute
+	refusalWindow                   = time.Minute
 	strangerRefusals, strangerHosts = 20, 256
 	knownRefusals, knownCallers     = 60, 1024
 )
 
-// spam limits the logged refusals per caller and window.
-type spam struct {
+// refusalLimiter limits the logged refusals per caller and window.
+type refusalLimiter struct {
 	perKey, keys int
 	whose        string
 
@@ -31,10 +31,10 @@ type spam struct {
 
 // count counts a refusal. written reports whether to log it; suppressed is the number of unlogged refusals of the
 // previous window, returned once.
-func (s *spam) count(key string, now time.Time) (written bool, suppressed int) {
+func (s *refusalLimiter) count(key string, now time.Time) (written bool, suppressed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	suppressed = s.turn(now)
+	suppressed = s.rollWindow(now)
 	_, seen := s.counts[key]
 	if s.counts[key] == s.perKey || !seen && len(s.counts) == s.keys {
 		s.suppressed++
@@ -45,15 +45,15 @@ func (s *spam) count(key string, now time.Time) (written bool, suppressed int) {
 }
 
 // over returns the number of unlogged refusals of a finished window, once.
-func (s *spam) over(now time.Time) int {
+func (s *refusalLimiter) over(now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.turn(now)
+	return s.rollWindow(now)
 }
 
-// turn starts the next window if the current one is over. The lock must be held.
-func (s *spam) turn(now time.Time) (suppressed int) {
-	if s.counts == nil || now.Sub(s.began) >= spamWindow {
+// rollWindow starts the next window if the current one is over. The lock must be held.
+func (s *refusalLimiter) rollWindow(now time.Time) (suppressed int) {
+	if s.counts == nil || now.Sub(s.began) >= refusalWindow {
 		suppressed = s.suppressed
 		s.began, s.counts, s.suppressed = now, map[string]int{}, 0
 	}
@@ -61,7 +61,7 @@ func (s *spam) turn(now time.Time) (suppressed int) {
 }
 
 // entry returns the audit entry about suppressed refusals.
-func (s *spam) entry(suppressed int, now time.Time) audit.Entry {
+func (s *refusalLimiter) entry(suppressed int, now time.Time) audit.Entry {
 	return audit.Entry{
 		Time: now.UTC(), Verb: "refusals", Result: codes.ResourceExhausted.String(),
 		Message: fmt.Sprintf("%d refusals %s were not written down", suppressed, s.whose),
@@ -82,10 +82,10 @@ func (g *Gate) written(c *call) bool {
 	return is
 }
 
-// tellSuppressed logs the number of suppressed refusals once their window is over, if no refusal has done so since.
-func (g *Gate) tellSuppressed() {
+// logSuppressed logs the number of suppressed refusals once their window is over, if no refusal has done so since.
+func (g *Gate) logSuppressed() {
 	now := g.cfg.Now()
-	for _, s := range []*spam{&g.strangers, &g.known} {
+	for _, s := range []*refusalLimiter{&g.strangers, &g.known} {
 		if n := s.over(now); n > 0 {
 			g.cfg.Audit.Add(s.entry(n, now))
 		}
