@@ -26,7 +26,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// ask makes a call in JSON by the token of somebody, and returns the answer's status and body.
+// ask makes a JSON call with the token of the given name, and returns the response's status and body.
 func (c *closed) ask(name, method, target, body string, headers ...string) (code int, text string) {
 	c.Helper()
 	r := must[*http.Request](c)(http.NewRequestWithContext(c.Context(), method, "http://"+c.web+"/api/v1/"+target, strings.NewReader(body)))

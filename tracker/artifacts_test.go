@@ -21,8 +21,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// rot flips a bit of an artifact as a disk does: nothing about the file tells, but that it is long since it was
-// checked.
+// rot flips a bit of an artifact without changing the file's metadata, except that its last check is long ago.
 func (f *farm) rot(digest string) {
 	f.Helper()
 	path := filepath.Join(f.dir, "artifacts", digest[:2], digest)
@@ -73,7 +72,7 @@ func TestBatchesWhoseArtifactIsDamagedAreBuiltAgain(t *testing.T) {
 		}
 	}
 	f.restart()
-	// What waited is built again, in its turn; what a runner holds is, once it says that it has it not.
+	// A waiting batch is rebuilt in its turn; a leased one is rebuilt once the runner reports the missing artifact.
 	again := f.mustLease(builder)
 	if got := again.GetBuild().GetBatchId(); got != job+".00000001" {
 		t.Fatalf("the builder was given %s", got)
@@ -94,7 +93,7 @@ func TestBatchesWhoseArtifactIsDamagedAreBuiltAgain(t *testing.T) {
 	}
 }
 
-// TestTheScrubberSendsABatchBackToItsBuilder has nobody ask for the artifact.
+// TestTheScrubberSendsABatchBackToItsBuilder checks that a damaged artifact is found although no runner requests it.
 func TestTheScrubberSendsABatchBackToItsBuilder(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Artifacts: artifact.Options{ScrubBytes: 1 << 30, ScrubEvery: time.Nanosecond}})

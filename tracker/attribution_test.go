@@ -84,7 +84,7 @@ func TestAMeasurementIsDatedByTheTracker(t *testing.T) {
 	}
 }
 
-// TestOnlyItsHolderKeepsALeaseAlive: an agent that lists another's lease is told that it does not hold it.
+// TestOnlyItsHolderKeepsALeaseAlive checks that an agent that lists another agent's lease is told to drop it.
 func TestOnlyItsHolderKeepsALeaseAlive(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))

@@ -78,7 +78,7 @@ func TestABackupHasAllThatWasAcknowledgedBeforeIt(t *testing.T) {
 
 func TestOneBackupAtATime(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
-	// More than the connection takes without being read, so that the first is under way for as long as nobody reads.
+	// More than the connection buffers, so that the first backup stays in progress while its receiver does not read.
 	for i := range 6 {
 		s := spec("conv")
 		s.Tasks[0].Workload = fmt.Appendf(nil, "%01000000d", i)

@@ -23,7 +23,7 @@ func (f *timed) builds(session, name string, by map[string]string) {
 	}
 }
 
-// runs reports what became of a batch on a device.
+// runs reports the outcome of a batch on a device.
 func (f *timed) runs(w *tilthv1.LeaseWorkResponse, starts bool) {
 	f.t.Helper()
 	r := &tilthv1.ReportMeasurementsRequest{Lease: w.GetLease()}

@@ -18,7 +18,7 @@ import (
 
 const quarantined = tilthv1.DeviceState_DEVICE_STATE_QUARANTINED
 
-// calibratingRunner joins as a runner that knows of calibrations.
+// calibratingRunner joins as a runner with the capability to calibrate.
 func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
 	f.Helper()
 	s := agentSpec("runner", tilthv1.AgentKind_AGENT_KIND_RUNNER)
@@ -256,7 +256,7 @@ func TestWhatADeviceMeasuredWhileItChangedIsInDoubt(t *testing.T) {
 	if s.GetTaskIndex() != 1 || string(s.GetCandidate().GetTrace()) != "b" || s.GetDevice() != "runner" || !strings.Contains(s.GetReason(), "changed by 5.0 %") {
 		t.Fatalf("the last event is %v", events[n-1])
 	}
-	// It is measured again; the record says why, and the best is what it is now.
+	// The candidate is measured again; the record has the reason, and the new measurement is the best.
 	c.forward(time.Second)
 	again := must[*tilthv1.ProposeBatchResponse](t)(f.search.ProposeBatch(t.Context(), &tilthv1.ProposeBatchRequest{
 		Lease: tuner, Proposal: 4, TaskIndex: 1, Candidates: candidates("b"), Mode: tilthv1.BatchMode_BATCH_MODE_FINALISTS, Remeasured: s.GetReason(),

@@ -139,7 +139,7 @@ func TestADamagedBestGivesWayToTheNext(t *testing.T) {
 	oneSetAside(t, f, registry)
 }
 
-// TestScrubbingSetsADamagedRecordAside that nobody asks for.
+// TestScrubbingSetsADamagedRecordAside checks that scrubbing finds damage in a record that is never read.
 func TestScrubbingSetsADamagedRecordAside(t *testing.T) {
 	registry, f := prometheus.NewRegistry(), damagedBest(t)
 	f.cfg.Registerer, f.cfg.Artifacts.ScrubBytes = registry, 1<<30

@@ -59,7 +59,7 @@ func TestCallsThatWaitForTheDiskAreBounded(t *testing.T) {
 	}
 }
 
-// A crash must not take back what somebody was told.
+// A crash must not revert what a client has seen.
 func TestAWatcherIsToldOnlyWhatIsOnTheDisk(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("job", spec("conv")).GetId()

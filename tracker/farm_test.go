@@ -236,7 +236,7 @@ func (f *farm) upload(content string) *tilthv1.ArtifactRef {
 	return must[*tilthv1.ArtifactRef](f)(client.Upload(f.Context(), "candidates", path))
 }
 
-// buildReport says that all candidates of the work were built, except those named.
+// buildReport returns a report of a successful build of all candidates except those named.
 func (f *farm) buildReport(w *tilthv1.LeaseWorkResponse, failed ...string) *tilthv1.ReportBuildRequest {
 	f.Helper()
 	r := &tilthv1.ReportBuildRequest{Lease: w.GetLease()}

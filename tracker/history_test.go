@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// goOn watches a job as one who was told of an event, and expects the next, or a refusal.
+// goOn resumes watching a job after a known event, and returns the next event or a refusal.
 func (f *farm) goOn(job string, after *tilthv1.JobEvent) (*tilthv1.WatchJobResponse, error) {
 	f.Helper()
 	stream := must[grpc.ServerStreamingClient[tilthv1.WatchJobResponse]](f)(f.jobs.WatchJob(f.Context(),

@@ -421,7 +421,7 @@ func TestACallThatNamesNoShardIsToldSo(t *testing.T) {
 	}
 }
 
-// Whoever calls, and for whichever shard, passes one gate.
+// All calls pass the same gate, whichever shard they are for.
 func TestShardsAskWhoCalls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	secrets := map[string]string{}
@@ -440,7 +440,7 @@ func TestShardsAskWhoCalls(t *testing.T) {
 		t.Errorf("nobody in particular: %v", err)
 	}
 	s := spec("conv")
-	s.Owner = "bob" // which counts only where nobody is asked
+	s.Owner = "bob" // used only on an open tracker
 	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(as("ana"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: s})).GetJob()
 	if got, want := wire.ShardOf(job.GetId()), wire.ShardOfOwner("ana", someShards); got != want || job.GetSpec().GetOwner() != "ana" {
 		t.Errorf("the job of ana is in shard %d, want %d, and of %q", got, want, job.GetSpec().GetOwner())
@@ -480,7 +480,7 @@ func TestPagesOfSeveralShards(t *testing.T) {
 	}
 }
 
-// A process that could not open any shard told nobody that it serves none.
+// A process that could not open any shard did not export that it serves none.
 func TestAProcessWithoutAShardIsMeasured(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	must[*tracker.Host](t)(tracker.NewHost(tracker.HostConfig{Shards: someShards, Logger: slog.New(slog.DiscardHandler), Metrics: metrics}))

@@ -20,7 +20,7 @@ import (
 // file is the farm's records file.
 func (f *farm) file() string { return filepath.Join(f.dir, "records.db") }
 
-// copyFile copies a records file that nobody has open.
+// copyFile copies a records file that is not open.
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	b, err := os.ReadFile(from)
@@ -37,9 +37,8 @@ func (f *farm) proposeAndLease(tuner *tilthv1.LeaseToken, builder, runner string
 	return f.mustLease(runner)
 }
 
-// TestNothingThatALostLifeHandedOutIsAccepted restores a file in whose place the farm had gone on: sessions, attempts
-// and numbers begin again where the file does, and a report of the life that is lost was taken for one of another
-// workload.
+// TestNothingThatALostLifeHandedOutIsAccepted restores an older file: sessions, attempts and numbers restart from it,
+// and a report of the lost generation used to be accepted for another workload.
 func TestNothingThatALostLifeHandedOutIsAccepted(t *testing.T) {
 	for name, marked := range map[string]bool{"put back by hand": false, "a backup": true} {
 		t.Run(name, func(t *testing.T) {

@@ -340,7 +340,7 @@ func TestModelsThatCannotBeAreRefused(t *testing.T) {
 	f.reportModel(was(lease, "conv"))
 }
 
-// modelCall reports what became of a model.
+// modelCall reports the outcome of reading a model.
 func (l *lossy) modelCall() {
 	l.Helper()
 	job := l.submit("model", l.modelSpec())

@@ -51,8 +51,8 @@ func newIssuer(t *testing.T) (*oidctest.Issuer, *oidc.Verifier) {
 	return issuer, verifier
 }
 
-// newIssued starts one. Tokens of carol, who is a client, paula, who is an admin, and shelf, an agent, are of the
-// issuer, as is that of nobody-in-particular, whose groups have no role.
+// newIssued starts a farm with an issuer. The issuer has tokens of the client carol, the admin paula and the agent
+// shelf, and of a user whose groups have no role.
 func newIssued(t *testing.T) *issued {
 	t.Helper()
 	c := &issued{closed: newClosed(t, false), log: &bytes.Buffer{}}
@@ -106,7 +106,7 @@ func TestTokensOfAnIssuerAreTakenBesideOwnOnes(t *testing.T) {
 	}
 }
 
-// The audit log tells the subject and the issuer; neither it nor the tracker's log has anything of a token.
+// The audit log contains the subject and the issuer; neither it nor the tracker's log contains any part of a token.
 func TestTheAuditLogNamesTheIssuerAndNoToken(t *testing.T) {
 	c := newIssued(t)
 	_, err := c.submit("carol", "one")
@@ -179,7 +179,8 @@ func TestASessionEndsWithItsIssuersToken(t *testing.T) {
 	c.wantAudit("Page.SignIn carol OK")
 }
 
-// A key that nobody knows may be the issuer's next: while it is away callers are told to try again, and others go on.
+// An unknown key may be the issuer's next one: while the issuer is away, callers with such keys are asked to retry,
+// and others are admitted.
 func TestAnIssuerThatIsAwayLocksNobodyOutWhoIsKnown(t *testing.T) {
 	c := newIssued(t)
 	c.check(c.list("carol"))

@@ -20,7 +20,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// huge is more than a connection takes unless it is told otherwise.
+// huge exceeds the default buffer of a connection.
 var huge = strings.Repeat("x", 5<<20)
 
 // hostileJob stores a job that ended, as callers could make it before there were bounds.

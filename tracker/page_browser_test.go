@@ -72,7 +72,7 @@ func TestABrowserSignsInLooksAndPauses(t *testing.T) {
 	}
 	do("pause", chromedp.Click(`a[href$="/actions/pause"]`), chromedp.SendKeys(`input[name="reason"]`, "a look\r"),
 		chromedp.WaitVisible(`h1 .paused`))
-	if err := c.cancel("alice", job); err != nil { // which the page hears of, and nobody loads it again
+	if err := c.cancel("alice", job); err != nil { // the open page must show it without a reload
 		t.Fatal(err)
 	}
 	do("hear of the end", chromedp.WaitVisible(`h1 .cancelled`))

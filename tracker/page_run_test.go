@@ -53,7 +53,7 @@ func packageOf(t *testing.T, m any) string {
 	return out.String()
 }
 
-// TestComparedPackagesShowWhatIsInThem, to whoever may download them.
+// TestComparedPackagesShowWhatIsInThem checks that only callers with access to the packages see their contents.
 func TestComparedPackagesShowWhatIsInThem(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	members := []aot.Member{{Name: "model.so", SizeBytes: 3 << 20}}

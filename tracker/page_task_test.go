@@ -42,7 +42,7 @@ func (f *farm) labelledRunner(name, rack, class string) string {
 	return must[*tilthv1.JoinResponse](f)(f.agents.Join(f.Context(), &tilthv1.JoinRequest{Spec: s})).GetSession()
 }
 
-// TestATaskShowsItsKnobsItsNeighboursAndItsLimit: what tuners, clients and runners told is put together.
+// TestATaskShowsItsKnobsItsNeighboursAndItsLimit checks that the page combines data of tuners, clients and runners.
 func TestATaskShowsItsKnobsItsNeighboursAndItsLimit(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := spec("conv")

@@ -109,7 +109,7 @@ func TestPagesRefuseWhatIsWrong(t *testing.T) {
 	}
 }
 
-// visitor is somebody with a browser, as far as cookies and forms go.
+// visitor is a browser's cookies and forms.
 type visitor struct {
 	*closed
 	client *http.Client

@@ -84,7 +84,8 @@ func (f *farm) refusedWhileAway() {
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
 	defer cancel()
 	for {
-		// The first may wait: nobody has noticed yet. It is stored when the database is back.
+		// The first call may block, since the outage is not detected yet. Its change is stored once the database is
+		// back.
 		within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		_, err := f.jobs.SubmitJob(within, &tilthv1.SubmitJobRequest{RequestId: "while away", Spec: spec("conv")})
 		cancel()
@@ -140,7 +141,7 @@ func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 	}
 }
 
-// A tracker that lost its database to another one is told so, and ends: it must answer nobody any more.
+// A tracker that lost its database to another one notices, and stops answering.
 func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 	server, address := pgserver.ForTest(t)
 	first := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
@@ -195,7 +196,7 @@ func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.untilBack()
-	if err := primary.Start(); err != nil { // nobody stopped it: it takes writes
+	if err := primary.Start(); err != nil { // it was not demoted, and accepts writes
 		t.Fatal(err)
 	}
 	f.reportBuild(f.buildReport(build))

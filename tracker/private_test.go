@@ -79,7 +79,7 @@ func (f *sharedFarm) as(who string) context.Context {
 	return metadata.AppendToOutgoingContext(f.Context(), "authorization", "Bearer "+f.tokens[who])
 }
 
-// page is what somebody sees at a path.
+// page returns a page as seen by the named user.
 func (f *sharedFarm) page(who, path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.Header.Set("Authorization", "Bearer "+f.tokens[who])
@@ -198,7 +198,7 @@ func TestPrivateJobsOfOthersTakeNoPlaceInListings(t *testing.T) {
 	}
 }
 
-// What others are told who delete a private job, they are told of each job that is gone.
+// Deleting a private job of another owner returns the same response as deleting a job that is gone.
 func TestDeletingAPrivateJobTellsOthersNothing(t *testing.T) {
 	f := newSharedFarm(t)
 	remove := func(who, id string) error {
@@ -442,7 +442,7 @@ func TestATrackerThatAsksNobodyTakesNoPrivateJob(t *testing.T) {
 	wantCode(t, "a private job", err, codes.FailedPrecondition, "authenticates nobody")
 }
 
-// forgetful is a store that once cannot say whose a job is, each time that it is told to.
+// forgetful is a store whose next look-up of a job's owner fails on demand.
 type forgetful struct {
 	records.Store
 	forgets *atomic.Bool

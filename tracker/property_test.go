@@ -42,8 +42,8 @@ type chaos struct {
 	accepted map[proto.Message]bool               // reports that were accepted
 }
 
-// TestNoTrialIsLostOrRecordedTwice checks, after any sequence of events, that a job whose farm then behaves ends with
-// every trial either recorded once or told in a dead letter, and with a log without gaps.
+// TestNoTrialIsLostOrRecordedTwice checks, after random sequences of events, that every job ends once the farm works:
+// every trial is recorded once or in a dead letter, and the log has no gaps.
 func TestNoTrialIsLostOrRecordedTwice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "chaos")

@@ -12,7 +12,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A caller that knows nothing of it hears when to try again; Tilth's own does so by itself.
+// Generic clients receive a retry delay; Tilth's own client retries by itself.
 func TestWhoCallsTooOftenIsPutOff(t *testing.T) {
 	c := newClosed(t, false)
 	c.stop()

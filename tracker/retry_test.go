@@ -37,7 +37,7 @@ func (f *timed) submitOf(owner, name string, priority uint32, batches int) strin
 	return job.GetId()
 }
 
-// build leases a batch, and is nil when there is none.
+// build leases a batch; nil if none waits.
 func (f *timed) build(session string) *tilthv1.LeaseWorkResponse {
 	f.t.Helper()
 	r := must[*tilthv1.LeaseWorkResponse](f.t)(f.LeaseWork(f.t.Context(), &tilthv1.LeaseWorkRequest{Session: session}))

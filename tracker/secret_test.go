@@ -12,7 +12,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// Whoever knows a session can speak for its agent where nobody is asked who they are, and a reader saw all of them.
+// On an open tracker the session is an agent's only credential, and every reader used to see it.
 func TestASessionIsSeenByNobodyButWhoJoined(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r", spec("conv")).GetId()

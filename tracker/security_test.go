@@ -120,7 +120,7 @@ func (c *closed) start() {
 	}
 }
 
-// as returns a connection of somebody by the token of that name; of nobody for the empty name.
+// as returns a connection with the token of that name; without a token for the empty name.
 func (c *closed) as(name string) *grpc.ClientConn {
 	c.Helper()
 	p := caller.Proof{}
@@ -201,7 +201,7 @@ func TestEveryMethodHasARule(t *testing.T) {
 	}
 }
 
-// allowed says whether a caller gets as far as to the method itself.
+// allowed reports whether a call reaches the method's handler.
 func (c *closed) allowed(ctx context.Context, conn *grpc.ClientConn, method string) bool {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
@@ -221,7 +221,8 @@ func (c *closed) allowed(ctx context.Context, conn *grpc.ClientConn, method stri
 	return true
 }
 
-// The table in docs/security.md is what a tracker really does: every method is called in every role, and by nobody.
+// TestEveryRoleMayCallWhatTheTableSays calls every method in every role and without credentials, and compares the
+// results with the table in docs/security.md.
 func TestEveryRoleMayCallWhatTheTableSays(t *testing.T) {
 	c := newClosed(t, false)
 	var table strings.Builder
@@ -556,7 +557,7 @@ func TestNothingIsChangedThatCannotBeWrittenDown(t *testing.T) {
 	}
 }
 
-// Who is not known could fill the log, and push out what it tells of others.
+// Unauthenticated callers could otherwise fill the log and displace the entries of others.
 func TestRefusalsOfOneHostAreNotAllWrittenDown(t *testing.T) {
 	c := newClosed(t, false)
 	conn := c.as("")

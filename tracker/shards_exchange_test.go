@@ -86,7 +86,7 @@ func dialRecords(t *testing.T, address string) recordsource.Peer {
 	return p
 }
 
-// summaries are what a side tells of all its groups.
+// summaries returns a side's summaries of all its groups.
 func summaries(t *testing.T, of exchange.From) (all []exchange.Summary) {
 	t.Helper()
 	for after := ""; ; {

@@ -24,9 +24,8 @@ var (
 	shardSeed   = flag.Uint64("shard-seed", 1, "which faults")
 )
 
-// Three trackers share a database. Again and again one of them is killed, stopped for a while or told to end, while
-// owners of all shards submit one job after the other: every job comes to its end, and each of its trials is recorded
-// once.
+// Three trackers share a database. They are repeatedly killed, suspended or stopped, while owners of all shards submit
+// one job after another: every job ends, and each of its trials is recorded once.
 func TestTrackersThatShareADatabaseOutliveFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: five faults, and jobs of four shards meanwhile")

@@ -97,7 +97,7 @@ func (c *closedRivals) client(r *rival, certificates ...tls.Certificate) *http.C
 	return &http.Client{Transport: transport, Jar: must[*cookiejar.Jar](c)(cookiejar.New(nil)), Timeout: time.Minute}
 }
 
-// ask makes a request of a tracker, as somebody by a token; an error has status 0.
+// ask makes a request with the token of the given name; status 0 means a transport error.
 func (c *closedRivals) ask(web *http.Client, name, method, target, kind, body string) (code int, at, text string) {
 	c.Helper()
 	r := must[*http.Request](c)(http.NewRequestWithContext(c.Context(), method, "https://localhost"+target, strings.NewReader(body)))
@@ -234,7 +234,7 @@ func (c *closedRivals) clones() {
 	}
 }
 
-// certificates has somebody call who is known by one, which cannot be passed on.
+// certificates calls as a client identified by a certificate, which cannot be passed on.
 func (c *closedRivals) certificates() {
 	c.Helper()
 	for _, r := range []*rival{c.a, c.b} {
@@ -248,7 +248,8 @@ func (c *closedRivals) certificates() {
 	}
 }
 
-// A tracker stands still. Who asks the other one for a job of its shard is told so, in a line, until that has it.
+// One tracker is suspended. A request at the other one for a job of its shard fails with a one-line explanation until
+// the shard is taken over.
 func TestACallForAShardWhoseTrackerStandsStillSaysSo(t *testing.T) {
 	t.Parallel() // much of it waits
 	c := newClosedRivals(t)

@@ -58,7 +58,7 @@ func TestNoTrackerOfAShardShowsAnothersPrivateJob(t *testing.T) {
 	}
 }
 
-// hides checks that a tracker tells somebody of a job what it tells of none.
+// hides checks that a tracker answers about a job exactly as if it did not exist.
 func (c *closedRivals) hides(r *rival, at, who, job string) {
 	c.Helper()
 	none := job[:len(job)-1] + "9"
@@ -131,7 +131,7 @@ func (p privateRecords) store(t *testing.T, database string) {
 	}
 }
 
-// check checks what somebody is told of records: an owner has the shared one and an own, others the shared one alone.
+// check checks the records visible to a user: owners see the shared record and their own, others only the shared one.
 func (p privateRecords) check(c *closedRivals, r *rival, at, who string) {
 	c.Helper()
 	want := []float64{1}

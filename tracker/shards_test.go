@@ -123,8 +123,8 @@ func TestJobsOfAllShardsGoOnWhenTrackersFail(t *testing.T) {
 	}
 }
 
-// What is uploaded before it is known where its job will be is with every shard, though a tracker is stopped
-// meanwhile: whoever takes its shards over has it sent.
+// A file uploaded before its job's shard is known reaches all shards, even if a tracker is stopped meanwhile: the
+// tracker that takes over receives it later.
 func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
 	t.Parallel() // much of it waits
 	a, b := newRivals(t)
@@ -178,7 +178,7 @@ func TestATrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	b.has(someShards)
 }
 
-// watchedJobs are jobs of owners of all shards, on which agents work until the test ends, and what is told of them.
+// watchedJobs are jobs of owners of all shards, processed until the test ends, with the events received.
 type watchedJobs struct {
 	*testing.T
 	ctx     context.Context
@@ -188,7 +188,7 @@ type watchedJobs struct {
 	all     []*watchedJob
 }
 
-// watchedJob is what is told of a job.
+// watchedJob is a job with the events received.
 type watchedJob struct {
 	seen   []*tilthv1.JobEvent
 	failed error
@@ -255,7 +255,7 @@ func (j *watchedJobs) reach(n int64) {
 	}
 }
 
-// check waits until the jobs end, and checks what was told of each.
+// check waits until the jobs end, and checks the events of each.
 func (j *watchedJobs) check() {
 	j.Helper()
 	j.watches.Wait()

@@ -233,8 +233,8 @@ func (r *rival) refuses() {
 	}
 }
 
-// refuseTakeovers has the database refuse whoever takes it over, as a server does that is about to go away. tried
-// waits until it refused n times, and allow ends it.
+// refuseTakeovers makes the database refuse takeovers, like a server that is about to shut down. tried waits for n
+// refusals, and allow ends them.
 func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)

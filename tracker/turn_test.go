@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// search is a tuner that does as it is told for so long, and returns which jobs it held at each minute.
+// search is a tuner that keeps leasing for the given time, and returns the jobs it held at each minute.
 func (f *timed) search(session string, minutes int) string {
 	f.t.Helper()
 	var lease *tilthv1.LeaseToken

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/quota"
 )
 
-// wantWait checks why a job waits, as all who ask are told.
+// wantWait checks why a job waits, in every response that contains it.
 func (f *farm) wantWait(id string, reason tilthv1.WaitReason, nothingCanRun bool, parts ...string) {
 	f.Helper()
 	w := f.job(id).GetWait()
@@ -37,7 +37,7 @@ func (f *farm) wantWait(id string, reason tilthv1.WaitReason, nothingCanRun bool
 
 const nothing = tilthv1.WaitReason_WAIT_REASON_UNSPECIFIED
 
-// TestAJobSaysWhyItWaits: whatever is missing, who asks for the job is told what, why, until when, and what to do.
+// TestAJobSaysWhyItWaits checks the reason, its explanation, the time limit and the remedy of every kind of wait.
 func TestAJobSaysWhyItWaits(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	j := f.submit("r1", spec("conv"))
@@ -193,7 +193,7 @@ func TestMetricsCountJobsByWhatTheyWaitFor(t *testing.T) {
 	}
 }
 
-// TestThePageShowsACordonedDeviceAsCordoned, and says why a job waits.
+// TestThePageShowsACordonedDeviceAsCordoned also checks that the page explains why a job waits.
 func TestThePageShowsACordonedDeviceAsCordoned(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry})

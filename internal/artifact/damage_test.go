@@ -22,7 +22,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// rot flips a bit of an artifact as a disk does: nothing about the file tells.
+// rot flips a bit of an artifact without changing the file's metadata, like a failing disk.
 func rot(t *testing.T, dir, content string) {
 	t.Helper()
 	digest := records.Digest([]byte(content))

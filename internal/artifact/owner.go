@@ -14,7 +14,7 @@ type account struct {
 	uploads           int
 }
 
-// oldest returns the file that an account loses first; nil if there is none.
+// oldest returns the file that an account loses first, or nil.
 func (s *Store) oldest(a *account) *file {
 	artifact, part := front(&a.artifacts), front(&a.parts)
 	if artifact != nil && !s.mayGo(artifact) {

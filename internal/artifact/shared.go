@@ -58,7 +58,7 @@ func (s *Store) isReliable(f *file) bool {
 	return !s.shared || s.pins[f.digest] > 0 || s.Now().Sub(f.stamp) < freshFor
 }
 
-// lookUp returns an artifact, possibly stored by another store; nil if there is none.
+// lookUp returns an artifact, possibly stored by another store, or nil.
 func (s *Store) lookUp(ctx context.Context, digest string) (*file, error) {
 	s.mu.Lock()
 	f := s.files[digest]

@@ -19,7 +19,7 @@ type upload struct {
 	file
 	sum hash.Hash // hash of the received bytes; nil if they arrived before a restart
 	out File
-	// The call that sends the upload, nil if there is none, and a channel that is closed when the call ends.
+	// The call that sends the upload, nil between calls, and a channel that is closed when the call ends.
 	call context.Context
 	done chan struct{}
 }
@@ -130,7 +130,7 @@ func (s *Store) dropPart(a *account) bool {
 	return true
 }
 
-// part returns an owner's interrupted upload; nil if there is none.
+// part returns an owner's interrupted upload, or nil.
 func (s *Store) part(owner, digest string) *upload {
 	for _, u := range s.uploads[digest] {
 		if u.owner == owner && u.call == nil {

@@ -301,7 +301,7 @@ func TestTooManyUploadsAreTriedAgain(t *testing.T) {
 		uploaded <- err
 	}()
 	select {
-	case <-heard: // it was refused once, at least
+	case <-heard: // it was refused at least once
 	case err := <-uploaded:
 		t.Fatalf("it was not tried again: %v", err)
 	}
@@ -311,7 +311,7 @@ func TestTooManyUploadsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// listener is a log that tells of each line.
+// listener is a log writer that signals each line.
 type listener struct {
 	slog.Handler
 	heard chan struct{}

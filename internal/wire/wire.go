@@ -28,9 +28,9 @@ const (
 	ReasonHistory = "HISTORY"
 	// ReasonMissingArtifact accompanies FAILED_PRECONDITION: upload the artifact and report again.
 	ReasonMissingArtifact = "MISSING_ARTIFACT"
-	// ReasonStopping accompanies UNAVAILABLE: the tracker is shutting down; the message says why.
+	// ReasonStopping accompanies UNAVAILABLE: the tracker is shutting down; see the message.
 	ReasonStopping = "STOPPING"
-	// ReasonUnwritten accompanies UNAVAILABLE: the request could not be stored; the message says why.
+	// ReasonUnwritten accompanies UNAVAILABLE: the request could not be stored; see the message.
 	ReasonUnwritten = "UNWRITTEN"
 	// ReasonStoreAway accompanies UNAVAILABLE: the tracker's database is unavailable; retry later.
 	ReasonStoreAway = "STORE_AWAY"
@@ -103,7 +103,7 @@ func RefuseUntil(wait time.Duration, code codes.Code, reason, format string, arg
 	return s.Err()
 }
 
-// RetryAfter returns the retry delay of a refusal; false if there is none.
+// RetryAfter returns the retry delay of a refusal; false without a delay.
 func RetryAfter(err error) (time.Duration, bool) {
 	s, ok := status.FromError(err)
 	if !ok || s == nil {
@@ -117,7 +117,7 @@ func RetryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// Reason returns the reason of a refusal; empty if there is none.
+// Reason returns the reason of a refusal; empty without a reason.
 func Reason(err error) string {
 	s, ok := status.FromError(err)
 	if !ok || s == nil {

@@ -27,7 +27,7 @@ func Compact(path string) (before, after int64, err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return 0, 0, explain(named, err)
 	}
-	// Keep the old file open until it is replaced, so that nobody writes to it. Processes waiting for the lock check
+	// Keep the old file open until it is replaced, against other writers. Processes waiting for the lock check
 	// for a replacement (see open).
 	old, err := open(path, Options{}, false)
 	if errors.Is(err, records.ErrLocked) {

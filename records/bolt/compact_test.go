@@ -111,7 +111,7 @@ func TestAFileInUseIsNotCompacted(t *testing.T) {
 	checkContent(t, path, content)
 }
 
-// Whoever waits for the lock of a file that is replaced meanwhile would write to a file that is gone.
+// A process that waits for the lock of a file during its replacement must not write to the deleted file.
 func TestWhoWaitedWhileAFileWasCompactedOpensTheNewOne(t *testing.T) {
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "r.db"), filepath.Join(dir, "other.db")

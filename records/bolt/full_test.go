@@ -28,8 +28,8 @@ const (
 	fillMostBatches = 10000
 )
 
-// fillProcess is the test binary run again to write records until the store fails. It tells each write that was
-// acknowledged, and in the end what the writes after the first failure heard.
+// fillProcess writes records in a child process until the store fails. It prints each acknowledged write, and finally
+// the errors of the writes after the first failure.
 func fillProcess(path string) {
 	if limit, err := strconv.ParseUint(os.Getenv(fillLimitEnv), 10, 64); err == nil {
 		// Writes beyond it fail with EFBIG; Go ignores the signal that comes along.
@@ -100,7 +100,7 @@ func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// fill runs fillProcess and returns what it told.
+// fill runs fillProcess and returns its output.
 func fill(t *testing.T, path, limit string) (acknowledged int, failures []string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -65,7 +65,7 @@ func (db *DB) outlines(ctx context.Context, group []byte) (all []records.Outline
 	if err != nil {
 		return nil, err
 	}
-	// Check open jobs last: a job that starts in the meantime has none of these records.
+	// Check open jobs last: a job that starts meanwhile does not use these records.
 	err = db.view(func(tx *txn) error {
 		bests, err := bestsOf(tx, tx.groupNumber(group))
 		if err != nil {

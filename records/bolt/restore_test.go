@@ -80,7 +80,7 @@ func TestARestoredBackupSaysWhatIsLost(t *testing.T) {
 	if err != nil || r.Lost != nil || !errors.Is(r.Unreadable, records.ErrDamaged) {
 		t.Errorf("over rubbish: %+v, %v", r, err)
 	}
-	// Where there is none.
+	// Without an existing file.
 	other := filepath.Join(dir, "new", "r.db")
 	if r, err := bolt.Restore(t.Context(), backup, other, now); err != nil || r.Aside != "" || r.Lost != nil || r.Unreadable != nil {
 		t.Errorf("where there was none: %+v, %v", r, err)

@@ -20,7 +20,7 @@ import (
 // syncEnv has a test binary be a process that exchanges records, and is killed: its two files, a line each.
 const syncEnv = "TILTH_TEST_SYNC"
 
-// told is a side in such a process, which tells of each batch before it is stored, amid that, and after it.
+// told is a side in such a process. It prints a line before, during and after each batch.
 type told struct{ exchange.Store }
 
 func (s told) Add(ctx context.Context, batch []*tilthv1.Record) (added, there uint64, err error) {
@@ -60,7 +60,8 @@ func syncFiles(from, to string) error {
 	return errors.Join(err, target.Close(), source.Close())
 }
 
-// syncKilled has a process exchange records, and kills it after so many lines; done says that it came to its end.
+// syncKilled syncs records in a child process and kills it after the given number of lines; done reports whether it
+// finished first.
 func syncKilled(t *testing.T, from, to string, lines int) (done bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

@@ -58,14 +58,14 @@ func (w *waiter) waits(t *testing.T) {
 	}
 }
 
-// looks is how often somebody looked whether the tracker lives.
+// looks returns how often waiting processes checked whether the tracker is alive.
 func looks(t *testing.T, address string) (count int) {
 	t.Helper()
 	ask(t, address, "SELECT looks FROM tilth.heartbeat", &count)
 	return count
 }
 
-// outlives waits for more looks of a waiter than it would take over after, if nothing was heard.
+// outlives waits for more checks than a waiting process needs to take over from a silent tracker.
 func (w *waiter) outlives(t *testing.T, address string) {
 	t.Helper()
 	first := looks(t, address)
@@ -180,7 +180,7 @@ func TestATrackerThatWaitsForTheStandbyKeepsItsDatabase(t *testing.T) {
 	w.waits(t)
 }
 
-// A server that crashes takes the database from nobody: who has it comes back first.
+// A crash of the server does not move the database to another tracker: its present tracker returns first.
 func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
 	t.Parallel() // most of it waits
 	crashing, address := crashing(t)
@@ -263,7 +263,7 @@ func TestAConversionKeepsItsDatabase(t *testing.T) {
 	w.takes(t)
 }
 
-// Whoever stops a tracker that stands by waits for nothing.
+// Stopping a tracker on standby does not block.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel() // most of it waits
 	address, err := server.Database()
@@ -309,8 +309,8 @@ func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
 	}
 }
 
-// A server that stands still, or is not heard any more, right after it took a connection used to hold up for ever
-// who waits, though there was another one.
+// A server that stalls or disappears right after accepting a connection used to block a waiting tracker forever,
+// although another server was available.
 func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  string // of what it gets no answer to
@@ -359,7 +359,7 @@ func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	}
 }
 
-// Whoever takes a database over that is silent amid that used to hold its lock for ten minutes, as if it migrated.
+// A process that stalled while taking over used to hold the lock for ten minutes, the limit of a migration.
 func TestATakeoverThatIsHeldUpEnds(t *testing.T) {
 	for name, sql := range map[string]string{
 		"heartbeats": "SELECT FROM tilth.heartbeat FOR UPDATE", "migrations": "LOCK tilth.migrations", "epoch": "SELECT FROM tilth.tracker FOR UPDATE",

@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// folderEnv tells a process that is to be killed which server there is.
+// folderEnv names the environment variable with the test server, for child processes that are to be killed.
 const folderEnv = "TILTH_TEST_POSTGRES"
 
 // server is for all tests but those that kill one.

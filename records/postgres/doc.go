@@ -2,7 +2,7 @@
 // protocol buffers, in tables. Start with migrations.go, which defines the tables; package records defines what rows
 // mean.
 //
-// One process at a time has the database. It holds an advisory lock, and whoever acquires that lock starts an epoch.
+// One process at a time has the database. It holds an advisory lock, and acquiring that lock starts an epoch.
 // Every writing transaction checks and locks the row with the current epoch, so a process that lost the database
 // without noticing cannot write (fencing). See tracker.go. The process sends heartbeats, and a waiting process takes
 // over when they stop. That only decides when to take over; the epoch makes writes safe. See heartbeat.go and

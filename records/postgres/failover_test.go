@@ -190,8 +190,8 @@ func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 	}
 }
 
-// A look-up that begins just before the store notices that its server is away connects to that one afterwards. Later
-// look-ups used to be told by it, though another one was promoted, what was so before.
+// A look-up that starts just before the store notices that its server is away may reconnect to that server. Later
+// look-ups used to read outdated rows from it, although another server had been promoted.
 func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it waits for takeovers of a pair of servers")

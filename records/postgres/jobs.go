@@ -155,7 +155,7 @@ func (db *DB) JobByRequest(owner, requestID string) (id string, err error) {
 }
 
 // openPerView bounds the open jobs or batches read at once, since there may be thousands and a view is limited to a
-// minute. Views see different instants, but nobody except the shard's process changes these rows.
+// minute. Views see different instants, but only the shard's process changes these rows.
 const openPerView = 256
 
 // OpenJobs implements records.Jobs.

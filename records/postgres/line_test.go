@@ -79,7 +79,7 @@ func (l *line) accept() {
 			client.Close()
 			continue
 		}
-		var deaf atomic.Bool // the client hears no more answers
+		var deaf atomic.Bool // the client receives no more answers
 		l.all.Go(func() { l.carry(client, server, toServer, &deaf) })
 		l.all.Go(func() { l.carry(server, client, toClient, &deaf) })
 	}
@@ -157,7 +157,7 @@ func (l *line) slow(delay time.Duration) {
 	l.delay = delay
 }
 
-// arrives waits as long as the way is, and says whether what was sent arrives.
+// arrives waits for the latency of the line, and reports whether the data arrives.
 func (l *line) arrives(way direction) bool {
 	l.mu.Lock()
 	delay, lost := l.delay, l.lost[way]
@@ -181,7 +181,7 @@ func (l *line) carry(from, to net.Conn, way direction, deaf *atomic.Bool) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err != nil || deaf.Load() { // what comes first is the answer to the commit
+		if err != nil || deaf.Load() { // the first data is the answer to the commit
 			return
 		}
 		if way == toServer {

@@ -127,7 +127,7 @@ func await[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// Whoever stops a tracker while its database is away does not wait for that.
+// Stopping a tracker while its database is away does not block.
 func TestAStoreIsClosedWhileItsServerIsAway(t *testing.T) {
 	server, address := crashing(t)
 	db := opened(t, address)
@@ -231,7 +231,7 @@ func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	}
 }
 
-// Epochs fence even where nobody needs a lock: a connection that is open writes nothing more.
+// Epochs fence writers even if no lock is contended: a connection of an old epoch cannot write.
 func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -250,7 +250,7 @@ func TestAnEpochThatIsOverWritesNothing(t *testing.T) {
 	}
 }
 
-// Somebody restored a backup beneath a tracker: its memory is of another history.
+// A backup was restored under a running tracker, whose memory then belongs to another history.
 func TestADatabaseThatLostTransactionsIsNotWritten(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {

@@ -53,7 +53,7 @@ func (db *DB) outlines(ctx context.Context, g numbered) (all []records.Outline, 
 	if err != nil {
 		return nil, err
 	}
-	// Check open jobs last: a job that starts in the meantime has none of these records.
+	// Check open jobs last: a job that starts meanwhile does not use these records.
 	err = db.view(ctx, func(v *view) error {
 		best, err := bestKeys(v, g)
 		if err != nil {

@@ -131,7 +131,7 @@ func TestVersionsOneApartShareADatabase(t *testing.T) {
 	}
 }
 
-// refusal says whether an error refuses a schema, names its version and this one, and says what to do.
+// refusal reports whether an error refuses a schema, with its version, this program's version and a remedy.
 func refusal(err error) bool {
 	text := fmt.Sprintf("schema %d is for trackers of schema %[1]d or later, this one is of schema %d: start a later version",
 		postgres.Version()+1, postgres.Version())

@@ -109,7 +109,7 @@ func TestEachShardHasJobsAndAgentsOfItsOwn(t *testing.T) {
 		if err := db.Devices(func(string, *storev1.DeviceRow) { devices++ }); err != nil || devices != 1 {
 			t.Errorf("shard %d has %d devices, %v", shard, devices, err)
 		}
-		// Whoever asks is told of all jobs.
+		// Every tracker lists the jobs of all shards.
 		all, _, err := db.Jobs(records.JobQuery{Most: 10, MostBytes: 1 << 20})
 		if err != nil || len(all) != len(dbs) {
 			t.Errorf("shard %d tells of %d jobs, %v", shard, len(all), err)
@@ -406,11 +406,10 @@ func TestWhoHasItsShareLeavesAShardToOthers(t *testing.T) {
 	default:
 	}
 	first.Close()
-	await(t, reluctant).Close() // nobody else wants it
+	await(t, reluctant).Close() // no other process wants it
 }
 
-// A shard that was given up used to be looked at for long before it was taken back when whoever took it died before
-// its first heartbeat: its lock was not seen held.
+// A shard was reclaimed late if its new owner died before its first heartbeat, since the lock was never seen held.
 func TestAShardWhoseNextTrackerDiesAtOnceIsTakenBackSoon(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
@@ -494,7 +493,7 @@ func TestMembersMeetWhereAServerIsSilent(t *testing.T) {
 	way.lose(toServer)
 	way.lose(toClient)
 	meets(first)  // whose connection is silent
-	meets(second) // which has none yet
+	meets(second) // the second has no member yet
 }
 
 // A database of before there were shards is one of a single shard. Who waits for it does not touch it before.

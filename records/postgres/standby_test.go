@@ -7,8 +7,8 @@ import (
 	"github.com/tilth-dev/tilth/records/postgres"
 )
 
-// A commit that the primary has and its standby lacks is not acknowledged: not when the store gives up waiting for the
-// answer and asks what became of it, and not when somebody has the server wait no longer, so that it reports success.
+// A commit that the primary has and its standby lacks is not acknowledged: neither after the store gave up waiting and
+// checked the outcome, nor after the wait was cancelled on the server, which then reports success.
 func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	const cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	for name, meanwhile := range map[string]string{"the store gives up": "SELECT", "the server gives up": cancel} {
@@ -59,8 +59,8 @@ func TestACommitThatTheStandbyLacksIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// A standby that nobody waited for may lack what was acknowledged. The store finds that, and does not write to it:
-// what the tracker remembers is of another history. The next one goes on from what is there.
+// A standby without synchronous replication may lack acknowledged commits. The store detects that and does not write
+// to it, since the tracker's memory belongs to another history. The next tracker continues from what the standby has.
 func TestAPromotedStandbyThatLostTransactionsIsNotWritten(t *testing.T) {
 	p := newPair(t)
 	primary, standby := p.servers[0], p.servers[1]

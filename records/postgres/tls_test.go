@@ -69,7 +69,7 @@ func loopback(t *testing.T) string {
 	return net.IPv4(127, 1+b[0]%250, b[1], 1+b[2]%250).String()
 }
 
-// A certificate has to be of the right authority and for the right name, and the error says what is wrong in one line.
+// The certificate must have the right authority and name; the error explains a mismatch in one line.
 func TestADatabaseProvesWhoItIs(t *testing.T) {
 	server, address := crashing(t)
 	named, unnamed := loopback(t), loopback(t)

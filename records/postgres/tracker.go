@@ -203,7 +203,7 @@ func (db *DB) compare(epoch int64) error {
 }
 
 // fence binds a transaction of the writer to the epoch and assigns its number. The row stays locked until the
-// transaction ends, so nobody can take over in between.
+// transaction ends, so no takeover can happen in between.
 func (db *DB) fence(ctx context.Context, tx pgx.Tx, number int64) error {
 	done, err := tx.Exec(ctx, "UPDATE tracker SET transaction = $1 WHERE epoch = $2 AND shard = $3", number, db.epoch, db.shard)
 	if err == nil && done.RowsAffected() != 1 {

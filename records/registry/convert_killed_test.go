@@ -18,7 +18,7 @@ import (
 // convertEnv has a test binary be a process that converts a store, and is killed: its places, a line each.
 const convertEnv = "TILTH_TEST_CONVERT"
 
-// told is a target of such a process, which tells of each transaction before and after it.
+// told is a target in such a process. It prints a line before and after each transaction.
 type told struct{ records.Target }
 
 // Put implements records.Target.
@@ -43,7 +43,7 @@ func (process) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // Fatalf implements tester.
 func (process) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// converting is called first in TestMain; true says that all is done.
+// converting runs first in TestMain; it returns true in a child process that has finished its work.
 func converting() bool {
 	places := strings.Split(os.Getenv(convertEnv), "\n")
 	if len(places) != 4 {
@@ -60,7 +60,8 @@ func converting() bool {
 	return true
 }
 
-// convertKilled has a process convert a store, and kills it after so many lines; done says that it came to its end.
+// convertKilled converts a store in a child process and kills it after the given number of lines; done reports whether
+// it finished first.
 func convertKilled(t *testing.T, from, to place, lines int) (done bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

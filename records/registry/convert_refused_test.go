@@ -54,7 +54,7 @@ func part(t *testing.T, from, to place) {
 	}
 }
 
-// refuses fails the test unless an error is one, in one line, and says what it should.
+// refuses checks that an error wraps want, has one line, and contains the texts.
 func refuses(t *testing.T, err, want error, texts ...string) {
 	t.Helper()
 	if want != nil && !errors.Is(err, want) || err == nil {

@@ -568,7 +568,7 @@ func TestOneExportAtATimeIsWrittenToAFolder(t *testing.T) {
 	listed(second)
 }
 
-// TestAPipeInAnExportIsRefused: nobody waits for its writer.
+// TestAPipeInAnExportIsRefused checks that opening a FIFO does not block.
 func TestAPipeInAnExportIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, static.IndexName), 0o600); err != nil {

@@ -10,7 +10,7 @@ const (
 	Invalid Kind = iota + 1
 	// NotFound: the request names something that does not exist.
 	NotFound
-	// NotNow: the current state does not allow the call; the text says what to do first.
+	// NotNow: the current state does not allow the call; the text has the remedy.
 	NotNow
 	// Denied: the object belongs to someone else.
 	Denied

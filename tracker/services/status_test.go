@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/state"
 )
 
-// counted are the refusals that a service told of.
+// counted records the refusals counted by a service.
 type counted struct{ refused []*refusal.Error }
 
 func (c *counted) Refused(r *refusal.Error) { c.refused = append(c.refused, r) }

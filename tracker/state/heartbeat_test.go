@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The trackers of all shards hear a thousand heartbeats a second at most, and each hears three from an agent before it
-// takes that for gone, whichever comes first.
+// All shards together receive at most a thousand heartbeats per second. Each shard still receives three per lease
+// timeout from every agent, which takes precedence.
 func TestManyAgentsAreAskedForFewerHeartbeats(t *testing.T) {
 	for _, c := range []struct {
 		agents, shards int

@@ -62,7 +62,7 @@ func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 // agents are those that come and go: their first letters tell what they do.
 var agents = []string{"t1", "t2", "b1", "b2", "r1", "r2", "r3"}
 
-// lent is a lease with the work that it is of.
+// lent is a granted lease with its work.
 type lent = tilthv1.LeaseWorkResponse
 
 // The kinds of leases.
@@ -72,7 +72,7 @@ func searches(r *lent) bool { return r.GetSearch() != nil }
 func builds(r *lent) bool   { return r.GetBuild() != nil }
 func measures(r *lent) bool { return r.GetMeasure() != nil }
 
-// submission is a job that somebody wants, by one of few requests, and the request's name.
+// submission returns a random submission out of few requests, and the request's key.
 func (w *world) submission() (s *Submission, key string) {
 	id, owner := fmt.Sprint(rapid.IntRange(0, 5).Draw(w.T, "request")), rapid.SampledFrom([]string{"ada", "bob"}).Draw(w.T, "owner")
 	spec := &tilthv1.JobSpec{
@@ -159,7 +159,7 @@ func (w *world) shift() {
 	}
 }
 
-// lease has an agent ask for work, and wait when there is none.
+// lease requests work for a random agent, which waits if no work is queued.
 func (w *world) lease() { w.anySession(w.leaseTo) }
 
 func (w *world) leaseTo(session string) {

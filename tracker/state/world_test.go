@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker/policy/retention"
 )
 
-// world is all that a machine knows of, in memory: its clocks, its artifacts, and those who hear of its effects.
+// world is the environment of a machine: clocks, artifacts, and the observers of its effects.
 type world struct {
 	*rapid.T
 	m         *Machine
@@ -25,8 +25,8 @@ type world struct {
 	prepared  map[string]*Submission // by the same, those that have asked the store
 	waiting   map[*Waiter]bool
 
-	// What the effects told of: the last event of each job, the batch of each trial that was proposed, by job, how
-	// often each trial was recorded, dead letters, and the last attempt at each subject.
+	// Derived from the effects: the last event of each job, the batch of each proposed trial by job, how often each
+	// trial was recorded, dead letters, and the last attempt of each subject.
 	events   map[string]uint64
 	proposed map[string]map[string]string
 	trials   map[string]int
@@ -125,7 +125,7 @@ func (w *world) carryOut() {
 	}
 }
 
-// end is when somebody who waited for work is answered.
+// end ends a waiting request.
 func (w *world) end(waiter *Waiter) {
 	if !w.waiting[waiter] {
 		w.Fatal("a request is answered that does not wait")

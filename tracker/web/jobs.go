@@ -25,7 +25,7 @@ type jobRow struct {
 	Trials, Budget uint32
 	// Done is the spent fraction of the trial budget; 0 without one.
 	Done float64
-	// BestSeconds is the model's latency, UntunedSeconds that with default schedules; 0 while a task has none.
+	// BestSeconds is the model's latency, UntunedSeconds that with default schedules; 0 while a task lacks one.
 	BestSeconds, UntunedSeconds float64
 	Left                        string
 }

@@ -27,7 +27,7 @@ const (
 	mostBuckets = 1 << 16
 )
 
-// loggedRates limit an identity's calls that are written to the audit log, so that the log covers days, whoever calls.
+// loggedRates limit an identity's calls that are written to the audit log, so that the log covers days.
 var loggedRates = map[logged]rate{
 	audited: {perSecond: 20, burst: 600},
 	noted:   {perSecond: 100, burst: 20_000}, // a farm's agents join at the same time

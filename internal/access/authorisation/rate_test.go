@@ -126,7 +126,7 @@ func TestStrangersAreBoundedByTheirAddress(t *testing.T) {
 	}
 }
 
-// Who tries tokens on the page is bounded by host, as is who tries them in calls.
+// Sign-in attempts on the page are limited per host, like calls with tokens.
 func TestAttemptsToSignInAreBoundedByTheHost(t *testing.T) {
 	g, _, _ := limited(t)
 	tried := map[codes.Code]int{}

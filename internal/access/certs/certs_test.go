@@ -167,7 +167,7 @@ func TestStrangersDoNotGetThrough(t *testing.T) {
 	if _, _, err := p.handshake(p.server(false), impostor); err == nil {
 		t.Error("a certificate of another authority got through")
 	}
-	// A client's certificate is none for a tracker.
+	// A client certificate is not accepted as a server's.
 	posing, err := NewServer(ServerConfig{Cert: p.path("alice.crt"), Key: p.path("alice.key")}, quiet)
 	p.check(err)
 	if _, _, err := p.handshake(posing, p.client("")); err == nil {

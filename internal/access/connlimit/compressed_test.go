@@ -46,7 +46,7 @@ func (blast) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The transport would inflate a message that nobody counts then, to as much as a message may have.
+// The transport would inflate the message beyond every limit, up to the maximum message size.
 func TestACompressedMessageIsNotInflated(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{}, s))

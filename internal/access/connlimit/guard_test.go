@@ -308,7 +308,7 @@ func TestPeersThatMisbehaveAreDropped(t *testing.T) {
 	})
 	t.Run("asking and never reading", func(t *testing.T) {
 		s := &service{flooding: make([]byte, 1<<16)}
-		c := speak(t, start(t, Limits{Stall: 200 * time.Millisecond, Ping: time.Hour}, s), 0) // it is not deaf
+		c := speak(t, start(t, Limits{Stall: 200 * time.Millisecond, Ping: time.Hour}, s), 0) // it answers pings
 		if err := errors.Join(c.begin(t, 1, "Echo"), c.WriteData(1, true, []byte{0, 0, 0, 0, 0})); err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for name, l := range map[string]Limits{"of all": {Connections: 2}, "of a host": {PerHost: 2}} {
 		t.Run(name, func(t *testing.T) {
 			addr := start(t, l, &service{})
-			// A peer that hears the server's settings has been accepted.
+			// A peer that receives the server's settings has been accepted.
 			accepted := func() *speaker {
 				s := speak(t, addr, 1<<16)
 				if _, err := s.ReadFrame(); err != nil {

@@ -39,7 +39,8 @@ func said(t *testing.T, token string) string {
 	return strings.Join(said, ".")
 }
 
-// Whatever an issuer signs, a token that is taken is for here and now, of somebody who has a name and a granted role.
+// Whatever the issuer signs, an accepted token is valid now, is for this audience, and has an owner with a name and a
+// granted role.
 func FuzzClaims(f *testing.F) {
 	farm := newFarm(f, Options{Ask: time.Hour})
 	for _, groups := range [][]string{{"boards"}, {"x", "farm-admins"}, nil} {

@@ -83,7 +83,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// sign makes a token of claims, some of which are others than usual; nil = there is none.
+// sign returns a token with the usual claims, changed by other; nil removes a claim.
 func (f *farm) sign(other map[string]any, headers map[jose.HeaderKey]any) string {
 	f.Helper()
 	claims := f.Claims("alice", "cn=ml,ou=x")
@@ -316,7 +316,7 @@ func TestKeysAreRotated(t *testing.T) {
 	check(t, f.Valid(held, time.Now()))
 
 	f.Drop("first")
-	check(t, f.Valid(held, time.Now())) // nobody has read that yet
+	check(t, f.Valid(held, time.Now())) // the keys were not fetched again yet
 	f.readAgain()
 	wantError(t, f.Valid(held, time.Now()), old, "has given up")
 	_, err = f.Verify(t.Context(), old, time.Now())
@@ -431,7 +431,7 @@ func TestAnIssuerThatFailsBreaksNoKnownKeys(t *testing.T) {
 	}
 }
 
-// signedBefore is a token by the issuer's first key that nobody has seen yet.
+// signedBefore returns an unused token signed with the issuer's first key.
 func (f *farm) signedBefore() string {
 	f.Helper()
 	second := f.Issuer.Last()
@@ -479,7 +479,7 @@ func TestAnIssuerMayComeLater(t *testing.T) {
 	}
 }
 
-// A server whose certificate nobody vouches for is not the issuer.
+// A server without a trusted certificate is not accepted as the issuer.
 func TestAnIssuerProvesItselfByItsCertificate(t *testing.T) {
 	f := newFarm(t, often)
 	cfg := f.cfg

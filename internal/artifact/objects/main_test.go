@@ -185,7 +185,7 @@ func get(s *artifact.Store, content string, offset int64) (string, error) {
 	return out.String(), err
 }
 
-// has says whether a store has an artifact, and whole.
+// has reports whether a store has an intact artifact.
 func has(t *testing.T, s *artifact.Store, content string) bool {
 	t.Helper()
 	there, err := s.Confirm(t.Context(), digestOf(content))
@@ -209,7 +209,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// rot flips a bit of an artifact as a disk does: nothing about the file tells.
+// rot flips a bit of an artifact without changing the file's metadata, like a failing disk.
 func rot(t *testing.T, path string) {
 	t.Helper()
 	info, err := os.Stat(path)

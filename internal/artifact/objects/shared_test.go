@@ -363,8 +363,8 @@ func TestAnOwnerOfWhatOthersCountIsKnown(t *testing.T) {
 	}
 }
 
-// TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile has somebody fill a tracker with artifacts that it does not
-// drop: there is no more room than it has, until the other one counts them. That holds for what is needed, too.
+// TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile fills a tracker with artifacts of another tracker's part:
+// they count against its capacity, pinned or not, until the other tracker accounts for them.
 func TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile(t *testing.T) {
 	a, _, _, c := pair(t, artifact.Options{CapBytes: 4 * unit, UploadBytes: 4 * unit})
 	var contents []string
@@ -400,8 +400,8 @@ func TestWhatATrackerStoresForAnotherOneTakesItsRoomMeanwhile(t *testing.T) {
 	}
 }
 
-// TestASweepDropsNothingThatAnotherTrackerUses has a tracker drop artifacts of its part by what it knew of them before
-// another one, which needs one of them for a day and uses a second one, told of that.
+// TestASweepDropsNothingThatAnotherTrackerUses lets a tracker drop artifacts of its part with an outdated view, while
+// another tracker needs one of them for a day and uses a second one.
 func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	k, ours, others := bucketKeeper(t, commonServer(t)), &clock{}, &clock{}
 	needed, used, unused := contentOf(0, "needed"), contentOf(0, "used"), contentOf(0, "unused")

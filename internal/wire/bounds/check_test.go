@@ -158,7 +158,7 @@ func TestAMessageThatComesInPartsIsRefused(t *testing.T) {
 	}
 }
 
-// A reason could move the cursor of whoever lists jobs, or end its line and begin another job's.
+// A reason must not move the cursor of a terminal that lists jobs, or end its line and forge another job's.
 func TestTextsHaveNoControlCharacters(t *testing.T) {
 	ask := &tilthv1.CancelJobRequest{JobId: "job-1", Reason: "a\x1b[31m\r\nb\tc\x7f\u009bd é日\u00a0"}
 	encoded, got := encode(t, ask), &tilthv1.CancelJobRequest{}

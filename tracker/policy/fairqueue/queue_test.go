@@ -28,7 +28,7 @@ func order(t testing.TB, q *fairqueue.Queue[string], n int) string {
 	return strings.Join(out, " ")
 }
 
-// waiting tells whose items wait, and how many.
+// waiting formats the owners of waiting items and their numbers.
 func waiting(q *fairqueue.Queue[string]) string {
 	var all []string
 	q.EachWaiting(func(owner string, items int) { all = append(all, fmt.Sprint(owner, " ", items)) })

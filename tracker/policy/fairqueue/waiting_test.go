@@ -130,7 +130,7 @@ func (p fair) pop() (batch, func(float64), bool) {
 	if !ok {
 		return b, nil, false
 	}
-	charge.Set(1) // nobody knows yet
+	charge.Set(1) // unknown yet
 	return b, func(seconds float64) {
 		charge.Set(seconds)
 		charge.End()
