@@ -112,7 +112,7 @@ func TestAnOpenTrackerTakesNoCallsByName(t *testing.T) {
 	}
 }
 
-// TestAStreamIsAMessageALine, and goes on while something may come.
+// TestAStreamIsAMessageALine also checks that a stream stays open while messages may follow.
 func TestAStreamIsAMessageALine(t *testing.T) {
 	c := newClosed(t, false)
 	job := must[*tilthv1.Job](t)(c.submit("alice", "r")).GetId()

@@ -99,7 +99,7 @@ func TestOnlyItsHolderKeepsALeaseAlive(t *testing.T) {
 	}
 }
 
-// TestAnArtifactsSizeIsWhatTheTrackerHas, not what the builder says.
+// TestAnArtifactsSizeIsWhatTheTrackerHas checks that the builder's size is ignored.
 func TestAnArtifactsSizeIsWhatTheTrackerHas(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))

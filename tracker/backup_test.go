@@ -61,7 +61,7 @@ func TestABackupHasAllThatWasAcknowledgedBeforeIt(t *testing.T) {
 	if err := os.WriteFile(path, f.receive(stream), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// Restoring is using the file: a tracker goes on with what was under way.
+	// To restore is to use the file: a tracker continues the jobs in progress.
 	db := must[*bolt.DB](t)(bolt.Open(path, bolt.Options{}))
 	defer db.Close()
 	must[*tracker.Tracker](t)(tracker.New(tracker.Config{Store: db, ArtifactsDir: t.TempDir()}))

@@ -59,7 +59,7 @@ func TestBackupsAreMadeVerifiedAndKeptByCountAndAge(t *testing.T) {
 	})
 }
 
-// TestABackupThatFailsIsCountedAndTriedAgain: the alert must not wait for the next turn to hear of it.
+// TestABackupThatFailsIsCountedAndTriedAgain checks that the failure is exported before the next attempt.
 func TestABackupThatFailsIsCountedAndTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backups")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // no folder

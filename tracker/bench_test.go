@@ -20,8 +20,8 @@ import (
 // benchmarkBatch is how many candidates a tuner proposes together.
 const benchmarkBatch = 32
 
-// BenchmarkBatch measures what a batch of 32 candidates costs a tracker from its proposal to its last result, all
-// synced to the disk, when so many batches are under way at the same time. Messages do not pass a wire.
+// BenchmarkBatch measures the cost of a batch of 32 candidates from its proposal to its last result, synced to the
+// disk, at various numbers of concurrent batches. Messages do not pass a wire.
 func BenchmarkBatch(b *testing.B) {
 	for _, underWay := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("batches=%d", underWay), func(b *testing.B) {
@@ -93,7 +93,7 @@ func benchmarkBatches(b *testing.B, underWay int, db records.Store) {
 	b.ReportMetric(float64(b.N*benchmarkBatch)/b.Elapsed().Seconds(), "results/s")
 }
 
-// trackerWithObject returns a tracker, which closes its store in the end, and a file that it has for what is built.
+// trackerWithObject returns a tracker that closes its store at the end, and an uploaded artifact.
 func trackerWithObject(b *testing.B, db records.Store) (*tracker.Tracker, *tilthv1.ArtifactRef) {
 	b.Cleanup(func() {
 		if err := db.Close(); err != nil {

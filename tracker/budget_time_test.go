@@ -103,13 +103,13 @@ func TestABudgetOfTimeDoesNotRunWhileTheTrackerIsAway(t *testing.T) {
 		f.wantState(failed, "time spent before the first trial was measured")
 		j := f.farm.job(f.job.GetId())
 		lived := j.GetEndedAt().AsTime().Sub(j.GetStartedAt().AsTime())
-		if lived < 78*time.Second || lived > 92*time.Second { // of which 60 do not count, and what a stop lost is counted again
+		if lived < 78*time.Second || lived > 92*time.Second { // 60 s do not count, and the time lost by the stop is counted again
 			f.Errorf("the job lived for %v", lived)
 		}
 	})
 }
 
-// TestNoBudgetRunsWhileNothingCanRun: its time stands still without a device, without a builder, and without a tuner.
+// TestNoBudgetRunsWhileNothingCanRun checks that the time stops without a device, a builder or a tuner.
 func TestNoBudgetRunsWhileNothingCanRun(t *testing.T) {
 	for name, take := range map[string]func(f *staffed){
 		"the device is cordoned": func(f *staffed) { cordon(f, wired{f.farm}, "runner", "", 0) },

@@ -29,7 +29,7 @@ func (f *farm) calibratingRunner() *tilthv1.JoinResponse {
 // spare joins another device of the class, without which none is put into quarantine.
 func (f *farm) spare() string { return f.join("spare", tilthv1.AgentKind_AGENT_KIND_RUNNER) }
 
-// calibrate reports so many calibrations of a device that takes so many times as long as usual.
+// calibrate reports n calibrations of a device that is slower by the given factor.
 func (f *farm) calibrate(session string, n int, factor float64) {
 	f.Helper()
 	for range n {
@@ -200,7 +200,8 @@ func TestTheOnlyDeviceOfAClassIsWarnedAboutNotTakenOut(t *testing.T) {
 	}
 }
 
-// TestABusyMomentWhileJoiningIsNoQuarantine: what else a host does as it starts is over in a minute.
+// TestABusyMomentWhileJoiningIsNoQuarantine checks that load during a host's start, which ends within a minute, has no
+// consequences.
 func TestABusyMomentWhileJoiningIsNoQuarantine(t *testing.T) {
 	c := newClock()
 	f := newFarm(t, tracker.Config{Now: c.now})

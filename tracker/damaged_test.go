@@ -78,7 +78,7 @@ func TestADamagedJobEndsAndTheOthersGoOn(t *testing.T) {
 	f.restart()
 }
 
-// damagedBest is a farm that is stopped, with three records of one candidate, of which the best is damaged.
+// damagedBest returns a stopped farm with three records of one candidate, the best of which is damaged.
 func damagedBest(t *testing.T) *farm {
 	t.Helper()
 	f := newFarm(t, tracker.Config{})

@@ -127,7 +127,7 @@ func TestADeadLetterFromAnOlderTrackerIsPassedOver(t *testing.T) {
 	}
 }
 
-// A job of which everything fails used to go on for ever, its row growing with each dead letter.
+// A job whose batches all fail used to continue forever, its row growing with each dead letter.
 func TestAJobWithTooManyDeadLettersFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimedAs(t, tracker.Config{MaxAttempts: 1, Limits: state.Limits{JobBatches: 110}})

@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// decider is a tracker as those see it who look after devices: over the wire or not.
+// decider is the device administration of a tracker, over the wire or in process.
 type decider interface {
 	CordonDevice(context.Context, *tilthv1.CordonDeviceRequest) (*tilthv1.CordonDeviceResponse, error)
 	UncordonDevice(context.Context, *tilthv1.UncordonDeviceRequest) (*tilthv1.UncordonDeviceResponse, error)

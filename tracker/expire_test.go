@@ -67,7 +67,7 @@ func (f *timed) lease(session string, wait int) *tilthv1.LeaseToken {
 	return r.GetLease()
 }
 
-// beat keeps a session and its leases alive for a time, and returns what was dropped in the last heartbeat.
+// beat extends a session and its leases for a time, and returns the number of leases dropped by the last heartbeat.
 func (f *timed) beat(session string, during time.Duration, leases ...*tilthv1.LeaseToken) (dropped int) {
 	f.t.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
@@ -83,7 +83,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 func TestWhatIsNotKeptAliveIsGivenToOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		// live is what the holder does after it got its lease.
+		// live is run after the holder got its lease.
 		live     func(f *timed, session string, lease *tilthv1.LeaseToken)
 		restart  bool
 		expired  bool

@@ -33,7 +33,7 @@ func TestATrackerSaysWhyItIsNotReady(t *testing.T) {
 	}
 	expect("/readyz", http.StatusServiceUnavailable, "the records file is not written")
 	tr.Close()
-	expect("/healthz", http.StatusOK, "ok") // it ends as it should
+	expect("/healthz", http.StatusOK, "ok") // it shuts down normally
 	expect("/readyz", http.StatusServiceUnavailable, "the tracker is stopping")
 }
 

@@ -20,8 +20,8 @@ func (f *farm) goOn(job string, after *tilthv1.JobEvent) (*tilthv1.WatchJobRespo
 	return stream.Recv()
 }
 
-// TestAWatcherIsToldThatAJobsHistoryWasReplaced: who knew more events than the restored log had waited for those of
-// higher numbers, and made one history of the lost life's events and the new one's.
+// TestAWatcherIsToldThatAJobsHistoryWasReplaced checks a client that knows more events than the restored log: it used
+// to wait for higher sequence numbers, and to merge the events of the lost generation with new ones.
 func TestAWatcherIsToldThatAJobsHistoryWasReplaced(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	job := f.submit("r1", spec("conv", "pool")).GetId()

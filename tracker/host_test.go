@@ -95,7 +95,7 @@ func newSharded(t *testing.T, cfg tracker.Config) *shardedFarm {
 	return f
 }
 
-// plain is a connection that knows nothing of shards.
+// plain is a connection that does not name shards.
 func (f *shardedFarm) plain() *grpc.ClientConn {
 	f.Helper()
 	conn := must[*grpc.ClientConn](f)(grpc.NewClient(f.address, grpc.WithTransportCredentials(insecure.NewCredentials())))
@@ -141,7 +141,7 @@ func TestAnOwnerHasOneShard(t *testing.T) {
 		if again := f.submit("a", owner); again.GetId() != first.GetId() {
 			t.Errorf("a submission that is repeated makes %s beside %s", again.GetId(), first.GetId())
 		}
-		// Whatever tracker is asked, the owner has no more than its quota.
+		// The owner has one quota, whichever tracker is asked.
 		s := spec("conv")
 		s.Owner = owner
 		for shard := range someShards {
@@ -216,7 +216,8 @@ func TestWhatIsToldOfADeviceHoldsInAllShards(t *testing.T) {
 	}
 }
 
-// A request for work waits at all shards. When several have some at once, what is not taken waits for the next agent.
+// A request for work waits at all shards. If several grant work at once, the surplus is returned and waits for the
+// next agent.
 func TestWorkOfTwoShardsIsHandedBackOnce(t *testing.T) {
 	f := newSharded(t, tracker.Config{})
 	session := f.join("tuner", tilthv1.AgentKind_AGENT_KIND_TUNER)
@@ -322,7 +323,7 @@ func (f *shardedFarm) everywhere(ref *tilthv1.ArtifactRef) {
 	}
 }
 
-// large is a file of which no stream takes all before the tracker reads it.
+// large returns a file larger than the buffers of a stream.
 func large(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "package")

@@ -108,7 +108,8 @@ func (f *farm) again(builder, runner string) *tilthv1.LeaseWorkResponse {
 	return f.mustLease(runner)
 }
 
-// TestARepeatedProposalIsKnownInAnotherLife: the names of batches have the life in which they were proposed.
+// TestARepeatedProposalIsKnownInAnotherLife checks that batch names contain the generation in which they were
+// proposed.
 func TestARepeatedProposalIsKnownInAnotherLife(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	f.submit("r1", spec("conv"))

@@ -48,13 +48,14 @@ func wantOverload(t testing.TB, err error, text string) {
 	}
 }
 
-// big is a candidate whose trace has so many bytes.
+// big returns a candidate with a trace of the given size.
 func big(name string, size int) *tilthv1.Candidate {
 	trace := append([]byte(name), bytes.Repeat([]byte{'x'}, size)...)
 	return &tilthv1.Candidate{Trace: trace, Digest: records.Digest(trace)}
 }
 
-// TestMemoryIsBoundedUnderOverload asks for far more than there is room for, of everything, and counts what is held.
+// TestMemoryIsBoundedUnderOverload requests far more of everything than there is room for, and measures the memory in
+// use.
 func TestMemoryIsBoundedUnderOverload(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	f := newFarm(t, tracker.Config{Registerer: registry, Limits: state.Limits{
@@ -130,7 +131,7 @@ func TestSpecificationsAreBounded(t *testing.T) {
 	}
 }
 
-// refusals are the calls refused so far, by which limit.
+// refusals returns the number of refused calls by limit.
 func refusals(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -28,9 +28,9 @@ import (
 // objectsEnv has trackers in processes of their own keep artifacts in the object store of this address.
 const objectsEnv = "TILTH_TEST_OBJECTS"
 
-// Two trackers share a database and an object store, and have no folder in common. The object store is killed amid the
-// jobs, and then one of the trackers: no trial is lost or recorded twice, nothing is given up, and each tracker serves
-// what the other one took in.
+// Two trackers share a database and an object store, but no folder. The object store is killed during the jobs, and
+// then one of the trackers: no trial is lost or recorded twice, nothing is given up, and each tracker serves the
+// other's artifacts.
 func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: it builds an object store")
@@ -82,7 +82,7 @@ func TestTrackersThatShareAnObjectStoreServeEachOthersArtifacts(t *testing.T) {
 	}
 }
 
-// TestATrackerThatOpensAnObjectStoreStopsAtOnce has an object store answer whether it is there, and not what it has.
+// TestATrackerThatOpensAnObjectStoreStopsAtOnce uses an object store that answers the probe, but not the listing.
 func TestATrackerThatOpensAnObjectStoreStopsAtOnce(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3server.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3server.SecretKey)

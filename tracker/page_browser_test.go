@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// browser starts a browser, and returns its context and what it complained of so far.
+// browser starts a browser, and returns its context and the errors it has logged so far.
 func browser(t *testing.T) (ctx context.Context, complaints func() []string) {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()),

@@ -19,7 +19,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "folder for pictures of the pages that a browser is shown")
 
-// shown is a farm of which every page has something to show, and the paths of its pages by name.
+// shown returns a farm with content for every page, and the paths of its pages by name.
 func shown(t testing.TB) (f *farm, paths map[string]string) {
 	t.Helper()
 	c := newClock()

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// predicted has a job's trials measured, of which some were predicted, and returns the job's id. Half of them are
+// predicted measures a job's trials, some of them with predictions, and returns the job's ID. Half of the trials are
 // measured after a restart.
 func (f *farm) predicted() string {
 	f.Helper()

@@ -30,7 +30,7 @@ func TestARunShowsItsPackagesSideBySide(t *testing.T) {
 	wantPage(t, pages, "/compare?a="+id+"&b="+id, []string{"2.00x"}, []string{"<h2>Tasks"})
 }
 
-// packageOf is a package with a manifest, behind a member that is to be passed over.
+// packageOf returns a package with a manifest that follows another member.
 func packageOf(t *testing.T, m any) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -80,7 +80,7 @@ func TestComparedPackagesShowWhatIsInThem(t *testing.T) {
 	wantPage(t, pages, "/compare?a="+other+"&b="+other, []string{"What is in c.tar is not shown: it is not a package."}, []string{"<h2>Kernels"})
 }
 
-// TestComparedPackagesThatListTooMuchAreNotShown: clients upload what they like.
+// TestComparedPackagesThatListTooMuchAreNotShown checks the bounds on uploaded manifests.
 func TestComparedPackagesThatListTooMuchAreNotShown(t *testing.T) {
 	f := newFarm(t, tracker.Config{})
 	s := f.runSpec("")

@@ -25,8 +25,8 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// What pages of a large farm may take: of one page in bytes as it is sent, in nodes and bytes of a browser's memory,
-// and in pixels from top to bottom at a desk's width.
+// Limits for the pages of a large farm: bytes sent per page, nodes and bytes of the browser's memory, and height in
+// pixels at desktop width.
 const (
 	mostPageBytes = 4 << 20
 	mostNodes     = 60_000
@@ -34,7 +34,7 @@ const (
 	mostPixels    = 20_000
 )
 
-// joinMany has so many runners join.
+// joinMany joins that many runners.
 func (f *farm) joinMany(many int) {
 	f.Helper()
 	var joining sync.WaitGroup
@@ -61,7 +61,7 @@ func (f *farm) joinMany(many int) {
 // trialsTogether are the trials of a task that are recorded together.
 const trialsTogether = 250
 
-// storeJob stores a job that has ended, with so many trials of each of its tasks.
+// storeJob stores an ended job with the given number of trials of each of its tasks.
 func (f *farm) storeJob(id string, trials ...int) {
 	f.Helper()
 	var names []string
@@ -124,7 +124,7 @@ func (v *visit) number(expression string) int64 {
 	return int64(must[float64](v)(chromedp.Run(v.ctx, chromedp.Evaluate[float64](expression))))
 }
 
-// kept are the nodes and bytes that the browser keeps once what is left over is cleared away.
+// kept returns the nodes and bytes in use after a garbage collection of the browser.
 func (v *visit) kept() (nodes, heap int64) {
 	v.Helper()
 	must[cdp.Empty](v)(chromedp.Call(v.ctx, heapprofiler.CollectGarbage, cdp.Empty{}))
@@ -133,7 +133,7 @@ func (v *visit) kept() (nodes, heap int64) {
 	return counters.Nodes, int64(usage.UsedSize + usage.EmbedderHeapUsedSize)
 }
 
-// open opens a page, and checks what it takes.
+// open opens a page and checks its size.
 func (v *visit) open(path string) {
 	v.Helper()
 	if err := chromedp.Do(v.ctx, chromedp.Navigate(v.url+path), chromedp.WaitVisible(`h1`)); err != nil {
@@ -165,8 +165,8 @@ func (v *visit) follow(path, link, want string) {
 	}
 }
 
-// again has the script of the page load its main part so many times. What was shown before is let go, though the
-// browser may still hold the last ones.
+// again makes the page's script reload its main part repeatedly. Earlier content is released, except that the browser
+// may still hold the last parts.
 func (v *visit) again(times int) {
 	v.Helper()
 	before, _ := v.kept()
@@ -195,7 +195,7 @@ func TestPagesOfALargeFarmAreBounded(t *testing.T) {
 	f.storeJob("job-00000001", trials...)
 	f.storeJob("job-00000002", make([]int, 4096)...)
 	f.stop()
-	f.cfg.Registerer = prometheus.NewRegistry() // of which the first page shows figures
+	f.cfg.Registerer = prometheus.NewRegistry() // the first page shows its figures
 	f.start()
 	f.joinMany(10_000)
 	server := httptest.NewServer(f.tracker.HTTPHandler())

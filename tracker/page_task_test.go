@@ -14,7 +14,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// wantPage checks that a page has texts, lacks others, and escapes what is hostile.
+// wantPage checks that a page contains some texts, lacks others, and escapes hostile ones.
 func wantPage(t testing.TB, pages http.Handler, target string, wants, lacks []string) {
 	t.Helper()
 	w := get(pages, target)

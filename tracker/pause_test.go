@@ -45,7 +45,7 @@ func TestAPausedJobIsGrantedToNobody(t *testing.T) {
 				if f.build(builder) != nil || f.lease(tuner, 0) != nil {
 					t.Error("something of it was granted")
 				}
-				f.refused(held) // what is in flight ends and counts
+				f.refused(held) // work in progress ends and counts
 				f.beat(builder, time.Minute)
 				if j := f.jobOf(id); j.GetProgress()[0].GetTrials() != 1 {
 					t.Errorf("what was in flight did not count: %v", j.GetProgress())

@@ -78,7 +78,7 @@ func TestAFarmTunesOnADatabaseThatCrashes(t *testing.T) {
 	}
 }
 
-// refusedWhileAway has calls refused from soon on, but for those that change nothing of what is in memory.
+// refusedWhileAway waits until calls are refused, except those that change nothing in memory.
 func (f *farm) refusedWhileAway() {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Minute)
@@ -121,8 +121,8 @@ func (f *farm) untilBack() {
 	}
 }
 
-// A tracker that lost its database, and does not know yet, used to acknowledge what it took for no change: that a job
-// is paused, which another tracker may have resumed.
+// A tracker that had lost its database without knowing used to acknowledge changes without effect: that a job is
+// paused, for instance, although another tracker may have resumed it.
 func TestATrackerThatLostItsDatabaseConfirmsNothing(t *testing.T) {
 	address := pgserver.DatabaseForTest(t)
 	store := must[*postgres.DB](t)(postgres.Open(address, postgres.Options{}))
@@ -171,7 +171,7 @@ func TestATrackerThatLostItsDatabaseStops(t *testing.T) {
 	}
 }
 
-// A farm whose database has a standby goes on with that, by itself, and has all that it had.
+// A farm whose database has a standby fails over by itself, without losing anything.
 func TestAFarmGoesOnWhenItsDatabaseFailsOver(t *testing.T) {
 	primary, address := pgserver.ForTest(t)
 	standby := must[*pgserver.Server](t)(pgserver.Standby(primary.Folder()))

@@ -97,7 +97,7 @@ func secretSpec(workloads ...string) *tilthv1.JobSpec {
 	return s
 }
 
-// begun is the private job of Alice with a batch leased to a runner, and what is needed to go on.
+// begun returns Alice's private job with a batch leased to a runner, and what is needed to continue.
 func (f *sharedFarm) begun() (job string, tuner, builder, runner string, work *tilthv1.LeaseWorkResponse) {
 	f.Helper()
 	job = f.submit("r1", secretSpec("conv", "dense")).GetId()
@@ -405,7 +405,7 @@ func (s countedStore) BestAllowed(target, workload, numerics string) (*tilthv1.R
 	return s.Store.BestAllowed(target, workload, numerics)
 }
 
-// Who has no private records gets a page of bests as the store has it.
+// A caller without private records gets the store's page of bests unchanged.
 func TestOnlyWhoHasPrivateRecordsHasBestsComparedOneByOne(t *testing.T) {
 	f := newSharedFarm(t)
 	_, tuner, builder, runner, work := f.begun()
@@ -456,7 +456,7 @@ func (s forgetful) JobOwner(id string) (records.Owner, error) {
 	return s.Store.JobOwner(id)
 }
 
-// A job whose owner could not be looked up was anybody's to delete.
+// A job whose owner could not be looked up could be deleted by everybody.
 func TestAJobWhoseOwnerIsNotKnownIsNobodysToDelete(t *testing.T) {
 	f := newSharedFarm(t)
 	job := must[*tilthv1.SubmitJobResponse](t)(f.jobs.SubmitJob(f.as("alice"), &tilthv1.SubmitJobRequest{RequestId: "r", Spec: spec("conv")})).GetJob().GetId()

@@ -309,7 +309,7 @@ func (c *chaos) anyWait(t *rapid.T) {
 	c.ahead += time.Duration(rapid.IntRange(0, 60).Draw(t, "seconds")) * time.Second
 }
 
-// anyPause pauses the job, or goes on with it; either is said twice.
+// anyPause pauses or resumes the job, with each call repeated.
 func (c *chaos) anyPause(t *rapid.T) {
 	if c.paused {
 		c.resume()

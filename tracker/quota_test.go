@@ -58,7 +58,7 @@ func TestAnOwnersJobsComeToNoMoreTrialsThanTheyMay(t *testing.T) {
 	f.submit("1", specOf("ana", 10))
 	wantStatus(t, f.trySubmit("2", specOf("ana", 3)), codes.ResourceExhausted, wire.ReasonQuota,
 		`owner "ana" has jobs of 10 trials, and may have 12 in all: ask for at most 2, or wait for a job to end`)
-	// A budget of time alone claims what is proposed.
+	// A budget of time alone claims the proposed trials.
 	timed := specOf("ana", 0)
 	timed.Tuner = "ga"
 	f.submit("3", timed)

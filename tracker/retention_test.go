@@ -84,7 +84,7 @@ func TestEndedJobsAreKeptInNumbersAndTheRestIsSaid(t *testing.T) {
 	if again := f.submit("0", specOf("ana", 1)).GetId(); again <= ids[0] {
 		t.Errorf("a dropped job's request made %s", again)
 	}
-	// The rules of another tracker hold for what it finds.
+	// The retention limits of another tracker apply to existing jobs.
 	f.cfg.Keep.Jobs = 1
 	f.restart()
 	if got := f.jobPages(100); len(got) != 4 {

@@ -21,7 +21,7 @@ func (f *timed) joinAs(name string, kind tilthv1.AgentKind) string {
 	return must[*tilthv1.JoinResponse](f.t)(f.Join(f.t.Context(), &tilthv1.JoinRequest{Spec: agentSpec(name, kind)})).GetSession()
 }
 
-// submitOf has an owner's job searched by a tuner of its own, and so many batches of a candidate each wait for a
+// submitOf submits an owner's job with a tuner of its own, and leaves batches of one candidate each waiting for a
 // builder.
 func (f *timed) submitOf(owner, name string, priority uint32, batches int) string {
 	f.t.Helper()
@@ -287,7 +287,7 @@ func TestARestIsOverWithASuccess(t *testing.T) {
 	})
 }
 
-// A farm of which every device is broken gives up some time, rather than try for ever.
+// A farm whose devices are all broken gives up eventually.
 func TestAttemptsAreBoundedWhoeverIsToBlame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newTimed(t)

@@ -57,7 +57,7 @@ func goesOn(t *testing.T, file string) {
 	if p := open.GetProgress()[1]; open.GetState() != tilthv1.JobState_JOB_STATE_RUNNING || p.GetTrials() != 1 || p.GetBestSeconds() != 0.125 {
 		t.Errorf("the open job is %v", open)
 	}
-	// Those that held something join anew, so what they held is given out again.
+	// Agents with leases join again, so their leases are granted anew.
 	tuner := f.mustLease(f.join("tuner-2", tilthv1.AgentKind_AGENT_KIND_TUNER))
 	f.upload("object")
 	builder := f.join("builder-2", tilthv1.AgentKind_AGENT_KIND_BUILDER)

@@ -495,7 +495,7 @@ func TestTheAuditLogTellsWhoDidWhat(t *testing.T) {
 	}
 }
 
-// The log used to say of a private job that another deleted it, when it was left as it was.
+// The log used to report that a user deleted another's private job, although it was not deleted.
 func TestTheAuditLogTellsWhatBecameOfAPrivateJob(t *testing.T) {
 	c := newClosed(t, false)
 	s := spec("conv")
@@ -543,7 +543,7 @@ func TestNothingIsChangedThatCannotBeWrittenDown(t *testing.T) {
 	c.check(os.Remove(c.path("audit.jsonl")))
 	c.check(os.Symlink("/dev/full", c.path("audit.jsonl")))
 	c.start()
-	// The log is found to be full by the first call that is to be written there.
+	// The first call that must be logged finds the log full.
 	if _, err := c.submit("alice", "one"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/tilth-dev/tilth/tuning/recordsource"
 )
 
-// cutting is a side that calls cut once it has stored so many batches.
+// cutting is a side that calls cut once it has stored a number of batches.
 type cutting struct {
 	recordsource.Peer
 	batches atomic.Int64

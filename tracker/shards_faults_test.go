@@ -120,7 +120,7 @@ func oneJob(ctx context.Context, t *testing.T, w *workers, owner, request string
 	check(t, seen)
 }
 
-// fail has a tracker fail in some way, and come back after a while.
+// fail makes a tracker fail in a random way, and return after a while.
 func (r *rival) fail(random *rand.Rand) {
 	r.Helper()
 	away := time.Duration(random.IntN(9000)) * time.Millisecond

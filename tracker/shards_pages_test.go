@@ -156,7 +156,8 @@ func submission(request string) *tilthv1.SubmitJobRequest {
 	return &tilthv1.SubmitJobRequest{RequestId: request, Spec: spec("conv")}
 }
 
-// Whatever tracker is asked in JSON, or by a page, the tracker of the caller's shard does it, in the caller's name.
+// A JSON call or page is served by the tracker of the caller's shard, with the caller's identity, whichever tracker is
+// asked.
 func TestPagesAndCallsInJSONReachTheShardOfWhoAsks(t *testing.T) {
 	t.Parallel() // much of it waits
 	c := newClosedRivals(t)

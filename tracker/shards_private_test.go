@@ -17,8 +17,8 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// Two owners have jobs in shards of two trackers. Neither tracker shows the one what is private to the other, whether
-// it has the job's shard, reads it from the database, or passes the call on.
+// Two owners have jobs in shards of two trackers. Neither tracker shows an owner the other's private data, whether it
+// serves the job's shard, reads the job from the database, or passes the call on.
 func TestNoTrackerOfAShardShowsAnothersPrivateJob(t *testing.T) {
 	t.Parallel() // much of it waits
 	database := pgserver.DatabaseForTest(t)

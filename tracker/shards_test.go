@@ -51,7 +51,7 @@ func newRivals(t *testing.T) (a, b *rival) {
 	return a, b
 }
 
-// has waits until the tracker serves so many shards.
+// has waits until the tracker serves the given number of shards.
 func (r *rival) has(want int) {
 	r.Helper()
 	conn, err := grpc.NewClient(r.address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -165,8 +165,7 @@ func TestAnUploadReachesAllShardsThoughATrackerIsStopped(t *testing.T) {
 	}
 }
 
-// A tracker that stood by for a shard used to end, and drop those that it had, when its database went away just as it
-// took that one over.
+// A tracker on standby for a shard used to exit, and drop its own shards, if the database went away during a takeover.
 func TestATrackerOfShardsOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	t.Parallel() // most of it waits
 	a, b := newRivals(t)
@@ -244,7 +243,7 @@ func (j *watchedJobs) submit(request string) {
 	}
 }
 
-// reach waits until so many events came.
+// reach waits until n events have arrived.
 func (j *watchedJobs) reach(n int64) {
 	j.Helper()
 	for j.events.Load() < n {
@@ -282,7 +281,7 @@ func (r *rival) refusesShards() {
 		s.Owner = ownerOf(shard)
 		_, err := tilthv1.NewJobServiceClient(conn).SubmitJob(ctx, &tilthv1.SubmitJobRequest{RequestId: "r0", Spec: s})
 		cancel()
-		if err != nil && status.Code(err) != codes.Unavailable { // it repeats what was submitted, at most
+		if err != nil && status.Code(err) != codes.Unavailable { // at most it repeats the submission
 			r.Errorf("a tracker that was taken over submits a job: %v", err)
 		}
 	}

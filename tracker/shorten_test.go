@@ -35,7 +35,7 @@ func (f *farm) store(fills ...func(w *records.Write)) {
 	f.start()
 }
 
-// manyToolchains is a builder that offers more than anybody has.
+// manyToolchains returns a builder with more toolchains than is realistic.
 func manyToolchains(name string, n int) *tilthv1.AgentSpec {
 	s := agentSpec(name, tilthv1.AgentKind_AGENT_KIND_BUILDER)
 	for i := range n {
@@ -80,7 +80,7 @@ func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 			w.PutAgent(&tilthv1.Agent{Spec: s, Session: s.GetName(), JoinedAt: now, SeenAt: now})
 		}
 	})
-	for range 2 { // what is shortened stays so
+	for range 2 { // a shortened spec stays shortened
 		list := must[*tilthv1.ListAgentsResponse](t)(f.agents.ListAgents(t.Context(), &tilthv1.ListAgentsRequest{}))
 		if got := list.GetAgents(); len(got) != 2 || !got[0].GetTruncated() || !got[1].GetTruncated() || proto.Size(list) > 3<<20 {
 			t.Fatalf("%d agents are listed in %d bytes", len(got), proto.Size(list))
@@ -96,8 +96,7 @@ func TestAFileWithAgentsThatAreTooLargeIsRecoveredAndListed(t *testing.T) {
 	}
 }
 
-// Names are anybody's to invent: those of devices were kept for a week, however many, and what was known of these for
-// ever.
+// Agent names are arbitrary: any number of device names used to be kept for a week, and their state forever.
 func TestAgentsThatAreGoneAreBounded(t *testing.T) {
 	f := newFarm(t, tracker.Config{Limits: state.Limits{Gone: 5}})
 	devices := tilthv1.NewDeviceServiceClient(f.conn)

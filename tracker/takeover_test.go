@@ -68,7 +68,7 @@ func newRival(t *testing.T, database, artifacts string) *rival {
 	return newRivalOf(t, database, 1, artifacts)
 }
 
-// servingAndStandingBy are two trackers of a database, of which the first serves.
+// servingAndStandingBy returns two trackers of a database, the first of which serves.
 func servingAndStandingBy(t *testing.T) (a, b *rival, address string) {
 	t.Helper()
 	address = pgserver.DatabaseForTest(t)
@@ -80,7 +80,7 @@ func servingAndStandingBy(t *testing.T) (a, b *rival, address string) {
 	return a, b, address
 }
 
-// newRivalOf is one of two trackers of a database of shards, each of which has a folder of artifacts.
+// newRivalOf returns one of two trackers of a sharded database, each with a folder of artifacts.
 func newRivalOf(t *testing.T, database string, shards int, artifacts ...string) *rival {
 	t.Helper()
 	r := makeRival(t, database, shards, artifacts...)
@@ -269,7 +269,7 @@ func refuseTakeovers(t *testing.T, database string) (tried func(n int64), allow 
 	return tried, func() { do("DROP TRIGGER refuse ON tilth.tracker") }
 }
 
-// A tracker that stands by used to end when its database went away just as it took over.
+// A tracker on standby used to exit if its database went away during the takeover.
 func TestATrackerThatStandsByOutlivesADatabaseThatRefusesIt(t *testing.T) {
 	t.Parallel() // most of it waits
 	a, b, database := servingAndStandingBy(t)

@@ -69,7 +69,8 @@ func TestAJobGoesThroughTheFarm(t *testing.T) {
 	}
 }
 
-// repeatable is every call that an agent or client repeats when it did not hear the answer.
+// TestCallsRepeatedAfterTheyTookEffectChangeNothing repeats every call that an agent or client repeats after a lost
+// response.
 func TestCallsRepeatedAfterTheyTookEffectChangeNothing(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		name := map[bool]string{false: "at once", true: "after a restart"}[restart]

@@ -41,7 +41,7 @@ func rot(t *testing.T, dir, content string) {
 	}
 }
 
-// rotting is a store in a folder, and what it finds damaged.
+// rotting is a store in a folder, with the damage it finds.
 type rotting struct {
 	*artifact.Store
 	dir   string

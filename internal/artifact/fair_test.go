@@ -45,7 +45,8 @@ func TestWhoHasLittleGetsRoomFromWhoHasMost(t *testing.T) {
 	}
 }
 
-// TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody has one with much to send, none of which is an artifact yet.
+// TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody has one identity upload much, without completing any
+// artifact.
 func TestAnUploadThatTakesMoreThanAnybodyHasPushesOutNobody(t *testing.T) {
 	s := open(t, artifact.Options{CapBytes: 16 * unit, UploadBytes: 16 * unit})
 	putAllAs(t, s, "ana", "a", "b", "c", "d")

@@ -207,7 +207,7 @@ func TestBadUploadsLeaveNothing(t *testing.T) {
 	}
 }
 
-// fullDisk is a file system whose files take only so many bytes.
+// fullDisk is a file system with limited space.
 type fullDisk struct {
 	artifact.OS
 	free int

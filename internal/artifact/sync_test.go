@@ -16,8 +16,8 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// badSync is a file system whose next syncs fail, once each, as a disk's do that lost what it was given: the one
-// after succeeds.
+// badSync is a file system whose next syncs fail once each, like a disk that lost its write cache: the following sync
+// succeeds.
 type badSync struct {
 	artifact.OS
 	file, folder bool

@@ -20,13 +20,13 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// holder is an upload that stands still.
+// holder is a stalled upload.
 type holder struct {
 	w     *io.PipeWriter
 	ended chan error
 }
 
-// hold begins an upload by an identity, of which so much comes.
+// hold starts an upload by an identity and sends its first bytes.
 func hold(t *testing.T, s *artifact.Store, up artifact.Upload, comes string) *holder {
 	t.Helper()
 	r, w := io.Pipe()
@@ -40,7 +40,7 @@ func hold(t *testing.T, s *artifact.Store, up artifact.Upload, comes string) *ho
 	return h
 }
 
-// send returns once what it sent was taken in.
+// send returns once the bytes were received.
 func (h *holder) send(t *testing.T, text string) {
 	t.Helper()
 	for _, part := range []string{text, ""} { // the second is read when the first was written
@@ -129,7 +129,7 @@ func TestHoldingADigestOpenOverTheWireBlocksNobody(t *testing.T) {
 	}
 }
 
-// TestWhoComesBackGoesOnWhereItBrokeOff has a client come back before the tracker has brought to the disk what came.
+// TestWhoComesBackGoesOnWhereItBrokeOff reconnects before the tracker has synced the received bytes.
 func TestWhoComesBackGoesOnWhereItBrokeOff(t *testing.T) {
 	slow := &slowDisk{syncing: make(chan struct{}), goOn: make(chan struct{})}
 	s := open(t, artifact.Options{FS: slow})
@@ -164,7 +164,7 @@ func (u untilDone) Read([]byte) (int, error) {
 	return 0, context.Cause(u.ctx)
 }
 
-// slowDisk is a file system whose first sync takes until it may go on.
+// slowDisk is a file system whose first sync blocks until released.
 type slowDisk struct {
 	artifact.OS
 	syncing, goOn chan struct{}
@@ -341,7 +341,7 @@ func TestPartsThatNobodyResumesExpire(t *testing.T) {
 	}
 }
 
-// maintain has a store look after itself once.
+// maintain runs a store's maintenance once.
 func maintain(t *testing.T, s *artifact.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

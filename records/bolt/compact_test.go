@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// full makes a records file of which much is free, and returns what it has.
+// full creates a records file with much free space, and returns its content.
 func full(t *testing.T, path string, n int) (content []proto.Message) {
 	t.Helper()
 	db, err := bolt.Open(path, bolt.Options{})
@@ -39,7 +39,7 @@ func full(t *testing.T, path string, n int) (content []proto.Message) {
 	return content
 }
 
-// checkContent checks that the file has what it had, and can be written.
+// checkContent checks that the file has its content, and is writable.
 func checkContent(t *testing.T, path string, want []proto.Message) {
 	t.Helper()
 	db, err := bolt.Open(path, bolt.Options{})

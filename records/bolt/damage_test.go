@@ -125,7 +125,7 @@ func content(db *DB) map[string]proto.Message {
 	return all
 }
 
-// checkDamaged reads all of a damaged file: what it says, the whole one says too, but for what was chosen again.
+// checkDamaged reads a damaged file: everything it returns equals the undamaged file, except for bests chosen again.
 func checkDamaged(t *testing.T, path string, whole map[string]proto.Message) {
 	t.Helper()
 	report, err := Verify(t.Context(), path)
@@ -195,7 +195,7 @@ func TestNoFlippedBitIsServed(t *testing.T) {
 	}
 }
 
-// wholeFile is a file without damage, what it says, and its bytes.
+// wholeFile returns an undamaged file, its content, and its bytes.
 func wholeFile(t testing.TB) (path string, whole map[string]proto.Message, file []byte) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "r.db")
@@ -223,8 +223,8 @@ func TestAWholeFileVerifies(t *testing.T) {
 	}
 }
 
-// FuzzDamagedFile damages a file with rows of all kinds: some of its bytes are changed, and it may be cut short.
-// Whatever was done to it, the process lives, and nothing is served that was not written.
+// FuzzDamagedFile changes bytes of a file with rows of all kinds, and may truncate it. The process must survive, and
+// must not return anything that was never written.
 func FuzzDamagedFile(f *testing.F) {
 	_, whole, file := wholeFile(f)
 	f.Add([]byte{0, 0, 0, 16, 1}, uint32(0))
@@ -246,7 +246,7 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// TestDamagedPagesAreRefused has pages lead to others than they should: bbolt would loop, or read what is free.
+// TestDamagedPagesAreRefused makes pages point to wrong ones: bbolt would loop, or read free pages.
 func TestDamagedPagesAreRefused(t *testing.T) {
 	path, whole, file := wholeFile(t)
 	meta, err := newestMeta(bytes.NewReader(file))

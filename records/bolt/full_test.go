@@ -61,8 +61,8 @@ func fillProcess(path string) {
 	fmt.Println("closed:", db.Close())
 }
 
-// TestAFullDiskLosesNothingThatWasAcknowledged fills a real file system, or a real limit on the size of files. The
-// write that fails is refused, and so are all after it; what was acknowledged is there when the file is opened again.
+// TestAFullDiskLosesNothingThatWasAcknowledged fills a real file system, or reaches a real file size limit. The
+// failing write and all later ones are refused; acknowledged writes are present when the file is reopened.
 func TestAFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 	for name, c := range map[string]struct {
 		place func(t *testing.T) (dir, limit string)

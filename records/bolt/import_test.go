@@ -25,8 +25,7 @@ const (
 	importKillEnv    = "TILTH_TEST_IMPORT_KILL"
 )
 
-// importProcess is the test binary run again to import records. It kills itself once so many transactions are on the
-// disk.
+// importProcess imports records in a child process, which kills itself after a number of synced transactions.
 func importProcess(path string) {
 	db, err := bolt.Open(path, bolt.Options{})
 	if err != nil {

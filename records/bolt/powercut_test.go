@@ -19,8 +19,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// recordSelf has the test binary be a process over a records file in dir, which ends by itself, and records what it
-// writes.
+// recordSelf runs the test binary as a process over a records file in dir, and records its writes until it ends.
 func recordSelf(t *testing.T, dir string, variables ...string) *powercut.Trace {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

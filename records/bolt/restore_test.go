@@ -116,7 +116,7 @@ func TestAFileThatNobodyMarkedIsRestoredAsACopy(t *testing.T) {
 	}
 }
 
-// TestADamagedBackupIsNotRestored leaves all as it was.
+// TestADamagedBackupIsNotRestored checks that nothing is changed.
 func TestADamagedBackupIsNotRestored(t *testing.T) {
 	dir := t.TempDir()
 	path, backup := filepath.Join(dir, "r.db"), filepath.Join(dir, "backup.db")

@@ -39,7 +39,7 @@ func seconds(first, last int64) (all []int64) {
 	return all
 }
 
-// asked is a side that notes what it is asked.
+// asked is a side that records its calls.
 type asked struct {
 	exchange.Store
 	keys, imports int
@@ -273,7 +273,7 @@ func TestGroupsThatDoNotEndAreRefused(t *testing.T) {
 func TestLinesAreSentOnceInAnyOrder(t *testing.T) {
 	source := newStore(t, seconds(1, 100)...)
 	all := list(t, source)
-	for _, r := range all { // only the first of a group has it
+	for _, r := range all { // only the first of a group contains it
 		r.Workload = nil
 		if r.GetMeasurement().GetAt().GetSeconds() <= 4 {
 			r.Workload = numbered(r.GetMeasurement().GetAt().GetSeconds()).GetWorkload()
@@ -309,7 +309,7 @@ func TestARefusedRecordLeavesItsWorkloadToTheNext(t *testing.T) {
 		"beyond bounds": func(r *tilthv1.Record) { r.Measurement.Device = strings.Repeat("x", 1<<10) },
 	} {
 		source := newStore(t)
-		for n := range int64(36) { // seconds of which the side lies, nine in each of four groups
+		for n := range int64(36) { // seconds that the side misreports, nine in each of four groups
 			storetest.Add(t, source, numbered(5*n))
 		}
 		sides := map[string]func(to exchange.To) (*exchange.Report, error){

@@ -203,7 +203,8 @@ func TestATrackerKeepsItsDatabaseWhenTheServerCrashes(t *testing.T) {
 	}
 }
 
-// Of several that start at once, one has the database; each of the others has it when those before it have gone.
+// Of several trackers that start together, one gets the database; the others get it in turn as their predecessors
+// stop.
 func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
 	t.Parallel() // most of it waits
 	address, err := server.Database()
@@ -241,7 +242,7 @@ func TestOneOfManyTrackersHasTheDatabase(t *testing.T) {
 	}
 }
 
-// A conversion gives no sign of life, and is not disturbed.
+// A conversion sends no heartbeats, and is not interrupted.
 func TestAConversionKeepsItsDatabase(t *testing.T) {
 	t.Parallel() // most of it waits
 	address, err := server.Database()
@@ -285,7 +286,7 @@ func TestAWaitEnds(t *testing.T) {
 	}
 }
 
-// A server that is away may come back, which an address that is wrong does not.
+// A server that is down may return, unlike a wrong address.
 func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {
@@ -313,7 +314,7 @@ func TestAServerThatIsAwayAtTheStartIsToldFromAWrongAddress(t *testing.T) {
 // although another server was available.
 func TestAWaitGoesOnWithTheServerThatAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		text  string // of what it gets no answer to
+		text  string // of the query without a response
 		shard int
 		fails bool // it is the start, which is not repeated
 	}{

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// kind opens databases by folders, each of which has the address of its own.
+// kind opens databases by folder; each folder contains the address of its database.
 var kind = storetest.Kind{
 	Open: func(folder string) (records.Store, error) {
 		path := filepath.Join(folder, "address")

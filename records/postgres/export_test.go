@@ -9,13 +9,13 @@ import (
 // Readers are the connections that look-ups take.
 func Readers(db *DB) *pgxpool.Pool { return db.pool }
 
-// CommonLock is the key of the lock of what is common to all shards.
+// CommonLock is the key of the lock of data shared by all shards.
 const CommonLock = int64(commonLock)
 
 // Version is that of the schema.
 func Version() int { return len(migrations) }
 
-// Newer are options of the version after this one, whose migration trackers of some version may go on after.
+// Newer returns options of the next schema version, whose migration is compatible with trackers of version usableBy.
 func Newer(opts Options, usableBy int, sql string) Options {
 	opts.migrations = append(slices.Clone(migrations), migration{usableBy: usableBy, sql: sql})
 	return opts

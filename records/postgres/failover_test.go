@@ -128,8 +128,8 @@ func settled(t *testing.T, db *postgres.DB, all []*records.Pending) {
 	}
 }
 
-// A store goes on by itself with whichever server was promoted, and loses nothing and repeats nothing: neither when
-// the primary is gone, nor when it is silent or unreachable, nor when it comes back and takes writes.
+// A store reconnects to the promoted server without losing or repeating anything, whether the primary is down, silent
+// or unreachable, or returns and accepts writes.
 func TestAStoreGoesOnWithThePromotedStandby(t *testing.T) {
 	p := newPair(t)
 	db := openedSoon(t, p.address())
@@ -199,7 +199,7 @@ func TestLookUpsLeaveTheServerThatWasReplaced(t *testing.T) {
 	p := newPair(t)
 	db := openedSoon(t, p.address())
 	settled(t, db, write(db, 1, 5))
-	// The store loses its session, and finds the lock held whenever it comes back: that server is of no use to it.
+	// The store loses its session, and finds the lock held at each reconnect: that server is of no use to it.
 	old := p.servers[p.primary].Address(p.servers[p.primary].Folder(), p.database)
 	const writer = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 	var pid int

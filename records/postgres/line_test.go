@@ -124,7 +124,7 @@ func (l *line) lead(to *pgserver.Server) {
 	l.server = to
 }
 
-// lose has nothing arrive any more in a direction, of which who sends learns nothing.
+// lose drops all data in a direction without notifying the sender.
 func (l *line) lose(way direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

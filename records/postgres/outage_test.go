@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/records/storetest"
 )
 
-// outageTimeout bounds a hang; a store goes on some seconds after its server.
+// outageTimeout bounds a hang; a store recovers some seconds after its server.
 const outageTimeout = 10 * time.Minute
 
 // crashing is a server that a test may kill, and the address of an empty database.
@@ -191,7 +191,7 @@ func TestACommitWhoseAnswerIsLostIsStoredOnce(t *testing.T) {
 	}
 }
 
-// A tracker that is cut off is not asked: the next one takes over, and what the first one writes then is refused.
+// A tracker that is cut off loses its database to the next one, and its later writes are refused.
 func TestATrackerThatWasCutOffWritesNothingAfterAnotherTookOver(t *testing.T) {
 	address, err := server.Database()
 	if err != nil {

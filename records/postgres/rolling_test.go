@@ -108,13 +108,13 @@ func TestVersionsOneApartShareADatabase(t *testing.T) {
 	await(t, waiting.standsBy)
 	eventually(t, "the later version migrates though it has no shard", func() bool { return versionOf(t, address) == postgres.Version()+1 })
 	do(t, address, "UPDATE tilth.jobs SET colour = 'red', note = 'later'; UPDATE tilth.agents SET colour = 'red'")
-	put(dbs[1], tilthv1.JobState_JOB_STATE_RUNNING) // which does not know of colours
+	put(dbs[1], tilthv1.JobState_JOB_STATE_RUNNING) // it has no column for colours
 	dbs[1].Close()
 	later := waiting.takes(t)
 	if jobs, err := later.OpenJobs(); err != nil || len(jobs) != 1 || jobs[0].Row.GetJob().GetState() != tilthv1.JobState_JOB_STATE_RUNNING {
 		t.Errorf("the later one has the jobs %v, %v", jobs, err)
 	}
-	settled(t, dbs[0], write(dbs[0], 1, 3)) // the earlier one goes on beside it
+	settled(t, dbs[0], write(dbs[0], 1, 3)) // the older version continues to serve
 	put(later, tilthv1.JobState_JOB_STATE_QUEUED)
 	back := awaits(t, address, of(1))
 	await(t, back.standsBy)
@@ -182,7 +182,7 @@ func TestATakeoverOfASchemaThatThisVersionMayNotUseIsRefused(t *testing.T) {
 	if err := await(t, waiting.took); !refusal(err) {
 		t.Errorf("it came to %v", err)
 	}
-	settled(t, dbs[0], write(dbs[0], 1, 3)) // who serves goes on
+	settled(t, dbs[0], write(dbs[0], 1, 3)) // the serving tracker continues
 }
 
 // A migration that trackers of the version before cannot use is made once they have stopped.

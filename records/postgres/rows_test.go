@@ -156,7 +156,7 @@ func TestRowsThatNobodyStoredAreDamaged(t *testing.T) {
 	}
 }
 
-// An import that was interrupted goes on when the database is opened next, if it was whole.
+// A complete but interrupted import is finished when the database is next opened.
 func TestAnImportThatIsWholeIsFinishedLater(t *testing.T) {
 	db, address := fresh(t)
 	if err := db.Close(); err != nil {
@@ -178,7 +178,7 @@ func TestAnImportThatIsWholeIsFinishedLater(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
-		chunk.Reset() // what is no import leaves nothing
+		chunk.Reset() // a failed import leaves nothing
 		if _, err := protodelim.MarshalTo(&chunk, storetest.Record("cpu", "pool", 1, 1)); err != nil {
 			t.Fatal(err)
 		}

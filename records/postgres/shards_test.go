@@ -32,7 +32,7 @@ func shardOf(t *testing.T, address string, shard, shards int) *postgres.DB {
 	return db
 }
 
-// newShards is a new database of which all shards are opened, as by a tracker each.
+// newShards returns a new database with each shard opened by a tracker of its own.
 func newShards(t *testing.T, shards int) (dbs []*postgres.DB, address string) {
 	t.Helper()
 	address, err := server.Database()
@@ -319,8 +319,8 @@ func TestAShardThatIsTakenOverWritesNothing(t *testing.T) {
 	}
 }
 
-// What changes nothing is confirmed by who has the shard, too, where that is asked for: it used to be, at once, by a
-// process that had lost it and did not know yet.
+// Changes without effect must also be confirmed by the shard's present owner: a process that had lost the shard
+// without knowing used to confirm them.
 func TestAShardThatIsTakenOverConfirmsNothing(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	confirmed := func() *records.Write {
@@ -496,7 +496,7 @@ func TestMembersMeetWhereAServerIsSilent(t *testing.T) {
 	meets(second) // the second has no member yet
 }
 
-// A database of before there were shards is one of a single shard. Who waits for it does not touch it before.
+// A database from before shards has a single shard. A waiting process does not change it.
 func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 	db, address := fresh(t)
 	w := numbered(1)
@@ -529,8 +529,7 @@ func TestADatabaseFromBeforeThereWereShards(t *testing.T) {
 	}
 }
 
-// A tracker that stands still amid a transaction which has the records to itself holds up the others until its shard
-// is taken over, and not longer.
+// A suspended tracker with a transaction that locks the records blocks the others only until its shard is taken over.
 func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
 	dbs, address := newShards(t, 2)
 	dbs[1].Close()
@@ -563,7 +562,7 @@ func TestWhoTakesAShardOverEndsItsTransaction(t *testing.T) {
 	}
 }
 
-// What a tracker remembers of the best records is what it found itself, and others may have found better ones.
+// A tracker caches only the best records that it found itself; others may have found better ones.
 func TestAShardLearnsOfTheBestThatAnotherFound(t *testing.T) {
 	dbs, _ := newShards(t, 2)
 	add := func(shard int, second int64, latency float64, more func(*records.Write)) {

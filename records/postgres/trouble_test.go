@@ -94,7 +94,7 @@ func TestWhatIsUnderWayIsReadTogether(t *testing.T) {
 			t.Fatalf("of job %s there are %d proposals", closed[i], proposals[i])
 		}
 	}
-	if asked > n/4 { // with what the store asks by itself meanwhile
+	if asked > n/4 { // including the store's own queries
 		t.Errorf("the server was asked %d times", asked)
 	}
 }
@@ -154,7 +154,7 @@ func TestAServerWithoutRoomLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the server is back", func() bool {
-		if server.Ended() { // it cannot go on where its log has no room
+		if server.Ended() { // it cannot continue with a full log
 			if err := server.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -88,7 +88,7 @@ func TestNoTrackerOpensAPartOfAConversion(t *testing.T) {
 		part(t, from, to)
 		_, err := to.kind(t).Open(to.choice, to.path)
 		refuses(t, err, records.ErrUnfinished, "run 'tilth tracker convert' again")
-		if to.sort() == "postgres" { // it used to get its shards all the same, and no conversion goes on with those
+		if to.sort() == "postgres" { // it used to get its shards anyway, and a conversion cannot continue with those
 			_, err := postgres.Open(to.choice, postgres.Options{Shards: 4})
 			refuses(t, err, records.ErrUnfinished, "run 'tilth tracker convert' again")
 		}
@@ -168,7 +168,7 @@ func TestAConversionOfAStoreThatATrackerHasIsRefused(t *testing.T) {
 	})
 }
 
-// meddling is a target of which a row that was copied is changed.
+// meddling is a target in which a copied row is changed.
 type meddling struct {
 	records.Target
 	change func(kind records.RowKind, rows []records.Row) []records.Row
@@ -421,7 +421,7 @@ func TestATrackerThatWasCutOffWritesNothingAfterAConversion(t *testing.T) {
 	}
 }
 
-// A conversion by a version that may use a later schema would leave out what it does not know of.
+// A conversion by an older but compatible version would omit what it does not know.
 func TestADatabaseOfALaterVersionIsNotConverted(t *testing.T) {
 	for _, into := range []bool{false, true} {
 		from, to := newPlace(t, "postgres", ""), newPlace(t, "bolt", t.TempDir())

@@ -62,8 +62,8 @@ func held(t *testing.T, s records.Store) (jobs, batches, devices []string, store
 	return jobs, batches, devices, stored
 }
 
-// A database of several shards becomes a file, by a conversion that is interrupted again and again, and that becomes a
-// database again, of which each shard has what it had. What every shard has a row of, the file has once.
+// A database of several shards is converted to a file, with repeated interruptions, and back to a database with the
+// same shards. Rows that every shard has appear once in the file.
 func TestADatabaseOfSeveralShardsIsConvertedBothWays(t *testing.T) {
 	const shards = 3
 	from, file, back := newPlace(t, "postgres", t.TempDir()), newPlace(t, "bolt", t.TempDir()), newPlace(t, "postgres", t.TempDir())

@@ -185,7 +185,7 @@ func TestAConversionKeepsAll(t *testing.T) {
 		same(t, from.content(t, h), want)
 		convertInterrupted(t, to, back)
 		same(t, back.content(t, h), want)
-		// They go on alike, with what only the numbers of groups and the order of records show.
+		// Both behave alike from then on, including group numbers and the order of records.
 		later := h.Draw(t, 15)
 		for _, p := range []place{from, to, back} {
 			p.do(t, later)

@@ -93,7 +93,7 @@ func texts(t *testing.T, list func(visit func(*tilthv1.Record) error) error) (al
 	return all
 }
 
-// host is a web server that serves a folder, or something else, and notes what it is asked for.
+// host is a web server that serves a folder or other content, and records its requests.
 type host struct {
 	*httptest.Server
 	dir string
@@ -402,7 +402,7 @@ func TestWhatAnExportSaysIsValidated(t *testing.T) {
 		content []byte
 		bytes   int64
 		want    string
-		refused string // by a sync, of which the others go on
+		refused string // by a sync; the others succeed
 	}{
 		"good":                    {good, int64(len(good)), "", ""},
 		"a decompression bomb":    {append(good, make([]byte, 64<<20)...), int64(len(good)), "more bytes than the index says", ""},

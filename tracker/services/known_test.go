@@ -37,7 +37,7 @@ func TestWhatIsKnownOfAWorkloadIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// It went on after its client had given up.
+// The look-up used to continue after its client had given up.
 func TestASubmissionThatNobodyWaitsForLooksNothingUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -13,7 +13,7 @@ import (
 
 var capital = regexp.MustCompile(`\B[A-Z]`)
 
-// Who looks for a call finds it by its name.
+// Each call is in a file of its name.
 func TestEachCallHasAFileOfItsOwn(t *testing.T) {
 	for _, service := range []grpc.ServiceDesc{
 		tilthv1.JobService_ServiceDesc, tilthv1.AgentService_ServiceDesc, tilthv1.SearchService_ServiceDesc,

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The machine can be tried with any sequence of operations and times since it knows nothing else of the world.
+// The machine can be tested with any sequence of operations and times since it has no other dependencies.
 func TestTheMachineKnowsNoTransportNoMetricsNoFilesAndNoClock(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 30 {

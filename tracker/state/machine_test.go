@@ -16,10 +16,10 @@ import (
 	"github.com/tilth-dev/tilth/tracker/refusal"
 )
 
-// TestAnySequenceOfOperationsKeepsTheBooks has farms in which agents come, die, fail, repeat themselves and report
-// late, jobs are paused and cancelled, and devices are cordoned, in any order. After each operation all accounts agree
-// with what they count, and all work that is not done is in exactly one place. Then everybody behaves, and every job
-// ends with each trial either recorded once or given up.
+// TestAnySequenceOfOperationsKeepsTheBooks runs farms in which agents join, vanish, fail, repeat calls and report
+// late, jobs are paused and cancelled, and devices are cordoned, in random order. After each operation all counters
+// agree with the state, and all unfinished work is in exactly one place. Finally every agent works, and every job ends
+// with each trial either recorded once or given up.
 func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -59,7 +59,7 @@ func TestAnySequenceOfOperationsKeepsTheBooks(t *testing.T) {
 	})
 }
 
-// agents are those that come and go: their first letters tell what they do.
+// agents come and go; their first letters are their kinds.
 var agents = []string{"t1", "t2", "b1", "b2", "r1", "r2", "r3"}
 
 // lent is a granted lease with its work.
@@ -406,7 +406,7 @@ func (w *world) checkDone(j *job) {
 	}
 }
 
-// checkBooks compares all that the machine counts with what is there.
+// checkBooks compares all counters of the machine with its state.
 func (w *world) checkBooks() {
 	m := w.m
 	var specBytes, candidateBytes, artifactBytes int64

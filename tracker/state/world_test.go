@@ -78,7 +78,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// requested is the job that a request made, as the store has it.
+// requested returns the job of a request, like the store.
 func (w *world) requested(owner, id string) (string, error) {
 	if job, is := w.requests[owner+"/"+id]; is {
 		return job, nil
@@ -162,7 +162,7 @@ func trialOf(job string, task uint32, c *tilthv1.Candidate) string {
 	return fmt.Sprintf("%s/%d/%d", job, task, c.GetTrial())
 }
 
-// signs are the signs of life that agents give.
+// signs selects which agents send heartbeats.
 type signs int
 
 const (
@@ -171,7 +171,7 @@ const (
 	lively                 // they list all
 )
 
-// pass is when some time has passed, beat by beat, in which agents give signs of life.
+// pass lets time pass tick by tick, while agents send heartbeats.
 func (w *world) pass(d time.Duration, s signs) {
 	for step := time.Second; d > 0; d -= step {
 		w.now = w.now.Add(step)

@@ -19,7 +19,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// rule is an alert as Prometheus has it.
+// rule is an alerting rule of Prometheus.
 type rule struct {
 	Alert, Expr, For string
 	Annotations      struct{ Runbook string }

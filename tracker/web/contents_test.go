@@ -13,7 +13,7 @@ type openDoor struct{ Door }
 
 func (openDoor) May(*http.Request, string, string) bool { return true }
 
-// Who has gone waits for no turn to read packages, and those who read keep theirs.
+// Cancelled requests do not wait for their turn to read packages, and running ones keep theirs.
 func TestAComparisonWaitsForItsTurnWhileItIsWanted(t *testing.T) {
 	s := New(Config{Door: openDoor{}})
 	for range mostComparisons {

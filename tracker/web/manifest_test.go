@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// items is a list of so many items.
+// items returns a list of n items.
 func items(n int, item string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 }

@@ -20,7 +20,7 @@ func entry(i int) Entry {
 	return Entry{Time: time.Unix(int64(i), 0).UTC(), Verb: "JobService.CancelJob", Who: "alice", From: "192.0.2.1:5", Result: "OK", What: map[string]string{"job_id": fmt.Sprint(i)}}
 }
 
-// lines reads the entries of a file, each of which has to be whole.
+// lines returns the entries of a file, and fails on a partial one.
 func lines(t *testing.T, path string) (out []Entry) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -56,7 +56,7 @@ func TestFullFilesAreKeptUpToANumber(t *testing.T) {
 	}
 	maxBytes := int64(each * (len(line) + 1))
 	next := 10
-	for range 2 { // the second life goes on where the first ended
+	for range 2 { // the second run appends to the file
 		l := New(open(t, path, maxBytes, keep), slog.Default())
 		for range (total - 10) / 2 {
 			l.Add(entry(next))
@@ -152,7 +152,7 @@ func TestAFailedWriteLeavesNoHalfLine(t *testing.T) {
 	if err := f.file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// Opened for reading only, so that writing fails; what it should write afterwards is whole.
+	// The file is open for reading only, so that writes fail; the later lines must be whole.
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func closedGate(t testing.TB) (g *Gate, token string) {
 	return New(Config{Tokens: file}), token
 }
 
-// Whatever a call says, only the token gets it through, and only to methods that have a rule.
+// Only a valid token admits a call, and only to methods that have a rule.
 func FuzzAdmit(f *testing.F) {
 	g, token := closedGate(f)
 	for _, method := range append(Methods(), "", "/", "//", "x", "/a.b/c/d") {

@@ -98,8 +98,8 @@ func TestAnIssuersTokenIsPassedOn(t *testing.T) {
 	}
 }
 
-// Signatures take time to check: a flood of tokens from one address has no more of them checked than it may make
-// calls. Who is known goes on, and so do other addresses.
+// Verifying signatures is expensive: tokens from one address are verified only at the rate of its calls. Known callers
+// and other addresses are not affected.
 func TestAFloodOfTokensIsNotChecked(t *testing.T) {
 	g, client := issuerGate(t)
 	readKeys(t, g, client)

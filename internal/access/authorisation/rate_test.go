@@ -27,7 +27,7 @@ func (sessions) JobOwner(string) (Owner, bool, error) { return Owner{}, false, n
 func (sessions) Session(string) (Session, bool)       { return Session{}, false }
 func (s sessions) Sessions(identity string) int       { return s[identity] }
 
-// lines keeps what is written, and counts it.
+// lines counts the lines written.
 type lines struct{ count int }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -42,7 +42,7 @@ func from(addr string) context.Context {
 	return peer.NewContext(context.Background(), &peer.Peer{Addr: a})
 }
 
-// limited is a gate that lets callers in ten times a second, at a time that stands still until it is moved.
+// limited returns a gate that admits ten calls per second and caller, and its clock, which the test sets.
 func limited(t *testing.T) (g *Gate, header metadata.MD, now *time.Time) {
 	g, token := closedGate(t)
 	now = new(time.Time)

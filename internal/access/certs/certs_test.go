@@ -242,7 +242,7 @@ func TestAnAuthorityIsReadAgain(t *testing.T) {
 	}
 }
 
-// Whatever a certificate says, who it stands for is fit for listings and logs, and the role is one that there is.
+// The identity of any certificate has a valid name and an existing role.
 func FuzzIdentity(f *testing.F) {
 	p := newPKI(f)
 	der, err := os.ReadFile(p.path("alice.crt"))

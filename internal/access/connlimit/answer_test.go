@@ -30,7 +30,7 @@ func answersGone(t *testing.T, g *Guard) {
 	awaitAnswers(t, g, "none", func(held int64) bool { return held == 0 })
 }
 
-// ask makes so many calls with empty requests.
+// ask makes calls with empty requests.
 func (s *speaker) ask(t *testing.T, calls int, method string) {
 	t.Helper()
 	for i := range calls {
@@ -41,7 +41,7 @@ func (s *speaker) ask(t *testing.T, calls int, method string) {
 	}
 }
 
-// ends counts calls that the server ends, until there are so many.
+// ends waits until the server has ended that many calls.
 func (s *speaker) ends(t *testing.T, calls int) {
 	t.Helper()
 	for calls > 0 {

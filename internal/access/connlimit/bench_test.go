@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BenchmarkWatch is what the watch over a call, and the count of what it takes, cost it.
+// BenchmarkWatch measures the cost of the guard per call.
 func BenchmarkWatch(b *testing.B) {
 	r, conn := newRoom(1<<30, time.Second), int64(0)
 	for b.Loop() {

@@ -16,7 +16,7 @@ import (
 // inflated is how many bytes came of compressed messages.
 var inflated atomic.Int64
 
-// bomb is a compression of which both sides know. A byte of it becomes half a gigabyte.
+// bomb is a compression known to both sides. One byte expands to half a gigabyte.
 type bomb struct{}
 
 func init() { encoding.RegisterCompressor(bomb{}) }

@@ -27,11 +27,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what is to come, however starved the machine is.
+// patience bounds every wait, even on an overloaded machine.
 const patience = 10 * time.Minute
 
-// service answers Echo with what it was sent, and Flood with messages without end; Sink takes all that comes. Causes
-// gets the cause with which each call's context ended.
+// service implements Echo, Flood, which sends messages without end, and Sink, which reads all messages. Causes
+// receives the cancellation cause of each call.
 type service struct {
 	flooding []byte
 	block    chan struct{} // Echo waits until it is closed; nil = it does not
@@ -167,13 +167,13 @@ func dropped(t *testing.T, c net.Conn) {
 	}
 }
 
-// speaker is a peer that says just what the test wants.
+// speaker is a peer that sends exactly what the test specifies.
 type speaker struct {
 	net.Conn
 	*http2.Framer
 }
 
-// speak begins HTTP/2 with a window of so many bytes for each stream.
+// speak starts HTTP/2 with the given window for each stream.
 func speak(t *testing.T, addr string, window uint32) *speaker {
 	t.Helper()
 	c := dialRaw(t, addr)
@@ -187,7 +187,7 @@ func speak(t *testing.T, addr string, window uint32) *speaker {
 	return s
 }
 
-// call begins a call that the server has to hear of.
+// call starts a call and waits until the server has received it.
 func (s *speaker) call(t *testing.T, stream uint32, method string) {
 	t.Helper()
 	if err := s.begin(t, stream, method); err != nil {

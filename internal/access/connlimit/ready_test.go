@@ -26,7 +26,7 @@ func (p *counting) Put(b *[]byte) {
 	p.BufferPool.Put(b)
 }
 
-// Reads take all that comes, in pieces, and the end; buffers are out for what was read alone.
+// Reads return all data, in pieces, and the end; buffers are held only while data is read.
 func TestAConnectionIsReadWithBuffersThatAreHeldForData(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

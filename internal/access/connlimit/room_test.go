@@ -39,7 +39,7 @@ func startFlood(t *testing.T, addr string, of *service) *flooder {
 	return f
 }
 
-// unfinished begins so many calls, and sends what the server takes of a message of each.
+// unfinished starts calls and sends as much of a message of each as the server accepts.
 func (f *flooder) unfinished(method string, calls, length int) (dropped bool) {
 	for range calls {
 		if f.Begin("/test.Service/"+method, "", length) != nil {
@@ -100,7 +100,7 @@ func TestAMessageBeyondItsMethodsBoundIsRefusedBeforeItComes(t *testing.T) {
 	emptied(t, s.guard)
 }
 
-// A stream is as long as it likes: only what is kept of it counts.
+// The length of a stream is not limited: only buffered messages count.
 func TestAStreamOfManyMessagesTakesTheRoomOfOne(t *testing.T) {
 	s := &service{}
 	conn := dial(t, start(t, Limits{RequestBytes: 64 << 20, RoomWait: 100 * time.Millisecond}, s))
@@ -267,7 +267,7 @@ func TestCallsAreToldApartHoweverTheyAreCut(t *testing.T) {
 	emptied(t, g)
 }
 
-// Whatever comes, and however it is cut, all of it is passed on, in order.
+// All data is passed on in order, however it is split.
 func FuzzFrames(f *testing.F) {
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/access/oidc/oidctest"
 )
 
-// Whatever a token says, only the issuer's signature makes it one of anybody.
+// A token without the issuer's signature never identifies anyone.
 func FuzzVerify(f *testing.F) {
 	farm := newFarm(f, Options{Ask: time.Hour})
 	good := farm.sign(nil, nil)

@@ -202,7 +202,7 @@ func TestTokensThatProveNothingAreRefused(t *testing.T) {
 	}
 }
 
-// A token that says by which key it is to be checked was made by anybody.
+// Anyone can make a token that contains its own key.
 func TestAKeyWithinATokenCountsForNothing(t *testing.T) {
 	f := newFarm(t, often)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -456,7 +456,7 @@ func TestAnIssuerThatHangsHoldsNobodyUp(t *testing.T) {
 	check(t, err)
 }
 
-// A tracker starts while its issuer is away.
+// A tracker starts while its issuer is down.
 func TestAnIssuerMayComeLater(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "issuer.crt")
 	issuer, err := oidctest.New(ca)

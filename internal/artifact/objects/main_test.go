@@ -125,7 +125,7 @@ func (c *clock) forward(by time.Duration) {
 	c.ahead += by
 }
 
-// store is one that looks after itself until it is stopped, and what it found damaged.
+// store is a store that runs its maintenance until it is stopped, with the damage it finds.
 type store struct {
 	*artifact.Store
 	damaged chan string

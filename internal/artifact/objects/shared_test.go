@@ -25,7 +25,7 @@ func pair(t *testing.T, opts artifact.Options) (a, b *store, k keeper, c *clock)
 	return pairAsked(t, opts, nil)
 }
 
-// pairAsked is a pair of which the first asks a test before its calls of the bucket, unless ask is nil.
+// pairAsked returns a pair of stores. The first one calls ask before each call to the bucket, unless ask is nil.
 func pairAsked(t *testing.T, opts artifact.Options, ask func(context.Context, call) error) (a, b *store, k keeper, c *clock) {
 	k, c = bucketKeeper(t, commonServer(t)), &clock{}
 	both := [2]*store{}
@@ -43,7 +43,7 @@ func pairAsked(t *testing.T, opts artifact.Options, ask func(context.Context, ca
 // call is one of a bucket, of an artifact unless it is a listing.
 type call struct{ verb, digest string }
 
-// asked are blobs of which each call asks a test before, whose error is then the call's.
+// asked are blobs that call a test's function before each operation, and return its error.
 type asked struct {
 	artifact.Blobs
 	ask func(context.Context, call) error
@@ -77,7 +77,7 @@ func (a asked) Remove(ctx context.Context, b artifact.Blob) error {
 	return a.Blobs.Remove(ctx, b)
 }
 
-// sweepNow has a store do at once what it does each minute.
+// sweepNow runs the periodic sweep of a store.
 func sweepNow(s *store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -162,7 +162,7 @@ func TestAnArtifactThatAnotherTrackerPutsMeanwhileIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedForLeavesRoomToBeMade has the artifact be asked for that was used least recently: the next one goes.
+// TestWhatIsAskedForLeavesRoomToBeMade uses the least recently used artifact: the next one is dropped instead.
 func TestWhatIsAskedForLeavesRoomToBeMade(t *testing.T) {
 	c, opts := &clock{}, bucketKeeper(t, commonServer(t)).options(t)
 	opts.Now, opts.CapBytes, opts.UploadBytes = c.now, 3*unit, 3*unit
@@ -178,8 +178,8 @@ func TestWhatIsAskedForLeavesRoomToBeMade(t *testing.T) {
 	}
 }
 
-// TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade has a tracker learn by a check, and by no listing, that another
-// one has used what it would drop first.
+// TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade has a tracker learn from a check, not from a listing, that
+// another one has used the artifact it would drop first.
 func TestACheckOfWhatAnotherTrackerUsesLeavesRoomToBeMade(t *testing.T) {
 	k := bucketKeeper(t, commonServer(t))
 	opts := k.options(t)
@@ -257,7 +257,7 @@ func TestDamageIsToldThoughAListingSeesItFirst(t *testing.T) {
 	}
 }
 
-// listedLate are blobs that tell a test when one was moved aside, and go on when it returns.
+// listedLate are blobs that notify a test when one was moved aside, and wait for it.
 type listedLate struct {
 	artifact.Blobs
 	aside func()
@@ -429,7 +429,7 @@ func TestASweepDropsNothingThatAnotherTrackerUses(t *testing.T) {
 	if n := a.Stats().Dropped["unused"]; n != 3 {
 		t.Fatalf("%d were judged unused by what is known, want all", n)
 	}
-	ours.forward(-25 * time.Hour) // by which the server's times are right again
+	ours.forward(-25 * time.Hour) // the server's times are correct again
 	runOpen(t, a)
 	gone := k.path(digestOf(unused))
 	eventually(t, "removed", func() bool { _, err := os.Stat(gone); return err != nil })

@@ -36,7 +36,7 @@ func encode(t testing.TB, m proto.Message) []byte {
 	return b
 }
 
-// fill puts into a field just as much as it may hold, and so much more.
+// fill sets a field to its maximum size plus more.
 func fill(m protoreflect.Message, d protoreflect.FieldDescriptor, more int) {
 	b := fields[d.FullName()]
 	size := b.bytes
@@ -200,7 +200,7 @@ func TestNumbersOfAListAreCountedHoweverTheyCome(t *testing.T) {
 	}
 }
 
-// What decodes within its bounds is what was checked: nothing gets past by another encoding.
+// Every message that decodes within its bounds passes the check, and no other encoding circumvents it.
 func FuzzWire(f *testing.F) {
 	c := checker(f)
 	f.Add(encode(f, &tilthv1.JoinRequest{Spec: &tilthv1.AgentSpec{Name: "a", Toolchains: []string{"x"}, Labels: map[string]string{"k": "v"}}}))
@@ -219,7 +219,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// BenchmarkWire is what the check costs a report of a batch.
+// BenchmarkWire measures the check of a batch report.
 func BenchmarkWire(b *testing.B) {
 	r := &tilthv1.ReportMeasurementsRequest{Lease: &tilthv1.LeaseToken{Session: "s", Subject: "job-1/2"}}
 	for i := range 32 {

@@ -45,7 +45,7 @@ func long(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool,
 	}
 }
 
-// Who adds a field or a method to the wire gives it a bound.
+// A new field or method needs a bound.
 func TestEveryFieldOfEveryRequestHasABound(t *testing.T) {
 	lines, seen := maps.Clone(fields), map[protoreflect.FullName]bool{}
 	for method, request := range requests(t) {

@@ -21,7 +21,7 @@ type bench struct {
 	quarantines []string
 	released    int
 	last        Verdict
-	// impairment is what the device says of itself.
+	// impairment is reported by the device.
 	impairment string
 }
 
@@ -32,8 +32,8 @@ func newBench(t *testing.T) *bench {
 	}
 }
 
-// calibrate takes a calibration of a device that takes so many times as long as at first, with noise of a per cent,
-// and lets the time until the next one pass. Each sample is passed through disturb.
+// calibrate calibrates a device that is slower by the given factor, with one per cent of noise, and advances the clock
+// to the next calibration. Each sample is passed through disturb.
 func (b *bench) calibrate(factor float64, disturb func(sample float64) float64) {
 	report := &tilthv1.CalibrationReport{Kernels: "k"}
 	if b.impairment != "" {
@@ -238,8 +238,8 @@ func TestASharedMachineStaysUsable(t *testing.T) {
 	b.want(0, 0, 0)
 }
 
-// TestADeviceThatSaysThatItIsImpairedIsQuarantined whether or not its figures show it, and tried again as others are.
-// No reference is made of what it did meanwhile.
+// TestADeviceThatSaysThatItIsImpairedIsQuarantined checks that a reported impairment causes a quarantine whatever the
+// figures, that the device is probed as usual, and that impaired calibrations never become the reference.
 func TestADeviceThatSaysThatItIsImpairedIsQuarantined(t *testing.T) {
 	for _, factor := range []float64{1, 1.5} {
 		b := newBench(t).learn()

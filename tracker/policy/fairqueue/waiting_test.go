@@ -24,13 +24,13 @@ type batch struct {
 	since float64
 }
 
-// policy decides what is measured next.
+// policy selects the next batch to measure.
 type policy interface {
 	push(b batch)
 	pop() (batch, func(seconds float64), bool)
 }
 
-// The model: so many devices, and how long each measures a batch.
+// The model: the number of devices, and the duration of a batch.
 const (
 	devices      = 8
 	batchSeconds = 20.0
@@ -79,7 +79,7 @@ func play(p policy, bursts []*burst) map[string][]float64 {
 	return waits
 }
 
-// inOrder measures first what came first.
+// inOrder is first in, first out.
 type inOrder struct{ waiting []batch }
 
 func (p *inOrder) push(b batch) { p.waiting = append(p.waiting, b) }

@@ -10,7 +10,7 @@ import (
 
 var now = time.Unix(1_000_000, 0)
 
-// archive keeps jobs of 10 bytes, of owners in turn, that ended an hour after one another, the last one now.
+// archive returns ended jobs of 10 bytes, of owners in turn, one hour apart, the last one ended now.
 func archive(jobs int, owners ...string) *retention.Archive {
 	a := retention.NewArchive()
 	for i := range jobs {
