@@ -97,6 +97,9 @@ func TestARunnersDeviceIsCalibratedAndShown(t *testing.T) {
 
 // TestADeviceThatRestsIsShown has a runner whose harness cannot start.
 func TestADeviceThatRestsIsShown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes until its device fails often enough")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := newFarmUnderTest(t)
@@ -127,6 +130,9 @@ func TestADeviceThatRestsIsShown(t *testing.T) {
 }
 
 func TestAnOutageIsShownWithTheDevices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: waits until a farm of processes has been silent for 15 s")
+	}
 	t.Parallel() // its processes mostly wait
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()

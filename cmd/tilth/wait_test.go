@@ -15,6 +15,9 @@ import (
 
 // TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack.
 func TestATuneThatLosesItsDeviceSaysSoAndGoesOnWhenItIsBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: runs a farm of processes")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), farmDeadline)
 	defer cancel()
 	f := startFarm(t)

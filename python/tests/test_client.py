@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import time
@@ -27,6 +28,12 @@ class Farm:
         self.dir = tempfile.mkdtemp(dir=support.FOLDER, prefix="farm-")
         self.address = f"unix:{self.dir}/sock"
         self._running: List[subprocess.Popen[bytes]] = []
+        # Harnesses that were built before serve this farm, too; scratch folders are its own.
+        for part in ("builds", "rates"):
+            kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tilth", part)
+            kept.mkdir(parents=True, exist_ok=True)
+            Path(self.dir, "cache").mkdir(exist_ok=True)
+            Path(self.dir, "cache", part).symlink_to(kept)
         program.call(["tracker", "certs", f"--dir={self.dir}/certs", "--host=tracker.test"])
         for name, role in (("alice", "client"), ("board", "agent")):
             program.call(

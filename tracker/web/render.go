@@ -6,6 +6,7 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,8 +21,11 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// templates are the pages' templates, each with the common layout.
-var templates = parse("overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error")
+// templates returns the pages' templates, each with the common layout. They are parsed at the first call: most commands
+// serve no page.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	return parse("overview", "jobs", "job", "task", "compare", "devices", "board", "device", "records", "signin", "confirm", "error")
+})
 
 func parse(pages ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
@@ -138,7 +142,7 @@ func (s *Site) render(w http.ResponseWriter, r *http.Request, code int, page str
 	l.Who, l.Role, l.InSession, l.Now = id.Name, string(id.Role), s.Door.InSession(r), s.Now()
 	l.FormToken = s.Door.FormToken(r)
 	var out bytes.Buffer
-	if err := templates[page].Execute(&out, l); err != nil {
+	if err := templates()[page].Execute(&out, l); err != nil {
 		return status.Errorf(codes.Internal, "show the page: %v", err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

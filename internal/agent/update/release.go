@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/tilth-dev/tilth/internal/signing"
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
@@ -21,7 +22,9 @@ type release struct {
 const sumsFile = "SHA256SUMS"
 
 // sumLine matches a line of the list. Names cannot leave a folder.
-var sumLine = regexp.MustCompile(`^([0-9a-f]{64}) [ *]([0-9A-Za-z][0-9A-Za-z.+~_-]{0,255})$`)
+var sumLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9a-f]{64}) [ *]([0-9A-Za-z][0-9A-Za-z.+~_-]{0,255})$`)
+})
 
 // verified decodes a release and verifies its signature. Unverified content is not used.
 func verified(offer *tilthv1.GetReleaseResponse, key signing.PublicKey) (release, error) {
@@ -39,7 +42,7 @@ func verified(offer *tilthv1.GetReleaseResponse, key signing.PublicKey) (release
 	}
 	r := release{version: words[1], digests: map[string]string{}}
 	for line := range strings.Lines(string(offer.GetSums())) {
-		m := sumLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		m := sumLine().FindStringSubmatch(strings.TrimSuffix(line, "\n"))
 		if m == nil {
 			return release{}, errors.New("the digests of the release are not readable")
 		}

@@ -6,11 +6,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // described matches the output of 'git describe --tags': v1.2.0, v1.2.0-rc.1, or v1.2.0-3-g0123abc for the
 // third commit after a tag.
-var described = regexp.MustCompile(`^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.]{1,64}?))?(?:-(\d{1,9})-g[0-9a-f]{4,40})?(?:-dirty)?$`)
+var described = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.]{1,64}?))?(?:-(\d{1,9})-g[0-9a-f]{4,40})?(?:-dirty)?$`)
+})
 
 // version orders releases.
 type version struct {
@@ -22,7 +25,7 @@ type version struct {
 }
 
 func parseVersion(text string) (v version, err error) {
-	m := described.FindStringSubmatch(text)
+	m := described().FindStringSubmatch(text)
 	if m == nil {
 		return v, fmt.Errorf("%q is no version of a release, such as v1.2.0", text)
 	}
