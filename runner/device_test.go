@@ -179,7 +179,9 @@ func TestCandidatesRunOnADevice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			points := 4
 			if testing.Short() {
-				points = 2
+				if points = 2; name != "product" {
+					t.Skip("slow: simulates launches of larger products")
+				}
 			}
 			b := newDeviceBench(t, w, points)
 			box, err := sandbox.Open(sandbox.BestEffort, t.TempDir())

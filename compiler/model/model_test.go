@@ -163,10 +163,16 @@ var small = map[string]network{
 	"vit":          {opset: 17, build: classifier(vit{2, 16, 2, 8}.build, 3, 32, 32)},
 }
 
+// alike are networks that are made of the same blocks as others of small, and take longer.
+var alike = []string{"mobilenet v3", "efficientnet", "resnet v2", "densenet", "inception", "resnext", "regnet", "shufflenet", "vit"}
+
 // TestOutputsAreInformative: finite, neither zero nor the same everywhere, and different for another input.
 func TestOutputsAreInformative(t *testing.T) {
 	for name, n := range small {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && slices.Contains(alike, name) {
+				t.Skip("slow: evaluates a network of the same blocks as another")
+			}
 			b := newBuilder(name, 3)
 			s := size{batch: 1, seq: 6}
 			if n.maxSeq > 0 {

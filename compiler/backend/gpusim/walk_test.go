@@ -73,8 +73,8 @@ func TestEveryBarrierBetweenTilesIsMissed(t *testing.T) {
 	} {
 		algorithm, knobs := x.algorithm, x.knobs
 		for stages, cut := range x.cuts {
-			if testing.Short() && (stages == 1) != (algorithm == "F16") {
-				continue
+			if testing.Short() && (algorithm != "direct" || stages != 1) {
+				continue // each program has tens of mutants
 			}
 			knobs["stages"], knobs["cut"], knobs["walkers"], knobs["band"] = stages, cut, 1, 1
 			made := scheduled(t, w, on, algorithm, knobs)

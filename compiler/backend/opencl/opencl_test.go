@@ -108,9 +108,8 @@ func drawn(t *rapid.T, w *expr.Workload, on *target.Target) kerneltest.Case {
 	return kerneltest.Case{Workload: w, Schedule: made, Workers: 1, Args: kerneltest.Fill(w, 1)}
 }
 
-// quickFamilies are the workloads of the quick tier: maps, products of tiles, rows that a group shares, and sums that
-// many groups share.
-var quickFamilies = []string{"any", "matrices", "rows", "totals"}
+// quickFamilies are the workloads of the quick tier: products of tiles, and sums that many groups share.
+var quickFamilies = []string{"matrices", "totals"}
 
 // TestEveryPointIsRight: whatever the workload and the point, the kernel compiles, stays within its arrays, and
 // computes what the evaluator does.
