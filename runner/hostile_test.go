@@ -177,6 +177,9 @@ func TestWhatIsNotExaminedIsJudgedOnDataThatItHasNotSeenToo(t *testing.T) {
 
 // TestTheClockOfACandidatesProcessIsNotBelieved: the runner has its own.
 func TestTheClockOfACandidatesProcessIsNotBelieved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: samples last longer by as much as the candidate slows its clock")
+	}
 	b := newBench(t, native(t))
 	for name, mode := range lyingModesWith("search") {
 		t.Run(name, func(t *testing.T) {
