@@ -185,7 +185,7 @@ func (v *visit) again(times int) {
 // TestPagesOfALargeFarmAreBounded: 10,000 devices, and a job with 100,000 trials, in a browser.
 func TestPagesOfALargeFarmAreBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it stores 100,000 trials and has 10,000 devices join")
+		t.Skip("slow: it stores 100,000 trials and has 10,000 devices join")
 	}
 	f := newFarm(t, tracker.Config{})
 	trials := []int{61_000}

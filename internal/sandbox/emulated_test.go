@@ -10,6 +10,9 @@ import (
 // TestProgramsStartUnderAnEmulator, which knows no execveat: what a runner on an emulated board starts are programs of
 // this machine, such as the emulator itself.
 func TestProgramsStartUnderAnEmulator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it compiles the standard library for another processor")
+	}
 	qemu, err := exec.LookPath("qemu-riscv64")
 	if err != nil {
 		t.Skipf("there is no emulator: %v: run scripts/packages.sh test", err)

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 
 func commonServer(t *testing.T) *s3server.Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("slow: it builds an object store")
+	}
 	common.once.Do(func() { common.server, common.err = s3server.New() })
 	if common.err != nil {
 		t.Fatal(common.err)
@@ -54,13 +57,16 @@ type keeper struct {
 // keepers are one of each kind.
 func keepers(t *testing.T) map[string]keeper {
 	dir := t.TempDir()
-	return map[string]keeper{
+	all := map[string]keeper{
 		"folder": {
 			options: func(*testing.T) artifact.Options { return artifact.Options{Dir: dir} },
 			path:    func(digest string) string { return filepath.Join(dir, digest[:2], digest) },
 		},
-		"bucket": bucketKeeper(t, commonServer(t)),
 	}
+	if !testing.Short() { // slow: it builds an object store
+		all["bucket"] = bucketKeeper(t, commonServer(t))
+	}
+	return all
 }
 
 func bucketKeeper(t *testing.T, server *s3server.Server) keeper {

@@ -502,9 +502,6 @@ func TestAnArtifactMayBeReliedOnWhileItIsFreshOnly(t *testing.T) {
 }
 
 func TestListsOfManyPagesAreWhole(t *testing.T) {
-	if testing.Short() {
-		t.Skip("puts more than a thousand objects")
-	}
 	server := commonServer(t)
 	blobs := bucket(t, server, newBucket(t, server))
 	path := filepath.Join(t.TempDir(), "f")
@@ -577,6 +574,9 @@ func TestFaultsAreToldWithTheirRemedy(t *testing.T) {
 
 // TestAServerThatIsKilledLosesNothing kills it in the middle of a transfer to it, and of one from it.
 func TestAServerThatIsKilledLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: it builds an object store")
+	}
 	server, err := s3server.New()
 	if err != nil {
 		t.Fatal(err)
