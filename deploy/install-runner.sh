@@ -1,19 +1,19 @@
 #!/bin/sh
-# Makes this machine a device of a farm: installs a runner as a systemd service. As root, in a release's archive or in
-# deploy/ of the repository; again with other options to change it.
+# Installs a runner as a systemd service, so that this machine becomes a device of a farm. Run it as root, from a
+# release's archive or from deploy/ of the repository. Run it again to change the options.
 #   sh install-runner.sh --tracker tracker.example.com:9190 --ca ca.crt --token board7.token --label rack=3
 #   sh install-runner.sh --uninstall
 # Options:
-#   --tracker ADDRESS   where the tracker is
-#   --name NAME         what the device is called (default: HOST/runner)
-#   --label KEY=VALUE   a label by which it can be chosen; may be repeated
-#   --target NAME       what it is (default: native)
+#   --tracker ADDRESS   address of the tracker
+#   --name NAME         name of the device (default: HOST/runner)
+#   --label KEY=VALUE   label for selecting the device; repeatable
+#   --target NAME       target of the device (default: native)
 #   --threads LIST      numbers of threads to offer, such as 1,4
-#   --ca FILE           who may sign the tracker's certificate
-#   --token FILE        what proves who this runner is
-#   --update-key FILE   public key of releases by which the runner may replace its program
+#   --ca FILE           CA of the tracker's certificate
+#   --token FILE        token of this runner
+#   --update-key FILE   public key of releases to which the runner updates itself
 #   --program FILE      the program (default: beside this script, else the tilth of PATH)
-#   --root FOLDER       install below this folder, for an image: no user is made, and nothing is started
+#   --root FOLDER       install below this folder, for an image: creates no user and starts nothing
 set -eu
 
 fail() {
@@ -21,7 +21,7 @@ fail() {
 	exit 1
 }
 
-# plain WHAT VALUE: refuses what would end a text in quotes.
+# plain WHAT VALUE rejects characters that would end a quoted text.
 plain() {
 	case "$2" in
 	'' | *[\"\\]* | *"
@@ -29,12 +29,12 @@ plain() {
 	esac
 }
 
-# manage COMMAND...: tells systemd, unless this is an image.
+# manage COMMAND... runs systemctl, except for an image.
 manage() {
 	[ -n "$root" ] || systemctl "$@"
 }
 
-# put MODE FILE: writes standard input to a file as a whole, for the service to read.
+# put MODE FILE writes standard input to a file atomically, readable for the service.
 put() {
 	mkdir -p "$(dirname "$2")"
 	staged=$2.new
@@ -45,7 +45,7 @@ put() {
 	staged=''
 }
 
-# keep MODE FILE NAME: copies a file to the settings, and says nothing where none is given.
+# keep MODE FILE NAME copies a file to the settings, if one is given.
 keep() {
 	[ -n "$2" ] || return 0
 	put "$1" "$root$settings/$3" <"$2"
@@ -64,7 +64,7 @@ settings_text() {
 	[ -z "$labels" ] || printf 'label:\n%s' "$labels"
 }
 
-# dropin_text prints what differs from the unit. Only a runner that replaces its program may write where that is.
+# dropin_text prints the changes to the unit. Only a self-updating runner may write to its program's folder.
 dropin_text() {
 	echo "# Written by install-runner.sh."
 	echo "[Unit]"
@@ -77,7 +77,7 @@ dropin_text() {
 	[ -z "$key" ] || echo "StateDirectory=$(basename "$home")"
 }
 
-# find_program prints where the program is that is to be installed.
+# find_program prints the path of the program to install.
 find_program() {
 	if [ -n "$program" ]; then
 		[ -f "$program" ] || fail "there is no program $program"
@@ -89,9 +89,8 @@ find_program() {
 	fi
 }
 
-# place installs the program whole or not at all, also in the place of one that has replaced itself. The folder that is
-# there may be the runner's: nothing of it is read, written or run, and another takes its place. That one is made in a
-# folder of root's, and is handed over last.
+# place installs the program atomically, also over one that has updated itself. The existing folder may belong to the
+# runner, so nothing in it is read, written or run; a new folder, created by root and handed over last, replaces it.
 place() {
 	mkdir -p "$(dirname "$root$home")"
 	staged=$root$home.new
@@ -184,5 +183,5 @@ main() {
 	$action
 }
 
-# At the end, so that a script that was cut short does nothing.
+# Last, so that a truncated script does nothing.
 main "$@"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs tilth from a release: checks the signature and the digest, and puts the program where the shell finds it.
+# Installs tilth from a release: verifies the signature and the digest, and installs the program in the PATH.
 #   sh install.sh                                           in the folder of a release
 #   curl -fsSL URL/install.sh | sh -s -- --from URL         from a server
 # Options:
-#   --from URL|FOLDER   where the release is (default: the folder of this script)
-#   --to FOLDER         where the program goes (default: /usr/local/bin for root, else ~/.local/bin)
-#   --key KEY|FILE      public key of minisign, which must have signed the release
-#   --static            the program that needs nothing of the system, and runs no packages on processors
+#   --from URL|FOLDER   location of the release (default: the folder of this script)
+#   --to FOLDER         folder for the program (default: /usr/local/bin for root, else ~/.local/bin)
+#   --key KEY|FILE      minisign public key that must have signed the release
+#   --static            the static program, which cannot run packages on processors
 set -eu
 
 fail() {
@@ -16,7 +16,7 @@ fail() {
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# fetch FILE: brings a file of the release into the temporary folder.
+# fetch FILE copies a file of the release into the temporary folder.
 fetch() {
 	case "$from" in
 	http://* | https://*)
@@ -35,7 +35,7 @@ fetch() {
 	esac
 }
 
-# architecture prints what releases call this machine's.
+# architecture prints the name of this machine's architecture in releases.
 architecture() {
 	[ "$(uname -s)" = Linux ] || fail "no release for $(uname -s): tilth runs on Linux"
 	case "$(uname -m)" in
@@ -46,7 +46,7 @@ architecture() {
 	esac
 }
 
-# loader ARCHITECTURE prints where glibc's dynamic linker is.
+# loader ARCHITECTURE prints the path of glibc's dynamic linker.
 loader() {
 	case "$1" in
 	amd64) echo /lib64/ld-linux-x86-64.so.2 ;;
@@ -55,7 +55,7 @@ loader() {
 	esac
 }
 
-# verify checks who signed the digests.
+# verify checks the signature of the digests.
 verify() {
 	if [ -z "$key" ]; then
 		echo "install.sh: no --key is given: the signature of the release is not checked" >&2
@@ -78,8 +78,8 @@ choose() {
 	echo "$names"
 }
 
-# place installs the program whole or not at all, also where one runs already. It is run where it is to stay: nothing in
-# a folder of temporary files may be executed on some systems.
+# place installs the program atomically, also over a running one. It tests the program in its final folder, because
+# some systems do not execute files in temporary folders.
 place() {
 	[ ! -d "$to/tilth" ] || fail "$to/tilth is a folder: choose another one with --to"
 	mkdir -p "$to" || fail "cannot make the folder $to: choose another one with --to"
@@ -141,5 +141,5 @@ main() {
 	esac
 }
 
-# At the end, so that a script that was cut short does nothing.
+# Last, so that a truncated script does nothing.
 main "$@"

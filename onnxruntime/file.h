@@ -1,4 +1,4 @@
-// Files that are read.
+// Files opened for reading.
 #pragma once
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,10 +15,10 @@ namespace tilth {
 
 [[noreturn]] inline void fail(const std::string &what, const std::string &why) { throw std::runtime_error(what + ": " + why); }
 
-// File is a descriptor that is closed in the end. What it throws is std::runtime_error, with its path in the message.
+// File owns a descriptor. It throws std::runtime_error with its path in the message.
 class File {
  public:
-  // Opens what is at a path, which must be a file: nothing waits for the other end of a pipe.
+  // Opens a regular file without blocking on a pipe.
   explicit File(const std::string &path) : File(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), path) {
     struct stat info {};
     if (fd_ < 0 || fstat(fd_, &info) != 0) fail(path, std::strerror(errno));
@@ -35,7 +35,7 @@ class File {
   std::int64_t size() const { return size_; }
   int release() { return std::exchange(fd_, -1); }
 
-  // Reads so many bytes from an offset; fewer are an error.
+  // Reads exactly the given number of bytes at an offset.
   void read(void *to, std::int64_t bytes, std::int64_t offset) const {
     for (auto *at = static_cast<char *>(to); bytes > 0;) {
       const ssize_t n = pread(fd_, at, static_cast<std::size_t>(bytes), offset);

@@ -30,7 +30,7 @@ void Identity::check(const Package &package) {
                    (path_.empty() ? "the session's" : path_) + " has " + found);
 }
 
-// digest is that which the package would know if it were compiled from the model.
+// digest returns the model digest that a package compiled from the model would contain.
 std::string Identity::digest(const Package &package) {
   const std::string &own = file(path_);
   if (package.model_data().empty()) return own;

@@ -1,4 +1,4 @@
-// Which model a session has.
+// Identity of a session's model.
 #pragma once
 #include <map>
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace tilth {
 
-// Identity tells whether packages were compiled from a session's model, by digests of the model's files. Each file is
-// read once.
+// Identity checks whether packages were compiled from a session's model, by digests of the model's files. It reads
+// each file once.
 class Identity {
  public:
-  // The model is the file at a path. Where the path is empty, the session got it in memory, and its digest is what the
-  // program says; "" where it says nothing.
+  // The model is the file at a path. If the path is empty, the model is in memory, and its digest comes from the
+  // program, or is "".
   Identity(std::string path, std::string told) : path_(std::move(path)), told_(std::move(told)) {}
 
-  // Throws Mismatch where the package was compiled from another model.
+  // Throws Mismatch if the package was compiled from another model.
   void check(const Package &package);
 
  private:

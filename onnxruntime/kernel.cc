@@ -18,8 +18,8 @@ std::int64_t elements(const Shape &shape) {
   return n;
 }
 
-// copy copies the elements of a tensor of some shape, from an axis on, between memories in which they lie as in tensors
-// of other shapes, which are as large or larger.
+// copy copies the elements of a tensor, from an axis on, between memories with the strides of shapes that are at
+// least as large.
 void copy(char *to, const Shape &to_shape, const char *from, const Shape &from_shape, const Shape &shape, std::size_t axis, std::int64_t bytes) {
   if (axis == shape.size()) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));
@@ -35,7 +35,7 @@ void copy(char *to, const Shape &to_shape, const char *from, const Shape &from_s
     copy(to + i * elements(to_rest) * bytes, to_shape, from + i * elements(from_rest) * bytes, from_shape, shape, axis + 1, bytes);
 }
 
-// places are where a list has what a package wants, by name.
+// places returns the indexes in a list of the names that a package expects.
 std::vector<std::size_t> places(const std::vector<const tilth_tensor *> &wanted, const std::vector<std::string> &names) {
   std::vector<std::size_t> at;
   for (const tilth_tensor *tensor : wanted) {
@@ -81,7 +81,7 @@ Kernel::Kernel(std::shared_ptr<const Package> package, int threads, const std::v
       outputs_(places(package_->outputs(), outputs)),
       extents_(find_extents()) {}
 
-// find_extents looks which axes follow an extent.
+// find_extents finds the axes with an open extent.
 std::vector<Kernel::Extent> Kernel::find_extents() const {
   const Api &api = package_->api();
   const auto shapes = [&] {
@@ -114,7 +114,7 @@ void Kernel::set_extents(const std::vector<Shape> &shapes) const {
   for (const Extent &extent : extents_) {
     const auto &tensor = *package_->inputs()[static_cast<std::size_t>(extent.input)];
     const auto &shape = shapes[static_cast<std::size_t>(extent.input)];
-    if (shape.size() != static_cast<std::size_t>(tensor.rank)) continue;  // refused below
+    if (shape.size() != static_cast<std::size_t>(tensor.rank)) continue;  // rejected below
     std::int64_t least = 0, most = 0;
     api.extent_bounds(extent.index, &least, &most);
     const std::int64_t n = shape[static_cast<std::size_t>(extent.axis)];

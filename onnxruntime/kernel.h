@@ -1,4 +1,4 @@
-// A package's model as what ONNX Runtime calls in a session.
+// A package's model as a kernel of ONNX Runtime.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace tilth {
 
-// Kernel runs a package on the tensors of a node. Calls at the same time wait for each other: the model uses all of its
-// threads for each.
+// Kernel runs a package on the tensors of a node. Concurrent calls are serialised, because each uses all threads of
+// the model.
 class Kernel {
  public:
-  // inputs and outputs are the names of the node's, in its order. Throws std::runtime_error.
+  // inputs and outputs are the names of the node's tensors, in order. Throws std::runtime_error.
   Kernel(std::shared_ptr<const Package> package, int threads, const std::vector<std::string> &inputs,
          const std::vector<std::string> &outputs);
 
-  // Throws std::runtime_error where the inputs have shapes for which the package was not compiled.
+  // Throws std::runtime_error if the package was not compiled for the shapes of the inputs.
   void run(const Ort::KernelContext &context) const;
 
  private:
-  // Where a run's extent is read: from an axis of an input.
+  // The input axis that determines an extent of a run.
   struct Extent {
     int index, input, axis;
   };
@@ -32,14 +32,14 @@ class Kernel {
 
   std::shared_ptr<const Package> package_;
   std::shared_ptr<tilth_model> model_;
-  std::vector<std::size_t> inputs_, outputs_;  // where the node has the package's
+  std::vector<std::size_t> inputs_, outputs_;  // indexes of the package's tensors in the node
   std::vector<Extent> extents_;
 };
 
-// The type of a package's tensor in ONNX.
+// Returns the ONNX type of a package's tensor.
 ONNXTensorElementDataType element_type(const tilth_tensor &tensor);
 
-// A shape for people.
+// Formats a shape.
 std::string to_text(const std::vector<std::int64_t> &shape);
 
 }  // namespace tilth

@@ -16,7 +16,7 @@ std::string utf8(std::uint32_t c) {
   return {byte(0xe0 | c >> 12), byte(0x80 | (c >> 6 & 0x3f)), byte(0x80 | (c & 0x3f))};
 }
 
-// quoted reads a string from its first quotation mark on. Tilth writes characters beyond 16 bits as they are.
+// quoted parses a string starting at its quotation mark. Tilth does not escape characters beyond 16 bits.
 std::string quoted(const std::string &json, std::size_t at) {
   std::string got;
   for (at++; at < json.size() && json[at] != '"'; at++) {
@@ -39,7 +39,7 @@ std::string quoted(const std::string &json, std::size_t at) {
   return got;
 }
 
-// member finds where the value of a member begins, which is indented so far, within a part of the manifest.
+// member returns the start of the value of a member with the given indentation, within a part of the manifest.
 std::size_t member(const std::string &manifest, const std::string &indent, const std::string &key, std::size_t from, std::size_t end) {
   const std::string start = "\n" + indent + "\"" + key + "\": ";
   const auto at = manifest.find(start, from);

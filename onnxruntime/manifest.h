@@ -1,5 +1,4 @@
-// What the provider reads of a package's manifest, as Tilth writes it: JSON whose members are indented by one space
-// for each object or list around them.
+// The parts of a package's manifest that the provider reads. Tilth writes it as JSON, indented by one space per level.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,20 +6,20 @@
 
 namespace tilth {
 
-// A file beside a model's, in which data of its tensors lies.
+// An external data file of a model.
 struct DataFile {
-  std::string name;  // from the model's folder
+  std::string name;  // relative to the model's folder
   std::int64_t bytes;
   std::string sha256;  // in hex
 };
 
-// The text of a key of one of the manifest's objects, each character as it stands there; "" where it is missing.
+// Returns the raw text of a key in one of the manifest's objects, or "".
 std::string text(const std::string &manifest, const std::string &key);
 
-// The features that the manifest's target lists, each a plain word.
+// Returns the features of the manifest's target.
 std::vector<std::string> features(const std::string &manifest);
 
-// The files beside the model from which the package was compiled. Throws std::runtime_error.
+// Returns the external data files of the package's model. Throws std::runtime_error.
 std::vector<DataFile> data_files(const std::string &manifest);
 
 }  // namespace tilth

@@ -8,7 +8,7 @@
 namespace tilth {
 namespace {
 
-// Graph is a graph with what it needs to be walked through.
+// Graph is a graph with indexes for traversal.
 class Graph {
  public:
   explicit Graph(const Ort::ConstGraph &graph) {
@@ -27,14 +27,14 @@ class Graph {
     for (const auto &value : graph.GetOutputs()) outputs_.insert(value.GetName());
   }
 
-  // The value of a name. Throws Mismatch.
+  // Returns the value with a name. Throws Mismatch.
   Ort::ConstValueInfo value(const std::string &name) const {
     const auto found = values_.find(name);
     if (found == values_.end()) throw Mismatch("the graph has no value " + name + ", which an optimisation of the runtime may have removed");
     return found->second;
   }
 
-  // The node that computes a value; nothing where it is an input or a constant.
+  // Returns the node that computes a value, or nothing for an input or a constant.
   const Ort::ConstNode *producer(const std::string &name) const {
     const auto found = producers_.find(name);
     return found == producers_.end() ? nullptr : &found->second;
@@ -42,7 +42,7 @@ class Graph {
 
   bool is_initializer(const std::string &name) const { return initializers_.count(name) > 0; }
 
-  // Whether a value is read by other nodes than these, or is an output of the graph.
+  // Reports whether other nodes read a value, or whether it is an output of the graph.
   bool read_outside(const std::string &name, const std::map<std::size_t, Ort::ConstNode> &nodes) const {
     if (outputs_.count(name) > 0) return true;
     const auto found = readers_.find(name);
@@ -52,7 +52,7 @@ class Graph {
     return false;
   }
 
-  // The names of what a node reads, by the graphs inside of it too.
+  // Returns the names that a node reads, including those read by its subgraphs.
   static std::vector<std::string> read(const Ort::ConstNode &node) {
     std::vector<std::string> names;
     for (const auto &values : {node.GetInputs(), node.GetImplicitInputs()})
@@ -80,7 +80,7 @@ void check(const Ort::ConstValueInfo &value, const tilth_tensor &tensor) {
                    to_text({tensor.shape, tensor.shape + tensor.rank}));
 }
 
-// before collects all nodes on which values depend, up to values at which it stops.
+// before collects all nodes on which values depend, up to the given boundary values.
 std::map<std::size_t, Ort::ConstNode> before(const Graph &graph, std::vector<std::string> names, const std::set<std::string> &stop) {
   std::map<std::size_t, Ort::ConstNode> nodes;
   std::set<std::string> seen;

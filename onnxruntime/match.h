@@ -1,4 +1,4 @@
-// Which nodes of a graph a package computes.
+// Selection of the nodes that a package computes.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -9,14 +9,13 @@
 
 namespace tilth {
 
-// Mismatch says why a package does not compute a part of a graph.
+// Mismatch is the reason why a package does not compute a part of a graph.
 struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The nodes from the values that are the package's inputs to those that are its outputs, which the runtime's
-// optimisations left in the graph under their names. Whoever asks has seen that the graph is of the model from which the
-// package was compiled. Throws Mismatch.
+// Returns the nodes between the package's inputs and outputs, whose names the runtime's optimisations preserve. The
+// caller must have checked that the package was compiled from the graph's model. Throws Mismatch.
 std::vector<Ort::ConstNode> nodes_of(const Package &package, Ort::ConstGraph graph);
 
 }  // namespace tilth

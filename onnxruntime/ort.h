@@ -1,4 +1,4 @@
-// ONNX Runtime's interface, of a library that the runtime loads: which gives it the functions.
+// ONNX Runtime's interface for a plug-in, which gets the functions from the runtime.
 #pragma once
 #ifndef ORT_API_MANUAL_INIT
 #define ORT_API_MANUAL_INIT

@@ -15,7 +15,7 @@
 namespace tilth {
 namespace {
 
-// What a package's parts may take at most: more is a damaged file.
+// Maximum sizes of a package's parts; larger ones are damaged.
 constexpr std::int64_t most_code = std::int64_t{1} << 30, most_manifest = std::int64_t{64} << 20;
 constexpr int most_parts = 64;
 
@@ -23,7 +23,7 @@ struct Part {
   std::int64_t offset = 0, size = 0;
 };
 
-// octal reads a number of a tar header; sizes of 8 GiB and more are binary.
+// octal parses a number of a tar header; sizes from 8 GiB are binary.
 std::int64_t octal(const unsigned char *field, int length) {
   if (field[0] & 0x80) {
     std::uint64_t n = 0;
@@ -62,8 +62,8 @@ const Part &part(const std::map<std::string, Part> &parts, const char *name, std
   return found->second;
 }
 
-// load loads a shared object from memory. Its descriptor stays open as long as the object is loaded: the loader knows
-// objects by their paths, and would take another one behind the same number for this one.
+// load loads a shared object from memory. Its descriptor must stay open while the object is loaded, because the
+// loader identifies objects by path and would confuse it with another one with the same number.
 std::shared_ptr<void> load(const std::string &code, const std::string &path) {
   File memory(memfd_create("model.so", MFD_CLOEXEC), path);
   if (memory.fd() < 0) fail(path, std::string("no memory for its code: ") + std::strerror(errno));
@@ -115,7 +115,7 @@ std::shared_ptr<tilth_model> Package::open(int threads) const {
   tilth_options options{};
   options.size = sizeof options;
   options.threads = threads;
-  // By its descriptor: whatever has the path by now, it is the file that was looked at.
+  // Opened by descriptor, because another file may have the path by now.
   tilth_model *model = api_->open_with(("/proc/self/fd/" + std::to_string(fd_)).c_str(), weights_, &options);
   if (!model) fail(path_, api_->last_error());
   return {model, api_->close};

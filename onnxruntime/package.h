@@ -1,4 +1,4 @@
-// Packages of Tilth, as files.
+// Tilth package files.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace tilth {
 // The functions of a package. C has a function of this name, too.
 using Api = struct tilth_api;
 
-// A package whose code is loaded. Its code and its models stay valid as long as it does.
+// A package with loaded code. It must outlive its models.
 class Package {
  public:
   // Opens the package at a path: reads its table of contents, and loads its model.so from memory. Throws
@@ -33,14 +33,14 @@ class Package {
   const std::vector<const tilth_tensor *> &inputs() const { return inputs_; }
   const std::vector<const tilth_tensor *> &outputs() const { return outputs_; }
 
-  // Opens the model with so many threads; 0 are those for which it was compiled. Throws std::runtime_error.
+  // Opens the model with a number of threads; 0 means that of the compilation. Throws std::runtime_error.
   std::shared_ptr<tilth_model> open(int threads) const;
 
  private:
   std::string path_, model_digest_;
   std::vector<DataFile> model_data_;
-  std::int64_t weights_ = 0;  // where weights.bin begins in the package
-  std::shared_ptr<void> file_, object_;  // the package, open, and its code, loaded
+  std::int64_t weights_ = 0;  // offset of weights.bin in the package
+  std::shared_ptr<void> file_, object_;  // the open package and its loaded code
   int fd_ = -1;                          // of file_
   const Api *api_ = nullptr;
   std::vector<const tilth_tensor *> inputs_, outputs_;

@@ -8,7 +8,7 @@
 namespace tilth {
 namespace {
 
-// The line of /proc/cpuinfo that has a processor's flags, and the flags that have other names than features.
+// The line of /proc/cpuinfo with the flags, and flags named differently from features.
 #if defined(__x86_64__)
 constexpr const char *line_name = "flags";
 const std::map<std::string, std::string> other_names = {
@@ -35,7 +35,7 @@ constexpr const char *line_name = "Features";
 const std::map<std::string, std::string> other_names = {{"idiv", "idiva"}};
 #endif
 
-// Lengths of SVE registers, which belong to a process: /proc/cpuinfo does not tell them, and a package checks its own.
+// Lengths of SVE registers, which belong to a process: /proc/cpuinfo lacks them, and a package checks its own.
 const std::set<std::string> lengths = {"sve256", "sve512", "sve1024"};
 
 std::set<std::string> flags() {
@@ -46,7 +46,7 @@ std::set<std::string> flags() {
     if (!(words >> word) || word != line_name) continue;
     std::set<std::string> found;
     while (words >> word) found.insert(word);
-    if (found.count("avx2") > 0) found.insert("abm");  // some kernels leave it out, and every processor with AVX2 has it
+    if (found.count("avx2") > 0) found.insert("abm");  // some kernels omit it, but every processor with AVX2 has it
     return found;
   }
   return {};

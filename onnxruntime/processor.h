@@ -1,12 +1,12 @@
-// What this machine's processor can do.
+// Features of this machine's processor.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace tilth {
 
-// Those of a package's features, by the names that targets have for them, which this processor lacks; none where the
-// system does not tell what it has.
+// Returns the features of a package, named as in targets, that this processor lacks; empty if its features are
+// unknown.
 std::vector<std::string> lacking(const std::vector<std::string> &features);
 
 }  // namespace tilth

@@ -1,8 +1,8 @@
-// The execution provider of ONNX Runtime that runs packages of Tilth: a library that ONNX Runtime loads when a program
-// registers it. docs/onnxruntime.md says how.
+// An execution provider for ONNX Runtime that runs Tilth packages: a library that a program registers with ONNX
+// Runtime (see docs/onnxruntime.md).
 //
-// A session gets packages by the option `packages`. Where its model is that from which a package was compiled, the
-// nodes between the package's inputs and outputs become one node, and everything else stays with the other providers.
+// The session option `packages` lists the packages. If one was compiled from the session's model, the nodes between
+// its inputs and outputs become one node. The other providers keep all other nodes.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -25,7 +25,7 @@ constexpr const char *provider_name = "TilthExecutionProvider";
 constexpr std::size_t most_packages = 64;
 constexpr int most_threads = 1024;
 
-// attempt runs what may throw where ONNX Runtime wants a status.
+// attempt converts exceptions to a status of ONNX Runtime.
 template <typename F>
 OrtStatus *attempt(F &&run) noexcept {
   try {
@@ -40,7 +40,7 @@ OrtStatus *attempt(F &&run) noexcept {
   }
 }
 
-// Option values are those of the session under ep.<name of the provider, in lower case>.
+// Options are session entries under ep.<provider name in lower case>.
 std::string option(const Ort::ConstSessionOptions &options, const std::string &name, const std::string &otherwise) {
   std::string key = std::string("ep.") + provider_name + "." + name;
   std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -62,7 +62,7 @@ std::string to_digest(const std::string &text) {
   return text;
 }
 
-// Computing is a package at a node, in ONNX Runtime's form.
+// Computing is the OrtNodeComputeInfo of a package.
 struct Computing : OrtNodeComputeInfo {
   explicit Computing(Kernel kernel) : OrtNodeComputeInfo{}, kernel_(std::move(kernel)) {
     ort_version_supported = ORT_API_VERSION;
@@ -113,7 +113,7 @@ class Provider : public OrtEp {
  private:
   // choose claims the nodes of each package of this model.
   void choose(const Ort::ConstGraph &graph, OrtEpGraphSupportInfo *support) {
-    if (graph.GetParentNode()) return;  // a graph inside of a node, whose model has no package
+    if (graph.GetParentNode()) return;  // packages never compute subgraphs
     Identity identity(graph.GetModelPath(), model_sha256_);
     std::vector<std::size_t> taken;
     for (const auto &package : packages_) {
@@ -128,7 +128,7 @@ class Provider : public OrtEp {
         for (const auto &node : nodes) taken.push_back(node.GetId());
         OrtNodeFusionOptions fusion{};
         fusion.ort_version_supported = ORT_API_VERSION;
-        fusion.drop_constant_initializers = true;  // they are in the package
+        fusion.drop_constant_initializers = true;  // the package contains them
         Ort::ThrowOnError(Ort::GetEpApi().EpGraphSupportInfo_AddNodesToFuse(support, list.data(), list.size(), &fusion));
         used_.push_back(package);
       } catch (const Mismatch &why) {
@@ -137,7 +137,7 @@ class Provider : public OrtEp {
     }
   }
 
-  // compile opens the package whose inputs and outputs are a node's.
+  // compile opens the package of a fused node.
   std::unique_ptr<Computing> compile(const Ort::ConstNode &node) const {
     const auto names = [](const std::vector<Ort::ConstValueInfo> &values) {
       std::vector<std::string> list;
@@ -167,7 +167,7 @@ class Provider : public OrtEp {
   std::vector<std::shared_ptr<const Package>> packages_, used_;
 };
 
-// Factory makes a provider for each session.
+// Factory creates a provider for each session.
 struct Factory : OrtEpFactory {
   Factory() : OrtEpFactory{} {
     ort_version_supported = ORT_API_VERSION;
@@ -193,7 +193,7 @@ struct Factory : OrtEpFactory {
       return attempt([&] { *provider = new Provider(Ort::ConstSessionOptions(options), logger); });
     };
     ReleaseEp = [](OrtEpFactory *, OrtEp *provider) noexcept { delete static_cast<Provider *>(provider); };
-    // Tensors are in ordinary memory. Some versions of the runtime call these without asking whether they are there.
+    // Tensors are in host memory. Some versions of the runtime call these functions without checking for null.
     CreateAllocator = [](OrtEpFactory *, const OrtMemoryInfo *, const OrtKeyValuePairs *, OrtAllocator **allocator) noexcept -> OrtStatus * {
       *allocator = nullptr;
       return nullptr;
@@ -216,7 +216,7 @@ EXPORT OrtStatus *CreateEpFactories(const char *, const OrtApiBase *base, const 
                                     std::size_t *count) {
   *count = 0;
   const OrtApi *api = base->GetApi(ORT_API_VERSION);
-  if (!api) return nullptr;  // too old a runtime, which finds no factory: nothing of it can be called
+  if (!api) return nullptr;  // the runtime is too old for any of its functions to be called
   Ort::InitApi(api);
   if (most < 1) return api->CreateStatus(ORT_INVALID_ARGUMENT, "there is no room for a factory");
   return tilth::attempt([&] {

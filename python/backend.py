@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 _ROOT = Path(__file__).resolve().parent
 _PACKAGE = _ROOT / "tilth"
 _SUFFIXES = (".py", ".typed", ".binpb")
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip file can say
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # the earliest date in a zip file
 
 _METADATA = """\
 Metadata-Version: 2.1
@@ -62,7 +62,7 @@ def normalised(described: str) -> str:
     if after:
         text, local = after[1], [after[3], *local]
     release = re.fullmatch(r"v?(\d+(?:\.\d+)*)(?:[-.]?(a|b|rc|alpha|beta)[-.]?(\d+))?", text)
-    # A digest of digits alone is no release: tags have a dot, or begin with a v.
+    # A digest of digits only is not a release: tags contain a dot or begin with v.
     if release and (text.startswith("v") or "." in text):
         version = release[1]
         if release[2]:
@@ -76,7 +76,7 @@ def normalised(described: str) -> str:
 
 
 def version() -> str:
-    """The version: $TILTH_VERSION, or what git says of the sources."""
+    """Returns the version: $TILTH_VERSION, or that of the git checkout."""
     described = os.environ.get("TILTH_VERSION")
     if not described:
         words = ["git", "-C", str(_ROOT), "describe", "--tags", "--always", "--dirty"]
@@ -117,7 +117,7 @@ def _write(folder: str, files: Dict[str, bytes]) -> str:
     files[record] = _record(files, record)
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, name)
-    # Versions of zlib differ in what they make of the same bytes: nothing is compressed.
+    # No compression, because versions of zlib compress differently.
     with zipfile.ZipFile(path + ".tmp", "w", zipfile.ZIP_STORED) as archive:
         for member, data in files.items():
             info = zipfile.ZipInfo(member, _EARLIEST)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes what a closed farm needs: an authority, the tracker's certificate, tokens. What is there stays, except for the tracker's
-# certificate, which is renewed. The authority's folder is for this script alone; each of the others is for one kind of reader,
-# and has no more than that one needs.
+# Creates the credentials of a closed farm: an authority, the tracker's certificate, tokens. Existing files are kept, except
+# for the tracker's certificate, which is renewed. Only this script needs the authority's folder. Each other folder serves
+# one kind of reader and contains only what it needs.
 # The certificate is for the names in TILTH_HOSTS, separated by commas.
 # usage: setup.sh AUTHORITY TRACKER AGENTS METRICS CLIENTS
 set -eu
@@ -9,10 +9,10 @@ authority=$1 tracker=$2 agents=$3 metrics=$4 clients=$5
 umask 077
 
 tilth tracker certs --dir "$authority" --host "${TILTH_HOSTS:-tracker,127.0.0.1}"
-# The key first: a tracker that reads between the two keeps the pair that it has.
+# The key first, because a tracker that reads in between keeps its current pair.
 cp "$authority/tracker.key" "$authority/tracker.crt" "$tracker/"
 
-# token NAME ROLE FILE makes a token unless its file is there.
+# token NAME ROLE FILE creates a token unless its file exists.
 token() {
 	[ -s "$3" ] || tilth tracker token create "$1" --role "$2" --tokens "$tracker/tokens.json" -o "$3"
 }
@@ -27,7 +27,7 @@ for folder in "$tracker" "$agents" "$metrics" "$clients"; do
 	chmod 0644 "$folder/ca.crt"
 done
 
-# Who reads them: this program's images, Prometheus (nobody), Grafana (472).
+# Readers: this program's images, Prometheus (user nobody), Grafana (472).
 if [ "$(id -u)" -eq 0 ]; then
 	chown -R 65532:65532 "$tracker" "$agents" "$clients"
 	chown 65534:65534 "$metrics" "$metrics/metrics.token" "$metrics/ca.crt"

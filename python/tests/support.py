@@ -1,4 +1,4 @@
-"""What tests share: the program, a home of their own for records and caches, and packages that are compiled once."""
+"""Shared by tests: the program, a private home for records and caches, and packages compiled once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from . import onnxfile as onnx
 FOLDER = Path(tempfile.mkdtemp(prefix="tilth-python-test-"))
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
-# Records are the tests' own; compiled kernels may serve later runs.
+# Records are private to the tests; compiled kernels are cached for later runs.
 os.environ["XDG_DATA_HOME"] = str(FOLDER / "data")
 for name in ("TILTH_TRACKER", "TILTH_TLS_CA", "TILTH_TLS_CERT", "TILTH_TLS_KEY", "TILTH_TOKEN_FILE"):
     os.environ.pop(name, None)

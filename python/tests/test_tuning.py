@@ -20,8 +20,8 @@ from . import support
 
 RECORDS = support.FOLDER / "tuned.db"
 
-# A search that ends only when it is interrupted, and says when it has begun.
-# Who is started in the background may have been told to ignore interrupts.
+# A search that runs until it is interrupted, and reports its start.
+# Background processes may have inherited ignored interrupts.
 INTERRUPTED = """
 import signal, sys, tilth
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -27,16 +27,16 @@ from .tuning import Seeds, Tuned, import_seeds, tune
 
 PathLike = Union[str, "os.PathLike[str]"]
 
-# Most that a message may have, as the tracker's own clients have it.
+# Maximum message size, equal to that of the tracker's own clients.
 _MAX_MESSAGE_BYTES = 64 << 20
 _PAGE = 1000
-# Waits between attempts to go on with a stream that was broken off.
+# Delays between attempts to resume a broken stream.
 _FIRST_WAIT_SECONDS, _LAST_WAIT_SECONDS = 0.2, 5.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job of the farm. ``wait`` says what it waits for, if it does; ``message`` is all that the tracker said."""
+    """A job of the farm. ``wait`` is what it waits for, if anything; ``message`` is the tracker's whole message."""
 
     id: str
     name: str
@@ -53,13 +53,13 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the job has ended."""
         return self.state in ("done", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device that runs candidates. ``why`` says why it gets no work, where it does not."""
+    """A device that runs candidates. ``why`` is the reason if it gets no work."""
 
     name: str
     state: str
@@ -72,7 +72,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a job.
+    """An event of a job.
 
     ``kind`` is ``state``, ``proposed``, ``trial``, ``dead_letter``, ``retried`` or ``suspected``, and ``detail`` the
     message of that kind. ``sequence`` numbers the events of a job 1, 2, 3, ...
@@ -85,7 +85,7 @@ class Event:
 
 
 class Client:
-    """A client of the tracker at ``address``: ``host:port`` or ``unix:PATH``. Several threads may use it.
+    """A client of the tracker at ``address``: ``host:port`` or ``unix:PATH``. It is thread-safe.
 
     ``ca`` is a file of the authorities that may sign the tracker's certificate, or ``"system"``, and turns TLS on;
     ``cert`` and ``key`` are files that prove who calls, as does ``token``, or the file of one, which is read for each
@@ -123,7 +123,7 @@ class Client:
         self._calls = wire.Calls(self._channel, self._metadata)
 
     def jobs(self, *, name: str = "", states: Sequence[str] = (), limit: int = 100) -> List[Job]:
-        """Jobs, newest first: those whose name contains a text, in any case, and that are in one of the states."""
+        """Lists jobs, newest first, by a case-insensitive part of their name and by state."""
         try:
             numbers = [wire.enum_number("JobState", s, "JOB_STATE_") for s in states]
         except KeyError as e:
@@ -137,11 +137,11 @@ class Client:
         return found[:limit]
 
     def job(self, id: str) -> Job:
-        """One job, by its id."""
+        """Returns a job by id."""
         return _job(self._call(f"show job {id}", "JobService", "GetJob", job_id=id).job)
 
     def cancel(self, id: str, reason: str = "") -> Job:
-        """Ends a job; what was measured stays. Cancelling one that has ended changes nothing."""
+        """Ends a job and keeps its measurements. Cancelling an ended job has no effect."""
         return _job(self._call(f"cancel job {id}", "JobService", "CancelJob", job_id=id, reason=reason).job)
 
     def pause(self, id: str, reason: str = "") -> Job:
@@ -149,15 +149,15 @@ class Client:
         return _job(self._call(f"pause job {id}", "JobService", "PauseJob", job_id=id, reason=reason).job)
 
     def resume(self, id: str, reason: str = "") -> Job:
-        """Goes on with a job that was paused."""
+        """Resumes a paused job."""
         return _job(self._call(f"resume job {id}", "JobService", "ResumeJob", job_id=id, reason=reason).job)
 
     def watch(self, id: str, *, after: int = 0) -> Iterator[Event]:
-        """All events of a job after a sequence number, stored and live, without gap or repetition, to its last.
+        """Yields all events of a job after a sequence number, stored and live, without gaps or repeats.
 
         When the tracker goes away meanwhile it waits for it, and goes on, until the client is closed.
         """
-        self.job(id)  # a tracker that cannot be reached at all is an error
+        self.job(id)  # fail early if the tracker is unreachable
         seen, at, wait = after, None, _FIRST_WAIT_SECONDS
         while True:
             last: Dict[str, Any] = {"after": at} if at else {}
@@ -183,16 +183,16 @@ class Client:
             wait = min(2 * wait, _LAST_WAIT_SECONDS)
 
     def devices(self) -> List[Device]:
-        """All devices."""
+        """Lists all devices."""
         pages = self._pages("list devices", "DeviceService", "ListDevices")
         return [_device(d) for page in pages for d in page.devices]
 
     def device(self, name: str) -> Device:
-        """One device, by its name."""
+        """Returns a device by name."""
         return _device(self._call(f"show device {name}", "DeviceService", "GetDevice", name=name).device)
 
     def best(self, *, target: str = "", workloads: Sequence[str] = (), numerics: str = "") -> List[Record]:
-        """The fastest verified record of each workload, by digest (none is all), and target, by fingerprint."""
+        """Returns the fastest verified record of each workload (by digest; default all) and target (by fingerprint)."""
         pages = self._pages(
             "list best records",
             "RecordService",
@@ -204,7 +204,7 @@ class Client:
         return [_record(r) for page in pages for r in page.records]
 
     def records(self, *, target: str = "", workload: str = "") -> Iterator[Record]:
-        """Every record, failures included, as they come."""
+        """Yields every record, including failures."""
         call = self._calls("RecordService", "ListRecords", target=target, workload_digest=workload)
         try:
             for answer in call:
@@ -227,7 +227,7 @@ class Client:
         seeds: Optional[Seeds] = None,
         **options: Any,
     ) -> Job:
-        """Submits a job and does not wait for it. The program does it, since the compiler that finds tasks is there.
+        """Submits a job without waiting for it. The program does this, because it contains the compiler.
 
         Arguments are those of ``tune``; other ``options`` are flags of ``tilth jobs submit``, such as ``threads=4``.
         """
@@ -247,7 +247,7 @@ class Client:
             return tune(model, tracker=self.address, program=self._program, **proof, **options)
 
     def close(self) -> None:
-        """Ends the connection, and calls that are under way."""
+        """Closes the connection and cancels calls in progress."""
         self._ended.set()
         self._channel.close()
 
@@ -283,12 +283,12 @@ class Client:
 
     @contextmanager
     def _proof(self) -> Iterator[Dict[str, Any]]:
-        """The files by which the program proves who calls."""
+        """Returns the credential files for the program."""
         proof = {"ca": self._ca, "cert": self._cert, "key": self._key, "token_file": self._token_file}
         if not self._token:
             yield proof
             return
-        with tempfile.NamedTemporaryFile("w", prefix="tilth-token-") as f:  # which only its owner can read
+        with tempfile.NamedTemporaryFile("w", prefix="tilth-token-") as f:  # readable only by its owner
             f.write(self._token)
             f.flush()
             yield {**proof, "token_file": f.name}
@@ -309,7 +309,7 @@ class Client:
                 return
 
     def _explain(self, doing: str, error: Any) -> Error:
-        """What was attempted, and how to remedy its failure, without gRPC's own vocabulary."""
+        """Describes a failed call and its remedy without gRPC's vocabulary."""
         code, details = error.code(), " ".join((error.details() or "").split())
         who = f"tracker {self.address}"
         if code == grpc.StatusCode.UNAVAILABLE:

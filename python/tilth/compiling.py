@@ -21,7 +21,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 @dataclass(frozen=True)
 class Compiled:
-    """A package that was written: ``tuned`` of ``tasks`` have a tuned schedule.
+    """A written package: ``tuned`` of its ``tasks`` have a tuned schedule.
 
     ``raw`` is all that the program said.
     """
@@ -41,7 +41,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Task:
-    """A task of models: its operators and shapes, how often it is executed, and its floating-point operations."""
+    """A tuning task: its operators and shapes, execution count, and floating-point operations."""
 
     index: int
     name: str
@@ -75,7 +75,7 @@ def compile(
     token_file: Optional[PathLike] = None,
     program: Optional[PathLike] = None,
 ) -> Compiled:
-    """Compiles a model to a package at ``out``, each task with its best schedule.
+    """Compiles a model into a package at ``out``, with the best schedule of each task.
 
     ``model`` and ``args`` are as in ``tune``. ``check``, inputs by name or an ``.npz`` file of them, measures the
     package's error against strict numerics, and ``max_error`` refuses one that is larger. Other arguments are the
@@ -102,7 +102,7 @@ def tasks(
     shape: Optional[Shapes] = None,
     program: Optional[PathLike] = None,
 ) -> List[Task]:
-    """The tuning tasks of a model, or of several."""
+    """Lists the tuning tasks of one or more models."""
     with files(model, args) as paths:
         rows = tool.call_json(["tasks"], [*tool.flags(shape=tool.shapes(shape)), "--", *paths], program=program)
     return [Task(r["index"], r["task"], r["times"], r["flop"], r["workload"]) for r in rows]
@@ -120,9 +120,9 @@ def _inputs(check: Union[None, PathLike, Mapping[str, Any]]) -> Iterator[Optiona
         return
     with tempfile.TemporaryDirectory(prefix="tilth-check-") as folder:
         path = os.path.join(folder, "inputs.npz")
-        with zipfile.ZipFile(path, "w") as archive:  # numpy.savez takes no input of the name "file"
+        with zipfile.ZipFile(path, "w") as archive:  # numpy.savez rejects an input named "file"
             for name, value in check.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    write: Any = np.lib.format.write_array  # which has no types
+                    write: Any = np.lib.format.write_array  # untyped
                     write(member, np.asarray(value), allow_pickle=False)
         yield path

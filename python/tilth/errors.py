@@ -1,4 +1,4 @@
-"""What can go wrong."""
+"""Exceptions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Optional
 
 
 class Error(Exception):
-    """A failure, on one line that names the thing and the remedy."""
+    """A failure, described on one line with its subject and the remedy."""
 
 
 class InputError(Error, ValueError):

@@ -1,4 +1,4 @@
-"""Reads fields of JSON objects that come from outside."""
+"""Reads fields of untrusted JSON objects."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 @dataclass(frozen=True)
 class CallTime:
-    """What one kernel call took: ``seconds``, or None where the run did not need it."""
+    """The time of one kernel call: ``seconds``, or None if the run did not need it."""
 
     name: str
     task: str
@@ -31,7 +31,7 @@ class CallTime:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one run, as samples."""
+    """Samples of the seconds per run."""
 
     samples: Tuple[float, ...]
 
@@ -107,7 +107,7 @@ def _load(name: str, path: str, verify: bool) -> Model:
 
 
 class Model:
-    """An open package. ``load`` makes one.
+    """An open package, returned by ``load``.
 
     Methods may be called from several threads; one runs at a time, and the interpreter's lock is free meanwhile. Open
     the package several times to run it several times at once.
@@ -118,7 +118,7 @@ class Model:
         self._handle: Optional[native.Handle] = handle
         self._lock = threading.RLock()
         self._values: Dict[str, int] = {}
-        self._ran = False  # since inputs were set last
+        self._ran = False  # since the inputs were last set
         code, pointer = handle.code, handle.pointer
         self._inputs = [handle.memory(t, code.input(pointer, k), True) for k, t in enumerate(manifest.inputs)]
         self._outputs = [handle.memory(t, code.output(pointer, k), False) for k, t in enumerate(manifest.outputs)]
@@ -131,22 +131,22 @@ class Model:
 
     @property
     def inputs(self) -> Tuple[Tensor, ...]:
-        """Name, type and shape of each input, in the model's order."""
+        """Returns the name, type and shape of each input, in the model's order."""
         return self._manifest.inputs
 
     @property
     def outputs(self) -> Tuple[Tensor, ...]:
-        """Name, type and shape of each output, in the model's order."""
+        """Returns the name, type and shape of each output, in the model's order."""
         return self._manifest.outputs
 
     @property
     def extents(self) -> Tuple[Extent, ...]:
-        """What each run chooses, such as the length of a sequence; none in most packages."""
+        """Returns the open extents, such as a sequence length; most packages have none."""
         return self._manifest.extents
 
     @property
     def manifest(self) -> Dict[str, Any]:
-        """All that the package says of itself: tasks, traces, errors, sizes. It must not be changed."""
+        """Returns the manifest: tasks, traces, errors, sizes. It must not be modified."""
         return self._manifest.raw
 
     @property
@@ -154,7 +154,7 @@ class Model:
         return self._handle is None
 
     def run(self, inputs: Any = None, /, *more: Any, **named: Any) -> Dict[str, NDArray[Any]]:
-        """Runs the model once and returns copies of its outputs, by name.
+        """Runs the model once and returns copies of the outputs by name.
 
         Inputs are a mapping by name, or arrays in the model's order, or keywords. Each is an array, or what
         ``numpy.asarray`` makes one of without copying a type into another: it must have the input's type and shape.
@@ -179,7 +179,7 @@ class Model:
             return self._results()
 
     def decode(self, inputs: Any = None, /, *more: Any, **named: Any) -> Dict[str, NDArray[Any]]:
-        """Runs a decoder on the positions that follow those of the last run, mostly one.
+        """Runs a decoder on the positions after those of the last run, usually one.
 
         Inputs are those of ``prefill``. Raises Error when there is no room for more positions.
         """
@@ -195,13 +195,13 @@ class Model:
 
     @property
     def positions(self) -> int:
-        """How many positions a decoder keeps: those before the last run, and its own."""
+        """Returns the number of positions that a decoder keeps, including those of the last run."""
         _, (past, step) = self._decoder()
         with self._lock:
             return self._values[past] + self._values[step] if self._ran else 0
 
     def input(self, name: str) -> NDArray[Any]:
-        """The model's own memory of an input, to be written before ``execute``: nothing is copied.
+        """Returns the model's memory of an input, to be written before ``execute`` without a copy.
 
         Its shape is that with the extents of the last run or of ``set_extents``. It stays valid, also after
         ``close``.
@@ -209,11 +209,11 @@ class Model:
         return self._view(self.inputs, self._inputs, "input", name)
 
     def output(self, name: str) -> NDArray[Any]:
-        """The model's own memory of an output, which the next run overwrites: nothing is copied. It is read-only."""
+        """Returns the model's read-only memory of an output, which the next run overwrites."""
         return self._view(self.outputs, self._outputs, "output", name)
 
     def set_extents(self, **extents: int) -> None:
-        """Chooses extents for the ``execute`` that follow, by name; others stay as they are."""
+        """Sets extents by name for the following ``execute`` calls; others keep their values."""
         with self._lock:
             for name in extents:
                 if name not in self._values:
@@ -222,12 +222,12 @@ class Model:
             self._choose({**self._values, **extents})
 
     def execute(self) -> None:
-        """Runs the model once on what ``input`` shows; ``output`` shows the results."""
+        """Runs the model once on the memory of ``input`` and writes that of ``output``."""
         with self._lock:
             self._execute()
 
     def profile(self) -> List[CallTime]:
-        """Runs the model once on the inputs that were set last, and says what each kernel call took."""
+        """Runs the model once on the inputs set last, and returns the time of each kernel call."""
         with self._lock:
             handle = self._open()
             calls = self._manifest.calls
@@ -237,7 +237,7 @@ class Model:
             return [CallTime(c.name, c.task, s if s >= 0 else None) for c, s in zip(calls, seconds)]
 
     def benchmark(self, repeat: int = 10, number: int = 1) -> Timing:
-        """Times ``repeat`` samples of ``number`` runs each, after one to warm up, on the inputs that were set last."""
+        """Times ``repeat`` samples of ``number`` runs each, after a warm-up run, on the inputs set last."""
         if repeat < 1 or number < 1:
             raise Error(f"repeat {repeat}, number {number}: want at least 1")
         with self._lock:
@@ -251,7 +251,7 @@ class Model:
             return Timing(tuple(samples))
 
     def close(self) -> None:
-        """Ends the model; waits for a run that is under way.
+        """Closes the model after waiting for a run in progress.
 
         Threads end and memory is freed at once, or, where arrays of ``input`` and ``output`` are still in use, with
         the last of these.
@@ -275,7 +275,7 @@ class Model:
         state = " (closed)" if self.closed else ""
         return f"<tilth.Model {self.name}({words(self.inputs)}) -> {words(self.outputs)}{state}>"
 
-    # What follows is called with the lock held.
+    # The following methods require the lock.
 
     def _open(self) -> native.Handle:
         if self._handle is None:
@@ -300,7 +300,7 @@ class Model:
         self._values = dict(values)
 
     def _set(self, given: Mapping[str, NDArray[Any]], wanted: Sequence[Tensor], known: Mapping[str, int]) -> None:
-        """Copies inputs into the model, all or, where one is wrong, none."""
+        """Copies all inputs into the model, or none if one is invalid."""
         self._open()
         try:
             extents = solve(wanted, _shapes(given), self.extents, known, self._values if known else {})
@@ -338,7 +338,7 @@ class Model:
             raise InputError(f"model {self.name} has no {what} {name!r}; it has {', '.join(t.name for t in tensors)}")
 
     def _decoder(self) -> Tuple[Sequence[Tensor], Tuple[str, str]]:
-        """The inputs that no output continues, and the names of the extents of positions."""
+        """Returns the inputs without a corresponding output, and the names of the position extents."""
         past, step = self._manifest.past, self._manifest.step
         if past is None or step is None:
             raise Error(f"model {self.name} is no decoder: use run")
@@ -346,7 +346,7 @@ class Model:
         return [t for t in self.inputs if t.name not in kept], (past, step)
 
     def _check_room(self) -> int:
-        """How many positions there are before those of the next run."""
+        """Returns the number of positions before those of the next run."""
         past = next(e for e in self.extents if e.name == self._manifest.past)
         n = self.positions
         if n > past.most:
@@ -400,6 +400,6 @@ def _typed(t: Tensor, memory: NDArray[Any]) -> NDArray[Any]:
 
 
 def _corner(memory: NDArray[Any], shape: Sequence[int]) -> NDArray[Any]:
-    """The first elements of each axis. Elements lie as in the largest shape."""
-    index: Any = (*(slice(n) for n in shape), ...)  # with the dots it is a view, whatever the rank
+    """Returns the first elements of each axis. The strides are those of the largest shape."""
+    index: Any = (*(slice(n) for n in shape), ...)  # the ellipsis makes it a view for every rank
     return cast("NDArray[Any]", memory[index])

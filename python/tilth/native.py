@@ -1,4 +1,4 @@
-"""The C interface of a package's code, by ctypes. ``tilth.h``, in each package, documents it."""
+"""The C interface of a package's code, via ctypes, documented by ``tilth.h`` in each package."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Tensor(ctypes.Structure):
 
 _Signature = Tuple[Any, Sequence[Any]]
 
-# What every package exports, and what those of older versions lack.
+# Functions of every package, and those missing in older versions.
 _WANTED: Dict[str, _Signature] = {
     "tilth_open": (_MODEL, [c_char_p, c_int64]),
     "tilth_close": (None, [_MODEL]),
@@ -62,7 +62,7 @@ _APART = f"{OBJECT} and its manifest do not belong together; compile the model a
 
 
 class Code:
-    """A package's code, loaded. Each load has its own, whatever else is loaded from the same package."""
+    """A package's loaded code. Each load is independent of others of the same package."""
 
     def __init__(self, data: bytes) -> None:
         with _path(data) as path:
@@ -80,7 +80,7 @@ class Code:
                 function.restype, function.argtypes = result, arguments
             setattr(self, name[len("tilth_") :], function)
 
-    # Set by name above; None where a package of an older version lacks one.
+    # Set by name above; None if missing in an older package.
     open: Callable[..., Optional[int]]
     close: Callable[..., None]
     last_error: Callable[[], Optional[bytes]]
@@ -99,7 +99,7 @@ class Code:
     set_extent: Optional[Callable[..., int]]
 
     def check(self, m: Manifest) -> None:
-        """Raises Error unless the code is that of the manifest."""
+        """Raises Error unless the code matches the manifest."""
         counts = (self.input_count(), self.output_count(), self.call_count())
         if counts != (len(m.inputs), len(m.outputs), len(m.calls)):
             raise Error(_APART)
@@ -116,7 +116,7 @@ class Code:
                 raise Error(_APART)
 
     def unload(self) -> None:
-        """Unmaps the code, of which nothing may be called afterwards."""
+        """Unmaps the code, which must not be called afterwards."""
         _ctypes.dlclose(self._library._handle)  # type: ignore[attr-defined]
 
 
@@ -127,7 +127,7 @@ def _check_tensor(t: Tensor, described: Any) -> None:
 
 @contextmanager
 def _path(data: bytes) -> Iterator[str]:
-    """Gives code a path that is never the same twice: the dynamic linker takes an equal path for what it has loaded.
+    """Gives code a unique path, because the dynamic linker reuses a library with an equal path.
 
     The code lies in memory where the kernel has such files, because nothing may be executed from some temporary
     folders.
@@ -154,7 +154,7 @@ def _path(data: bytes) -> Iterator[str]:
 
 
 class Handle:
-    """An open model: its threads and memory, until nothing refers to it any more.
+    """An open model, which owns its threads and memory until it is garbage-collected.
 
     Arrays that lie in the model's memory refer to it, so that none outlives what it shows.
     """
@@ -166,22 +166,22 @@ class Handle:
             code.unload()
             raise Error(f"starting the model: {message or 'out of memory'}")
         self.code, self.pointer, self.pid = code, pointer, os.getpid()
-        # At the end of the process the kernel does all this, and threads may still be running the model.
+        # At exit the kernel releases everything, and threads may still run the model.
         weakref.finalize(self, _free, code, pointer, self.pid).atexit = False
 
     def check_process(self) -> None:
-        """Raises Error in a process that was forked from the one that opened the model: it lacks the threads."""
+        """Raises Error in a fork of the process that opened the model, because it lacks the threads."""
         if os.getpid() != self.pid:
             raise Error("the model was loaded before this process was forked: load the package in each process")
 
     def check_last(self) -> None:
-        """Raises Error if the last call failed; on a processor none does."""
+        """Raises Error if the last call failed, which never happens on a processor."""
         message = self.code.last_error()
         if message:
             raise Error(f"running the model: {message.decode(errors='replace')}")
 
     def memory(self, tensor: Tensor, pointer: Optional[int], writable: bool) -> NDArray[Any]:
-        """An array of the model's own memory, of the tensor's largest shape. bfloat16 has uint16 here."""
+        """Returns an array over the model's memory with the tensor's largest shape; bfloat16 maps to uint16."""
         if not pointer and tensor.nbytes:
             raise Error(_APART)
         raw = np.dtype(np.uint16) if tensor.type == "bf16" else tensor.dtype
@@ -189,7 +189,7 @@ class Handle:
 
 
 class _Memory:
-    """What numpy makes an array of; it keeps the model's memory."""
+    """An array interface for numpy that keeps the model's memory alive."""
 
     def __init__(self, handle: Handle, pointer: int, shape: Tuple[int, ...], typestr: str, writable: bool) -> None:
         self.handle = handle
@@ -208,7 +208,7 @@ def _free(code: Code, pointer: int, pid: int) -> None:
 
 
 def shape_of(function: Callable[..., int], pointer: int, index: int, rank: int) -> List[int]:
-    """What tilth_output_shape says."""
+    """Returns the result of tilth_output_shape."""
     shape = (c_int64 * max(1, rank))()
     if function(pointer, index, shape) != 0:
         raise Error(_APART)
@@ -216,7 +216,7 @@ def shape_of(function: Callable[..., int], pointer: int, index: int, rank: int) 
 
 
 def seconds_of(function: Callable[..., None], pointer: int, calls: int) -> List[float]:
-    """What tilth_profile says."""
+    """Returns the result of tilth_profile."""
     seconds = (c_double * max(1, calls))()
     function(pointer, seconds)
     return list(seconds[:calls])

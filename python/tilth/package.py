@@ -19,13 +19,13 @@ OLDEST_FORMAT, NEWEST_FORMAT = 2, 5
 
 MANIFEST, OBJECT, WEIGHTS = "manifest.json", "model.so", "weights.bin"
 
-# A package has four members. What is read into memory before anything is known to be right has a bound.
+# A package has four members. Limits apply to members that are read before they are verified.
 _MAX_MEMBERS = 64
 _MAX_BYTES = {MANIFEST: 64 << 20, OBJECT: 1 << 30}
 
 
 class Place(NamedTuple):
-    """Where a member lies in the archive."""
+    """The position of a member in the archive."""
 
     offset: int
     size: int
@@ -41,7 +41,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a package says of itself; ``raw`` is all of it."""
+    """A package's manifest; ``raw`` is the whole document."""
 
     model: str
     target: Dict[str, Any]
@@ -56,7 +56,7 @@ class Manifest:
 
 
 def members(f: BinaryIO) -> Dict[str, Place]:
-    """The members of the archive, without reading them."""
+    """Returns the members of the archive without reading them."""
     size = os.fstat(f.fileno()).st_size
     found: Dict[str, Place] = {}
     try:
@@ -78,7 +78,7 @@ def members(f: BinaryIO) -> Dict[str, Place]:
 
 
 def read(f: BinaryIO, found: Dict[str, Place], name: str) -> bytes:
-    """A member, in memory."""
+    """Reads a member into memory."""
     if name not in found:
         raise Error(f"it has no {name}")
     place = found[name]
@@ -178,7 +178,7 @@ def check_here(m: Manifest) -> None:
 
 
 def check_digest(m: Manifest, name: str, data: Any) -> None:
-    """Raises Error unless a member is the one that the manifest describes."""
+    """Raises Error unless a member matches the manifest."""
     if name not in m.digests:
         raise Error(f"{MANIFEST} does not describe {name}")
     if (len(data), hashlib.sha256(data).hexdigest()) != m.digests[name]:
@@ -186,7 +186,7 @@ def check_digest(m: Manifest, name: str, data: Any) -> None:
 
 
 def check_weights(m: Manifest, f: BinaryIO, place: Place) -> None:
-    """check_digest of the weights where they lie, which also brings them into memory."""
+    """Checks the digest of the mapped weights, which also loads them into memory."""
     if place.size == 0:
         check_digest(m, WEIGHTS, b"")
         return

@@ -1,4 +1,4 @@
-"""What this machine's processor can do, by the names that targets have for it."""
+"""Features of this machine's processor, by their names in targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ARCHES = {
     "armv7l": "arm32",
 }
 
-# The line of /proc/cpuinfo that has the flags of an architecture, and flags that have another name than the feature.
+# The line of /proc/cpuinfo with an architecture's flags, and flags named differently from features.
 _FLAGS: Dict[str, Tuple[str, Dict[str, str]]] = {
     "x86-64": (
         "flags",
@@ -39,18 +39,18 @@ _FLAGS: Dict[str, Tuple[str, Dict[str, str]]] = {
     "arm32": ("Features", {"idiv": "idiva"}),
 }
 
-# Lengths of SVE registers, which belong to a process: /proc/cpuinfo does not tell them, and a package checks its own.
+# Lengths of SVE registers, which belong to a process: /proc/cpuinfo lacks them, and a package checks its own.
 _LENGTHS = frozenset(["sve256", "sve512", "sve1024"])
 
 
 def arch() -> str:
-    """This machine's architecture, as a target names it."""
+    """Returns this machine's architecture as named by targets."""
     machine = platform.machine()
     return _ARCHES.get(machine, machine)
 
 
 def flags(path: str = "/proc/cpuinfo") -> Optional[FrozenSet[str]]:
-    """The flags of the first processor; None where the kernel does not tell."""
+    """Returns the flags of the first processor, or None if unknown."""
     line = _FLAGS.get(arch(), ("", {}))[0]
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
@@ -64,10 +64,10 @@ def flags(path: str = "/proc/cpuinfo") -> Optional[FrozenSet[str]]:
 
 
 def lacks(features: Iterable[str], has: Optional[FrozenSet[str]]) -> List[str]:
-    """The features that code needs and a processor with these flags does not have; none where nothing is known."""
+    """Returns the required features missing from these flags; empty if the flags are unknown."""
     if has is None:
         return []
     if "avx2" in has:
-        has |= {"abm"}  # some kernels leave it out, and every processor with AVX2 has it
+        has |= {"abm"}  # some kernels omit it, but every processor with AVX2 has it
     names = _FLAGS.get(arch(), ("", {}))[1]
     return [f for f in features if names.get(f, f) not in has and f not in _LENGTHS]

@@ -1,4 +1,4 @@
-"""Finds and runs the ``tilth`` program, in which the compiler and the search live."""
+"""Finds and runs the ``tilth`` program, which contains the compiler and the search."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Duration = Union[int, float, str, datetime.timedelta]
 #: An extent, a shape, bounds (``range(1, 513)`` is 1 to 512), or the text of any of them, by input or symbol.
 Shapes = Union[str, Mapping[str, Union[int, str, range, Sequence[int]]]]
 
-# How often a program that runs is looked at, and how long one that was interrupted may take to say its last words.
+# Poll interval of a running program, and time limit of an interrupted one.
 _POLL_SECONDS = 0.1
 _PARTING_SECONDS = 30
 
 
 def find(program: Optional[Union[str, "os.PathLike[str]"]] = None) -> str:
-    """The program: what is given, ``$TILTH``, ``tilth`` in ``$PATH``, or ``bin/tilth`` beside the package."""
+    """Returns the program: the given one, ``$TILTH``, ``tilth`` in ``$PATH``, or ``bin/tilth`` beside the package."""
     named = os.environ.get("TILTH") if program is None else os.fspath(program)
     if named:
         path = shutil.which(named)
@@ -44,7 +44,7 @@ def find(program: Optional[Union[str, "os.PathLike[str]"]] = None) -> str:
 
 
 def flags(**options: Any) -> List[str]:
-    """Options as flags: None and False are left out, True is the flag alone."""
+    """Converts options to flags: None and False are omitted, True gives a flag without a value."""
     words = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -56,7 +56,7 @@ def flags(**options: Any) -> List[str]:
 
 
 def security(ca: Any, cert: Any, key: Any, token_file: Any) -> List[str]:
-    """The flags by which a tracker is checked, and who calls proves who it is."""
+    """Returns the flags for TLS and authentication."""
     return flags(tls_ca=path_of(ca), tls_cert=path_of(cert), tls_key=path_of(key), token_file=path_of(token_file))
 
 
@@ -65,7 +65,7 @@ def path_of(value: Any) -> Optional[str]:
 
 
 def duration(value: Optional[Duration]) -> Optional[str]:
-    """A duration as the program reads it."""
+    """Formats a duration for the program."""
     if value is None or isinstance(value, str):
         return value
     seconds = value.total_seconds() if isinstance(value, datetime.timedelta) else value
@@ -73,7 +73,7 @@ def duration(value: Optional[Duration]) -> Optional[str]:
 
 
 def shapes(value: Optional[Shapes]) -> Optional[str]:
-    """Shapes as the program reads them.
+    """Formats shapes for the program.
 
     >>> shapes({"data": (1, 3, 224, 224), "batch": 1, "sequence": range(1, 513)})
     'data=1x3x224x224,batch=1,sequence=1..512'
@@ -108,7 +108,7 @@ def call(
     executable = find(program)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            # A terminal's interrupt reaches the whole group. In a session of its own, the program gets one, from here.
+            # A terminal interrupts the whole process group. A separate session lets us send the interrupt once.
             process = subprocess.Popen(
                 [executable, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
             )
@@ -130,7 +130,7 @@ def call_json(
     program: Optional[Union[str, "os.PathLike[str]"]] = None,
     watch: Optional[Callable[[], None]] = None,
 ) -> Any:
-    """``call`` with ``--json``, and what it printed, read."""
+    """Runs ``call`` with ``--json`` and parses its output."""
     text = call([*command, "--json", *words], program=program, watch=watch)
     try:
         return json.loads(text)
@@ -171,7 +171,7 @@ def _text(f: Any) -> str:
 
 
 def _message(said: Sequence[str], status: int, words: Sequence[str]) -> str:
-    """The program's last line, which says what went wrong."""
+    """Returns the program's last line, the error message."""
     last = next((line for line in reversed(said) if line.strip()), "")
     prefix = "tilth: "
     if last.startswith(prefix):

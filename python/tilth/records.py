@@ -1,4 +1,4 @@
-"""Records: what was measured, in a file, at a tracker, or in an export that a web server serves."""
+"""Records of measurements in a file, at a tracker, or in an export on a web server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement of one schedule: ``latency`` in seconds, None where ``error``, a class, is not empty."""
+    """A measurement of a schedule: ``latency`` in seconds, or None if the error class ``error`` is not empty."""
 
     workload: str
     target: str
@@ -26,7 +26,7 @@ class Record:
 
 
 class Records:
-    """Records at ``source``: a file, or an export (``https://...``); None is the user's own file.
+    """Records at ``source``: a file, or an export (``https://...``); None means the user's own file.
 
     ``tracker`` names a farm's instead. Reading is done by the program. Raises ProgramError with its message.
     """
@@ -49,11 +49,11 @@ class Records:
         self._program = program
 
     def best(self, *, target: Optional[str] = None, workload: Optional[str] = None) -> List[Record]:
-        """The fastest verified record of each workload and target."""
+        """Returns the fastest verified record of each workload and target."""
         return self._read("best", target, workload)
 
     def list(self, *, target: Optional[str] = None, workload: Optional[str] = None) -> List[Record]:
-        """Every record, failures included."""
+        """Returns every record, including failures."""
         return self._read("list", target, workload)
 
     def export(self, out: PathLike, *, target: Optional[str] = None, workload: Optional[str] = None) -> None:
@@ -62,7 +62,7 @@ class Records:
         tool.call(["records", "export", *self._where, *words], program=self._program)
 
     def import_log(self, log: PathLike, format: str) -> str:
-        """Takes schedules of a tuning log of TVM, which searches then try first: seeds, kept beside the records.
+        """Imports schedules of a TVM tuning log as seeds, stored beside the records, which searches try first.
 
         ``format`` is ``autotvm`` or ``ansor``. Records in a file only; a farm's jobs take the seeds of the user's own.
         Returns what the program says: which operators have seeds, and why other lines are none.

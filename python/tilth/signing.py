@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, Optional, Tuple, Union
 
 from .errors import Error
 
-#: What follows a file's name in the name of its signature.
+#: Suffix of signature files.
 SUFFIX = ".minisig"
 
 # Keys and signatures have a few hundred bytes.
@@ -30,23 +30,23 @@ _NEUTRAL: _Point = (0, 1, 1, 0)
 
 
 class Key(NamedTuple):
-    """A public key: its number, and its 32 bytes."""
+    """A public key: its id and its 32 bytes."""
 
     number: bytes
     point: bytes
 
 
 class Signature(NamedTuple):
-    """A signature that was read, and not yet verified."""
+    """A parsed, unverified signature."""
 
     of_file: bytes
     comment: bytes
-    #: That of of_file and the comment.
+    #: The signature of of_file and the comment.
     of_said: bytes
 
 
 def parse_key(key: Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]) -> Key:
-    """A key's text (RW...), or the file of a key. A file whose path begins with RW is to be given as a Path."""
+    """A key as text (RW...), or a key file. Pass a Path for a file whose name begins with RW."""
     text = os.fsdecode(key)
     if isinstance(key, os.PathLike) or not text.lstrip().startswith(("RW", "untrusted comment:")):
         try:
@@ -62,7 +62,7 @@ def parse_key(key: Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]) 
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Opens a file that can have a signature. It does not wait for whoever writes to a pipe."""
+    """Opens a regular file without blocking on a pipe."""
     f = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
         f.close()
@@ -71,7 +71,7 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def read_signature(path: str, key: Key) -> Signature:
-    """Reads the file of a signature. Raises Error unless it says that it is the key's."""
+    """Reads a signature file. Raises Error unless it names the key."""
     try:
         with open_regular(path) as s:
             lines = s.read(_MAX_BYTES).decode("utf-8", "replace").splitlines()
@@ -99,7 +99,7 @@ def verify(f: BinaryIO, signature: Signature, key: Key) -> None:
 
 
 def verified(path: str, key: Key) -> BinaryIO:
-    """A copy of a file in memory, at its beginning, that the key has signed and that nobody can change.
+    """Returns an immutable copy in memory of a signed file, positioned at its start.
 
     It takes memory only once the file is known to be signed, and then verifies the copy, since the file may have been
     changed meanwhile.
@@ -120,7 +120,7 @@ def verified(path: str, key: Key) -> BinaryIO:
 
 
 def sealed(f: BinaryIO, most: int) -> BinaryIO:
-    """A copy in memory of at most that many bytes, at its beginning, which nobody can change."""
+    """Returns an immutable copy in memory of at most that many bytes, positioned at its start."""
     copy = os.fdopen(os.memfd_create("tilth-verified", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "w+b")
     try:
         while most > 0:

@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, messa
 
 _PACKAGE = "tilth.v1"
 _POOL = descriptor_pool.Default()
-# These are what the files of the wire import; importing them has put them into the pool.
+# Dependencies of the wire's files; importing them registers them in the pool.
 _IMPORTED = (duration_pb2, timestamp_pb2)
 
 
