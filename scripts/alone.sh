@@ -1,7 +1,7 @@
 #!/bin/bash
-# Prints the packages in which nothing runs side by side: rooms of the compiler that neither start goroutines nor guard
-# anything against them. Their tests have nothing for the race detector to find, and take a third of the time without
-# it. What others run side by side of them is run so by the tests of those others.
+# Prints the packages without concurrency: compiler packages that neither start goroutines nor synchronise. The race
+# detector cannot find anything in their tests and triples their time. The tests of packages that call them
+# concurrently cover such use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes a release of the last commit twice, in two folders and two environments, and checks that all files are the same,
-# that the programs run, and that what others have for such files reads them.
-# usage: scripts/dist-check.sh [ARCH,...]; with FRESH=1 the second one also compiles everything anew, which takes long
+# Builds a release of the last commit twice, in different folders and environments, and checks that all files are equal,
+# that the programs run, and that standard tools can read the files.
+# usage: scripts/dist-check.sh [ARCH,...]; with FRESH=1 the second build also ignores the build cache, which is slow
 set -euo pipefail
 cd "$(dirname "$0")/.."
 archs=${1:-amd64,arm64,riscv64}
@@ -12,7 +12,7 @@ say() { echo "== $*"; }
 
 minisign -G -W -p "$work/key.pub" -s "$work/key" >/dev/null
 
-# release FOLDER makes a release in a clone.
+# release FOLDER builds a release in a clone.
 release() {
 	git clone -q --no-hardlinks . "$1"
 	make -s -C "$1" dist ARCH="$archs" KEY="$work/key"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Has a farm tune a model on emulated boards without an operating system: this machine searches and compiles, and a
-# runner has QEMU run candidates under the board's monitor. Then it compares the best records with the default schedules.
+# Tunes a model on emulated bare-metal boards: this machine searches and compiles, and a runner executes candidates
+# under the board's monitor in QEMU. Then it compares the best records with the default schedules.
 # usage: scripts/farm-bare.sh [BOARD ...], with bin/tilth built; no board means all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,20 +19,20 @@ trap 'exit 130' INT TERM
 export XDG_CACHE_HOME=$work/cache XDG_DATA_HOME=$work/data
 tracker=unix:$work/sock
 
-# start NAME COMMAND...: starts a service, which logs to a file of its name.
+# start NAME COMMAND... starts a service that logs to a file with its name.
 start() {
 	"${@:2}" 2>"$work/$1.log" &
 	processes+=($!)
 }
 
-# tune BOARD: tunes on a board whose runner was started, and compares.
+# tune BOARD tunes on a board whose runner is running, and compares.
 tune() {
 	"$tilth" tune "$work/model.onnx" --tracker "$tracker" --wait=3m --device "board=$1" --trials "${TRIALS:-12}" --json >"$work/$1.json"
 	"$tilth" devices show "$1" --tracker "$tracker" --json >"$work/$1-device.json"
 	compare "$1"
 }
 
-# compare BOARD: what was measured.
+# compare BOARD compares the measurements.
 compare() {
 	/usr/bin/python3 - "$work" "$1" <<'PYTHON'
 import json
@@ -64,7 +64,7 @@ failed=0
 for one in "$@"; do
 	echo "== $one"
 	start "runner-$one" "$tilth" runner --tracker "$tracker" --name "$one" --board "$one" --cache "$work/cache-$one"
-	# Not before ||, where -e would have no effect.
+	# Not on the left of ||, which would disable -e.
 	set +e
 	(set -e && tune "$one")
 	[ $? -eq 0 ] || failed=1

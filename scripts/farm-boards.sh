@@ -1,7 +1,7 @@
 #!/bin/bash
-# Has a farm tune a model on emulated boards: this machine searches and compiles, and a runner built for each board
-# measures under QEMU. Then it compiles the model with what was recorded, runs the package under QEMU, and compares the
-# outputs with those of this machine.
+# Tunes a model on emulated boards: this machine searches and compiles, and a runner for each board measures under QEMU.
+# Then it compiles the model with the records, runs the package under QEMU, and compares the outputs with those of this
+# machine.
 # usage: scripts/farm-boards.sh [TARGET ...], with bin/tilth built; no target means all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,13 +20,13 @@ trap 'exit 130' INT TERM
 export XDG_CACHE_HOME=$work/cache XDG_DATA_HOME=$work/data
 tracker=unix:$work/sock
 
-# start NAME COMMAND...: starts a service, which logs to a file of its name.
+# start NAME COMMAND... starts a service that logs to a file with its name.
 start() {
 	"${@:2}" 2>"$work/$1.log" &
 	processes+=($!)
 }
 
-# board TARGET: sets how Go names its processor, and what emulates it: as a machine, and with its libraries.
+# board TARGET sets Go's name of its processor, and its emulator, with and without libraries.
 board() {
 	case "$1" in
 	riscv64) goarch=riscv64 machine="qemu-riscv64 -cpu rv64,v=true,vext_spec=v1.0,vlen=128" libraries=/usr/riscv64-linux-gnu ;;
@@ -40,7 +40,7 @@ board() {
 	esac
 }
 
-# tune TARGET: tunes for a board, and compares.
+# tune TARGET tunes for a board, and compares.
 tune() {
 	board "$1"
 	local emulator="$machine -L $libraries" words
@@ -55,7 +55,7 @@ tune() {
 	compare "$1"
 }
 
-# compare TARGET: what was measured, and whether the package's outputs are right.
+# compare TARGET compares the measurements and checks the package's outputs.
 compare() {
 	/usr/bin/python3 - "$work" "$1" <<'EOF'
 import json
@@ -93,7 +93,7 @@ start builder "$tilth" builder --tracker "$tracker"
 failed=0
 for one in "$@"; do
 	echo "== $one"
-	# Not before ||, where -e would have no effect.
+	# Not on the left of ||, which would disable -e.
 	set +e
 	(set -e && tune "$one")
 	[ $? -eq 0 ] || failed=1

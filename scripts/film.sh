@@ -1,11 +1,11 @@
 #!/bin/bash
-# Makes the moving picture of README.md: a search on this machine, in a terminal, with no earlier records. It needs
+# Records the animation of README.md: a search on this machine, in a terminal, without earlier records. It needs
 # bin/tilth.
 # usage: scripts/film.sh [SECONDS of tuning]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
-# The picture shows where the records are, so the folder has a name that says nothing of this machine.
+# The animation shows the path of the records, so the folder has a neutral name.
 dir=/tmp/home
 mkdir "$dir" || { echo "film.sh: $dir is there already: remove it" >&2; exit 1; }
 trap 'rm -rf "$dir"' EXIT

@@ -1,21 +1,21 @@
 #!/bin/bash
-# All that wants a machine with an NVIDIA GPU, in one run of at most nine minutes: conformance cases, random points,
-# checkers, the card's rates, tuning, comparisons with PyTorch where python3 has it, and kernels that call cuBLASLt where
-# the loader finds it. Results are lines of lab/bench/results/card/results.jsonl, and records lie beside them; commit both.
-# What was done with this version is not done again, so that another run goes on, on another machine, too.
+# Runs everything that needs an NVIDIA GPU, in at most nine minutes: conformance cases, random points, checkers, the
+# card's rates, tuning, comparisons with PyTorch if python3 has it, and kernels that call cuBLASLt if the loader finds
+# it. Results are lines of lab/bench/results/card/results.jsonl, and records lie beside them; commit both.
+# Finished work of this version is skipped, so that another run continues, also on another machine.
 #
 # usage: scripts/gpu.sh [FLAGS]     what 'go run ./lab card -help' lists, such as -only machine,product or -plan
-#        scripts/gpu.sh pack        puts into .tools/gpu what a machine without Go and clang 19 needs: carry it there
-#        scripts/gpu.sh version     prints the version that results are of
+#        scripts/gpu.sh pack        collects in .tools/gpu what a machine without Go and clang 19 needs
+#        scripts/gpu.sh version     prints the version of the results
 #        scripts/gpu.sh table       prints the results in Markdown
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Seconds of a run, with what is built or unpacked before.
+# Seconds of a run, including building and unpacking.
 limit=540
 packed=.tools/gpu
-# Where a packed compiler is unpacked: walls around compilers let /usr/lib through. Its programs look for libraries in
-# $ORIGIN/../lib, which they do not find where there is no /proc; so this name has as many letters, and replaces that.
+# Location of a packed compiler: the sandbox of compilers shows /usr/lib. Its programs look for libraries in
+# $ORIGIN/../lib, which fails without /proc; this name has the same length and replaces that one.
 home=/usr/lib/tlgpu
 origin=\$ORIGIN/../lib
 
@@ -25,7 +25,7 @@ build() { # FOLDER
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$1/lab" ./lab
 }
 
-# A library with the symbols that LLVM has of another, which it calls for nothing that is done here.
+# A stub of a library that LLVM links with but never calls here.
 stub() { # SONAME FOLDER PATTERN
 	local llvm=/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1
 	objdump -T $llvm | awk -v pattern="^($3)" '/\*UND\*/ && $NF ~ pattern {
@@ -39,7 +39,7 @@ stub() { # SONAME FOLDER PATTERN
 	rm "$2/symbols" "$2/stub.c" "$2/versions"
 }
 
-# The compiler with the libraries that other systems lack, without what compiles for other languages and machines.
+# The compiler with the libraries missing on other systems, without support for other languages and machines.
 pack_compiler() { # FOLDER
 	local llvm=/usr/lib/llvm-19 library
 	mkdir -p "$1/bin" "$1/lib/clang/19/lib/linux"
@@ -71,7 +71,7 @@ pack() {
 	du -sh "$packed"
 }
 
-# Unpacks what was packed, unless that was done: beside its place, so that it is there as a whole or not at all.
+# Unpacks the compiler, unless it is unpacked: beside its final place, so that it appears atomically.
 unpack() {
 	local sum
 	sum=$(cat "$packed"/*.tar.xz | sha256sum)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs a package from Java as docs/java.md says, and compares its outputs with those of `tilth run`.
 #
-# JAVA names a JDK's java, 22 or newer; without it, that of the PATH is taken if it is new enough, and else the one of
-# Debian's unstable distribution, unpacked beside the system.
+# JAVA names a JDK's java, 22 or newer. The default is that of the PATH, if it is new enough, or else that of Debian's
+# unstable distribution, unpacked beside the system.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,7 @@ to=$PWD/.tools/java
 
 new_enough() { command -v "$1" >/dev/null && "$1" -version 2>&1 | awk -F '[".]' '/version/ { exit !($2 >= 22) }'; }
 
-# unpack brings a JDK and the C library that it was linked with, and makes a command that starts it.
+# unpack fetches a JDK and its C library, and creates a command that starts it.
 unpack() {
 	local root=$to/root options
 	mkdir -p "$root"
@@ -57,7 +57,7 @@ got, want = np.fromfile("out.bin", "f4"), np.load("want.npz")["out"]
 assert got.size == want.size and (got == want.ravel()).all(), "the outputs differ"
 EOF
 
-# fails MESSAGE ARGUMENT...: a clear exception.
+# fails MESSAGE ARGUMENT... expects a clear exception.
 fails() {
 	local want=$1
 	shift

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Formatting, vet, golangci-lint and buf; reports all that is wrong, not only the first thing.
+# Runs formatting checks, vet, golangci-lint and buf, and reports all problems, not only the first.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -15,14 +15,14 @@ formatted() {
 	[ -z "$files" ] || { echo "not formatted (gofmt -w):" $files; return 1; }
 }
 
-# small refuses files that nobody writes by hand, such as a program that was built in the tree.
+# small rejects files too large to be written by hand, such as a program built in the tree.
 small() {
 	local files
 	files=$(git ls-files -z | xargs -0 sh -c 'find "$@" -maxdepth 0 -type f -size +1024k' sh)
 	[ -z "$files" ] || { echo "larger than 1 MiB:" $files; return 1; }
 }
 
-# breaking compares the wire with the commit before this one's; a first commit has nothing to break.
+# breaking compares the wire with that of the parent commit, if any.
 breaking() {
 	local base
 	base=$(git merge-base HEAD origin/main 2>/dev/null || true)

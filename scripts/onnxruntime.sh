@@ -26,7 +26,7 @@ include=${ORT_INCLUDE:-$to/root/usr/include/onnxruntime}
 }
 flags=(-std=c++17 -O2 -Wall -Wextra -Wconversion -Werror -isystem "$include")
 
-# ONNX Runtime takes semantic versions only.
+# ONNX Runtime only accepts semantic versions.
 version=$(scripts/version.sh)
 version=${version#v}
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+ ]] || version=0.0.0+${version//[^0-9A-Za-z]/-}
@@ -45,7 +45,7 @@ ${CXX:-g++} "${flags[@]}" -Icompiler/backend/cpu/runtime/src "${sources[@]}" -o 
 tilth=$PWD/bin/tilth provider=$PWD/bin/libtilth_onnxruntime.so
 cd "$work"
 
-# session MODEL PACKAGES RUNS [EXTENT...]: outputs equal those of the runtime's own kernels.
+# session MODEL PACKAGES RUNS [EXTENT...] checks that outputs equal those of the runtime's own kernels.
 session() {
 	local model=$1 packages=$2 runs=$3
 	shift 3
@@ -58,7 +58,7 @@ used() { ! grep -q 'is not used' warnings || { cat warnings >&2; exit 1; }; }
 unused() { grep -q "is not used: $1" warnings || { echo "want a warning with '$1':" >&2; cat warnings >&2; exit 1; }; }
 shaped() { /usr/bin/python3 -c 'import onnx, sys; onnx.save(onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1])), sys.argv[2])' "$1" "$2"; }
 
-# A whole model is one node: nothing is left for the runtime's own kernels.
+# A whole model becomes one node; the runtime's own kernels get nothing.
 for model in mlp mobilenet-v2 lstm; do
 	"$tilth" model "$model" -o "$model.onnx" >/dev/null
 	"$tilth" compile "$model.onnx" --untuned --threads 1 -o "$model.tar" >/dev/null
@@ -66,7 +66,7 @@ for model in mlp mobilenet-v2 lstm; do
 	used
 done
 
-# A model with its weights in files beside it, of which some have odd names.
+# A model with external weights, some in files with unusual names.
 mkdir beside
 /usr/bin/python3 - <<-'END'
 	import onnx
@@ -90,7 +90,7 @@ for data in other/*0.data; do truncate -s +1 "$data"; done
 session other/model.onnx beside.tar 1
 unused 'it was compiled from a model with other data in other/a "b" & '
 
-# A model in memory is the one whose digest the program says.
+# A model in memory is identified by the digest from the program.
 digest=$(sha256sum mlp.onnx | cut -d' ' -f1)
 MEMORY=1 MODEL_SHA256=$digest ALONE=1 session mlp.onnx mlp.tar 3
 used
@@ -103,11 +103,11 @@ if MODEL_SHA256=$digest. ./session "$provider" mlp.onnx mlp.tar 1 1 2>warnings; 
 	exit 1
 fi
 grep 'give the 64 lower-case hex digits' warnings | tail -1
-# It does not stand in for a file's own.
+# That digest does not replace a file's own.
 MODEL_SHA256=$digest session mobilenet-v2.onnx mlp.tar 1
 unused 'it was compiled from a model with the digest'
 
-# Two parts of a model, with a part of the runtime between them.
+# Two parts of a model, with a part for the runtime in between.
 shaped mlp.onnx shaped.onnx
 mapfile -t values < <(/usr/bin/python3 -c 'import onnx; print(*(n.output[0] for n in onnx.load("shaped.onnx").graph.node if n.op_type == "Relu"), sep="\n")')
 "$tilth" compile shaped.onnx --to "${values[0]}" --untuned --threads 1 -o first.tar >/dev/null
@@ -117,17 +117,17 @@ used
 session shaped.onnx "first.tar;first.tar" 3
 unused 'another package computes some of its nodes'
 
-# A package of another model is not used, and says so.
+# A package of another model is not used, with a message.
 session mobilenet-v2.onnx mlp.tar 1
 unused 'it was compiled from a model with the digest'
 
-# Nor where it has the same names, and the package of this model follows.
+# The same if it has the same names, and the package of this model follows.
 "$tilth" model mlp --seed 2 -o other.onnx >/dev/null
 "$tilth" compile other.onnx --untuned --threads 1 -o other.tar >/dev/null
 ALONE=1 session mlp.onnx "other.tar;mlp.tar" 1
 unused 'it was compiled from a model with the digest'
 
-# Nor one for another processor.
+# The same for a package for another processor.
 "$tilth" compile mlp.onnx --target x86-64-v3 --untuned --threads 1 -o v3.tar >/dev/null
 sed 's/"fma"/"fmx"/' v3.tar >lacking.tar
 if ./session "$provider" mlp.onnx lacking.tar 1 1 2>warnings; then
@@ -136,7 +136,7 @@ if ./session "$provider" mlp.onnx lacking.tar 1 1 2>warnings; then
 fi
 grep 'it needs fmx, which this processor lacks' warnings | tail -1
 
-# A length that each run chooses.
+# A length that varies by run.
 "$tilth" model bert-tiny --open -o open.onnx >/dev/null
 "$tilth" compile open.onnx --shape batch=1,sequence=1..64 --untuned --threads 1 -o open.tar >/dev/null
 for n in 7 64; do
@@ -149,7 +149,7 @@ if ./session "$provider" open.onnx open.tar 1 1 batch=1 sequence=65 2>warnings; 
 fi
 grep 'was compiled for 1 to 64' warnings | tail -1
 
-# What is no package ends the session with one message.
+# An invalid package ends the session with one message.
 head -c 20000 mlp.tar >short.tar
 for bad in short.tar missing.tar "" mlp.onnx; do
 	if ./session "$provider" mlp.onnx "$bad" 1 1 2>warnings; then

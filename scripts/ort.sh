@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the version of ONNX Runtime that this repository compares itself with, into .tools/ort, where it is missing.
+# Installs the version of ONNX Runtime used for comparisons into .tools/ort, unless it is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

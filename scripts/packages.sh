@@ -1,48 +1,48 @@
 #!/bin/bash
-# Installs the Debian packages that a task of this repository needs, where they are missing.
+# Installs missing Debian packages for a task of this repository.
 # usage: scripts/packages.sh demo|test|bare|service|bench|peers|python|dist|docs|tutorials ...
 set -euo pipefail
 
 compilers=(clang-19 lld-19)
 tests=(strace libclang-rt-19-dev gcc libc6-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libonnx-testdata)
 tests+=(gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-riscv64-linux-gnu libc6-dev-riscv64-cross)
-# Hosts apart from each other, the check of unit files, and Prometheus with promtool.
+# Separate hosts, the check of unit files, and Prometheus with promtool.
 tests+=(iproute2 systemd prometheus)
-# What starts containers, and what enforces network policies.
+# A container runtime, and the enforcement of network policies.
 tests+=(runc nftables)
-# A library that the example examples/openblas-product calls.
+# The library of examples/openblas-product.
 tests+=(libopenblas0-pthread)
 # OpenCL on processors.
 tests+=(pocl-opencl-icd ocl-icd-libopencl1)
-# The server of a store; tests start their own.
+# The database server; tests start their own.
 tests+=(postgresql)
-# The program that asks PyTorch for times, beside a PyTorch that plays one.
+# The program that times PyTorch, tested with a fake PyTorch.
 tests+=(python3)
-# The browser that looks at the tracker's pages.
+# The browser for tests of the tracker's pages.
 tests+=(chromium)
-# What runs the examples of docs/api.md.
+# Tools for the examples of docs/api.md.
 tests+=(curl)
-# What builds the example of docs/c.md.
+# Tools for the example of docs/c.md.
 tests+=(cmake make)
-# What the Python package needs; of Debian's own Python, whatever another one in PATH has.
+# Dependencies of the Python package, for Debian's own Python.
 tests+=(python3-numpy python3-grpcio python3-protobuf)
-# What makes modules of the wire for a Python program without that package.
+# Code generators of the wire for a Python program without that package.
 tests+=(protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
-# The other program that signs and verifies, and the check of install.sh.
+# minisign, and the check of install.sh.
 tests+=(minisign shellcheck)
 runtimes=(nodejs npm)
-# Emulators of boards without an operating system, and the compiler that firmwares mostly are made with.
+# Emulators of bare-metal boards, and the usual compiler of firmware.
 bare=(qemu-system-arm qemu-system-misc gcc-arm-none-eabi)
-# A machine with systemd, what goes there, and what looks at it.
+# A machine with systemd, its contents, and tools to inspect it.
 service=(debootstrap e2fsprogs qemu-system-x86 openssh-client minisign jq python3)
 peers=(g++ binutils)
-# PyTorch, whose models the Python package takes, and what checks its style and types.
+# PyTorch for tests of the Python package, and checkers of its style and types.
 python=(python3-torch python3-torchvision python3-onnx flake8 mypy black)
-# What checks a release: Debian's own check of packages, and the libraries of other architectures.
+# Checks of a release: Debian's package checker, and the libraries of other architectures.
 dist=(lintian man-db groff-base minisign shellcheck qemu-user libc6-arm64-cross libc6-riscv64-cross)
-# What builds the documentation as a site.
+# Tools that build the documentation site.
 docs=(hugo)
-# What those who follow a tutorial install.
+# Packages that the tutorials install.
 tutorials=(gcc libc6-dev python3-venv prometheus curl jq)
 
 wanted=()
@@ -66,7 +66,7 @@ for task in "$@"; do
 done
 
 installed() { dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | grep -q '^ii'; }
-# A program that is there already, from wherever, serves as well as its package.
+# An existing program from any source replaces its package.
 present() {
 	case "$1" in
 	clang-19) command -v clang-19 ;;

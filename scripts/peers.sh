@@ -1,7 +1,7 @@
 #!/bin/bash
-# Installs the libraries that this repository compares with its own code, and the programs that time them, into
-# .tools/peers: the newest oneDNN, ggml, and ONNX Runtime with its provider of oneDNN's kernels that Debian has, unpacked
-# beside the system, which stays as it is. Prints the folder; nothing where they are not to be had.
+# Installs the libraries for comparisons, and the programs that time them, into .tools/peers: Debian's newest oneDNN,
+# ggml, and ONNX Runtime with its oneDNN provider, unpacked beside the system. Prints the folder, or nothing if they are
+# unavailable.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ libraries=$root/usr/lib/x86_64-linux-gnu
 
 . scripts/sid.bash
 
-# unpack takes the packages of Debian's unstable distribution.
+# unpack unpacks packages of Debian's unstable distribution.
 unpack() {
 	local apt=$to/apt options
 	rm -rf "$root"
@@ -36,7 +36,7 @@ unpack() {
 	rm -rf "$apt"
 }
 
-# compile makes a program of a file, and a command that starts it with the libraries that were unpacked.
+# compile builds a program, and a command that starts it with the unpacked libraries.
 compile() {
 	local source=$1 name loader before='' after=''
 	name=$(basename "$source" .cpp)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tests the Python package with Debian's Python, which has numpy where others in PATH may not; bin/tilth is built.
+# Tests the Python package with Debian's Python, because others in PATH may lack numpy. It needs bin/tilth.
 # usage: scripts/python.sh [style|torch]
 set -euo pipefail
 cd "$(dirname "$0")/../python"

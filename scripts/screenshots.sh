@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes the pictures of docs/page.md: of a job that tunes ResNet-18 on this machine, and of a farm of 2,400 simulated
+# Takes the screenshots of docs/page.md: a job that tunes ResNet-18 on this machine, and a farm of 2,400 simulated
 # devices. It needs chromium, curl, pngquant and bin/tilth.
 # usage: scripts/screenshots.sh [SECONDS of tuning]
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes a machine with systemd for QEMU: a small Debian in an image, its kernel, and a key by which root signs in.
-# usage: scripts/service-image.sh FOLDER; as root. What is there already is kept, until this script changes
+# Builds a machine with systemd for QEMU: an image with a small Debian, its kernel, and an SSH key of root.
+# usage: scripts/service-image.sh FOLDER; as root. Existing files are kept until this script changes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1

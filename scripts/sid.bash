@@ -1,7 +1,7 @@
-# Sourced by scripts that take packages of Debian's unstable distribution, to unpack them beside the system.
+# Sourced by scripts that unpack packages of Debian's unstable distribution beside the system.
 
-# sid_options FOLDER sets options, which have apt-get and apt-cache keep a state of their own in the folder, and brings
-# the lists of packages there.
+# sid_options FOLDER sets options that give apt-get and apt-cache separate state in the folder, and downloads the
+# package lists.
 sid_options() {
 	local apt=$1 mirror
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' | awk '!/security/ && !seen++')

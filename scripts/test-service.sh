@@ -1,6 +1,6 @@
 #!/bin/bash
-# Proves that deploy/install-runner.sh makes a machine a device: a Debian with systemd boots under QEMU, and has a runner
-# of a release installed, updated, cut off from its tracker, rebooted and removed, while a farm on this machine tunes.
+# Tests deploy/install-runner.sh: a Debian with systemd boots under QEMU, where a runner of a release is installed,
+# updated, cut off from its tracker, rebooted and removed, while a farm on this machine tunes.
 # usage: scripts/test-service.sh; as root. It tests the last commit
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,14 +26,14 @@ fail() {
 	exit 1
 }
 
-# start NAME COMMAND...: starts a process, which logs to a file of its name; its id is in $started.
+# start NAME COMMAND... starts a process that logs to a file with its name and sets $started to its id.
 start() {
 	"${@:2}" >>"$work/$1.log" 2>&1 &
 	started=$!
 	processes+=("$started")
 }
 
-# await SECONDS WHAT COMMAND...: until the command succeeds.
+# await SECONDS WHAT COMMAND... waits until the command succeeds.
 await() {
 	local end=$((SECONDS + $1))
 	until "${@:3}"; do
@@ -44,13 +44,13 @@ await() {
 
 free_port() { /usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# board COMMAND: runs a command on the board, as root.
+# board COMMAND runs a command on the board as root.
 board() {
 	ssh -q -i "$machine/id" -p "$ssh_port" -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ConnectTimeout=10 \
 		-o ControlMaster=auto -o ControlPath="$work/ssh" -o ControlPersist=1m root@127.0.0.1 "$@"
 }
 
-# boot starts the board. Its disk is as the image at first; what is written is lost with the process.
+# boot starts the board. Its disk starts as the image; changes are lost with the process.
 boot() {
 	local accelerator=(-accel "tcg,thread=multi" -cpu max)
 	! grep -qwE 'vmx|svm' /proc/cpuinfo || [ ! -w /dev/kvm ] || accelerator=(-accel kvm -cpu host)
