@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// bench is what steps share.
+// bench is shared by the steps.
 type bench struct {
 	options
 	// card is the GPU with its driver.
@@ -62,7 +62,7 @@ func execute(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// exitStatus is that of a program that has failed; -1 where it has none.
+// exitStatus returns the exit status of a failed program, or -1.
 func exitStatus(err error) int {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

@@ -63,8 +63,8 @@ func (b *bench) cases(ctx context.Context, part int, numerics string, r *result)
 	return err
 }
 
-// checkedPackages are what the checkers of memory look at: products by plain arithmetic, and by instructions for
-// matrices beside normalisation and attention.
+// checkedPackages lists the models for the memory checkers: products by plain arithmetic, and by matrix
+// instructions with normalisation and attention.
 var checkedPackages = []struct{ model, numerics string }{{"mlp", "default"}, {"bert-tiny", "fast"}}
 
 // checkerFound is the exit status of a checker that has found something, and of nothing else.

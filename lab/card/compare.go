@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// contender is what a model is compared with.
+// contender is an alternative that a model is compared with.
 type contender struct {
 	name string
 	question
@@ -65,7 +65,7 @@ func (b *bench) compared(ctx context.Context, c comparison, r *result) error {
 // contest is one of our packages, by its name in the results.
 type contest struct{ name, file string }
 
-// timed is what 'tilth run --print-time --json' says.
+// timed is the output of 'tilth run --print-time --json'.
 type timed struct {
 	Load   float64 `json:"load_s"`
 	First  float64 `json:"first_run_s"`
@@ -108,7 +108,7 @@ func (b *bench) inTurns(ctx context.Context, packages []contest, contenders []co
 	return nil
 }
 
-// wayNote says how a contender's work was given to the card.
+// wayNote returns the key of a note on how a contender's work was submitted to the card.
 func wayNote(contender string) string { return contender + " as" }
 
 // ratio keeps the quotient of two times where both are known.
@@ -137,7 +137,7 @@ func (b *bench) prepare(ctx context.Context, contenders []contender, r *result) 
 	return ready
 }
 
-// summary is what 'tilth tune --json' says.
+// summary is the output of 'tilth tune --json'.
 type summary struct {
 	Trials       int      `json:"trials"`
 	TrialSeconds *float64 `json:"trial_s"`
@@ -150,7 +150,7 @@ type summary struct {
 // errorsPrefix is before the class of errors of a figure that counts them.
 const errorsPrefix = "errors "
 
-// failures keeps how many trials failed of which errors, and a message of each.
+// failures records how many trials failed with which errors, with a message of each.
 func (s *summary) failures(r *result) {
 	for _, task := range s.Tasks {
 		for class, n := range task.Errors {
@@ -188,7 +188,7 @@ func (b *bench) compileTuned(ctx context.Context, c comparison, tuned string, r 
 	return nil
 }
 
-// search tunes, and keeps what was measured.
+// search tunes and stores the measurements.
 func (b *bench) search(ctx context.Context, c comparison, r *result) error {
 	var s summary
 	if err := b.ask(ctx, &s, b.tuning(c, "--trials", strconv.Itoa(c.trials), "--time", c.time.String())...); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// limit is what a card is meant to reach with Tilth.
+// limit is a goal for Tilth on a card.
 type limit struct {
 	what string
 	// steps are those whose figures count.
@@ -17,7 +17,7 @@ type limit struct {
 	value func(r *result) float64
 	// geomean bounds the geometric mean of the figures, each bounds every one of them; 0 is no bound.
 	geomean, each float64
-	// most says that these are upper bounds.
+	// most is set for upper bounds.
 	most bool
 	unit func(float64) string
 }
@@ -44,7 +44,7 @@ func limits(copies float64) []limit {
 // hasTime reports whether a product's time is meant to be enough for all trials.
 func hasTime(p product) bool { return p.m <= 4096 }
 
-// manyTrials is what tuning gains where each task had 200 trials, or nearly.
+// manyTrials returns the gain of tuning if each task had about 200 trials.
 func manyTrials(r *result) float64 {
 	if r.Values["trials"] < 0.95*trials*r.Values["tasks"] {
 		return 0
@@ -93,7 +93,7 @@ type figures struct {
 	geomean, worst float64
 }
 
-// measured sums up what is known of a limit.
+// measured summarises the measurements relevant to a limit.
 func (l limit) measured(of func(step string) *result) (f figures) {
 	var values []float64
 	for _, step := range l.steps {
@@ -112,7 +112,7 @@ func (l limit) measured(of func(step string) *result) (f figures) {
 	return f
 }
 
-// met says whether a limit is kept: for sure only when all that counts was measured.
+// met reports whether a limit is met; the answer is definite only if everything was measured.
 func (l limit) met(f figures) string {
 	keeps := func(v, bound float64) bool { return bound == 0 || v == bound || l.most == (v < bound) }
 	switch {

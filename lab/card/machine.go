@@ -46,7 +46,7 @@ func machine(ctx context.Context, b *bench, r *result) error {
 
 const (
 	sandboxStep = "sandbox"
-	// probeTrials tell whether candidates can be measured at all.
+	// probeTrials is the number of trials that test whether candidates can be measured.
 	probeTrials = "4"
 )
 

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// options are what the command line asks for.
+// options holds the command line.
 type options struct {
 	// tilth is the program, python that with PyTorch; empty for none.
 	tilth, python string
 	// version is that of the tree.
 	version string
-	// out keeps results, work what is made on the way.
+	// out is the folder of results, and work that of intermediate files.
 	out, work string
 	// cases has ONNX's conformance cases.
 	cases string
 	// kernels is the example of a kernel that calls a library of cards.
 	kernels string
-	// sandbox is the isolation of what is tuned.
+	// sandbox is the sandbox mode of tuning.
 	sandbox string
 	limit   time.Duration
 	only    []string

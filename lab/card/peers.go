@@ -17,7 +17,7 @@ import (
 //go:embed peers.py
 var peersProgram string
 
-// question is what peers are asked for: seconds of a product or of a model, or that they are ready to time it.
+// question is a request to peers: the seconds of a product or a model, or readiness.
 type question struct {
 	What  string `json:"what"`
 	Ready bool   `json:"ready,omitempty"`
@@ -61,7 +61,7 @@ func (b *bench) answer(ctx context.Context, q question) (reply, error) {
 	return said, said.refusal()
 }
 
-// versions are those of the peers; empty where there are none.
+// versions returns the versions of the peers, or "".
 func (b *bench) versions(ctx context.Context) string {
 	said, err := b.answer(ctx, question{What: "versions"})
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *bench) versions(ctx context.Context) string {
 	return said.Versions
 }
 
-// startPeers keeps what PyTorch's compiler says of its search in a file: it says much.
+// startPeers starts the peers and writes the verbose output of PyTorch's compiler to a file.
 func startPeers(python, log string) (*peers, error) {
 	file, err := os.Create(log)
 	if err != nil {

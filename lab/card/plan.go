@@ -33,8 +33,8 @@ func (b *bench) own(r *result) bool {
 // tried reports whether this version began a step on this card.
 func (b *bench) tried(step string) bool { return b.ledger.newest(step, b.own) != nil }
 
-// done reports whether this version did a step on this card with all that can be had: a step that lacked a peer is
-// done as long as there is none.
+// done reports whether this version finished a step on this card with everything available: a step without a
+// peer is done for as long as the peer is missing.
 func (b *bench) done(ctx context.Context, step string) bool {
 	return b.whole(step) || b.ledger.last(step, b.own) != nil && b.versions(ctx) == ""
 }
@@ -44,7 +44,7 @@ func (b *bench) whole(step string) bool {
 	return b.ledger.last(step, func(r *result) bool { return b.own(r) && r.Undone == "" }) != nil
 }
 
-// expected is how long a step takes: what it took at last on this card, and a quarter more; otherwise what is assumed.
+// expected estimates a step's duration: its last duration on this card plus a quarter, or a default.
 func (b *bench) expected(s step) time.Duration {
 	r := b.ledger.last(s.name, func(r *result) bool { return r.Card == b.card && r.Undone == "" })
 	if r == nil {

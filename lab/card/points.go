@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// pointTime bounds a part, pointTrials says how many points it has if there is time.
+	// pointTime bounds a part, and pointTrials its points.
 	pointTime   = 45 * time.Second
 	pointTrials = 600
 )

@@ -14,7 +14,7 @@ import (
 type product struct {
 	m, k, n int64
 	dtype   array.DType
-	// numerics is what our algorithms may lose. With fast ones, peers round float32 to TF32, too.
+	// numerics is the numerics level of our algorithms. With fast, peers round float32 to TF32, too.
 	numerics string
 }
 
@@ -72,7 +72,7 @@ func value(name string, d array.DType, shape ...int64) *onnx.ValueInfo {
 	return v
 }
 
-// dtypeNames are what PyTorch calls types.
+// dtypeNames maps types to PyTorch's names.
 var dtypeNames = map[array.DType]string{array.Float32: "float32", array.BFloat16: "bfloat16", array.Float16: "float16"}
 
 // contenders are cuBLAS and Triton.

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/show"
 )
 
-// profiled is what 'tilth run --profile --json' says.
+// profiled is the output of 'tilth run --profile --json'.
 type profiled struct {
 	timed
 	Profile struct {

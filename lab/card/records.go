@@ -15,8 +15,8 @@ import (
 	"github.com/tilth-dev/tilth/internal/atomicfile"
 )
 
-// recordsName keeps all records beside the results, so that a later machine goes on from them and a cost model can be
-// trained on them.
+// recordsName is the file of all records beside the results, for later machines and for training a cost
+// model.
 const recordsName = "records.jsonl.gz"
 
 // records is the store that searches write to.

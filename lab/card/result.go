@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// result is what came of a step.
+// result is the result of a step.
 type result struct {
 	Step    string    `json:"step"`
 	Version string    `json:"version"`
@@ -19,11 +19,11 @@ type result struct {
 	TookSeconds float64 `json:"took_seconds"`
 	// Error is why the step failed; it is done again then.
 	Error string `json:"error,omitempty"`
-	// Undone is what the step lacked to be compared with; it is done again once that is there.
+	// Undone names what was missing for the comparison; the step is repeated once it is available.
 	Undone string `json:"undone,omitempty"`
 	// Values are its figures, by names that end in their units.
 	Values map[string]float64 `json:"values,omitempty"`
-	// Notes are what it says besides.
+	// Notes holds further information.
 	Notes map[string]string `json:"notes,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func (l *ledger) add(r result) error {
 	return results.Append(l.path, []result{r})
 }
 
-// newest is the newest result of a step that a test admits; nil when there is none.
+// newest returns the newest admitted result of a step, or nil.
 func (l *ledger) newest(step string, admits func(*result) bool) *result {
 	for k := len(l.rows) - 1; k >= 0; k-- {
 		if r := &l.rows[k]; r.Step == step && admits(r) {

@@ -17,8 +17,8 @@ type step struct {
 	run   func(ctx context.Context, b *bench, r *result) error
 }
 
-// steps are all, in the order in which they are done: what the others need, a few of each kind, and then what says
-// most about the limits for its time.
+// steps returns all steps in order: prerequisites, a few of each kind, and then those most informative about
+// the limits per time.
 func steps() []step {
 	bf16, tf32, fp32 := large(4096)[0], large(4096)[1], large(4096)[2]
 	return slices.Concat(

@@ -55,13 +55,13 @@ func (l *ledger) cards() (list []string) {
 	return list
 }
 
-// page is what is known of a card.
+// page holds the results of a card.
 type page struct {
 	*ledger
 	card string
 }
 
-// of is the newest result of a step, if there is one with peers the newest of these; nil when there is none.
+// of returns the newest result of a step, preferably one with peers, or nil.
 func (p page) of(step string) *result {
 	if r := p.last(step, func(r *result) bool { return p.own(r) && r.Undone == "" }); r != nil {
 		return r
@@ -154,7 +154,7 @@ const checkColumns = `
 |---|---|---|
 `
 
-// writeChecks is a table of what the other steps found, what was not compared, and what failed.
+// writeChecks writes a table of the other steps' findings, missing comparisons and failures.
 func (p page) writeChecks(out *strings.Builder) {
 	out.WriteString(checkColumns)
 	row := func(step, text, version string) {
@@ -191,7 +191,7 @@ func (r *result) found() string {
 	return strings.Join(parts, ", ")
 }
 
-// lineBytes bounds what is told of a message.
+// lineBytes bounds the shown part of a message.
 const lineBytes = 200
 
 func oneLine(text string) string {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// arming is what awaits a life of the tracker. The zero value is nothing.
+// arming holds the faults that a life of the tracker starts with. The zero value is none.
 type arming struct {
 	// points are failpoints, as the package failpoint reads them.
 	points string
-	// failingSync says which fsync or fdatasync of a thread the disk fails; 0 = none.
+	// failingSync is the index of the fsync or fdatasync of a thread that fails; 0 means none.
 	failingSync int
 }
 
-// syncsSuffix ends the name of the file in which the syncs are told that failed.
+// syncsSuffix ends the name of the file that lists failed syncs.
 const syncsSuffix = ".syncs"
 
 // failSync begins a command line whose process sees a sync fail as it would on a disk that cannot write. The process

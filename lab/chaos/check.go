@@ -15,24 +15,25 @@ import (
 // mostJobs is more than any round has.
 const mostJobs = 1000
 
-// Verdict is what became of the promises in a round.
+// Verdict is the result of checking the promises in a round.
 type Verdict struct {
 	// Violations are promises broken, each in a line; none is a success.
 	Violations []string
-	// What was checked: acknowledged jobs, candidates, build reports and measurements, and leases that arrived.
+	// Numbers of checked items: acknowledged jobs, candidates, build reports and measurements, and delivered
+	// leases.
 	Jobs, Candidates, Builds, Measurements, Leases int
 	// Trials are recorded ones; Executions is how often one was measured, which is more where an agent was lost at
 	// work.
 	Trials, Executions int
 	// DeadLetters are batches given up; Cancelled and Failed are jobs.
 	DeadLetters, Cancelled, Failed int
-	// Requests are what was asked and told of jobs.
+	// Requests counts the requests about jobs and their responses.
 	Requests int
 	// Undecided are histories for which the checker's time did not suffice.
 	Undecided int
 }
 
-// checker holds what is stored against the journals.
+// checker compares the store with the journals.
 type checker struct {
 	Verdict
 	keeping
@@ -51,7 +52,7 @@ func (c *checker) violation(format string, args ...any) {
 	c.Violations = append(c.Violations, fmt.Sprintf(format, args...))
 }
 
-// check judges a round by what is kept, the journals and the events that the client saw of each job.
+// check checks a round by its data, the journals and the events that the client saw of each job.
 func check(k keeping, journals string, watched map[string][]*tilthv1.JobEvent) (v Verdict, err error) {
 	c := &checker{keeping: k}
 	defer c.close()
@@ -85,7 +86,7 @@ func (c *checker) close() {
 	}
 }
 
-// read holds what is stored against what was acknowledged and seen.
+// read compares the store with what was acknowledged and seen.
 func (c *checker) read(journals string, watched map[string][]*tilthv1.JobEvent) (err error) {
 	c.jobs, c.measured = map[string]*storedJob{}, map[string]map[string]bool{}
 	if c.calls, err = readCalls(journals); err != nil {
@@ -155,7 +156,7 @@ func (c *checker) checkJob(call *call, r *tilthv1.SubmitJobRequest) error {
 	job := call.answer.(*tilthv1.SubmitJobResponse).GetJob()
 	id := job.GetId()
 	var stored *tilthv1.Job
-	made, err := c.db.JobByRequest(job.GetSpec().GetOwner(), r.GetRequestId()) // the owner is who called, whatever the request says
+	made, err := c.db.JobByRequest(job.GetSpec().GetOwner(), r.GetRequestId()) // the owner is the caller, whatever the request names
 	if err == nil {
 		stored, err = c.db.Job(made)
 	}
@@ -221,14 +222,14 @@ func (c *checker) checkMeasurements(call *call, r *tilthv1.ReportMeasurementsReq
 	}
 }
 
-// artifactLost says whether an artifact that was reported by a call need not be there: its bytes were damaged, or all
+// artifactLost reports whether an artifact reported by a call may be missing: its bytes were damaged, or all
 // were lost.
 func (c *checker) artifactLost(call *call, digest string) bool {
 	return c.rotted[digest] || c.gap != nil && c.gap.Artifacts && call.begin < c.gap.To
 }
 
-// checkArtifacts checks that all that is stored has the bytes that its name says, but for what rotted and nobody has
-// read since.
+// checkArtifacts checks that stored artifacts match their digests, except for damaged ones that were not read
+// since.
 func (c *checker) checkArtifacts() {
 	for _, path := range c.allArtifacts() {
 		digest := filepath.Base(path)
@@ -263,7 +264,7 @@ func (c *checker) checkFinish(call *call, r *tilthv1.FinishJobRequest) {
 	}
 }
 
-// checkCancel checks that a job that was told to have ended has, and in that way.
+// checkCancel checks that a job reported as ended has ended in that way.
 func (c *checker) checkCancel(call *call, told *tilthv1.Job) {
 	j := c.jobs[told.GetId()]
 	if j == nil || !records.Final(told.GetState()) || j.state != told.GetState() {
@@ -278,7 +279,7 @@ func (c *checker) checkPause(call *call, r *tilthv1.PauseJobRequest) {
 	}
 }
 
-// signature tells a pretended outcome from all others: each has a latency or a message of its own.
+// signature identifies a simulated outcome by its unique latency or message.
 func signature(m *tilthv1.Measurement) string {
 	if m.GetError() != tilthv1.ErrorClass_ERROR_CLASS_NONE {
 		return m.GetMessage()

@@ -15,18 +15,19 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// A job is one thing to all who call about it: there is an order of what was asked, within the times at which it was
-// asked and answered, that explains each answer. A job that has not ended may fail at any time.
+// A job behaves like a single object for all callers: some order of the requests, consistent with their start
+// and end times, explains each response. An unfinished job may fail at any time.
 
-// request is what was asked of a job, or (read) which state an answer told, or what a refusal told (missing, ended).
+// request is a request about a job, or (read) the state that a response reported, or the condition that a
+// refusal reported (missing, ended).
 type request struct {
 	what string // submit, pause, resume, cancel, finish, read, missing or ended
 	told tilthv1.JobState
-	// answered says that it was accepted; what was not may have taken effect all the same.
+	// answered is set if the request was accepted; otherwise it may still have taken effect.
 	answered bool
 }
 
-// The states of a job, for which nobody who calls waits in vain: whether an agent works on it makes no difference.
+// States of a job as seen by callers, whether or not an agent works on it.
 const (
 	absent  = tilthv1.JobState_JOB_STATE_UNSPECIFIED
 	under   = tilthv1.JobState_JOB_STATE_RUNNING
@@ -133,10 +134,10 @@ func (c *checker) checkControl() {
 	}
 }
 
-// denials are what a tracker says of a job by the status of a call that it refuses.
+// denials maps the status of a refused call to the job's condition.
 var denials = map[string]string{codes.NotFound.String(): "missing", codes.FailedPrecondition.String(): "ended"}
 
-// deniedOf is the job of which a tracker said by a refusal how it is; empty = of none.
+// deniedOf returns the job whose condition a refusal reported, or "".
 func deniedOf(call *call) string {
 	if call.denied == "" {
 		return ""
@@ -154,7 +155,7 @@ func deniedOf(call *call) string {
 	return ""
 }
 
-// asked is what a call asked of which job. made are those of submissions, by request.
+// asked returns the job and the request of a call. made maps requests to submitted jobs.
 func asked(call *call, made map[string]string) (id string, r request) {
 	switch q := call.request.(type) {
 	case *tilthv1.SubmitJobRequest:

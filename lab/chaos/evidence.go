@@ -36,10 +36,10 @@ type call struct {
 	deniedAt int64
 }
 
-// accepted says that the tracker acknowledged the call.
+// accepted reports whether the tracker acknowledged the call.
 func (c *call) accepted() bool { return c.answer != nil }
 
-// unknown says that the call may have taken effect or not.
+// unknown reports whether the call may or may not have taken effect.
 func (c *call) unknown() bool { return c.end == never }
 
 func (c *call) String() string {
@@ -102,7 +102,7 @@ func pair(entries []entry) (calls []*call, err error) {
 	return calls, nil
 }
 
-// refused says whether a call that failed had no effect for sure: the tracker said so.
+// refused reports whether a failed call certainly had no effect, because the tracker refused it.
 func refused(e entry) bool {
 	switch e.Reason {
 	case wire.ReasonStaleLease, wire.ReasonVoidSession, wire.ReasonMissingArtifact, wire.ReasonStandby:

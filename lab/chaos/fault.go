@@ -24,7 +24,7 @@ type faultOf[R any] struct {
 	On string
 	// At is when it begins, after the round's beginning, and For how long it lasts.
 	At, For time.Duration
-	// What is its size, as the kind has one.
+	// What is the size of the fault, if its kind has one.
 	What string
 
 	begin, end func(R)
@@ -261,7 +261,7 @@ func drawClockJump(d *draw) *fault {
 	}
 }
 
-// drawSuspension is a tracker's machine that was suspended: all clocks have gone on, and nobody was there.
+// drawSuspension draws the suspension of a tracker's machine: all clocks advance while no process runs.
 func drawSuspension(d *draw) *fault {
 	jumps := []time.Duration{500 * time.Millisecond, 3 * time.Second, time.Hour}
 	jump := jumps[d.IntN(len(jumps))]
@@ -329,7 +329,7 @@ func (c *clocks) write(onWall, evenly time.Duration) {
 	_ = os.WriteFile(c.path, fmt.Appendf(nil, "%v %v %v", c.onWall, c.evenly, c.pace), 0o644)
 }
 
-// draw draws at what pace a tracker's deadlines come, and says it in words unless it is the agents'.
+// draw draws the speed of a tracker's deadline clock, and describes it unless it equals the agents'.
 func (c *clocks) draw(d *draw) (told string) {
 	paces := []float64{1, 1, 0.6, 1.7}
 	if c.pace = paces[d.IntN(len(paces))]; c.pace == 1 {
@@ -339,8 +339,8 @@ func (c *clocks) draw(d *draw) (told string) {
 	return fmt.Sprintf("the time of %s passes %v times as fast as the agents'", c.tracker.name, c.pace)
 }
 
-// setClocks draws what all clocks of the round have against each other from its beginning on: by how much agents'
-// calendars are wrong, and how fast the tracker's deadlines come. It says so in words.
+// setClocks draws the clock errors of the round: the offset of agents' wall clocks and the speed of the
+// tracker's deadlines. It returns their descriptions.
 func (r *round) setClocks() (told []string) {
 	for i, skew := range r.draw.skews() {
 		if skew != 0 && r.farm.skews != nil {

@@ -11,10 +11,10 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// A subject (a job, a batch) is in one agent's hands at a time. Its model is what agents saw of it: leases that
-// arrived, with growing attempts, and reports, which are accepted only of the lease in force, or because that very
-// report was accepted before. When a lease is lost nobody sees; but one of which a report was refused is lost for
-// good.
+// A subject (a job, a batch) is held by one agent at a time. The model consists of the agents' observations:
+// leases that arrived, with growing attempts, and reports, which are accepted only under the current lease or
+// if the same report was accepted before. The loss of a lease is not observed, but a lease with a refused
+// report is lost for good.
 
 // hands is the state of a subject. It is compared with ==.
 type hands struct {
@@ -24,7 +24,7 @@ type hands struct {
 	settled string // attempts that ended with an accepted report, each as " N "
 }
 
-// act is what befell a subject: a lease that arrived, or a report.
+// act is an event of a subject: a delivered lease or a report.
 type act struct {
 	token *tilthv1.LeaseToken
 	grant bool
@@ -151,7 +151,7 @@ func (c *checker) reported(call *call) (act, bool) {
 	return act{}, false
 }
 
-// completes says whether a report is the last of its lease: with it all that was leased has been reported.
+// completes reports whether a report completes its lease: everything leased has been reported.
 func (c *checker) completes(r *tilthv1.ReportMeasurementsRequest) bool {
 	key := tokenKey(r.GetLease())
 	reported := c.measured[key]

@@ -12,11 +12,11 @@ import (
 	"github.com/tilth-dev/tilth/internal/retry"
 )
 
-// incidents are what befell a farm. The methods may be called from many goroutines.
+// incidents records what happened to a farm. It is safe for concurrent use.
 type incidents struct {
 	mu     sync.Mutex
 	counts map[string]int // of faults, by kind
-	deaths []string       // ends that nobody asked for
+	deaths []string       // unexpected ends
 }
 
 // happened counts a fault.
@@ -26,15 +26,15 @@ func (i *incidents) happened(kind string) {
 	i.counts[kind]++
 }
 
-// died notes an end that nobody asked for.
+// died records an unexpected end.
 func (i *incidents) died(how string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.deaths = append(i.deaths, how)
 }
 
-// crashes are ends of processes that no fault explains. Agents do not end by themselves; for trackers, excused says
-// which ends are no crash.
+// crashes returns the ends of processes that no fault explains. Agents never end by themselves; for trackers,
+// excused reports which ends are no crash.
 func (i *incidents) crashes(processes []*process, excused func(how string) bool) (out []string) {
 	for _, p := range processes {
 		text, err := os.ReadFile(p.log)
@@ -76,7 +76,7 @@ func befall[R interface{ happened(kind string) }](ctx context.Context, r R, f *f
 	f.end(r)
 }
 
-// tell says in words what befalls a farm: the faults, and the client's whims, which are counted.
+// tell describes what happens to a farm: the faults, and the number of the client's whims.
 func tell[R any](i *incidents, faults []*faultOf[R], whims []whim) (told []string) {
 	for _, f := range faults {
 		told = append(told, f.String())

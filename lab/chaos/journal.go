@@ -29,7 +29,7 @@ type entry struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// journal is a file of entries. What was written outlives the process, however that ends.
+// journal is a file of entries that survive the process.
 type journal struct {
 	agent string
 	life  int

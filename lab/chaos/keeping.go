@@ -13,7 +13,7 @@ import (
 type keeping struct {
 	// data is the folder of artifacts and, unless there is a database, of the records file.
 	data string
-	// database is the address of one, and shards how many it has; empty = there is none.
+	// database is the address of a database with shards shards; empty for a file.
 	database string
 	shards   int
 }
@@ -28,7 +28,7 @@ func (k keeping) open() (records.Store, error) {
 
 func (k keeping) file() string { return filepath.Join(k.data, recordsName) }
 
-// consistent has the engine check its own pages, where it can do that by itself.
+// consistent checks the pages of the storage engine, if it supports that.
 func (k keeping) consistent() error {
 	if k.database != "" {
 		return nil

@@ -23,9 +23,10 @@ import (
 type loss struct {
 	backupAt time.Duration // after the round's beginning
 	after    time.Duration // so long after the backup
-	// rot are bits of the records file that flip before the loss; a life of the tracker goes on with them for a while.
+	// rot lists the bits of the records file that flip before the loss; the tracker continues with them for a
+	// while.
 	rot []int64
-	// artifacts says that the artifacts are lost too. A backup has none.
+	// artifacts is set if the artifacts are lost, too. Backups contain none.
 	artifacts bool
 }
 
@@ -182,18 +183,18 @@ func (f *farm) backUp(ctx context.Context, path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// has says whether the call's effect may be lost: it was not answered before the gap, and not made after it. Without a
-// gap no call's is.
+// has reports whether the call's effect may be lost: it was not answered before the gap and not made after
+// it. It is false without a gap.
 func (g *gap) has(c *call) bool { return g != nil && c.end > g.From && c.begin < g.To }
 
-// ofLostLife says whether a call was made after the gap under a lease from before its end.
+// ofLostLife reports whether a call was made after the gap under a lease from before its end.
 func (c *checker) ofLostLife(call *call, token *tilthv1.LeaseToken) bool {
 	lease, known := c.leases[tokenKey(token)]
 	return c.gap != nil && known && call.begin >= c.gap.To && lease.begin < c.gap.To
 }
 
-// checkLives checks that after the gap nothing is accepted under a lease from before its end, but what was accepted,
-// or may have been, before the gap.
+// checkLives checks that after the gap nothing is accepted under an earlier lease, except what may have been
+// accepted before the gap.
 func (c *checker) checkLives() {
 	sent := map[string]bool{}
 	for _, call := range c.calls {

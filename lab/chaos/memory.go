@@ -8,11 +8,11 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// agentMustDrop says that the tracker refused a report since its lease is lost.
+// agentMustDrop reports whether the tracker refused a report because its lease is lost.
 func agentMustDrop(c *call) bool { return c.reason == wire.ReasonStaleLease }
 
-// checkRefused checks that what was refused is not recorded: unless the same report was sent before and its answer
-// lost.
+// checkRefused checks that refused reports are not recorded, unless the same report was sent before and its
+// response lost.
 func (c *checker) checkRefused() {
 	sent := map[string]bool{} // outcomes that may have been accepted
 	for _, call := range c.calls {

@@ -54,7 +54,7 @@ type pretender struct {
 	conn   *witness
 	policy retry.Policy
 	cache  *artifact.Store
-	done   atomic.Int64 // outcomes made up, to tell them apart
+	done   atomic.Int64 // number of simulated outcomes, to make them unique
 }
 
 // RunPretender is the life of an agent until ctx ends.
@@ -135,7 +135,7 @@ func (p *pretender) upload(ctx context.Context, batch string) (*tilthv1.Artifact
 	return ref, errors.Join(err, os.Remove(path))
 }
 
-// fetch has the tracker send a batch's objects, as whoever runs them does.
+// fetch downloads a batch's objects like a runner.
 func (p *pretender) fetch(ctx context.Context, refs []*tilthv1.ArtifactRef) error {
 	for _, ref := range refs {
 		_, release, err := artifact.NewClient(p.conn, p.cache, p.Log).Download(ctx, ref)

@@ -30,26 +30,26 @@ type process struct {
 	name string
 	// command makes the command line of a life.
 	command func(life int) []string
-	// announces says that the process writes a line when it serves.
+	// announces is set if the process prints a line once it serves.
 	announces bool
 	env       []string     // beyond that of this process
 	log       string       // path of what it writes to standard error
 	lives     func() int   // numbers the lives of all processes
-	died      func(string) // hears of an end that nobody asked for
+	died      func(string) // called with an unexpected end
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when cmd has ended
-	asked bool          // somebody wants it to end
+	asked bool          // whether its end was requested
 	down  int           // faults in force that want it down
 }
 
-// start begins a life, in which what is armed awaits the process, unless one is under way or a fault wants none.
+// start starts a life with the armed faults, unless one is running or a fault prevents it.
 func (p *process) start(armed arming) error {
 	return p.startWith(func() arming { return armed })
 }
 
-// startWith asks what is to be armed only if a life begins.
+// startWith calls arm only if a life starts.
 func (p *process) startWith(arm func() arming) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *process) end(s syscall.Signal) {
 		return
 	}
 	_ = cmd.Process.Signal(s)
-	_ = cmd.Process.Signal(syscall.SIGCONT) // one that was stopped does not hear
+	_ = cmd.Process.Signal(syscall.SIGCONT) // a stopped process does not receive other signals
 	<-ended
 }
 
@@ -160,7 +160,7 @@ func (p *process) signal(s syscall.Signal) {
 // drainTime is how long a process may take to end when it is asked to.
 const drainTime = 20 * time.Second
 
-// stopped says whether all threads have stopped, as SIGSTOP or a tracer has them.
+// stopped reports whether all threads are stopped by SIGSTOP or a tracer.
 func (p *process) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,7 +181,8 @@ func (p *process) stopped() bool {
 	return true
 }
 
-// What is in a round's folder: the tracker's data, or what was kept of them when their disk went, and the journals.
+// Contents of a round's folder: the tracker's data, or what remained of them after the loss of their disk,
+// and the journals.
 const (
 	dataName     = "data"
 	keptName     = "data.kept"
@@ -197,7 +198,7 @@ type farm struct {
 	lives   int
 	mu      sync.Mutex
 	skews   []time.Duration // of the wall clocks of pretending agents, against the machine's
-	// Of a farm of real agents: who keeps their journals, and what proves who is who.
+	// For a farm of real agents: the relays that keep their journals, and their credentials.
 	relays  []*relay
 	secrets string
 }
@@ -211,8 +212,8 @@ var kinds = []struct{ kind, name string }{
 	{"runner", "runner-1"}, {"runner", "runner-2"},
 }
 
-// newFarm makes a farm in a folder, of pretending agents; none of its processes runs. died hears of ends that nobody
-// asked for.
+// newFarm creates a farm of simulated agents in a folder, without starting processes. died is called with
+// unexpected ends.
 func newFarm(dir, binary string, died func(string)) (*farm, error) {
 	f := &farm{dir: dir, skews: make([]time.Duration, len(kinds))}
 	if err := f.begin(binary, died); err != nil {
@@ -395,8 +396,9 @@ func RunFarm(ctx context.Context, dir, binary string, seed uint64, points []stri
 	return nil
 }
 
-// killAtPoints kills the tracker when it sleeps at a failpoint. It is stopped first, until all that its threads were
-// doing has ended: of a call that is cut short by the end of its process strace does not tell whether it took effect.
+// killAtPoints kills the tracker while it sleeps at a failpoint. It first stops the tracker until all its
+// threads' calls have ended, because strace does not report whether a call interrupted by the end of the
+// process took effect.
 func (f *farm) killAtPoints(ctx context.Context) {
 	fired := 0
 	for retry.Sleep(ctx, 20*time.Millisecond) == nil {
@@ -414,8 +416,8 @@ func (f *farm) killAtPoints(ctx context.Context) {
 	}
 }
 
-// awaitStandstill returns when the tracker, which was told to stop, has stood still while this process made a number
-// of calls that strace sees: it then has told of all that went before.
+// awaitStandstill returns once the stopped tracker has been idle for a number of this process's own traced
+// calls: strace has then reported all earlier ones.
 func (f *farm) awaitStandstill(ctx context.Context) {
 	for still := 0; still < 20 && retry.Sleep(ctx, 5*time.Millisecond) == nil; still++ {
 		if !f.tracker.stopped() {
@@ -449,7 +451,8 @@ func (f *farm) follow(ctx context.Context, life int, whims []whim, spec func(n i
 	return follow(ctx, conn, f.journals(), life, whims, spec)
 }
 
-// keepTracker starts the tracker again whenever it has ended, until ctx ends. What is armed is for the next life.
+// keepTracker restarts the tracker whenever it ends, until ctx ends. armed returns the faults of the next
+// life.
 func (f *farm) keepTracker(ctx context.Context, armed func() arming) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -24,7 +24,7 @@ type proxy struct {
 	mu    sync.Mutex
 	open  map[*link]struct{}
 	delay time.Duration
-	// silent ways swallow what comes; who sends is not told.
+	// silent drops data in a direction without informing the sender.
 	silent [2]bool
 	// left is how many more bytes pass a way before everything is cut; 0 = any number.
 	left [2]int
@@ -106,7 +106,7 @@ func (p *proxy) carry(l *link, from, to net.Conn, way direction) {
 	}
 }
 
-// pass sends a chunk on, as the faults in force allow, and says whether the connection goes on.
+// pass forwards a chunk as the current faults allow, and reports whether the connection continues.
 func (p *proxy) pass(to net.Conn, chunk []byte, way direction) bool {
 	p.mu.Lock()
 	delay, silent, cut := p.delay, p.silent[way], false
@@ -159,7 +159,7 @@ func (p *proxy) slow(delay time.Duration) {
 	p.delay = delay
 }
 
-// hush swallows what is sent the given ways, until heal.
+// hush drops data in the given directions until heal.
 func (p *proxy) hush(ways ...direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +168,7 @@ func (p *proxy) hush(ways ...direction) {
 	}
 }
 
-// heal lets everything pass again. What was swallowed is missing in the midst of connections, so all are closed.
+// heal lets data pass again. It closes all connections, because dropped data are missing in them.
 func (p *proxy) heal() {
 	p.mu.Lock()
 	p.silent, p.delay, p.left = [2]bool{}, 0, [2]int{}

@@ -91,7 +91,7 @@ func (r *relay) pass(_ any, in grpc.ServerStream) error {
 	go func() {
 		for passMessage(in, out, method.Input()) == nil {
 		}
-		_ = out.CloseSend() // the answer says what became of it
+		_ = out.CloseSend() // the response reports the result
 	}()
 	for {
 		if err := passMessage(out, in, method.Output()); errors.Is(err, io.EOF) {

@@ -23,7 +23,7 @@ func (r *round) rotArtifact(back int, bit int64) {
 		return
 	}
 	path := stored[len(stored)-1-min(back, len(stored)-1)]
-	// What is written down first may not have happened; what happened is written down.
+	// Written down before it happens, so that every change is in the journal.
 	if err := appendLine(filepath.Join(r.farm.journals(), rottedName), filepath.Base(path)); err != nil {
 		r.died(err.Error())
 		return

@@ -50,12 +50,12 @@ type Round struct {
 	lost  *loss
 }
 
-// Result is what a round came to.
+// Result is the result of a round.
 type Result struct {
 	// Faults are those that befell the farm, in words, and Counts how often each kind did.
 	Faults []string
 	Counts map[string]int
-	// Verdict is what the checker found.
+	// Verdict is the checker's verdict.
 	Verdict
 }
 
@@ -73,8 +73,8 @@ type round struct {
 	armed arming // of the tracker's next life
 }
 
-// Run has a round's faults befall a farm and checks what is left. An error means that it could not be run or did not
-// end, which breaks a promise too.
+// Run subjects a farm to a round's faults and checks the result. An error means that the round could not run
+// or did not end, which breaks a promise, too.
 func (o Round) Run(ctx context.Context) (_ *Result, err error) {
 	r := &round{Round: o, draw: &draw{rand.New(rand.NewPCG(o.Seed, 1)), o.Points, faultsWithin}, incidents: incidents{counts: map[string]int{}}}
 	if o.Tilth != "" {
@@ -308,7 +308,7 @@ func (r *round) revive(n int) {
 	}
 }
 
-// arm has the tracker's next life begin now, with what is armed.
+// arm starts the tracker's next life with faults.
 func (r *round) arm(armed arming) {
 	r.mu.Lock()
 	r.armed = armed

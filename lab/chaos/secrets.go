@@ -17,7 +17,7 @@ import (
 	"github.com/tilth-dev/tilth/tracker"
 )
 
-// What is in a folder of secrets.
+// Contents of a folder of secrets.
 const (
 	authorityName   = "ca.crt"
 	certificateName = "tracker.crt"

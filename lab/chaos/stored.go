@@ -40,7 +40,7 @@ type storedTrial struct {
 	outcome  string // see signature
 }
 
-// readJob reads a job's log and checks it by itself.
+// readJob reads a job's log and checks its consistency.
 func (c *checker) readJob(id string) error {
 	job, err := c.db.Job(id)
 	if err != nil {
@@ -115,7 +115,8 @@ func (c *checker) readEvent(id string, j *storedJob, e *tilthv1.JobEvent) {
 	}
 }
 
-// checkProgress holds what is summed up of a job against its log. Each trial of a job that is done is accounted for.
+// checkProgress compares the summary of a job with its log. Each trial of a finished job must be accounted
+// for.
 func (c *checker) checkProgress(id string, j *storedJob, job *tilthv1.Job) {
 	done := j.state == tilthv1.JobState_JOB_STATE_DONE
 	switch j.state {

@@ -105,7 +105,7 @@ func serve(ctx context.Context, db *bolt.DB, dir, listen, secrets string, ready 
 	return t.Serve(ctx, l, nil)
 }
 
-// shiftedClock is a pair of clocks that jump when they are told to.
+// shiftedClock is a pair of clocks that jump on command.
 type shiftedClock struct {
 	path                   string
 	began                  time.Time

@@ -9,7 +9,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// whim is what a client does to a job of its own while it runs. The zero value is nothing.
+// whim is an action of a client on its own running job. The zero value is none.
 type whim struct {
 	from   time.Duration // when it hands the job in
 	method string        // cancel, or pause, after which it resumes
@@ -32,8 +32,8 @@ func (d *draw) whims(jobs int) (out []whim) {
 	return out
 }
 
-// indulge has the whim. A job that has ended by then refuses it, which is no failure; the checker sees what was
-// accepted.
+// indulge performs the action. A job that has already ended refuses it, which is no failure; the checker sees
+// accepted actions.
 func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 	if w.method == "" || retry.Sleep(ctx, w.at) != nil {
 		return
@@ -55,8 +55,7 @@ func (w whim) indulge(ctx context.Context, conn *witness, job string) {
 	}
 }
 
-// resumed resumes a job, and says whether it has ended. A pause that was held up on its way may take effect after all,
-// and later.
+// resumed resumes a job and reports whether it has ended. A delayed pause may still take effect later.
 func (w whim) resumed(ctx context.Context, client tilthv1.JobServiceClient, job string, call func(string, func(context.Context) error)) (ended bool) {
 	call("GetJob", func(ctx context.Context) error {
 		answer, err := client.GetJob(ctx, &tilthv1.GetJobRequest{JobId: job})

@@ -21,8 +21,8 @@ const (
 	trialTime = 25 * time.Millisecond
 )
 
-// A candidate's digest decides what becomes of it, whoever builds and measures it: about one in ten is refused by the
-// compiler, and one in ten crashes.
+// A candidate's digest determines its outcome for every builder and runner: about one in ten fails to
+// compile, and one in ten crashes.
 func refusedByCompiler(digest string) bool {
 	return digest[0] == '0' || digest[:2] < "1a" && digest[0] == '1'
 }
@@ -109,8 +109,8 @@ func (p *pretender) outcome(c *tilthv1.Candidate) *tilthv1.Measurement {
 	return m
 }
 
-// A job has jobTrials trials of jobTasks tasks in turn, proposed batchSize at a time, of which inFlight batches are
-// under way.
+// A job has jobTrials trials of jobTasks tasks in turn, proposed in batches of batchSize with inFlight
+// batches in progress.
 const (
 	jobTasks  = 2
 	jobTrials = 160
@@ -163,9 +163,9 @@ func (p *pretender) propose(ctx context.Context, client tilthv1.SearchServiceCli
 	})
 }
 
-// tally is what a job's events tell of it.
+// tally summarises a job's events.
 type tally struct {
-	batches, proposed int            // batches and candidates, as the events tell
+	batches, proposed int            // batches and candidates, according to the events
 	sent              int            // batches proposed whose event has not come
 	open              map[string]int // by batch: candidates without a trial
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// nobody is the user and the group of the image's processes, as in deploy/docker/Dockerfile.
+// nobody is the user and group id of the image's processes, as in deploy/docker/Dockerfile.
 const nobody = 65532
 
 // image is the image without its architectures: like stage "service" of deploy/docker/Dockerfile, on an empty base.

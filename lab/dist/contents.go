@@ -58,7 +58,7 @@ func texts(modules []licences.Module) (files []payload.File) {
 	return files
 }
 
-// shared is what all archives have beside the program.
+// shared is the common content of all archives besides the program.
 type shared struct {
 	documents, completions, manual []payload.File
 }

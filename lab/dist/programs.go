@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// architectures are those of which a release has programs.
+// architectures lists the architectures of a release.
 var architectures = []string{"amd64", "arm64", "riscv64"}
 
 // riscvLoader is the dynamic linker of glibc for 64-bit RISC-V. Go's linker has another one as its default, which no

@@ -10,7 +10,7 @@ import (
 // asked of a model.
 type Again struct{ Tasks []Task }
 
-// Name says what it is.
+// Name returns the ranker's name.
 func (Again) Name() string { return "measured again" }
 
 // Rank looks the candidates up.

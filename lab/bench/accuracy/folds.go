@@ -22,7 +22,8 @@ type Result struct {
 	// Recall is of the fastest 5 %, Regret that of the best 16 scores.
 	Recall float64 `json:"recall"`
 	Regret float64 `json:"regret"`
-	// Off is the factor by which predicted latencies are usually off, but for what is the same for all of a task.
+	// Off is the typical factor between predicted and measured latencies, apart from a constant factor per
+	// task.
 	Off float64 `json:"off"`
 }
 
@@ -39,9 +40,9 @@ const (
 type Options struct {
 	// Folds is into how many parts the tasks are divided; each is ranked by models of the others.
 	Folds int
-	// Noise is the share by which latencies must differ to be told apart.
+	// Noise is the share by which latencies must differ to count as different.
 	Noise float64
-	// Seconds hears how long each ranker took for a fold, training and ranking; nil for nobody.
+	// Seconds, if set, is called with each ranker's time for a fold, training and ranking.
 	Seconds func(ranker string, fold int, seconds float64)
 }
 

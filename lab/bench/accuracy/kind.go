@@ -8,8 +8,8 @@ import (
 // heavy are the operators that decide what kind of task one with others around it is.
 var heavy = []string{"conv2d", "conv3d", "convtranspose", "matmul", "dense", "attention", "maxpool", "avgpool", "globalavgpool", "lstm_hidden", "lstm_cell"}
 
-// Kind is what a task is like, by its name: its main operator, and of convolutions whether they are of one point, or
-// each channel by itself.
+// Kind classifies a task by its name: its main operator, and for convolutions whether they are pointwise or
+// depthwise.
 func Kind(name string) string {
 	operators, rest, _ := strings.Cut(name, " ")
 	list := strings.Split(operators, "+")

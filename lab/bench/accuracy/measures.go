@@ -14,9 +14,9 @@ type Share struct {
 	Right float64 `json:"right"`
 }
 
-// Pairwise is the share of pairs of candidates that scores have in the order of their throughputs, among those that
-// were told apart, given the faster one first; of equal scores every second pair counts as right. Candidates that
-// failed, whose latency is 0, are left out.
+// Pairwise returns the share of pairs of candidates whose scores are in the order of their throughputs, among
+// the pairs for which apart, given the faster one first, returns true. Half of the pairs with equal scores
+// count as correct. Failed candidates, with a latency of 0, are ignored.
 func Pairwise(latencies, scores []float64, apart func(fast, slow int) bool) Share {
 	order := measured(latencies)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(latencies[a], latencies[b]) })

@@ -2,8 +2,8 @@ package accuracy
 
 import "github.com/tilth-dev/tilth/compiler/expr"
 
-// nearBy is the distance of workloads, in doublings of their sizes on average, below which one tells what the other is
-// like.
+// nearBy is the distance of workloads, in mean doublings of their sizes, below which they are considered
+// similar.
 const nearBy = 0.35
 
 // groupsOf numbers groups of tasks: those that are near to each other, or to others of the group, are in one. Such as

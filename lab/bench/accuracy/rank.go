@@ -44,7 +44,7 @@ func Samples(tasks []Task) (list []costmodel.Sample) {
 // Analytic is the space's analytic cost, which learns nothing.
 type Analytic struct{}
 
-// Name says what it is.
+// Name returns the ranker's name.
 func (Analytic) Name() string { return "analytic" }
 
 // Rank puts fewer cycles first.
@@ -52,7 +52,7 @@ func (Analytic) Rank(_ context.Context, _, test []Task) ([][]float64, error) {
 	return speeds(nil, test)
 }
 
-// speeds are what a model says of the candidates of tasks.
+// speeds returns a model's predictions for the candidates of tasks.
 func speeds(m *costmodel.Model, tasks []Task) ([][]float64, error) {
 	scores := make([][]float64, len(tasks))
 	for k := range tasks {

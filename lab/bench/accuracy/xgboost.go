@@ -68,7 +68,7 @@ func (x XGBoost) Rank(ctx context.Context, train, test []Task) ([][]float64, err
 	return x.divided(results["gains"], test)
 }
 
-// arrays are what our own trees are trained on, and the rows to predict gains of.
+// arrays returns the training data of our own trees, and the rows to predict.
 func (x XGBoost) arrays(train, test []Task) (map[string]*array.Array, error) {
 	d, _, err := costmodel.Data(Samples(train), x.Options.Loss)
 	if err != nil {

@@ -231,7 +231,7 @@ func (c *comparison) stop() (err error) {
 	return err
 }
 
-// takeTurns goes on until the time is up.
+// takeTurns repeats until the time is up.
 func (c *comparison) takeTurns(ctx context.Context) error {
 	began := time.Now()
 	for round := 0; round < minRounds || time.Since(began).Seconds() < c.seconds; round++ {

@@ -35,7 +35,7 @@ type kind struct {
 // resultsName is the file's name of the results that the first form keeps.
 const resultsName = "models"
 
-// The forms, the first of which needs no name.
+// forms lists the forms. The first is the default.
 var forms = []form{
 	{
 		file: resultsName, models: model.Names(), table: writeTables,

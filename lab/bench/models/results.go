@@ -22,7 +22,7 @@ type result struct {
 	measurement
 }
 
-// compiled is what 'tilth compile --json' prints.
+// compiled is the output of 'tilth compile --json'.
 type compiled struct {
 	Package string  `json:"package"`
 	Target  string  `json:"target"`

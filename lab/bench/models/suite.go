@@ -44,8 +44,8 @@ type entry struct {
 	inputs string // .npz; empty = made up
 }
 
-// runSuite goes through models in a form: those named, or all that the form is for. What was compared before with the
-// same version of the tree is left as it is.
+// runSuite compares models in a form: the named ones, or all that the form covers. It skips models already
+// compared with this version of the tree.
 func runSuite(ctx context.Context, f form, args []string, w io.Writer) error {
 	s := &suite{form: f}
 	names, err := s.parse(args)
@@ -116,7 +116,7 @@ func (s *suite) written(name string, flags []string) string {
 	return filepath.Join(s.dir, strings.Join(append([]string{name}, flags...), "")+".onnx")
 }
 
-// all goes on after a model that cannot be compared; the error names them all.
+// all compares all models. It continues after failures and returns an error that names them.
 func (s *suite) all(ctx context.Context, entries []entry, w io.Writer) error {
 	var failed error
 	for _, e := range entries {
@@ -163,7 +163,7 @@ func (s *suite) one(ctx context.Context, e entry, threads string, w io.Writer) e
 	return s.results.Add(rows)
 }
 
-// path is the file of the model that packages of a kind are made of: of what is compared, or of its twin in floats.
+// path returns the model file for packages of a kind: the compared model or its float twin.
 func (s *suite) path(e entry, k kind) string {
 	switch {
 	case !k.floats:

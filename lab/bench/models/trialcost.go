@@ -41,7 +41,7 @@ func trialCost(path string, w io.Writer) error {
 	total := lines[len(lines)-1].ElapsedSeconds
 	fmt.Fprintf(w, "\n%d trials (%d failed) in %s: %s a trial, median %s over windows of %d\n", len(lines), failed,
 		show.Seconds(total), show.Seconds(total/float64(len(lines))), show.Seconds(stat.Of(costs).Median), costWindow)
-	// Building and measuring do not overlap on one host; search has what is left, and so does waiting.
+	// Building and measuring do not overlap on one host. The remainder is search and waiting.
 	fmt.Fprintf(w, "build %.0f %%, measure %.0f %%, search and the rest %.0f %%\n", 100*build/total, 100*run/total,
 		100*(total-build-run)/total)
 	return nil

@@ -26,7 +26,7 @@ import (
 	"github.com/tilth-dev/tilth/runner"
 )
 
-// options are what the command line asks for.
+// options holds the command line.
 type options struct {
 	model, filter string
 	set           string
@@ -53,7 +53,7 @@ type options struct {
 // surveys reports whether points are to be compared rather than workloads.
 func (o options) surveys() bool { return o.random > 0 || o.neighbours || len(o.named) > 0 }
 
-// bench is what all tasks of as many threads share.
+// bench is shared by all tasks with the same number of threads.
 type bench struct {
 	options
 	target   *target.Target
@@ -63,7 +63,7 @@ type bench struct {
 	compiler *builder.Compiler
 	limits   runner.Limits
 	scratch  string
-	// peers are the libraries to compare with; nil where there are none.
+	// peers lists the libraries to compare with.
 	peers []*peer
 }
 
@@ -101,8 +101,7 @@ func newBench(ctx context.Context, o options, threads int, scratch string) (*ben
 	return &bench{options: o, target: t, backend: by, tc: tc, compiler: compiler, limits: limits, scratch: scratch}, nil
 }
 
-// measureAll measures what the options ask for, but for what is among the rows already, and writes the table of all
-// rows.
+// measureAll measures the requested workloads that have no row yet, and writes the table of all rows.
 func measureAll(ctx context.Context, o options, w io.Writer) (err error) {
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
@@ -196,8 +195,7 @@ func (b *bench) measure(ctx context.Context, workloads []workload, r *rows) (err
 	return nil
 }
 
-// rates are what the machine does at most: those that all commands see latencies against, or what a launcher leaves of
-// them.
+// rates returns the peak rates of the machine, or of the part that a launcher leaves.
 func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	if len(b.launcher) > 0 {
 		err = hostlock.Timed(ctx, func() error {
@@ -221,7 +219,7 @@ func (b *bench) rates(ctx context.Context) (rates roofline.Rates, err error) {
 	return list[0], nil
 }
 
-// measureFew builds the default schedules first, so that what is timed follows closely on one another, and then tunes.
+// measureFew builds the default schedules first, so that they are timed in close succession, and then tunes.
 func (b *bench) measureFew(ctx context.Context, workloads []workload) ([]row, error) {
 	var tasks []*task
 	for _, one := range workloads {
@@ -276,7 +274,7 @@ func (b *bench) finished(t *task) row {
 	return r
 }
 
-// identified is a row with what tells runs apart.
+// identified returns a row with the identification of the run.
 func (b *bench) identified(r row) row {
 	r.Threads = b.target.Threads()
 	if b.tuning > 0 {

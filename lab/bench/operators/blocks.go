@@ -25,7 +25,7 @@ var decoded = [][]int64{{1, 4096, 4096}, {1, 11008, 4096}, {1, 4096, 14336}}
 // weight is element k, n of weights, which lie depth by columns, as a float32.
 type weight func(w *expr.Tensor, k, n expr.Expr) expr.Expr
 
-// blockProduct has weights of which as many share a byte.
+// blockProduct returns a product whose weights are packed, shared to a byte.
 func blockProduct(of weight, shared int64) func(batch int64, shape []int64) (*expr.Tensor, float64) {
 	return func(batch int64, shape []int64) (*expr.Tensor, float64) {
 		rows, columns, depth := batch*shape[0], shape[1], shape[2]

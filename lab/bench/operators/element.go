@@ -9,9 +9,9 @@ const float = array.Float32
 
 // element is the types that an operator computes with.
 type element struct {
-	// name is what libraries are asked for.
+	// name is the type's name in requests to libraries.
 	name string
-	// operand is the type of what is computed and of the result, sum the one in which products are added up.
+	// operand is the type of operands and result; sum is the accumulator type.
 	operand, weights, sum array.DType
 }
 
@@ -26,8 +26,8 @@ func (e element) product(x, w expr.Expr) expr.Expr {
 	return expr.MulE(expr.To(e.sum, x), expr.To(e.sum, w))
 }
 
-// finished is a sum of which the last axis is the channels, with a bias, and then rectified where that is wanted, in
-// the operand's type. Sums of integers are scaled, by channel for the operand and the weights, and rounded.
+// finished adds a bias to a sum whose last axis is the channels, rectifies it if requested, and converts it
+// to the operand type. Integer sums are scaled per channel and rounded.
 func (e element) finished(t *expr.Tensor, rectified bool) *expr.Tensor {
 	last := len(t.Shape) - 1
 	bias := expr.NewConstant("bias", float, t.Shape[last])

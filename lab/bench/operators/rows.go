@@ -9,10 +9,11 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/results"
 )
 
-// row is what was measured of one workload.
+// row holds the measurements of one workload.
 type row struct {
 	Operator string `json:"operator"`
-	// Shape is what tells workloads of one operator apart, Batch the batch size of the set, 0 for tasks of a model.
+	// Shape identifies the workload within its operator. Batch is the batch size of the set, or 0 for tasks
+	// of a model.
 	Shape   string `json:"shape"`
 	Batch   int64  `json:"batch"`
 	Threads int    `json:"threads"`

@@ -12,7 +12,7 @@ import (
 
 // workload is one computation to measure.
 type workload struct {
-	// name is that of its operator, shape what tells it from the others of that operator, batch the batch size; 0 for
+	// name is the operator, shape identifies the workload within it, and batch is the batch size, or 0 for
 	// tasks of models.
 	name, shape string
 	batch       int64
@@ -21,7 +21,7 @@ type workload struct {
 	*expr.Workload
 	// flop is the floating point operations of one execution, a multiplication and an addition counting as two.
 	flop float64
-	// question is what libraries are asked for; empty where none is.
+	// question is the request to libraries; empty if there is none.
 	question string
 	unrated  bool
 	// numerics bound the schedules.
@@ -35,7 +35,7 @@ type family struct {
 	shapes [][]int64
 	// question is what libraries are asked for, in the form that peer.go describes; nil where none is.
 	question func(batch int64, shape []int64) string
-	// unrated operators multiply in another type than float32, of which the machine's rate is not measured.
+	// unrated marks operators in types without a measured peak rate.
 	unrated bool
 	// numerics bound the schedules; default numerics where they are zero.
 	numerics schedule.Numerics
@@ -62,8 +62,8 @@ var families = []family{
 // sets are the families by the name of their set.
 var sets = map[string][]family{"ansor": families, "grouped": grouped, "library": library, "blocks": blocks}
 
-// operators are the workloads of the named families (all when there are none) of sets, which commas separate, at each
-// batch size.
+// operators returns the workloads of the named families (default all) of comma-separated sets, at each batch
+// size.
 func operators(set string, names []string, batches []int64) ([]workload, error) {
 	var among []family
 	for _, name := range strings.Split(set, ",") {

@@ -139,7 +139,7 @@ func known(seconds float64) string {
 	return show.Seconds(seconds)
 }
 
-// columns are a latency and what it says.
+// columns formats a latency and its rate.
 func columns(flop, least, seconds float64) string {
 	if seconds <= 0 {
 		return strings.Join([]string{show.Missing, show.Missing, show.Missing}, " | ")

@@ -18,7 +18,7 @@ import (
 	tilthv1 "github.com/tilth-dev/tilth/proto/tilth/v1"
 )
 
-// task is a workload with its space and what was measured of it.
+// task is a workload with its space and its measurements.
 type task struct {
 	workload
 	space  *space.Space
@@ -88,7 +88,7 @@ func (t *task) build(ctx context.Context, b *bench, n int) error {
 	return nil
 }
 
-// measure times what was built and tells the search.
+// measure times the built candidates and informs the search.
 func (t *task) measure(ctx context.Context, b *bench) error {
 	if t.pending == nil {
 		return nil
@@ -102,7 +102,8 @@ func (t *task) measure(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// plan measures what was built of a task, in full unless it is slower than the best, in seconds; 0 = none is known.
+// plan returns the measurement plan of built candidates. best is the lowest latency in seconds; candidates
+// slower than it are dropped early; 0 means unknown.
 func (b *bench) plan(t *task, built *builder.Built, best float64) runner.Plan {
 	return runner.Plan{Device: b.backend.Device(b.target), Harness: built.Harness, Reference: built.Reference, Candidates: built.Objects,
 		Emulator: b.launcher, Threads: b.target.Threads(), Seed: 1, BestSeconds: best, Limits: b.limits,

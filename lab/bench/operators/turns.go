@@ -21,7 +21,7 @@ const (
 	peerTime = 100 * time.Millisecond
 )
 
-// against is what a library took for a workload, in turns with the fastest kernel.
+// against is a library's time for a workload, measured in turns with the fastest kernel.
 type against struct {
 	Library        string `json:"library"`
 	Implementation string `json:"implementation"`

@@ -10,7 +10,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// versus tells of a row's libraries in a message.
+// versus formats the comparison of a row with libraries.
 func (r row) versus() (text string) {
 	for _, a := range r.Against {
 		text += fmt.Sprintf("; %s %s", a.Library, a.cell())
@@ -35,7 +35,7 @@ func librariesOf(list []row) (names []string) {
 	return names
 }
 
-// with is what a library took for a row's workload; none where it was not compared.
+// with returns a library's time for a row's workload. ok is false if it was not compared.
 func (r row) with(library string) (a against, ok bool) {
 	k := slices.IndexFunc(r.Against, func(a against) bool { return a.Library == library })
 	if k < 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/tilth-dev/tilth/internal/stat"
 )
 
-// Header says what was measured.
+// Header describes a set.
 type Header struct {
 	// Task names the workload for people; Model is the built-in model it was taken from.
 	Task  string
@@ -26,13 +26,14 @@ type Header struct {
 	Numerics schedule.Numerics
 	// Values are those that the part of the space has, by knob; a knob that is not named has all.
 	Values map[string][]int64
-	// Sampled says that the set has some schedules of the whole space, not all of a part: models may learn from it,
-	// but no search can be replayed on it. Points that a later version's space lacks are to be left out.
+	// Sampled is set if the set holds a sample of the whole space instead of all schedules of a part: models
+	// may learn from it, but searches cannot be replayed on it. Points missing in a later version's space
+	// must be skipped.
 	Sampled bool
 }
 
-// Space is the part of the workload's space that the set covers. The error says that this version has no such knobs or
-// values.
+// Space returns the part of the workload's space that the set covers. It returns an error if this version
+// lacks its knobs or values.
 func (h *Header) Space() (*space.Space, error) {
 	s, err := registry.Space(h.Workload, h.Target, h.Numerics)
 	if err == nil {
@@ -44,26 +45,26 @@ func (h *Header) Space() (*space.Space, error) {
 	return s, nil
 }
 
-// Point is what was measured of one candidate.
+// Point holds the measurements of one candidate.
 type Point struct {
 	// Origin is the point of the space as text.
 	Origin string
 	// Samples are seconds of one execution each; none when it failed. Those of a clearly slow one are few.
 	Samples []float64
-	// Error is empty or the class of the failure, Message what was said.
+	// Error is empty or the error class, and Message its message.
 	Error, Message string
 }
 
-// LatencySeconds is the lower quartile of the samples; 0 when there are none. What disturbs a machine only adds to a
-// sample, and over the time of a recording it comes and goes: of the same kernels, halves of the samples had lower
-// quartiles that were half as far apart as their medians.
+// LatencySeconds returns the lower quartile of the samples, or 0. Disturbances only add to a sample and vary
+// over a recording: for equal kernels, lower quartiles of half the samples differed half as much as their
+// medians.
 func (p *Point) LatencySeconds() float64 {
 	low, _, _ := stat.Quartiles(p.Samples)
 	return low
 }
 
-// Set is what was measured of one workload: of each schedule that the part of its space has, once, or of a sample of
-// the whole space.
+// Set holds the measurements of one workload: one of each schedule in a part of its space, or a sample of the
+// whole space.
 type Set struct {
 	Header
 	Points []Point

@@ -20,8 +20,8 @@ type File[T Row[T]] struct {
 	Rows []T
 }
 
-// Open reads the rows of a machine, as target.Target.Processor names it; there are none where it has no file. The
-// name is that of the file, without its ending.
+// Open reads the rows of a machine, named by target.Target.Processor, or none if it has no file. name is the
+// file name without its extension.
 func Open[T Row[T]](folder, machine, name string) (*File[T], error) {
 	f := &File[T]{path: filepath.Join(folder, machine, name+".jsonl")}
 	rows, err := Read[T](f.path)

@@ -15,15 +15,14 @@ type database struct {
 	server int
 }
 
-// databaseUsage is what a database did since it began. CPU is that of all of the server's processes, in seconds; 0 =
-// not known.
+// databaseUsage holds a database's totals. CPU is the time of all server processes in seconds; 0 if unknown.
 type databaseUsage struct {
 	Transactions int64
 	CPU          float64
 }
 
-// openDatabase looks at the database at an address; nil when that is empty. A database that somebody has used is
-// refused: trackers are killed over it.
+// openDatabase opens the database at an address, or returns nil if the address is empty. It refuses a
+// database that contains data, because the simulation kills trackers.
 func openDatabase(ctx context.Context, address string) (*database, error) {
 	if address == "" {
 		return nil, nil
@@ -77,7 +76,7 @@ func (d *database) findServer(ctx context.Context) (pid int, err error) {
 	return p.parent, nil
 }
 
-// usage is what the database did so far; zero where there is none.
+// usage returns the database's totals; zero without a database.
 func (d *database) usage(ctx context.Context) (u databaseUsage, err error) {
 	if d == nil {
 		return u, nil

@@ -24,10 +24,10 @@ import (
 // agentsAtOnce bounds how many agents join at the same time in the beginning.
 const agentsAtOnce = 256
 
-// fleet is what the agents of a simulation share.
+// fleet is shared by the agents of a simulation.
 type fleet struct {
 	Options
-	// log is for what agents say, which is too much to be heard.
+	// log receives the agents' messages, which are discarded.
 	log    *slog.Logger
 	conns  []*grpc.ClientConn
 	ledger *ledger
@@ -36,7 +36,7 @@ type fleet struct {
 	object *tilthv1.ArtifactRef
 	owners []string
 
-	// name tells this farm's requests from those of earlier ones on the same data.
+	// name distinguishes this farm's requests from earlier ones on the same data.
 	name      string
 	submitted atomic.Int64
 	lives     atomic.Int64

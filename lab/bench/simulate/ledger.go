@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ledger is what the tracker acknowledged: jobs, proposed candidates and recorded trials, each once.
+// ledger records what the tracker acknowledged: jobs, proposed candidates and recorded trials, each once.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   int                 // of every job
@@ -73,7 +73,7 @@ func (l *ledger) acknowledged() map[string]int {
 // bitmap is a set of small numbers.
 type bitmap []uint64
 
-// set adds a number, and says whether it is new.
+// set adds a number and reports whether it is new.
 func (b *bitmap) set(n uint32) bool {
 	for int(n/64) >= len(*b) {
 		*b = append(*b, 0)

@@ -80,7 +80,7 @@ func (f *fleet) life(ctx context.Context, l *line, spec *tilthv1.AgentSpec, slot
 	})
 }
 
-// greeter is a line that tells when its agent has joined.
+// greeter is a log line that signals that its agent has joined.
 type greeter struct {
 	*line
 	joined func()

@@ -63,7 +63,7 @@ type dice struct {
 
 func newDice(seed, agent uint64) *dice { return &dice{rng: rand.New(rand.NewPCG(seed, agent))} }
 
-// happens says whether something of a probability does.
+// happens returns true with a probability.
 func (d *dice) happens(probability float64) bool {
 	if probability == 0 {
 		return false

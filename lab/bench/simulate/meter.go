@@ -97,8 +97,7 @@ func (m *meter) end() (calls int, leases, reports []time.Duration) {
 	return m.calls, m.lease, m.result
 }
 
-// quantile returns the least of the times that so large a part of them does not exceed, in seconds; 0 when there are
-// none.
+// quantile returns the quantile of the times in seconds, or 0.
 func quantile(times []time.Duration, part float64) float64 {
 	if len(times) == 0 {
 		return 0

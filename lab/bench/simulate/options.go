@@ -50,7 +50,7 @@ type Options struct {
 	Tracker []string
 	// HTTP is where the first tracker's pages are: host:port; empty = at any port of the loopback.
 	HTTP string
-	// Logger hears of what happens; nil = nobody.
+	// Logger receives log messages; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -62,8 +62,8 @@ type Failures struct {
 	Infra float64
 	// LostAnswers is that of a call which takes effect and whose answer never comes.
 	LostAnswers float64
-	// MeanLife is how long an agent lives; then it vanishes without a word, or is drained, and comes back under its
-	// name. 0 = for ever.
+	// MeanLife is the mean life of an agent, after which it vanishes or is drained, and returns under its
+	// name. 0 means forever.
 	MeanLife time.Duration
 	// Kills is how many times a tracker, of several any of them, is killed and started again while all are measured.
 	Kills int
@@ -72,11 +72,11 @@ type Failures struct {
 const (
 	// batchesInFlight over all jobs are enough for a thousand batches a second at the times of a real farm.
 	batchesInFlight = 1600
-	// mostInFlight is what a tracker takes of one job.
+	// mostInFlight is the tracker's limit per job.
 	leastInFlight, mostInFlight = 16, 64
 )
 
-// SetDefaults fills in what is not said.
+// SetDefaults sets unset options.
 func (o *Options) SetDefaults() {
 	set := func(value *int, fallback int) {
 		if *value == 0 {
@@ -107,7 +107,7 @@ func (o *Options) SetDefaults() {
 
 func (o *Options) agents() int { return o.Devices + o.Builders + o.Tuners }
 
-// Check says what is wrong with the options.
+// Check validates the options.
 func (o *Options) Check() error {
 	if o.Devices < 1 {
 		return fmt.Errorf("devices is %d: at least 1 is needed", o.Devices)
@@ -139,7 +139,7 @@ func (o *Options) Check() error {
 	return o.checkStore()
 }
 
-// checkStore says what is wrong with the store and who is to serve it.
+// checkStore validates the store and its servers.
 func (o *Options) checkStore() error {
 	if o.Store == "" {
 		if o.Trackers > 1 || o.Shards > 1 {

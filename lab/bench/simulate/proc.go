@@ -25,8 +25,8 @@ func ownCPU() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// stat is what /proc tells of a process (proc_pid_stat(5)). Times are in seconds: its own, and that of its children
-// that have ended.
+// stat is a part of /proc/PID/stat (proc_pid_stat(5)). Times are in seconds: the process's own, and those of
+// its ended children.
 type stat struct {
 	name               string
 	parent             int

@@ -25,7 +25,7 @@ type process struct {
 	early usage // of the processes that were killed before
 }
 
-// usage is what a process took since it began. CPU is in seconds.
+// usage holds a process's totals. CPU is in seconds.
 type usage struct {
 	CPU float64
 	// Commits are transactions of a file.
@@ -53,7 +53,7 @@ func (p *process) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the tracker: %w", err)
 	}
-	_ = json.NewEncoder(in).Encode(p.orders) // a process that has ended says why
+	_ = json.NewEncoder(in).Encode(p.orders) // an exited process reports the cause
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &p.addr)
@@ -80,7 +80,7 @@ func (p *process) kill() error {
 	}
 	p.early = last
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it says that it was killed
+	_ = p.cmd.Wait() // it reports that it was killed
 	p.cmd = nil
 	return nil
 }

@@ -1,6 +1,6 @@
 package simulate
 
-// Report is what a simulation found. Its JSON is a contract of the command line.
+// Report is the result of a simulation. Its JSON is a contract of the command line.
 type Report struct {
 	Devices int `json:"devices"`
 	// ResultsPerSecond are the trials whose record was acknowledged.
@@ -17,16 +17,17 @@ type Report struct {
 	// FsyncsPerSecond are two for each transaction of a file: one for its pages and one for the page that makes them
 	// valid. A database has its own.
 	FsyncsPerSecond float64 `json:"fsyncs_per_s,omitempty"`
-	// Database is what a database did; nil = there is a file.
+	// Database holds the database's totals; nil for a file.
 	Database *DatabaseReport `json:"database,omitempty"`
 	// Trackers are those that serve a database.
 	Trackers []TrackerReport `json:"trackers,omitempty"`
-	// Lost and Duplicated compare what was acknowledged with the store after the trackers were killed; see verdict.
+	// Lost and Duplicated compare the acknowledged data with the store after the trackers were killed; see
+	// verdict.
 	Lost       int `json:"lost"`
 	Duplicated int `json:"duplicated"`
 }
 
-// DatabaseReport is what a database did for each result.
+// DatabaseReport holds a database's work per result.
 type DatabaseReport struct {
 	// Transactions are all of the database, those that read included.
 	Transactions float64 `json:"transactions_per_result"`
@@ -41,7 +42,7 @@ type TrackerReport struct {
 	RSSBytes         int64   `json:"rss_bytes"`
 }
 
-// Details are what else was seen.
+// Details holds further observations.
 type Details struct {
 	Report
 	Jobs        int `json:"jobs"`
@@ -50,7 +51,7 @@ type Details struct {
 	Shards      int `json:"shards"`
 	// RecordsBefore is how many the store was filled with by this run.
 	RecordsBefore int `json:"records_before"`
-	// Results and Seconds are what ResultsPerSecond is the ratio of.
+	// ResultsPerSecond is Results divided by Seconds.
 	Results int     `json:"results"`
 	Seconds float64 `json:"took_s"`
 	// ResultsPerReport is how many came together in the mean.

@@ -15,10 +15,10 @@ import (
 	"github.com/tilth-dev/tilth/records/registry"
 )
 
-// collectPercent is how much may be made before the collector looks for garbage, in parts of what is in use.
+// collectPercent is the GOGC value of the simulation.
 const collectPercent = 400
 
-// Run simulates a farm, kills its trackers and says what came of it. The data stay in Dir, or in the database.
+// Run simulates a farm, kills its trackers and returns the result. The data stay in Dir or in the database.
 func Run(ctx context.Context, o Options) (*Details, error) {
 	o.SetDefaults()
 	if err := o.Check(); err != nil {
@@ -38,8 +38,8 @@ func Run(ctx context.Context, o Options) (*Details, error) {
 			return nil, err
 		}
 	}
-	// What is simulated is large, lives long and makes much that does not: the collector would take a quarter of its
-	// time.
+	// The simulation has much long-lived and much short-lived data; the collector would otherwise take a
+	// quarter of its time.
 	defer debug.SetGCPercent(debug.SetGCPercent(collectPercent))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func (o *Options) load(ctx context.Context, t trackers, db *database) (*Details,
 	return d, f.ledger, errors.Join(err, f.end())
 }
 
-// moment is what everybody did until then.
+// moment is a snapshot of all totals.
 type moment struct {
 	at       time.Time
 	agents   float64 // processor time, in seconds
@@ -151,7 +151,7 @@ func (f *fleet) watch(ctx context.Context, t trackers, db *database) (*Details, 
 	return d, nil
 }
 
-// account is what everybody did between two moments.
+// account returns the differences between two snapshots.
 func (f *fleet) account(t trackers, before, after moment) *Details {
 	seconds := after.at.Sub(before.at).Seconds()
 	d := &Details{
@@ -197,7 +197,7 @@ func (f *fleet) pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// check compares what was acknowledged with what is stored.
+// check compares the acknowledged data with the store.
 func (o *Options) check(ctx context.Context, l *ledger, d *Details) error {
 	db, err := o.openStopped(ctx)
 	if err != nil {

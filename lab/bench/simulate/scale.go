@@ -18,7 +18,7 @@ import (
 // TrackerCommand is the command of the laboratory that serves a simulation's tracker.
 const TrackerCommand = "simulate-tracker"
 
-// config is what is measured.
+// config is a measured configuration.
 type config struct {
 	out, data        string
 	rate             float64

@@ -22,7 +22,7 @@ const (
 // mostConnections come from one host here, as they do not in a farm.
 const mostConnections = 1 << 20
 
-// orders are the line by which a tracker's process is told what to serve, and where.
+// orders is the configuration line for a tracker's process.
 type orders struct {
 	Dir    string `json:"dir"`
 	Listen string `json:"listen"`
@@ -32,7 +32,7 @@ type orders struct {
 	Shards int    `json:"shards,omitempty"`
 }
 
-// addresses is the line in which a tracker tells where it is found.
+// addresses is the line in which a tracker reports its addresses.
 type addresses struct {
 	GRPC string `json:"grpc"`
 	HTTP string `json:"http"`
@@ -54,7 +54,7 @@ func ServeTracker(ctx context.Context, in io.Reader, out io.Writer) error {
 	return farm.RunTracker(ctx, farm.TrackerConfig{
 		Store: o.Store, Shards: o.Shards, Records: filepath.Join(o.Dir, recordsName), ArtifactsDir: filepath.Join(o.Dir, artifactsName),
 		Listen: o.Listen, HTTP: o.HTTP, Security: farm.Security{Limits: connlimit.Limits{Connections: mostConnections, PerHost: mostConnections}},
-		Keep:   farm.KeepAll(), // what is dropped cannot be told from what is lost
+		Keep:   farm.KeepAll(), // dropped jobs would look like lost ones
 		Logger: slog.New(slog.DiscardHandler),
 		Ready: func(rpc, web net.Addr) {
 			_ = json.NewEncoder(out).Encode(addresses{GRPC: rpc.String(), HTTP: web.String()}) // who cannot read it stops the process

@@ -17,7 +17,7 @@ import (
 type trackers []*process
 
 const (
-	// anyPort is where a tracker listens that is told of no address.
+	// anyPort is the default listen address of a tracker.
 	anyPort = "127.0.0.1:0"
 	// sharesTimeout is longer than it takes to share all shards out, one at a time, that the first tracker took.
 	sharesTimeout = 2 * time.Minute
@@ -71,7 +71,7 @@ func (t trackers) start(ctx context.Context) error {
 	}
 }
 
-// shared says whether all shards are served, and no tracker has more than its share.
+// shared reports whether all shards are served and no tracker exceeds its share.
 func (t trackers) shared() (bool, error) {
 	want, total := t[0].orders.Shards, 0
 	for _, p := range t {
@@ -87,7 +87,7 @@ func (t trackers) shared() (bool, error) {
 // kill kills all trackers.
 func (t trackers) kill() error { return t.each((*process).kill) }
 
-// addresses are those of all trackers, as agents are told them.
+// addresses returns the addresses of all trackers for agents.
 func (t trackers) addresses() string {
 	var all []string
 	for _, p := range t {
@@ -96,7 +96,7 @@ func (t trackers) addresses() string {
 	return strings.Join(all, ",")
 }
 
-// usage is what each tracker took so far.
+// usage returns the totals of each tracker.
 func (t trackers) usage() (all []usage, err error) {
 	for _, p := range t {
 		u, err := p.usage()

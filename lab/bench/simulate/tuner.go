@@ -20,8 +20,8 @@ type search struct {
 	mu sync.Mutex
 	// By batch under way: candidates without a trial.
 	open     map[string]int
-	batches  uint64 // proposed, as the events tell
-	proposed int    // candidates, as the events tell
+	batches  uint64 // proposed, according to the events
+	proposed int    // candidates, according to the events
 	sent     uint64 // batches proposed by this tuner or, before it, by others
 	// changed has an element when an event came.
 	changed chan struct{}

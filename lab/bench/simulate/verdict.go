@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/records"
 )
 
-// verdict compares what is stored with what was acknowledged.
+// verdict compares the store with the acknowledged data.
 type verdict struct {
 	// Lost were acknowledged and are not in the store: jobs, candidates, trials.
 	Lost int

@@ -84,7 +84,7 @@ func (o *Options) candidate(trace []byte) *tilthv1.Candidate {
 	return &tilthv1.Candidate{Digest: digest(trace), Trace: trace, Numerics: wire.NumericsStrict}
 }
 
-// agentSpec is what an agent says of itself.
+// agentSpec returns the specification of an agent.
 func agentSpec(kind tilthv1.AgentKind, n int) *tilthv1.AgentSpec {
 	spec := &tilthv1.AgentSpec{Kind: kind, Host: fmt.Sprintf("host-%05d", n), Version: "simulated"}
 	switch kind {

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that says what is to happen.
+// Variable is the environment variable that configures the failpoints.
 const Variable = "TILTH_FAILPOINTS"
 
 //go:embed runtime.go.txt
@@ -114,7 +114,7 @@ func (b *build) compile(ctx context.Context, out, main string, flags []string) e
 	if err != nil {
 		return err
 	}
-	// Nobody debugs the program, and linking what a debugger reads takes as long as all else.
+	// Without debug information, because linking it takes as long as everything else.
 	arguments := slices.Concat([]string{"build", "-trimpath", "-ldflags=-w", "-modfile", mod, "-overlay", path, "-o", out}, flags, []string{main})
 	_, err = goCommand(ctx, b.dir, arguments...)
 	return err
@@ -224,7 +224,7 @@ func rewrite(source string) (text string, names []string) {
 	return strings.Join(lines, "\n"), names
 }
 
-// said begins the line in which a point says that it fires.
+// said is the prefix of the line that a firing failpoint prints.
 const said = "failpoint fires: "
 
 // Fired returns how often each point fired, from what processes wrote to standard error.

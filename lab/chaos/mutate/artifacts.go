@@ -1,7 +1,6 @@
 package mutate
 
-// artifacts are mutations of what promises 1 and 7 say of the artifact store: nobody fills it, and what it has is
-// whole.
+// artifacts mutates promises 1 and 7 on the artifact store: it cannot be filled, and its content is intact.
 var artifacts = in("internal/artifact", []mutation{
 	{
 		name: "what is announced takes room", file: "put.go",

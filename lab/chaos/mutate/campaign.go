@@ -15,7 +15,7 @@ import (
 
 // mutation is one change that breaks a promise.
 type mutation struct {
-	// name says what is broken.
+	// name describes the broken behaviour.
 	name string
 	// file is where, from the module's folder; from occurs there once, and becomes to.
 	file, from, to string
@@ -23,7 +23,7 @@ type mutation struct {
 	pkg, test string
 }
 
-// verdict is what became of a mutation.
+// verdict is the result of a mutation.
 type verdict string
 
 const (

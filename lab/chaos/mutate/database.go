@@ -94,7 +94,7 @@ var database = in("records/postgres", []mutation{
 	},
 })
 
-// converted are mutations of what promise 1 says of a conversion from a store to another.
+// converted mutates promise 1 on conversions between stores.
 var converted = []mutation{
 	{
 		name: "a tracker opens a database with a part of a conversion", file: "records/postgres/convert.go",

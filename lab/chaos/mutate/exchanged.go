@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// exchanged are mutations of what promise 1 says of records that come from other farms, files and servers.
+// exchanged mutates promise 1 on records from other farms, files and servers.
 var exchanged = slices.Concat(
 	in("records/exchange", []mutation{
 		{

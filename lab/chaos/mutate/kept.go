@@ -1,6 +1,6 @@
 package mutate
 
-// kept are mutations of what promise 7 says of requests and of jobs that have ended: whose they are, and for how long.
+// kept mutates promise 7 on the ownership and lifetime of requests and ended jobs.
 var kept = []mutation{
 	{
 		name: "a request of one owner answers another's", file: "records/requests.go",

@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// lies are mutations of what promise 10 says of candidates that pretend.
+// lies mutates promise 10 on cheating candidates.
 var lies = slices.Concat(
 	in("runner", []mutation{
 		{

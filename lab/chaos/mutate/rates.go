@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// rates are mutations of what promise 8 says of how often one calls.
+// rates mutates promise 8 on call rates.
 var rates = slices.Concat(
 	in("internal/access/authorisation", []mutation{
 		{

@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// restored are mutations of what promises 1 and 2 say of copies: backups, what is verified, and lives that are lost.
+// restored mutates promises 1 and 2 on backups, verification and lost lives.
 var restored = slices.Concat(
 	in("records/bolt", []mutation{
 		{

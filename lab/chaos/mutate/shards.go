@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// shards are mutations of what is said of trackers that share a database.
+// shards mutates the promises on trackers that share a database.
 var shards = slices.Concat(
 	in("internal/agent", []mutation{
 		{

@@ -2,8 +2,7 @@ package mutate
 
 import "slices"
 
-// sizes are mutations of what promise 8 says of requests: the bounds of their fields, and the room that they take
-// while they come.
+// sizes mutates promise 8 on requests: the bounds of their fields and their memory in transit.
 var sizes = slices.Concat(
 	in("internal/wire/bounds", []mutation{
 		{

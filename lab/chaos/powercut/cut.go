@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Part is something that was not synced at an instant, and may be lost by itself.
+// Part is an unsynced change that may be lost independently.
 type Part struct {
 	node   *node
 	change int   // of the node's changes or renames
@@ -21,7 +21,7 @@ type Part struct {
 // newSize is the part of a change that the file grew or shrank by.
 const newSize = -1
 
-// Loss is what a power cut takes. The zero value takes nothing.
+// Loss is the set of changes lost by a power failure. The zero value is empty.
 type Loss struct {
 	parts map[Part]bool
 	bytes int64 // of a sector
@@ -99,7 +99,7 @@ func (l Loss) of(parts []Part) Loss {
 	return out
 }
 
-// Tell says what is lost, a part a line.
+// Tell lists the lost parts, one per line.
 func (l Loss) Tell() string {
 	var lines []string
 	for p := range l.parts {
@@ -119,8 +119,8 @@ func (l Loss) Tell() string {
 	return strings.Join(lines, "\n")
 }
 
-// Write makes what is left below a path, from the root on, of a disk that had a loss: a folder. Nothing is there where
-// the path itself was lost.
+// Write creates a folder with the content below a path of a disk after a loss. It creates nothing if the path
+// itself was lost.
 func (d *Disk) Write(to, below string, l Loss) error {
 	n := d.root
 	for _, name := range strings.Split(below, "/") {
@@ -160,8 +160,8 @@ func (n *node) left(l Loss) map[string]*node {
 	return names
 }
 
-// content are the bytes that are left of a file. Where a new size was lost, those that followed were, too. What was
-// never written within its size is zero.
+// content returns the remaining bytes of a file. A lost size change also loses later ones. Unwritten bytes
+// within the size are zero.
 func (n *node) content(l Loss) []byte {
 	b, size, sized := slices.Clone(n.synced), int64(len(n.synced)), true
 	sector := cmp.Or(l.bytes, sectorBytes[0])

@@ -75,7 +75,7 @@ func (d *Disk) folder(path string) *node {
 	return n
 }
 
-// Advance goes on to an instant, which is not before the present one.
+// Advance replays calls up to an instant, which must not be in the past.
 func (d *Disk) Advance(at int) error {
 	for ; d.at < at; d.at++ {
 		s := d.trace.steps[d.at]
@@ -139,7 +139,7 @@ func (d *Disk) below(path string) (string, bool) {
 	return strings.CutPrefix(path, d.trace.root+"/")
 }
 
-// lookup is the file or folder that a path names; nil when there is none.
+// lookup returns the file or folder at a path, or nil.
 func (d *Disk) lookup(path string) *node {
 	within, ok := d.below(path)
 	if !ok {
@@ -154,8 +154,8 @@ func (d *Disk) lookup(path string) *node {
 	return n
 }
 
-// onFile has f called with the file or folder of the call's descriptor. One without a name is left out: nobody finds
-// it again. Its name is that of when the call began, and another thread may have taken it away since.
+// onFile calls f with the file or folder of the call's descriptor, unless it has no name left. The name is
+// that at the start of the call; another thread may have removed it since.
 func (d *Disk) onFile(s step, f func(*node)) error {
 	c := s.call
 	path, err := descriptor(c.args[0])

@@ -27,7 +27,7 @@ var (
 // mostBytes bounds what a single write may have.
 const mostBytes = 1 << 28
 
-// Trace is what processes did to the files below a folder, call by call.
+// Trace is the sequence of calls that changed files below a folder.
 type Trace struct {
 	root   string
 	before []entry
@@ -177,7 +177,7 @@ func (t *Trace) add(text string, began int) error {
 	return nil
 }
 
-// writes says whether a call changes what is kept, or where it is written to.
+// writes reports whether a call changes stored data or file positions.
 func (c call) writes() bool {
 	switch c.name {
 	case "openat":

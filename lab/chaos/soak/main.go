@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// options are what the command line asks for.
+// options holds the command line.
 type options struct {
 	runs     int
 	limit    time.Duration

@@ -21,7 +21,7 @@ func (r result) place() place { return place{r.Package, r.setting} }
 // runsOfDraw is how many runs of a package in a setting have the same cases.
 const runsOfDraw = 5
 
-// plan says which package is run next.
+// plan chooses the next package to run.
 type plan struct {
 	jobs []job
 	runs int

@@ -48,7 +48,7 @@ type result struct {
 	Seed int64
 	// Failed are the tests that failed, or how the process ended that did not say which did.
 	Failed []string
-	// Output is the file that has what was printed, where something failed.
+	// Output is the file of the output of a failure.
 	Output string
 }
 

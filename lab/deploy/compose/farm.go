@@ -32,7 +32,7 @@ type Running struct {
 	// Net is where it is, and Addrs its address in each network.
 	Net   *container.Namespace
 	Addrs map[string]netip.Addr
-	// Probe is its health check, nil when it has none.
+	// Probe is its health check, or nil.
 	Probe *container.Probe
 	// Grace is how long it may take to end.
 	Grace time.Duration

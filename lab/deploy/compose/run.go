@@ -48,7 +48,7 @@ func (f *Farm) Restart(ctx context.Context, service string) error {
 		if err != nil {
 			return err
 		}
-		// Who holds r, such as its health check, goes on with the new one.
+		// Holders of r, such as its health check, continue with the new container.
 		*r.Container = *again
 		r.watch(ctx)
 	}
@@ -65,7 +65,7 @@ func (r *Running) end() error {
 	}
 }
 
-// Down stops services, those first that depend on others. Each ends by itself, within its grace, with the status 0.
+// Down stops services, dependents first. Each must end within its grace period with status 0.
 func (f *Farm) Down() error {
 	var failed error
 	err := f.Project.ForEachService(f.Project.ServiceNames(), func(_ string, s *types.ServiceConfig) error {

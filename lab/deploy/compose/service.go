@@ -1,5 +1,5 @@
-// Package compose runs a Compose project as Compose does, with containers of package container. What a project says
-// and this package does not understand is an error.
+// Package compose runs a Compose project with containers of package container. It rejects everything that it
+// does not support.
 package compose
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/deploy/image"
 )
 
-// understood fails when a service says something that nobody here reads.
+// understood returns an error if a service has unsupported settings.
 func understood(s types.ServiceConfig) error {
 	s.Name, s.Image, s.Build, s.Hostname, s.User, s.ReadOnly = "", "", nil, "", "", false
 	s.Entrypoint, s.Command, s.Environment = nil, nil, nil
@@ -86,7 +86,7 @@ func (f *Farm) spec(s types.ServiceConfig, from container.Image, name string) (c
 	return c, nil
 }
 
-// commandLine is what the service says, and where it says nothing what the image does.
+// commandLine returns the command of the service, or else of the image.
 func commandLine(s types.ServiceConfig, from container.Image) []string {
 	entrypoint, command := s.Entrypoint, s.Command
 	if entrypoint == nil {
@@ -110,7 +110,7 @@ func capabilities(s types.ServiceConfig) (list []string) {
 	return list
 }
 
-// tmpfs reads PATH or PATH:OPTIONS; engines forbid programs and devices there unless told otherwise.
+// tmpfs parses PATH or PATH:OPTIONS; by default programs and devices are forbidden there.
 func tmpfs(line string) specs.Mount {
 	path, options, _ := strings.Cut(line, ":")
 	m := specs.Mount{Type: "tmpfs", Source: "tmpfs", Destination: filepath.Clean(path),

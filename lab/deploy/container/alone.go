@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderVariable tells the inner process where its files are, and that it is the inner one.
+// folderVariable marks the inner process and names its folder.
 const folderVariable = "TILTH_CONTAINER_TEST_FOLDER"
 
-// unable says why containers cannot be run here.
+// unable is why containers cannot run here.
 var unable string
 
 // Main is TestMain of packages that run containers. It runs the tests in a process that is the first one of PID and

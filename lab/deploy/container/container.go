@@ -17,7 +17,7 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Image is what containers start from: layers of files, lowest first, and the defaults of their process.
+// Image is the base of containers: layers of files, lowest first, and process defaults.
 type Image struct {
 	Layers []string
 	Config imagespec.ImageConfig
@@ -38,7 +38,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Spec says what a container is. Compose services and pods become one.
+// Spec describes a container. Compose services and pods are converted to it.
 type Spec struct {
 	// Name is unique on the machine.
 	Name     string

@@ -61,7 +61,7 @@ func (m *Machine) runc(args ...string) *exec.Cmd {
 	return exec.Command("runc", append([]string{"--root", filepath.Join(m.Dir, "runc")}, args...)...)
 }
 
-// MountLayers shows layers as one folder, in which what is written goes to upper.
+// MountLayers mounts layers as one folder; writes go to upper.
 func MountLayers(layers []string, upper, at string) error {
 	work := upper + ".work"
 	for _, dir := range []string{upper, work, at} {

@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Namespace is a network namespace. It lives as long as it is open or somebody is in it.
+// Namespace is a network namespace. It exists while it is open or in use.
 type Namespace struct {
 	handle netns.NsHandle
 	link   *netlink.Handle
@@ -97,7 +97,7 @@ func (n *Namespace) setAddress(name string, address netip.Prefix) error {
 	return nil
 }
 
-// setGateway sends what is for no network of its own to a router. The first one that is given stays, as with Docker.
+// setGateway sets the default route, unless there is one, like Docker.
 func (n *Namespace) setGateway(gateway netip.Addr) error {
 	if n.routed {
 		return nil

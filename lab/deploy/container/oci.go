@@ -17,7 +17,7 @@ var (
 	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
-// DefaultCapabilities are what Docker leaves to root in a container.
+// DefaultCapabilities lists Docker's default capabilities of root.
 var DefaultCapabilities = []string{
 	"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_MKNOD",
 	"CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
@@ -42,7 +42,7 @@ func baseMounts() []specs.Mount {
 	}
 }
 
-// runtimeSpec is what runc reads. The filter of system calls is Docker's own.
+// runtimeSpec returns the configuration for runc, with Docker's seccomp filter.
 func (s *Spec) runtimeSpec(root, cgroup string) (*specs.Spec, error) {
 	capabilities := &specs.LinuxCapabilities{Bounding: s.Capabilities}
 	if s.User == 0 {
@@ -80,7 +80,7 @@ func (s *Spec) runtimeSpec(root, cgroup string) (*specs.Spec, error) {
 	return spec, nil
 }
 
-// environment is the image's with what the container says differently.
+// environment returns the image's environment with the container's changes.
 func (s *Spec) environment() []string {
 	return mergeEnv(mergeEnv([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		s.Image.Config.Env), s.Env)

@@ -81,8 +81,8 @@ const goRoot = "/usr/local/go"
 // certificates are those of the authorities that a module proxy is checked against.
 const certificates = "/etc/ssl/certs"
 
-// buildMounts are what the commands of a build see of this machine: its Go, and its caches, without which each build
-// would compile everything anew.
+// buildMounts lists what the commands of a build see of this machine: Go, and its caches, to avoid
+// recompilation.
 func buildMounts() []specs.Mount {
 	mounts := []specs.Mount{container.Bind(goEnv("GOROOT"), goRoot, true)}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {

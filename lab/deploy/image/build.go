@@ -1,6 +1,6 @@
-// Package image builds what an image has from its Dockerfile, in folders, without an engine: BuildKit's parser reads
-// it, BuildKit's copier copies, and what it runs runs in containers. Base images are made of this machine's files,
-// since no registry is asked; Base says of what.
+// Package image builds the content of an image from its Dockerfile in folders, without an engine: it uses
+// BuildKit's parser and copier, and runs commands in containers. Base images are assembled from this
+// machine's files instead of a registry; see Base.
 package image
 
 import (
@@ -30,7 +30,7 @@ type Builder struct {
 	built   map[string]container.Image
 }
 
-// Read reads a Dockerfile, and the list of what is not sent to its build.
+// Read reads a Dockerfile and its ignore list.
 func (b *Builder) Read(dockerfile string) error {
 	f, err := os.Open(dockerfile)
 	if err != nil {

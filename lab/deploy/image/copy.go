@@ -50,7 +50,7 @@ func (s *stage) copy(ctx context.Context, c *instructions.CopyCommand) error {
 	}
 	dest := c.DestPath
 	if !filepath.IsAbs(dest) {
-		// The slash at its end says that it is a folder.
+		// The trailing slash marks a folder.
 		dest = filepath.Join("/", s.image.Config.WorkingDir, dest) + "/"
 	}
 	for _, source := range c.SourcePaths {

@@ -107,7 +107,7 @@ func merged(path string) string {
 	return path
 }
 
-// left says which files small images leave out.
+// left reports whether small images omit a file.
 func left(path string) bool {
 	for _, dir := range []string{"/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/info/",
 		"/usr/share/lintian/"} {
@@ -118,11 +118,11 @@ func left(path string) bool {
 	return false
 }
 
-// lay puts a file of this machine into an image: a second name of it, as nobody writes to lower layers.
+// lay hard-links a file of this machine into an image, because lower layers are never written.
 func lay(from, to string) error {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
-		// Somebody removed it here; who needs it will say so.
+		// It was removed here; its users will fail if they need it.
 		return nil
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // debianPackage is a package that is installed here.
 type debianPackage struct {
 	essential bool
-	// provided is set for names that are none of a package itself.
+	// provided is set for virtual package names.
 	provided bool
 	// depends has a list of alternatives for each dependency.
 	depends [][]string
@@ -61,7 +61,7 @@ func dependencies(field string) (list [][]string) {
 	return list
 }
 
-// closure is packages with all that they depend on, without what is only recommended, sorted.
+// closure returns packages with their dependencies, without recommendations, sorted.
 func (all debianPackages) closure(names []string) ([]string, error) {
 	seen, todo := map[string]bool{}, slices.Clone(names)
 	for len(todo) > 0 {

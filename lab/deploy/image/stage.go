@@ -21,9 +21,9 @@ type stage struct {
 	*Builder
 	name  string
 	image container.Image
-	// root shows the stage's files; what is written there goes to the last layer.
+	// root is the stage's root folder; writes go to the last layer.
 	root string
-	// args are the variables of RUN that are none of the image's.
+	// args lists the variables of RUN outside the image's environment.
 	args []string
 	runs int
 }
@@ -32,7 +32,7 @@ func (s *stage) layer() string { return s.root + ".layer" + strconv.Itoa(len(s.i
 
 func (s *stage) mount() error { return container.MountLayers(s.image.Layers, s.layer(), s.root) }
 
-// seal makes what was written the image's last layer.
+// seal turns the written files into the image's last layer.
 func (s *stage) seal() error {
 	if err := unix.Unmount(s.root, 0); err != nil {
 		return fmt.Errorf("unmount %s: %w", s.root, err)

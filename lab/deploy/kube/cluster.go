@@ -47,7 +47,7 @@ type Pod struct {
 	claim    string
 }
 
-// nodeName is what the cluster's only node is called.
+// nodeName is the name of the cluster's only node.
 const nodeName = "node-1"
 
 // Add puts a pod of another namespace into the network, before Up.
@@ -198,7 +198,7 @@ func (c *Cluster) Live(ctx context.Context) (failed error) {
 	return failed
 }
 
-// Down deletes pods, the agents first. Each ends by itself, within its grace, with the status 0.
+// Down deletes pods, agents first. Each must end within its grace period with status 0.
 func (c *Cluster) Down() (failed error) {
 	for _, p := range slices.Backward(c.pods) {
 		if p.Container != nil {

@@ -1,5 +1,5 @@
-// Package kube runs what deploy/kubernetes describes as a cluster does, with containers of package container. What a
-// pod says and this package does not understand is an error.
+// Package kube runs deploy/kubernetes like a cluster, with containers of package container. It rejects
+// everything that it does not support.
 package kube
 
 import (
@@ -30,7 +30,7 @@ var kinds = map[string]func() metav1.Object{
 	"postgresql.cnpg.io/v1 Cluster":          func() metav1.Object { return &DatabaseCluster{} },
 }
 
-// Kustomization is what is used of kustomize's own file.
+// Kustomization is the supported part of a kustomization file.
 type Kustomization struct {
 	metav1.TypeMeta  `json:",inline"`
 	Namespace        string
@@ -110,7 +110,7 @@ func (m *Manifests) load(path string) error {
 	return nil
 }
 
-// add refuses what is there, as kustomize does.
+// add rejects duplicates, like kustomize.
 func (m *Manifests) add(name string, object metav1.Object) error {
 	if m.Objects[name] != nil {
 		return fmt.Errorf("%s is there twice", name)

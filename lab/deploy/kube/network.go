@@ -103,7 +103,7 @@ func matches(selector *metav1.LabelSelector, of map[string]string) bool {
 	return err == nil && s.Matches(labels.Set(of))
 }
 
-// chain is what may pass one way.
+// chain lists the traffic allowed in one direction.
 type chain struct {
 	hook, peer string
 	closed     bool

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// DatabaseCluster is what is used of CloudNativePG's own kind, decoded as strictly as the others.
+// DatabaseCluster is the supported part of CloudNativePG's Cluster, decoded strictly.
 type DatabaseCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -108,11 +108,11 @@ func change(object metav1.Object, op, path string, value any) error {
 	if text, err = json.Marshal(all); err != nil {
 		return err
 	}
-	reflect.ValueOf(object).Elem().SetZero() // or what is removed would stay
+	reflect.ValueOf(object).Elem().SetZero() // otherwise removed values would remain
 	return yaml.UnmarshalStrict(text, object)
 }
 
-// changed is what is changed at the end of a path within it.
+// changed applies an operation at a path and returns the result.
 func changed(within any, op string, path []string, value any) (any, error) {
 	name, last := path[0], len(path) == 1
 	switch within := within.(type) {

@@ -45,7 +45,7 @@ func (c *Cluster) start(p *Pod) error {
 	return err
 }
 
-// understood fails when a pod says something that nobody here reads.
+// understood returns an error if a pod has unsupported settings.
 func understood(pod corev1.PodSpec) error {
 	if len(pod.Containers) != 1 {
 		return fmt.Errorf("%d containers of a pod are not understood", len(pod.Containers))

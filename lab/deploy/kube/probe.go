@@ -15,7 +15,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/deploy/container"
 )
 
-// probe asks a pod from its node, with the API's defaults for what is not said.
+// probe converts a pod's probe, with the API's defaults.
 func (c *Cluster) probe(p *Pod, said *corev1.Probe) container.Probe {
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: c.Machine.Net.Dial, DisableKeepAlives: true,

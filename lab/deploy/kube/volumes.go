@@ -31,7 +31,7 @@ func (c *Cluster) volumes(p *Pod) (map[string]string, error) {
 		}
 	}
 	for _, claim := range p.claims {
-		// What is claimed outlives the pod.
+		// Claims outlive the pod.
 		dir := filepath.Join(c.Machine.Dir, "claims", claim.Name+"-"+p.claim)
 		folders[claim.Name] = dir
 		if err := groupFolder(dir, group, 0o775); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/tilth-dev/tilth/lab/dist/payload"
 )
 
-// Package is what a package has.
+// Package describes a Debian package.
 type Package struct {
 	// Fields are those of the control file in their order, but for Installed-Size.
 	Fields [][2]string

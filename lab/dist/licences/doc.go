@@ -1,3 +1,3 @@
-// Package licences collects the licences of the modules in a program: their texts, and what SPDX calls them. A module
-// whose licence it doesn't know is an error, so that nobody releases what nobody has looked at.
+// Package licences collects the licence texts and SPDX identifiers of the modules in a program. An unknown
+// licence is an error, so that every release is reviewed.
 package licences

@@ -38,7 +38,7 @@ var kinds = []struct {
 // Permissive are the licences that a module may have.
 var Permissive = []string{"Apache-2.0", "BSD-3-Clause", "BSD-2-Clause", "ISC", "MIT", "CC0-1.0", "Unlicense"}
 
-// Identify is what SPDX calls the licence with a text. Texts of several licences give one expression of all of them.
+// Identify returns the SPDX expression of a licence text, which may combine several licences.
 func Identify(text []byte) (string, error) {
 	words := strings.ToLower(blank.ReplaceAllString(string(text), " "))
 	var ids []string

@@ -17,7 +17,7 @@ import (
 // Module is a module in a program, with its licence.
 type Module struct {
 	Path, Version string
-	// Sum is its line in go.sum; the standard library has none.
+	// Sum is its line in go.sum; empty for the standard library.
 	Sum string
 	// Licence is an SPDX expression.
 	Licence string
@@ -27,8 +27,8 @@ type Module struct {
 // StandardLibrary is the path by which Go's standard library is known in lists of modules.
 const StandardLibrary = "stdlib"
 
-// OfProgram are the modules of which a Go program was made, sorted by path, the standard library among them and the
-// program's own not. Root is the folder of the program's module; the module cache must have the others.
+// OfProgram returns the modules of a Go program, sorted by path, including the standard library but not the
+// program's own module. root is the folder of the program's module; the module cache must contain the others.
 func OfProgram(ctx context.Context, program, root string) ([]Module, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -21,7 +21,7 @@ type File struct {
 	Mode int64
 	// Data is nil for a folder.
 	Data []byte
-	// Folder says that it is one. Folders above files need not be listed.
+	// Folder is set for a folder. Parents of files need not be listed.
 	Folder bool
 	// Owner is the number of its user and group.
 	Owner int

@@ -26,7 +26,7 @@ type Program struct {
 	Modules []licences.Module
 }
 
-// Release is what the list is about.
+// Release describes the subject of the list.
 type Release struct {
 	// Name and Version are of the whole, Source is where it comes from, Commit is of its source.
 	Name, Version, Source, Commit string
@@ -116,7 +116,7 @@ func packageOf(id spdx.ElementID, m licences.Module) *spdx.Package {
 	p := &spdx.Package{
 		PackageName: m.Path, PackageSPDXIdentifier: id, PackageVersion: m.Version,
 		PackageLicenseConcluded: m.Licence, PackageLicenseDeclared: m.Licence, PackageCopyrightText: noClaim,
-		PackageDownloadLocation: noClaim, // whichever proxy has it: the reference below and the digest tell what it is
+		PackageDownloadLocation: noClaim, // any proxy may serve it: the reference below and the digest identify it
 		PackageExternalReferences: []*spdx.PackageExternalReference{{
 			Category: "PACKAGE-MANAGER", RefType: "purl", Locator: "pkg:golang/" + m.Path + "@" + m.Version,
 		}},

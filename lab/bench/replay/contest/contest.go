@@ -21,7 +21,7 @@ type Options struct {
 	Batches       Batches
 	// Noisy replays single samples in place of latencies.
 	Noisy bool
-	// Progress, when set, hears how many of all runs are done. Calls do not overlap.
+	// Progress, if set, is called with the number of finished runs. Calls do not overlap.
 	Progress func(done, all int)
 }
 

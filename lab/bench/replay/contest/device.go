@@ -26,7 +26,7 @@ type device struct {
 	codes sync.Map
 }
 
-// mostUnknown is the share of a space that may be missing in its set: rules change, and what is legal with them.
+// mostUnknown is the maximum share of a space that may be missing from its set, because rules change.
 const mostUnknown = 0.05
 
 // newDevice checks that the set covers its space. Points are found by what they make, not by what they are called:

@@ -18,7 +18,7 @@ func (d *device) share(s *schedule.Schedule) float64 {
 	return d.best / p.LatencySeconds()
 }
 
-// defaultShare is what the default schedule reaches.
+// defaultShare returns the share of the best throughput that the default schedule reaches.
 func (d *device) defaultShare() float64 {
 	s, err := d.space.Apply(d.space.Default())
 	if err != nil {
@@ -27,7 +27,7 @@ func (d *device) defaultShare() float64 {
 	return d.share(s)
 }
 
-// guessShare is what the schedule reaches that is guessed without a trial, from what was measured of other workloads.
+// guessShare returns the share that the schedule guessed from other workloads reaches, without a trial.
 func (p *past) guessShare(k int) (float64, error) {
 	guesses, err := p.others[k]().Guesses(p.devices[k].space)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/tilth-dev/tilth/tuner/knowledge"
 )
 
-// past is what may be known before a search of each set begins; each history is made once, when it is first wanted.
+// past holds the knowledge available before a search of each set. Each history is built on first use.
 type past struct {
 	devices []*device
-	// tasks are what may be known: the sets that nothing is replayed on, and those of the devices.
+	// tasks holds the sets that are not replayed, and those of the devices.
 	tasks   []*knowledge.Task
 	batches Batches
 	others  []func() *knowledge.History
@@ -54,7 +54,7 @@ func (p *past) job(k int, known Known) (*knowledge.Job, error) {
 	return knowledge.NewJob(nil), nil
 }
 
-// othersOf is what was measured of other workloads on the same target.
+// othersOf returns the measurements of other workloads on the same target.
 func (p *past) othersOf(k int) []*knowledge.Task {
 	var tasks []*knowledge.Task
 	own := p.devices[k]

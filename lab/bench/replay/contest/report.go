@@ -10,10 +10,10 @@ import (
 // Shares of the best known speed that searches are timed to, in trials.
 func Shares() []float64 { return []float64{0.80, 0.90, HardShare, 0.99} }
 
-// Budgets at which what was found is looked at.
+// Budgets returns the numbers of trials at which results are evaluated.
 func Budgets() []int { return []int{1, 2, 4, 8, 16, 32, 64, 128, 256} }
 
-// Report is what came out.
+// Report is the result of a comparison.
 type Report struct {
 	Budget  int       `json:"budget"`
 	Seeds   int       `json:"seeds"`
@@ -22,7 +22,7 @@ type Report struct {
 	Tasks   []Task    `json:"tasks"`
 	// Median is over the tasks: of the mean trials to each share, and of the mean share after each budget.
 	Median []Result `json:"median"`
-	// Mean is over the tasks, too: where most are easy, the median does not tell searches apart.
+	// Mean is over tasks, too: if most are easy, the median does not separate searches.
 	Mean []Result `json:"mean"`
 	// Hard are the medians over the HardTasks whose default schedule is far from the best, and which leave more to a
 	// search.
@@ -115,7 +115,7 @@ func (r *Report) result(name string, runs []*run) Result {
 	return result
 }
 
-// HardShare is what the default schedule of a hard task does not reach; it is one of Shares.
+// HardShare is the share that a hard task's default schedule does not reach; it is one of Shares.
 const HardShare = 0.95
 
 func median(values []float64) float64 { return stat.Of(values).Median }

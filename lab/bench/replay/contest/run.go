@@ -24,8 +24,8 @@ type Batches struct{ Fewest, Most int }
 
 func (b Batches) next(tried int) int { return min(max(b.Fewest, tried), b.Most) }
 
-// search runs one search for at most budget trials; a small space may have fewer. noisy replays single samples; what
-// is chosen is then judged by its latency all the same.
+// search runs one search for at most budget trials, or fewer in a small space. noisy replays single samples;
+// the chosen candidate is still judged by its latency.
 func (d *device) search(o tuner.Options, job *knowledge.Job, budget int, b Batches, noisy bool) (*run, error) {
 	s, err := tuner.NewSearch(d.space, job, o)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/tilth-dev/tilth/tuner"
 )
 
-// Known is what a search knows before it begins.
+// Known selects the knowledge available before a search.
 type Known int
 
 const (
@@ -20,15 +20,15 @@ const (
 	Same
 )
 
-// Variant is a search with what it is given and what is left out of it.
+// Variant is a search with its knowledge and disabled parts.
 type Variant struct {
 	Name    string
 	Options tuner.Options
 	Known   Known
 }
 
-// Variants are the searches that are compared: the algorithms, and of the one that learns what becomes of it without
-// one of its parts, or when it was there before.
+// Variants returns the compared searches: the algorithms, and the learning one without each of its parts or
+// with earlier knowledge.
 func Variants() []Variant {
 	var list []Variant
 	for _, name := range tuner.Names() {
@@ -53,7 +53,7 @@ func Variants() []Variant {
 	return list
 }
 
-// Choose picks variants by name, in the order given; all when there is none.
+// Choose returns variants by name, in order, or all without names.
 func Choose(names []string) ([]Variant, error) {
 	all := Variants()
 	if len(names) == 0 {

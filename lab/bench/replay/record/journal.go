@@ -10,8 +10,8 @@ import (
 	"github.com/tilth-dev/tilth/lab/bench/replay"
 )
 
-// journal is a set in the making: its header and the candidates measured so far, a line each. What is cut short at the
-// end, by a process that was killed, is dropped when it is opened again.
+// journal is an unfinished set: its header and the candidates measured so far, one per line. A line truncated
+// by a killed process is dropped on opening.
 type journal struct {
 	file   *os.File
 	path   string
@@ -67,7 +67,7 @@ func (j *journal) begin(h *replay.Header) error {
 	if err != nil {
 		return err
 	}
-	// Read back, so that a set that goes on is of the same as one that does not.
+	// Parsed again, so that resumed and uninterrupted sets have the same header.
 	if j.header, err = replay.ParseHeader(line); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type measurer struct {
 	device   *backend.Device
 	workload *expr.Workload
 	dir      string
-	// calibration is what is known of how calm the machine was.
+	// calibration tracks how calm the machine was.
 	calibration runner.Calibration
 	// best is the fastest so far, nil for none: candidates that are clearly slower get few samples.
 	best *replay.Point
@@ -45,7 +45,8 @@ func (m *measurer) measure(ctx context.Context, list []replay.Candidate) ([]repl
 	return m.turns(ctx, list, 1, cmp.Or(m.best, &replay.Point{}))
 }
 
-// turns builds candidates and times each as often as told, in turns, beside an incumbent; one without samples is none.
+// turns builds candidates and times each for a number of rounds, in turns with an incumbent; one without
+// samples counts as none.
 func (m *measurer) turns(ctx context.Context, list []replay.Candidate, rounds int, incumbent *replay.Point) ([]replay.Point, error) {
 	dir, err := os.MkdirTemp(m.dir, "batch-*")
 	if err != nil {

@@ -28,7 +28,7 @@ type Recorder struct {
 	Limits   runner.Limits
 	// Launcher stands before the command that times, such as chrt -f 20; none is needed.
 	Launcher []string
-	// Sandbox is what harnesses run in; nil = limits only.
+	// Sandbox isolates harnesses; nil means limits only.
 	Sandbox *sandbox.Sandbox
 	Lock    Lock
 	// Dir is where sets go, Scratch where batches are built.
@@ -45,12 +45,12 @@ type Recorder struct {
 	Pilot int
 	// Finalists is how many of the fastest are measured again at the end, Rounds times in turns.
 	Finalists, Rounds int
-	// Progress hears how far a task is.
+	// Progress reports the progress of a task.
 	Progress func(Progress)
 }
 
-// Lock keeps what computes on this machine apart from what is timed, until release is called; hostlock.Lock does so
-// between processes.
+// Lock separates computing from timing on this machine until release is called; hostlock.Lock does so between
+// processes.
 type Lock interface {
 	Compute(context.Context) (release func(), err error)
 	Time(context.Context) (release func(), err error)
@@ -65,8 +65,7 @@ type Progress struct {
 	Best float64
 }
 
-// Record makes the set of a task, or goes on where it was cut short, unless the set is there already. It returns the
-// set's file.
+// Record records the set of a task, or resumes it, unless it exists. It returns the set's file.
 func (r *Recorder) Record(ctx context.Context, t Task) (string, error) {
 	path := filepath.Join(r.Dir, r.fileName(t)+replay.Suffix)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +199,8 @@ func (r *Recorder) fileName(t Task) string {
 // longestName bounds what a sample's file has of its task's name.
 const longestName = 120
 
-// fileName is a task's name as that of a file: what is no letter, digit or sign of shapes becomes an underscore.
+// fileName converts a task's name to a file name: other characters than letters, digits and signs of shapes
+// become underscores.
 func fileName(task string) string {
 	clean := strings.Map(func(c rune) rune {
 		switch {
