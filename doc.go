@@ -8,5 +8,5 @@
 //	...
 //	scores, err := tilth.Values[float32](outputs[0])
 //
-// Package tuning tunes models on a farm; farm.Tune does so within the program. docs/go.md has more examples.
+// Package tuning has a farm tune models. docs/go.md has more examples.
 package tilth

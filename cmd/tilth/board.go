@@ -31,7 +31,7 @@ it to raw bytes.
 
 BOARD is the name of a known board, or a C header that describes the clock, memory and
 serial port of another one; that also needs --target, --port and --ram: see
-docs/bare-metal-boards.md.`
+docs/boards.md.`
 
 // monitorResult describes a built monitor in JSON.
 type monitorResult struct {

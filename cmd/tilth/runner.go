@@ -42,7 +42,7 @@ emulator. The latencies are those of the emulator, not of a board. A static runn
 itself run under an emulator.
 
 With --board, candidates run on a bare-metal board, whose monitor the runner reaches over
-a serial line, or on an emulated one: see docs/bare-metal-boards.md.
+a serial line, or on an emulated one: see docs/boards.md.
 
 With --update-key, the runner updates itself to newer releases that its tracker offers
 (tilth tracker --releases) and the key has signed. It drains and runs the new program on

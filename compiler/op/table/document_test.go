@@ -7,15 +7,16 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 )
 
 var update = flag.Bool("update", false, "write docs/operators.md")
 
-// document is what docs/operators.md says.
+// document returns the text of docs/operators.md.
 func document() []byte {
 	var b bytes.Buffer
-	b.WriteString("# Operators\n\nModels may use these operators of ONNX, within the limits that errors name:\n\n")
+	b.WriteString("# Operators\n\nThese ONNX operators are supported, within the limits that errors name:\n\n")
 	writeNames(&b, Supported(""))
 	others := map[string]bool{}
 	for n := range defs {
@@ -23,17 +24,21 @@ func document() []byte {
 	}
 	delete(others, "")
 	for _, domain := range slices.Sorted(maps.Keys(others)) {
-		fmt.Fprintf(&b, "\nThey may use these of the domain `%s`:\n\n", domain)
+		fmt.Fprintf(&b, "\nOf the domain `%s`:\n\n", domain)
 		writeNames(&b, Supported(domain))
 	}
-	b.WriteString("\nThese are refused:\n\n| operator | why, and what to do |\n|---|---|\n")
+	b.WriteString("\nRefused:\n\n| operators | reason and remedy |\n|---|---|\n")
+	byReason := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", name, refused[name])
+		byReason[refused[name]] = append(byReason[refused[name]], "`"+name+"`")
+	}
+	for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(byReason[reason], ", "), reason)
 	}
 	return b.Bytes()
 }
 
-// writeNames writes a list in lines that fit the columns.
+// writeNames writes a list, wrapped at 118 columns.
 func writeNames(b *bytes.Buffer, names []string) {
 	line := "`" + names[0] + "`"
 	for _, name := range names[1:] {
