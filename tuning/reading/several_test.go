@@ -125,7 +125,7 @@ func TestWhatSeveralModelsLackIsNamed(t *testing.T) {
 		"another by its name":     {&tilthv1.ModelSpec{Others: []*tilthv1.OtherModel{{Name: "b"}}}, []byte("no model"), "model net: b: read model from the artifact: "},
 		"a log of no seeds": {
 			&tilthv1.ModelSpec{Seeds: []*tilthv1.SeedFile{{Format: tilthv1.SeedFormat_SEED_FORMAT_ANSOR}}}, log(t),
-			"model net: seeds[0]: none of the log's 1 lines is a seed",
+			"model net: seeds[0]: none of the log's 15 lines is a seed",
 		},
 		"an empty log": {
 			&tilthv1.ModelSpec{Seeds: []*tilthv1.SeedFile{{Format: tilthv1.SeedFormat_SEED_FORMAT_ANSOR}}}, nil, "seeds[0]: the log has no lines",
